@@ -1,4 +1,4 @@
-"""Cells straight from a box: where a table has a slot for each two of all clusters, and every row has been counted.
+"""Cells from a dense table: one slot for each pair of clusters, where every row has been counted in a slot.
 
     rows --PairTable.count--> tables --add up--> slots and margins --close_box--> cells
 
@@ -37,7 +37,7 @@ from fastbcubed.runtime.threads import Pool, blocks
 
 
 def close_box(counted: Counted, pool: Pool, *, outer: bool) -> tuple[Built, NDArray[np.bool_]]:
-    """Return the cells of rows that have all been counted in a box, and which slots they are from.
+    """Return the cells of rows that have all been counted in a dense table, and their slots.
 
     If `outer`, margins are counts. Shape of the latter: (n_slots,).
     """
@@ -72,14 +72,14 @@ def close_box(counted: Counted, pool: Pool, *, outer: bool) -> tuple[Built, NDAr
 
 
 def _codes(there: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return the number of clusters before each that are there; last, of all."""
+    """Return the number of non-empty clusters before each cluster, and in the last place their total."""
     return np.append(0, np.cumsum(there))
 
 
 def locate_in_box(
     box: PairTable, filled: NDArray[np.bool_], true_keys: Keys, pred_keys: Keys, pool: Pool
 ) -> NDArray[np.int64]:
-    """Return the cell of each row, from the slots that are filled. Shape (n_rows,)."""
+    """Return the cell of each row, from the filled slots. Shape (n_rows,)."""
     numbers = np.cumsum(filled) - 1
     cell_of_row = buffers.empty(box.n_rows, np.int64)
 
@@ -94,7 +94,7 @@ def locate_in_box(
 
 @dataclass(frozen=True, eq=False)
 class TrueRows:
-    """Rows part by part, with the number of their true cluster within the part."""
+    """Rows by part, with the number of their true cluster within the part."""
 
     plan: Plan  #: without heavy clusters
     places: NDArray[np.integer]  #: where each row stands; shape (n_rows,)
@@ -109,14 +109,14 @@ class TrueRows:
     def of(
         cls, plan: Plan, true_keys: NDArray[np.int64], weight: NDArray[np.float64] | None, pool: Pool
     ) -> TrueRows:
-        """Bring the rows of each part together, in row order, and number their true clusters."""
+        """Gather the rows of each part in row order, and number their true clusters."""
         weights = None if weight is None else buffers.empty(plan.n_rows, np.float64)
         rows, places = place_keys(true_keys, plan.bits, pool, (weight, weights), of="rows")
         codes, order, n_clusters = _number(plan, rows.keys, rows.bounds, pool)
         return cls(plan, places, codes, order, weights, rows.bounds, n_clusters)
 
     def parts(self, pred_keys: NDArray[np.int64], pool: Pool) -> Parts:
-        """Build the cells of a prediction of these rows, part by part; see `stages.build_parts`."""
+        """Build the cells of a prediction for these rows, part by part; see `stages.build_parts`."""
         plan, weighted = self.plan, self.weights is not None
         preds: NDArray[np.int64] = buffers.empty(plan.n_rows, np.int64)
 
@@ -145,7 +145,7 @@ class TrueRows:
 def _number(
     plan: Plan, keys: NDArray[np.int64], bounds: NDArray[np.int64], pool: Pool
 ) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.int64]]:
-    """Return the code of each row within its part, the order of rows, and how many codes each part has."""
+    """Return the code of each row within its part, the order of rows, and the number of codes in each part."""
     codes, order = buffers.empty(plan.n_rows, plan.code), buffers.empty(plan.n_rows, plan.code)
     n_clusters, most = np.zeros(plan.n_parts, np.int64), int(np.diff(bounds).max())
 
@@ -161,7 +161,7 @@ def _number(
 
 
 def _space(rows: int, dtype: np.dtype) -> tuple[np.ndarray, ...]:
-    """Return what one thread needs to find the cells of a part of at most so many rows."""
+    """Return the workspace of one thread for finding the cells of a part of up to `rows` rows."""
     return slots_for(rows), np.empty(rows), np.empty(rows), np.empty(rows, np.int64), np.empty(rows, dtype)
 
 
@@ -174,7 +174,7 @@ def build_cells(
     plan: Plan | None = None,
     truth: TrueRows | None = None,
 ) -> Contingency:
-    """Build the cells of aligned rows, as planned; which cell a row is in is worked out when that is asked for.
+    """Build the cells of aligned rows as planned; the cell of each row is computed only on request.
 
     `truth` has the rows in their parts already, if several predictions share them.
     """
@@ -195,7 +195,7 @@ def cells_of_keys(
     plan: Plan | None = None,
     truth: TrueRows | None = None,
 ) -> Contingency:
-    """Build the cells of rows by the keys of their clusters; `absent` are the keys for "not on this side", if any.
+    """Build the cells of rows by the keys of their clusters; `absent` holds the keys for "not on this side", if any.
 
     A plan is followed as it stands; without one, rows are condensed first where that pays. Keys are int64, or without
     a plan int32.
@@ -249,7 +249,7 @@ def build(
     outside: bool = False,
     truth: TrueRows | None = None,
 ) -> stages.Built:
-    """Build the cells of rows that `plan_parts` has planned; equal keys, equal cluster.
+    """Build the cells of rows planned by `plan_parts`; equal keys mean equal clusters.
 
     The plan's absent keys stand for "not on this side". With `outer`, margins are counts, so that weights serve the
     mean alone; with `outside`, items that only the prediction has are false positives for those they are with.
@@ -283,7 +283,7 @@ def _parts(plan: Plan, pieces: Sequence[stages.Piece], pool: Pool) -> stages.Par
 
 
 def locate(plan: Plan, rows: Sequence[stages.Piece], pool: Pool) -> NDArray[np.int64]:
-    """Return the cell of each row among `Built.cells`; it repeats `build` with row numbers.
+    """Return the cell of each row among `Built.cells`; this repeats `build` with row numbers.
 
     Parameters are those of `build`. Shape (n_rows,).
     """

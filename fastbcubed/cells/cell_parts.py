@@ -1,4 +1,4 @@
-"""Means of scores over the items of each cell, in the order of the cells: worked out in another one, and spilled."""
+"""Means of scores over the items of each cell, computed in any order and spilled to disk in the order of cells."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LEAST = 1 << 16
 
 
 class CellMeans:
-    """Takes the means of cells in any order, by their number; `memory` is for what waits, and for one bucket."""
+    """Collects the means of cells by number, in any order; `memory` bounds the queue and one bucket."""
 
     def __init__(self, names: Sequence[str], n_cells: int, memory: int, spill: Spill) -> None:
         self._kind = np.dtype([(name, "f8") for name in names])
@@ -55,7 +55,7 @@ class CellMeans:
         self._pages, self._n_batches = Pages(), 0
 
     def add(self, number: NDArray[np.int64], weight: np.ndarray, sums: Iterable[np.ndarray]) -> None:
-        """Take cells with these numbers, -1 for one that is not scored.
+        """Add cells with these numbers; unscored cells have -1.
 
         `weight` and, score by score, weight * score are records (mass, rest). Shapes: (n,) each.
         """
@@ -98,7 +98,7 @@ SUM = np.dtype([("mass", "f8"), ("rest", "f8")])
 
 
 class WeighedItems(NamedTuple):
-    """Items of consecutive rows of a shard; one that is not scored weighs nothing. Shapes: (n_items,) each."""
+    """Items of consecutive rows of a shard; unscored items have weight zero. Shapes: (n_items,) each."""
 
     weight: NDArray[np.float64]
     others: NDArray[np.float64]  #: what the others in its cell weigh
@@ -108,21 +108,21 @@ class WeighedItems(NamedTuple):
 
 
 class ItemScores(Protocol):
-    """Scores of items by which each leaves out its own weight."""
+    """Scores of items that each leave out the item's own weight."""
 
     @property
     def names(self) -> Sequence[str]:
-        """What they are called."""
+        """The names of the scores."""
 
     def of(self, items: WeighedItems) -> list[NDArray[np.float64]]:
         """Return the scores of items, each of shape (n_items,)."""
 
     def sums(self, items: WeighedItems, scores: Sequence[NDArray[np.float64]]) -> Mapping[str, float]:
-        """Return what these items add to sums over all of them."""
+        """Return the terms of these items in sums over all items."""
 
 
 class OwnWeights:
-    """What rows come to by their own weights, over all shards of rows; and cell by cell where `means` are given."""
+    """Sums of rows by their own weights over all shards of rows, and by cell if `means` are given."""
 
     def __init__(self, scores: ItemScores, means: CellMeans | None) -> None:
         self._scores, self._means = scores, means
@@ -131,12 +131,12 @@ class OwnWeights:
 
     @property
     def names(self) -> Sequence[str]:
-        """What the scores are called."""
+        """The names of the scores."""
         return self._scores.names
 
     @property
     def pair_weight(self) -> float:
-        """The products of the weights of two items of a cell, added up."""
+        """The sum of the products of the weights of pairs of items of a cell."""
         return math.fsum(self._together) / 2
 
     def add(
@@ -147,7 +147,7 @@ class OwnWeights:
         closed: np.ndarray | None,
         pool: Pool,
     ) -> np.ndarray:
-        """Add the rows of a shard, whose cells stand at this `place` in `cells` and `closed`.
+        """Add the rows of a shard, whose cells begin at `place` in `cells` and `closed`.
 
         Where `closed` is None, `cells` are closed themselves, and the place of a row that is not scored is negative.
         Returns the weights of the cells, records like SUM. Shapes: `place`, `weight` (n_rows,); `cells`, `closed`,
@@ -179,7 +179,7 @@ class OwnWeights:
 
 
 def weigh_rows(table: Contingency, scores: ItemScores, pool: Pool) -> OwnWeights:
-    """Return what the rows of a table come to by their own weights."""
+    """Return the sums of a table's rows by their own weights."""
     rows = table.rows
     assert rows is not None
     own = OwnWeights(scores, None)
@@ -190,7 +190,7 @@ def weigh_rows(table: Contingency, scores: ItemScores, pool: Pool) -> OwnWeights
 def _add_by_cell(
     place: NDArray[np.int64], values: NDArray[np.float64], n_cells: int, pool: Pool
 ) -> np.ndarray:
-    """Add up values of rows by cell, in their order; every task looks at all rows for those of its cells."""
+    """Sum values of rows by cell, in row order; every task scans all rows for those of its cells."""
     sums = buffers.empty(n_cells, SUM)
     sums.view(np.float64)[:] = 0.0
     tasks = blocks(n_cells, max(CELLS_AT_ONCE, -(-n_cells // pool.threads)))
@@ -216,7 +216,7 @@ CLOSED = np.dtype([("cell", "i8"), ("fp", "f8"), ("pred_power", "i8")])
 
 
 class WayBack:
-    """What tells the rows of each block which cell they are in, and adds up what they come to by their own weights.
+    """Maps the rows of each block to their cells, and sums their scores by their own weights.
 
     `rows` have been made cells of, and are still there; `cells` are about to be closed. Rows are `told` all of
     MATRIX_OF_ROW if that is "matrix", the cell alone if it is "cell", nothing if it is None; `weighed` tells whether
@@ -234,7 +234,7 @@ class WayBack:
         self._pages = Pages()
 
     def take(self, shard: int, closed: np.ndarray, places: NDArray[np.int64], pool: Pool) -> None:
-        """Take the cells that a shard of predicted clusters has closed.
+        """Take the cells closed by a shard of predicted clusters.
 
         The number of a `closed` cell is -1 if it is not scored; `places` is where each cell that arrived
         stands among them. Shapes: `closed`, `places` (n_arrived,).
@@ -250,7 +250,7 @@ class WayBack:
         tn: NDArray[np.float64] | None,
         pool: Pool,
     ) -> None:
-        """Tell all rows, shard by shard; `own`, if given, gets them with their weights.
+        """Pass their cells to all rows, shard by shard; `own`, if given, receives them with their weights.
 
         `heavy_sizes` are the items of the heavy true clusters, whose codes come first; `tn` the true
         negatives of the cells, if they are needed. Shapes: `heavy_sizes` (n_heavy,), `tn` (n_cells,).
@@ -295,25 +295,25 @@ class WayBack:
 
     @property
     def n_blocks(self) -> int:
-        """Blocks of rows."""
+        """The number of blocks of rows."""
         return self._found.n_shards
 
     def block(self, k: int, places: NDArray[np.int32]) -> np.ndarray:
-        """Return what the rows of a block were told.
+        """Return the cells of a block's rows.
 
         Shapes: `places` (n_rows,).
         """
         return self._found.read(k)[places]
 
     def _locate(self, raw: np.ndarray, pool: Pool) -> NDArray[np.int64]:
-        """Return where the cell of each row of a shard is in the batch that left it."""
+        """Return the position of each row's cell in the batch that left its shard."""
         numbered = self._rows.plan.records["numbered row"]
         plan, rows, bounds = self._rows.in_parts(raw, np.arange(raw.size), numbered, pool)
         return stages.locate_rows(plan, rows, bounds, pool, skip=MAX_BITS, bits=self._rows.layout.bits)
 
 
 def _scored_sizes(cells: np.ndarray, closed: np.ndarray) -> tuple[int, NDArray[np.int64]]:
-    """Return the first true cluster of a shard that has all of its own, and the scored items of each from there on."""
+    """Return the first true cluster of a shard that owns all its items, and the scored items of each from there on."""
     true = cells["true"]
     first = int(true.min())
     sizes = np.zeros(int(true.max()) - first + 1, np.int64)
@@ -326,7 +326,7 @@ def _bounds(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class Question(NamedTuple):
-    """What is asked of the cells, besides their parts."""
+    """The sums requested of the cells, besides their parts."""
 
     weighting: str  #: how weights count
     #: whether items that only the prediction has are false positives for the items they are clustered with
@@ -345,12 +345,12 @@ class Question(NamedTuple):
 
     @property
     def asks_each_row(self) -> bool:
-        """Whether one row may not stand for several then."""
+        """Whether each row is then needed by itself, so that one cannot stand for several."""
         return self.own is not None and bool(self.own.names)
 
 
 class ClusterKeys(NamedTuple):
-    """The mixed key of each cluster by code, mapped from files; the first ones of a side have cells in any part.
+    """The mixed key of each cluster by code, mapped from files; the first clusters of a side have cells in any part.
 
     `parts` says where parts of the cells begin that have all the other predicted clusters to themselves.
     """
@@ -364,7 +364,7 @@ class ClusterKeys(NamedTuple):
 
 @dataclass(frozen=True)
 class NoCells:
-    """What stands for the cells of an evaluation that did not keep them."""
+    """Stand-in for the cells of an evaluation that did not keep them."""
 
     n_items: int  #: scored items
     #: as those of a contingency
@@ -383,7 +383,7 @@ class NoCells:
 
 
 def to_keep(what: str, table: Any) -> str:
-    """Return what to pass so that cells, or items, are kept where those of a table were not."""
+    """Return the arguments that keep cells, or items, where a table's were not kept."""
     how = f'keep="{what}"'
     if not table.overlapping:
         return how
@@ -393,7 +393,7 @@ def to_keep(what: str, table: Any) -> str:
 
 
 class CellParts:
-    """The cells of rows that are in shards: part by part, and then what all of them come to."""
+    """The cells of sharded rows: part by part, then the totals of all parts."""
 
     def __init__(self, shards: RowShards, question: Question, pool: Pool) -> None:
         self._shards, self._question, self._pool = shards, question, pool
@@ -406,7 +406,7 @@ class CellParts:
         self.recall_if_alone = 0.0
 
     def __iter__(self) -> Iterator[Contingency]:
-        """Yield the scored cells of each shard that has any; they know their mates in all shards."""
+        """Yield the scored cells of each shard that has any; their margins cover all shards."""
         shards, question, pool = self._shards, self._question, self._pool
         outer, asked = question.weighting == "outer", question.asks_rows
         kept = _Kept(shards, question) if question.keep else None
@@ -439,7 +439,7 @@ class CellParts:
             self._go_back(back, cells.heavy_sizes)
 
     def _go_back(self, back: WayBack, heavy_sizes: NDArray[np.int64]) -> None:
-        """Tell the rows what became of their cells, and add up what they come to by their own weights."""
+        """Pass the closed cells back to the rows, and sum the rows' scores by their own weights."""
         shards, question, whole = self._shards, self._question, self.whole
         own = means = None
         if question.own is not None:
@@ -457,7 +457,7 @@ class CellParts:
             whole.known_scores = {} if means is None else means.finish()
 
     def _table(self, apart: SetAside, n_true: int, n_pred: int) -> Contingency | None:
-        """Return the cells of a shard, and count them; None if none of them is scored."""
+        """Return the cells of a shard, and count them; None if none is scored."""
         if not apart.cells.size:
             return None
         table = Contingency(
@@ -482,7 +482,7 @@ def _closed(
     first: int,
     heavy: HeavySums,
 ) -> np.ndarray:
-    """Return what goes back of the cells that a shard has closed; those that are scored have numbers."""
+    """Return the fields of a shard's closed cells that go back to the rows; scored cells have numbers."""
     closed = np.empty(built.cells.size, kind)
     closed["cell"] = -1
     scored = slice(None) if apart.kept is None else apart.kept
@@ -511,7 +511,7 @@ def _true_negatives(contingency: Contingency, shards: RowShards) -> NDArray[np.f
 
 
 class _Kept:
-    """Cells of all shards one after the other, in files that a contingency can map."""
+    """The cells of all shards in order, in files that a contingency can map."""
 
     def __init__(self, shards: RowShards, question: Question) -> None:
         directory, records = shards.spill.directory, shards.plan.records
@@ -529,7 +529,7 @@ class _Kept:
         self._question = question
 
     def add(self, apart: SetAside, built: Built) -> None:
-        """Take the cells of a shard, in which codes of predicted clusters begin at 0."""
+        """Add the cells of a shard, whose codes of predicted clusters begin at 0."""
         n_pred, keys, codes = int(built.pred_base[-1]), built.keys, None
         if built.heavy is not None and keys is not None:
             codes, keys = pred_codes(built.heavy, self._n_pred), keys[built.heavy < 0]
@@ -567,7 +567,7 @@ class _Kept:
         )
 
     def finished_keys(self) -> ClusterKeys | None:
-        """Return the keys of the clusters, if they were asked for."""
+        """Return the keys of the clusters, if requested."""
         if not self.keys:
             return None
         true, pred = (self.keys[side].finish() for side in SIDES)
@@ -579,7 +579,7 @@ PLACE, WEIGHT = "place of row", "weight of row"
 
 
 class RowCells(Contingency):
-    """The scored rows of a block, each with a copy of its cell, for scores and sums row by row."""
+    """The scored rows of a block, each with a copy of its cell, for scores and sums by row."""
 
     def __init__(self, found: np.ndarray, weight: NDArray[np.float64] | None, **how: Any) -> None:
         scored = found["cell"] >= 0
@@ -596,12 +596,12 @@ class RowCells(Contingency):
         self._powers = {"true": own["true_power"], "pred": own["pred_power"]}
 
     def mates(self, side: str) -> NDArray[np.integer]:
-        """Return the items of the cluster of each row on this side, rounded down to a power of two."""
+        """Return the size of each row's cluster on this side, rounded down to a power of two."""
         return np.left_shift(np.int64(1), self._powers[side].astype(np.int64))
 
 
 class RowBlock:
-    """A block of rows with what they were told."""
+    """A block of rows with their cells."""
 
     def __init__(self, table: pa.Table, found: np.ndarray) -> None:
         self.found = found
@@ -610,13 +610,13 @@ class RowBlock:
 
 
 class RowBlocks:
-    """The blocks of rows of an evaluation, put by while their cells are built."""
+    """The blocks of rows of an evaluation, stored while their cells are built."""
 
     def __init__(self, spill: Spill) -> None:
         self._stash = Stash(spill)
 
     def put(self, block: AlignedBlock, places: NDArray[np.int32]) -> None:
-        """Put a block by, whose rows have these places in their shards."""
+        """Store a block whose rows have these positions in their shards."""
         place = from_numpy(places)
         table = pa.table({PLACE: place})  # slices by size alone take no columns
         if block.columns is not None:
@@ -626,7 +626,7 @@ class RowBlocks:
         self._stash.put(block.index, table)
 
     def with_cells(self, back: WayBack, pool: Pool) -> Iterator[RowBlock]:
-        """Yield the blocks in their order, with what the rows were told."""
+        """Yield the blocks in order, with the cells of their rows."""
 
         def read(k: int) -> RowBlock:
             table = self._stash.read_batch(k)

@@ -1,4 +1,4 @@
-"""Cells as records, and how they are made from a cross tabulation."""
+"""Cells as records, and their construction from a cross tabulation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ROOT, LARGEST = 1e150, 1e290
 
 
 def side_of(side: object) -> str:
-    """Return the side that is meant, "true" or "pred"; a user may also write "truth" and "prediction"."""
+    """Return the side, "true" or "pred"; "truth" and "prediction" are accepted, too."""
     meant = {"true": "true", "truth": "true", "pred": "pred", "prediction": "pred"}
     if not isinstance(side, str) or side not in meant:
         raise SliceError(f'side is "true" or "pred", not {side!r}')
@@ -48,7 +48,7 @@ def side_of(side: object) -> str:
 
 
 def as_counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
-    """Return codes or counts as int64; raise ColumnError for what cannot be any."""
+    """Return codes or counts as int64; raise ColumnError for invalid ones."""
     array = _as_array(values, name, ColumnError)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ColumnError(f"{name} has to be a one-dimensional array of integers, not {array.dtype}")
@@ -67,7 +67,7 @@ def as_counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
 
 
 def as_masses(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Return weights as float64; raise WeightError for what cannot be any."""
+    """Return weights as float64; raise WeightError for invalid ones."""
     array = _as_array(values, name, WeightError)
     if array.ndim != 1 or array.dtype.kind not in "buif":
         raise WeightError(f"{name} has to be a one-dimensional array of numbers, not {array.dtype}")
@@ -78,7 +78,7 @@ def as_masses(values: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 def require_squares(squares: NDArray[np.float64] | None, mass: NDArray[np.float64] | None) -> None:
-    """Raise WeightError for squares of weights that cannot be any, or have no weights."""
+    """Raise WeightError for squared weights that are impossible or come without weights."""
     if squares is None:
         return
     if mass is None or not (squares >= 0).all():
@@ -104,7 +104,7 @@ def tabulate(
     *,
     outer: bool,
 ) -> tuple[np.ndarray, NDArray[np.int64], tuple[int, int]]:
-    """Return cell records, codes of the predicted clusters, and how many codes each side has."""
+    """Return cell records, codes of the predicted clusters, and the number of codes of each side."""
     if weight is not None:
         bad = ~((weight > 0) & (weight < np.inf)) & (n > 0) & ~((weight == 0) & outer)
         if bad.any():
@@ -142,28 +142,28 @@ def tabulate(
 def add_up(
     codes: NDArray[np.integer], size: int, values: NDArray[np.float64], factors: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Add values * factors by code; the sum of both arrays has twice the digits of a float."""
+    """Sum values * factors by code; the two arrays add up to a sum with twice the digits of a float."""
     totals, errors = np.zeros(size), np.zeros(size)
     kernels.sums.add_by_code(codes, values, factors, None, totals, errors)
     return totals, errors
 
 
 def add_products(weight: NDArray[np.float64], values: NDArray[np.float64]) -> float:
-    """Return the sum of weight * value: runs of fixed length are summed plainly, and then exactly over the runs."""
+    """Return the sum of weight * value: plain sums within runs of fixed length, an exact sum over the runs."""
     products = np.empty(-(-weight.size // kernels.runs.RUN))
     kernels.runs.sum_products(weight, values, products)
     return math.fsum(products.tolist())
 
 
 class ScoredRows:
-    """The items behind the cells: which cell each row is in, and its weight."""
+    """The items behind the cells: the cell and the weight of each row."""
 
     #: what the others in the cell of each weigh, where that is known
     others: NDArray[np.float64] | None = None
 
     @classmethod
     def of(cls, cell: NDArray[np.int64], weight: NDArray[np.float64] | None) -> ScoredRows:
-        """Return rows whose cells are at hand."""
+        """Return rows whose cells are in memory."""
         return cls(lambda: cell, weight, cell.size)
 
     def __init__(
@@ -173,7 +173,7 @@ class ScoredRows:
         n_rows: int,
         count: Callable[[], NDArray[np.int64]] | None = None,
     ) -> None:
-        """Take over rows; `count` returns how many items each stands for, where that is not one."""
+        """Take over rows; `count` returns the number of items of each row where it is not one."""
         self._locate = locate
         self._weight = weight
         self.n_rows = n_rows
@@ -193,7 +193,7 @@ class ScoredRows:
         return np.ones(self.n_rows) if self._weight is None else self._weight
 
     def in_cells(self, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows that are in chosen cells, ascending, and the cell of each. Shape of `chosen`: (n_cells,)."""
+        """Return the rows in chosen cells, ascending, and the cell of each. Shape of `chosen`: (n_cells,)."""
         parts = [np.zeros((2, 0), np.int64)]
         for first, cell in self.stretches():
             found = np.flatnonzero(chosen[cell] & (cell >= 0))
@@ -212,12 +212,12 @@ class ScoredRows:
 
     @cached_property
     def n(self) -> NDArray[np.int64]:
-        """How many items each row stands for. Shape (n_rows,)."""
+        """The number of items of each row. Shape (n_rows,)."""
         return np.ones(self.n_rows, np.int64) if self._count is None else self._count()
 
 
 class OneSided(NamedTuple):
-    """Items that only one side has, by cluster of that side: code, items, weight (items if outer)."""
+    """Items of one side only, by cluster of that side: code, items, weight (items if outer)."""
 
     codes: NDArray[np.integer]
     n: NDArray[np.integer]
@@ -225,7 +225,7 @@ class OneSided(NamedTuple):
 
 
 class SetAside(NamedTuple):
-    """Cells with items of both sides, and the others by the side that has them."""
+    """Cells with items of both sides, and one-sided items by side."""
 
     cells: np.ndarray  #: the former
     pred: Callable[[], NDArray[np.integer]]  #: returns the codes of their predicted clusters
@@ -235,7 +235,7 @@ class SetAside(NamedTuple):
 
 
 def set_aside(built: Built, *, outer: bool) -> SetAside:
-    """Tell the cells with items of one side alone from the others."""
+    """Separate cells with items of one side only from the others."""
 
     def codes(kept: Any = slice(None)) -> NDArray[np.integer]:
         pred = buffers.empty(built.pred_in_part.size, built.pred_in_part.dtype)
@@ -275,7 +275,7 @@ MAX_PAIRS = 1e10
 
 
 class Contingency:
-    """The non-empty (true, predicted) pairs of clusters, with what their items share.
+    """The non-empty (true, predicted) pairs of clusters, with the counts that their items share.
 
     Made by `fastbcubed.contingency` or `Contingency.from_cells`. All arrays are by cell, shape
     (n_cells,), or by cluster code; they are views and not to be written.
@@ -371,7 +371,7 @@ class Contingency:
         weight: NDArray[np.float64] | None = None,
         n_rows: int = 0,
     ) -> Contingency:
-        """Take over what an engine has built; cells with items of one side alone are set aside.
+        """Take over the output of an engine; cells with items of one side only are set aside.
 
         `locate` returns the cell of each row among those built; `weight` and `n_rows` are those of the rows.
         """
@@ -475,17 +475,17 @@ class Contingency:
 
     @property
     def tp(self) -> NDArray[np.float64]:
-        """Mates of an item of the cell on both sides, itself included: their weight, or number."""
+        """Mates of an item of the cell on both sides, including itself: their weight, or number."""
         return self.n.astype(np.float64) if self.weighting == "outer" else self.weight
 
     @property
     def fp(self) -> NDArray[np.float64]:
-        """Mates on the predicted side alone: their weight, or number."""
+        """Mates on the predicted side only: their weight, or number."""
         return self.cells["fp"]
 
     @property
     def fn(self) -> NDArray[np.float64]:
-        """Mates on the true side alone: their weight, or number."""
+        """Mates on the true side only: their weight, or number."""
         return self.cells["fn"]
 
     @cached_property
@@ -514,7 +514,7 @@ class Contingency:
         return self._weigh("pred")
 
     def codes(self, side: str) -> tuple[NDArray[np.integer], int]:
-        """Return the code of each cell on this side, and how many codes there are."""
+        """Return the code of each cell on this side, and the number of codes."""
         return np.ascontiguousarray(self.true if side == "true" else self.pred), self.n_codes[side]
 
     def _count(self, side: str) -> NDArray[np.int64]:
@@ -531,31 +531,31 @@ class Contingency:
     def add_by_cluster(
         self, codes: NDArray[np.integer], n_codes: int, scores: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Add weight * scores of the cells by `codes`. Shape (n_codes,)."""
+        """Sum weight * scores of the cells by `codes`. Shape (n_codes,)."""
         totals, errors = add_up(codes, n_codes, self.weight, scores)
         return totals + errors
 
     def memberships(self, side: str) -> tuple[NDArray[np.integer], int, NDArray[np.int64] | None]:
-        """Return clusters of this side, how many there are, and the cell of each; None if they are cell by cell."""
+        """Return the clusters of this side, their number, and the cell of each; None if each cell has exactly one."""
         return *self.codes(side), None
 
     def n_met(self, side: str) -> NDArray[np.int64]:
-        """Return how many clusters of the other side each cluster meets."""
+        """Return the number of clusters of the other side that each cluster meets."""
         codes, size = self.codes(side)
         return np.bincount(codes, minlength=size)
 
     def exact(self, side: str) -> NDArray[np.bool_]:
-        """Return which clusters of a side are the same as one of the other side."""
+        """Return a mask of the clusters of a side that equal one of the other side."""
         codes, size = self.codes(side)
         return np.bincount(codes[(self.fp != 0) | (self.fn != 0)], minlength=size) == 0
 
     def unlabelled_mates(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.integer]] | None:
-        """Return number and mass of mates that only the prediction has, and for each cell where its stand; or None."""
+        """Return number and mass of prediction-only mates, and the position of each cell's; None if there are none."""
         only = self.only("pred")
         return None if only is None else (*only, self.pred)
 
     def only(self, side: str) -> tuple[NDArray[np.int64], NDArray[np.float64]] | None:
-        """Return, by cluster of this side, the items that the other side lacks: number and mass."""
+        """Return number and mass of the items that the other side lacks, by cluster of this side."""
         if side not in self._one_sided:
             return None
         alone = self._one_sided[side]
@@ -564,7 +564,7 @@ class Contingency:
         return counts, np.bincount(alone.codes, alone.mass, size).astype(np.float64)
 
     def alone(self, side: str) -> OneSided | None:
-        """Return the items that the other side lacks as they were counted; None if there are none."""
+        """Return the items that the other side lacks, as counted; None if there are none."""
         return self._one_sided.get(side)
 
     def mates(self, side: str) -> NDArray[np.integer]:
@@ -577,11 +577,11 @@ class Contingency:
     def among_others(
         self, others: NDArray[np.float64], cells: NDArray[np.int64] | slice
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return tp, fp, fn of items without the items themselves; `others` is what the cell of each holds besides."""
+        """Return tp, fp, fn of items without the items themselves; `others` is the rest of each item's cell."""
         return others, np.ascontiguousarray(self.fp[cells]), np.ascontiguousarray(self.fn[cells])
 
     def once(self, make: Callable[[Contingency, Pool], Made], pool: Pool) -> Made:
-        """Return make(self, pool), which is called once: several scores come from what it returns."""
+        """Return make(self, pool), computed once: several scores share the result."""
         if make not in self._made:
             self._made[make] = make(self, pool)
         return self._made[make]
@@ -631,17 +631,17 @@ class Contingency:
 
     @cached_property
     def n_exact(self) -> int:
-        """Clusters that are the same on both sides."""
+        """Clusters that are equal on both sides."""
         return int(np.count_nonzero((self.fp == 0) & (self.fn == 0)))
 
     def count_exact(self, side: str) -> int:
-        """Count the clusters of a side that are the same as one of the other side."""
+        """Count the clusters of a side that equal one of the other side."""
         return self.n_exact
 
     __dir__ = documented
 
     def __repr__(self) -> str:
-        """Say how large the table is."""
+        """Return the size of the table."""
         return (
             f"Contingency({self.n_items:,} items, {self.n_true:,} true and {self.n_pred:,} predicted "
             f"clusters, {self.n_cells:,} cells)"
@@ -699,7 +699,7 @@ class TrueNegatives:
 
     @cached_property
     def _beside(self) -> tuple[tuple[int, float], tuple[int, float]]:
-        """The heaviest cluster of each side, and the weight of all others of that side."""
+        """The heaviest cluster of each side, and the weight of all other clusters of that side."""
         found = []
         for weight in (self._table.true_weight, self._table.pred_weight):
             code = int(np.argmax(weight))
@@ -738,7 +738,7 @@ Codes = Mapping[str, NDArray[np.int64]]
 
 
 class CellExcerpt(Contingency):
-    """All cells of some clusters, with codes of their own.
+    """All cells of some clusters, recoded.
 
     Attributes
     ----------
@@ -770,18 +770,18 @@ class CellExcerpt(Contingency):
         self.__dict__.update(known, total_weight=total_weight)
 
     def _counts_mates(self, side: str) -> bool:
-        """Whether what a cell lacks of its cluster, or the other way round, are numbers of scored items."""
+        """Whether the fn (true side) or fp (pred side) of cells are numbers of scored items."""
         return (not self.weighted or self.weighting == "outer") and not (side == "pred" and self.outside)
 
     def _with_mates(self, side: str) -> NDArray[np.int64]:
-        """Return the sizes of clusters, each of which any of its cells tells. Shape (n_clusters,)."""
+        """Return the sizes of clusters, each read from any of its cells. Shape (n_clusters,)."""
         codes, mistaken = (self.true, self.cells["fn"]) if side == "true" else (self.pred, self.cells["fp"])
         sizes = np.zeros(self.in_whole[side].size, np.int64)
         sizes[codes] = self.n + mistaken.astype(np.int64)
         return sizes
 
     def excerpt(self, codes: Codes) -> CellExcerpt:
-        """Return the cells of some clusters that have all of their cells here; codes are those of the whole."""
+        """Return the cells of some clusters that have all of their cells here; codes are those of the whole table."""
         own = {side: np.isin(self.in_whole[side], of_side) for side, of_side in codes.items()}
         places = np.flatnonzero(of_any(own, self.true, self.pred))
         cells = self.cells[places]
@@ -794,7 +794,7 @@ class CellExcerpt(Contingency):
         )  # fmt: skip
 
     def take_one_sided(self, one_sided: Mapping[str, OneSided]) -> None:
-        """Take the items that one side lacks of these clusters."""
+        """Add the items of these clusters that the other side lacks."""
         self._one_sided = one_sided
 
 
@@ -812,7 +812,7 @@ def few_cells(
     sizes_of: Callable[[str, NDArray[np.int64]], NDArray[np.int64]],
     most: int,
 ) -> CellExcerpt | None:
-    """Return the cells of some clusters of either side, whose sizes are known; None if they are more than so many."""
+    """Return the cells of some clusters of either side, whose sizes are known; None if they pass the limit."""
     chosen = {side: chosen_of(own, table.n_codes[side]) for side, own in codes.items()}
     true, pred, places, n = table.true, table.pred, [np.empty(0, np.int64)], 0
     for start, stop in blocks(table.n_cells):
@@ -830,14 +830,14 @@ def few_cells(
 def of_any(
     chosen: Mapping[str, NDArray[np.bool_]], true: NDArray[np.integer], pred: NDArray[np.integer]
 ) -> NDArray[np.bool_]:
-    """Return which cells, of these clusters, are of any that is chosen."""
+    """Return a mask of the cells that have a chosen cluster of either side."""
     there = [own[true if side == "true" else pred] for side, own in chosen.items()]
     found: NDArray[np.bool_] = np.logical_or.reduce(there)
     return found
 
 
 def chosen_of(codes: NDArray[np.int64], n: int) -> NDArray[np.bool_]:
-    """Return which of n codes are among some."""
+    """Return a mask of the n codes that are among the given ones."""
     chosen = np.zeros(n, np.bool_)
     chosen[codes] = True
     return chosen

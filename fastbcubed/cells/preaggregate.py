@@ -1,4 +1,4 @@
-"""Keys of a side that are few, whatever they are: each has a number, which one look in a small table tells."""
+"""Few distinct keys on a side: each gets a number, found by one look-up in a small perfect hash table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KNOWN = np.dtype([("key", "i8"), ("number", "i8")])
 
 
 class KnownKeys(NamedTuple):
-    """The keys of a side, for the kernels."""
+    """The distinct keys of a side, for the kernels."""
 
     #: records of `KNOWN`; what stands in free slots is a key that is never looked for there
     slots: np.ndarray
@@ -35,7 +35,7 @@ class KnownKeys(NamedTuple):
 
     @classmethod
     def of(cls, sample: NDArray[np.int64]) -> KnownKeys | None:
-        """Return the keys of a sample of a side; None if there are many, or too many rows have others for sure."""
+        """Return the keys of a side's sample; None if they are many, or too many rows certainly have others."""
         few = sample[:FIRST]
         if different(few, few)[0].size > MOST_VALUES:
             return None
@@ -46,7 +46,7 @@ class KnownKeys(NamedTuple):
 
     @classmethod
     def placed(cls, keys: NDArray[np.int64]) -> KnownKeys | None:
-        """Return a table of keys, numbered as they stand; None if no hash function serves."""
+        """Return a perfect hash table of keys, numbered in order; None if no hash function is found."""
         for seed in range(ATTEMPTS):
             seeds = kernels.hashing.seed_words(seed)[:2]
             places = placed(kernels.preaggregate.hash_keys(keys, seeds))
@@ -61,7 +61,7 @@ class KnownKeys(NamedTuple):
 def different(
     true: NDArray[np.int64], pred: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first row of each pair of keys in a sample, as they come, and how often it is seen."""
+    """Return the first row of each distinct pair of keys in a sample, in order, and its count."""
     first, seen = np.empty(true.size, np.int64), np.empty(true.size, np.int64)
     slots = np.full(table_slots(true.size), -1, np.int32)
     n = kernels.preaggregate.count_pairs(true, pred, slots, first, seen)
@@ -115,7 +115,7 @@ Weights = NDArray[np.float64] | None
 
 
 class Condensed(NamedTuple):
-    """A block of rows that stand for several. Shapes: (n_condensed,) each."""
+    """A block of preaggregated rows, each of which stands for several. Shapes: (n_condensed,) each."""
 
     true_keys: Keys
     pred_keys: Keys
@@ -128,24 +128,24 @@ class Condensed(NamedTuple):
 
 
 class Room:
-    """Where one thread writes rows without a slot, block after block: those of one would leave huge pages half full."""
+    """Buffer of one thread for rows without a slot, reused: one for each block would leave huge pages half full."""
 
     def __init__(self, n_rows: int, *, weighted: bool) -> None:
         self._columns = _room(2, n_rows, weighted=weighted)
         self._end = 0
 
     def fits(self, n_rows: int) -> bool:
-        """Say whether so many more rows fit."""
+        """Return whether `n_rows` more rows fit."""
         return self._end + n_rows <= self._columns[0].size
 
     @property
     def free(self) -> tuple[Keys, Keys, Weights]:
-        """The room that is left."""
+        """The remaining room."""
         true, pred, x = self._columns
         return true[self._end :], pred[self._end :], None if x is None else x[self._end :]
 
     def keep(self, n: NDArray[np.int64]) -> Condensed:
-        """Return the rows that have just been written, which stand for so many each."""
+        """Keep the rows just written, with the number of rows that each stands for."""
         true, pred, x = (None if each is None else each[: n.size] for each in self.free)
         self._end += n.size
         return Condensed(true, pred, x, n)  # type: ignore[arg-type]
@@ -153,7 +153,7 @@ class Room:
 
 @dataclass(frozen=True, eq=False)
 class PairTable:
-    """Pairs of keys with a slot for each: of two ranges, of few keys, or `pairs` that are known to be frequent."""
+    """Table with a slot for each pair of keys: of two ranges, of few keys, or of `pairs` known to be frequent."""
 
     n_rows: int
     n_slots: int
@@ -164,7 +164,7 @@ class PairTable:
 
     @classmethod
     def of(cls, true_keys: Keys, pred_keys: Keys) -> PairTable | None:
-        """Return the table that the rows call for; None where few of them meet in a pair."""
+        """Return the table that suits the rows; None where few of them share a pair."""
         n_rows = true_keys.size
         if n_rows < FEWEST_TO_SAMPLE:  # to look for frequent pairs would cost what these save
             return None if n_rows < FEWEST_ROWS else cls._box(n_rows, true_keys, pred_keys, ROWS_PER_CELL)
@@ -179,7 +179,7 @@ class PairTable:
 
     @classmethod
     def of_sample(cls, n_rows: int, true_keys: Keys, pred_keys: Keys) -> PairTable | None:
-        """Return the table that a sample of so many rows calls for; None where no pair has a large share of them."""
+        """Return the table that suits a sample of `n_rows` rows; None where no pair has a large share of them."""
         if not true_keys.size == pred_keys.size > 0:  # rows without a cluster are left out of samples
             return None
         whole = cls._whole(n_rows, true_keys, pred_keys, ROWS_PER_SLOT)
@@ -187,13 +187,13 @@ class PairTable:
 
     @classmethod
     def _whole(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
-        """Return a slot for each two keys of a sample, if there are so many rows for each."""
+        """Return a slot for each two keys of a sample, if there are enough rows for each slot."""
         box = cls._box(n_rows, true, pred, rows_per_slot)
         return box or cls._grid(n_rows, true, pred, rows_per_slot)
 
     @classmethod
     def _box(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
-        """Return a slot for each two keys of the ranges in the sample, if there are so many rows for each."""
+        """Return a slot for each two keys of the ranges in the sample, if there are enough rows for each slot."""
         ranges = [(int(keys.min()), int(keys.max()) - int(keys.min()) + 1) for keys in (true, pred)]
         found = None
         if true.size < n_rows:  # the sample may have missed some at the ends
@@ -216,7 +216,7 @@ class PairTable:
     def _of_ranges(
         cls, n_rows: int, ranges: Sequence[tuple[int, int]], rows_per_slot: int, grid: Grid | None = None
     ) -> PairTable | None:
-        """Return slots for ranges of keys, or of the numbers of known ones, if there are so many rows for each."""
+        """Return slots for ranges of keys, or of numbers of known keys, if there are enough rows for each slot."""
         n_slots = math.prod(n for _, n in ranges)
         if n_slots > MOST_SLOTS or n_slots * rows_per_slot > n_rows:
             return None
@@ -224,7 +224,7 @@ class PairTable:
 
     @classmethod
     def _frequent(cls, n_rows: int, true: Keys, pred: Keys, *, large: bool = False) -> PairTable | None:
-        """Return slots for the pairs seen often, if most rows are theirs; if not, for the `large` ones among them."""
+        """Return slots for frequent pairs if they cover most rows; otherwise for the `large` pairs among them."""
         true, pred = true.astype(np.int64, copy=False), pred.astype(np.int64, copy=False)
         first, seen = different(true, pred)
         often = np.flatnonzero(seen >= OFTEN)
@@ -240,14 +240,14 @@ class PairTable:
         return cls(n_rows, n_slots, _unsigned(0, 0, 0, 1), None, pairs)
 
     def takes(self, true_keys: Keys, pred_keys: Keys) -> bool:
-        """Tell whether keys can be counted as they are: those of 32 bits on both sides in a box alone."""
+        """Return whether keys can be counted unconverted: keys of 32 bits on both sides only in a box."""
         is_box = self.grid is None and self.pairs is None
         return true_keys.dtype == pred_keys.dtype and (is_box or true_keys.dtype == np.int64)
 
     def condense_block(
         self, true_keys: Keys, pred_keys: Keys, weight: Weights, places: NDArray[np.int64] | None = None
     ) -> Condensed:
-        """Return the rows of one block condensed, on this thread; `places`, if given, takes which is for each row."""
+        """Preaggregate the rows of one block on this thread; `places`, if given, receives the place of each row."""
         alone, pool = replace(self, n_rows=true_keys.size), Pool(1)
         found = alone.count(true_keys, pred_keys, weight, pool, places).condensed(pool, places)
         fields: Any = zip(*found, strict=True)
@@ -262,7 +262,7 @@ class PairTable:
         pool: Pool,
         places: NDArray[np.int64] | None = None,
     ) -> Counted:
-        """Add the rows up in several tables, each for a share of them; note in `places`, if given, where they are."""
+        """Aggregate the rows in several tables, each for a share; note the place of each row in `places`, if given."""
         tables = self._tables(weight)
         shares = list(pairwise(np.linspace(0, self.n_rows, self.n_tables + 1).astype(np.int64).tolist()))
 
@@ -297,13 +297,13 @@ class PairTable:
 
     @property
     def n_tables(self) -> int:
-        """How many shares of the rows have a table each: two, and more if each then has many rows for a slot."""
+        """The number of tables, each for a share of the rows: two or more if each then has many rows for a slot."""
         shares = self.n_rows // ROWS_AT_ONCE
         wanted = max(min(shares, 2), min(shares, self.n_rows // (ROWS_PER_SLOT_OF_TABLE * self.n_slots)))
         return max(1, min(wanted, MOST_TABLES, TABLE_SLOTS // self.n_slots))
 
     def _tables(self, weight: Weights) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-        """Return room for what slots hold; see `Counted`."""
+        """Return the arrays of the slots; see `Counted`."""
         shape, weighted = (self.n_tables, self.n_slots + 1 + APART), weight is not None
         x = buffers.empty(shape, np.float64) if weighted else None
         return buffers.empty(shape, np.uint8), x, buffers.empty(shape, WEIGHED if weighted else COUNTED)
@@ -311,7 +311,7 @@ class PairTable:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Rows that have been added up in tables."""
+    """Rows aggregated in tables."""
 
     pairs: PairTable
     #: what slots hold, and after them that of all rows without one: (few, x, many); see the kernels. Shapes:
@@ -326,7 +326,7 @@ class Counted:
         return self.pairs.pairs is None and not any(block.n.size for block in chain.from_iterable(self.left))
 
     def condensed(self, pool: Pool, places: NDArray[np.int64] | None = None) -> list[Condensed]:
-        """Return the rows of each pair in the table as one, and after these all others as they are, in blocks.
+        """Return the rows of each pair in the table as one, then all other rows unchanged, in blocks.
 
         `places`, if rows were noted there, takes which of these stands for each row.
         """
@@ -353,7 +353,7 @@ class Counted:
         written: Sequence[Condensed],
         pool: Pool,
     ) -> None:
-        """Turn the places that rows and pairs have in their own blocks into those among all that are condensed."""
+        """Convert the places of rows and pairs within blocks into places among all preaggregated rows."""
         end, many = 0, self.tables[2][0]
         for (first, last), block in zip(slots, written, strict=True):
             many["n"][first:last] += end
@@ -373,7 +373,7 @@ class Counted:
 
 
 def _room(n_integers: int, n_rows: int, *, weighted: bool) -> Any:
-    """Return columns of integers, and then one of weights or None, in one piece of memory."""
+    """Return integer columns, and one of weights or None, in one piece of memory."""
     columns = list(buffers.empty((n_integers + weighted, n_rows), np.int64))
     return *columns[:n_integers], columns[-1].view(np.float64) if weighted else None
 

@@ -1,4 +1,4 @@
-"""Predicted clusters too large for a shard: spread over all shards, and added up before any is closed.
+"""Predicted clusters too large for a shard: spread over all shards, and summed before any shard is closed.
 
 In the rows, a stand-in takes the place of such a cluster's key. It is one of several, which the true key chooses: so
 rows of one cell keep one stand-in, each stand-in goes to a shard like any other key, and no cell is cut.
@@ -33,7 +33,7 @@ STAND_INS = 16
 
 @dataclass(frozen=True)
 class Spread:
-    """The predicted clusters that are spread, and their stand-ins."""
+    """The predicted clusters that are spread, and their stand-in keys."""
 
     keys: NDArray[np.int64]  #: their keys, sorted; shape (n_heavy,)
     first: int  #: the first stand-in; those of a cluster follow one another
@@ -41,7 +41,7 @@ class Spread:
 
     @classmethod
     def of(cls, heavy: NDArray[np.int64], end: int, bits: int) -> Spread:
-        """Choose stand-ins below the key `end`, counted modulo 2**64, for 2**bits shards; one shard needs none."""
+        """Choose stand-ins below the key `end`, modulo 2**64, for 2**bits shards; one shard needs none."""
         keys = np.sort(heavy) if bits else heavy[:0]
         ways = STAND_INS << bits
         first = np.array([end], np.int64).view(np.uint64) - np.uint64(keys.size * ways)
@@ -51,7 +51,7 @@ class Spread:
         return self.keys.size > 0
 
     def is_taken(self, pred_keys: NDArray[np.int64]) -> bool:
-        """Tell whether a stand-in is in use as a key."""
+        """Return whether a stand-in is in use as a key."""
         return bool(self) and bool(kernels.sums.find_run(pred_keys, self.first, self.keys.size * self.ways))
 
     def stand_ins(self, true_keys: NDArray[np.int64], pred_keys: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -69,7 +69,7 @@ class Spread:
         return found
 
     def clusters(self, mixed: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place among `keys` of the cluster that each mixed key stands in for, -1 if it does for none."""
+        """Return the index in `keys` of the cluster that each mixed key stands in for, -1 if none."""
         keys = kernels.partition.unmix_all(np.ascontiguousarray(mixed)).view(np.uint64)
         number = keys - np.array([self.first], np.int64).view(np.uint64)
         number = np.minimum(number, np.uint64(self.keys.size * self.ways)).astype(np.int64) // self.ways
@@ -77,7 +77,7 @@ class Spread:
 
 
 class HeavySums:
-    """What the predicted clusters that are spread add up to, over the cells of all shards."""
+    """Sums of the spread predicted clusters over the cells of all shards."""
 
     def __init__(self, spread: Spread) -> None:
         self._spread = spread
@@ -101,7 +101,7 @@ class HeavySums:
             side.append(added)
 
     def close(self, built: stages.Built, *, outer: bool, outside: bool) -> stages.Built:
-        """Give cells of these clusters their false positives, and say which of the shard's clusters they are."""
+        """Add the false positives to cells of spread clusters, and return which clusters of the shard those are."""
         if not self._spread:
             return built
         assert built.keys is not None
@@ -123,7 +123,7 @@ class HeavySums:
     def one_sided(
         self, found: Mapping[str, OneSided], heavy: NDArray[np.int64] | None
     ) -> Mapping[str, OneSided]:
-        """Return the items of one side alone of a shard, but of its heavy clusters those of all shards."""
+        """Return the one-sided items of a shard, with its heavy clusters summed over all shards."""
         if heavy is None or not self.strangers.any():
             return found
         codes = np.flatnonzero(heavy >= 0)
@@ -136,7 +136,7 @@ class HeavySums:
 
 
 def pred_codes(heavy: NDArray[np.int64], first: int) -> NDArray[np.int64]:
-    """Return the codes of a shard's clusters: those spread come first of all, the others from `first` on.
+    """Return the codes of a shard's clusters: spread clusters come first, the others from `first` on.
 
     Examples
     --------
@@ -161,7 +161,7 @@ PARTS_COUNTED = 16
 
 @dataclass(frozen=True)
 class Layout:
-    """How many shards there are, and what may be kept of them in memory."""
+    """The number of shards, and the share of them kept in memory."""
 
     bits: int  #: there are 2**bits shards by true key, and as many by pred key
     #: bytes of rows and of cells that need not be spilled
@@ -170,7 +170,7 @@ class Layout:
 
     @classmethod
     def of(cls, n_rows: int, limit: int, label_bytes: int = 0) -> Layout:
-        """Choose so that two fifths of the limit hold shards at work, and half of it what is kept.
+        """Split the limit: two fifths for the shards in progress, half for the shards that are kept.
 
         Where clusters are named, the labels of a shard, of so many bytes a row, are a small part of it, too.
         """
@@ -194,24 +194,24 @@ def require_limit(limit: int) -> None:
 
 @dataclass
 class SizeCounts:
-    """How many clusters of each size a side has."""
+    """The number of clusters by size on a side."""
 
     small: NDArray[np.int64] = field(default_factory=lambda: np.zeros(COUNTED, np.int64))
     large: Counter[int] = field(default_factory=Counter)
 
     def add(self, sizes: NDArray[np.integer]) -> None:
-        """Count clusters by size; those without items do not count."""
+        """Count clusters by size, without empty ones."""
         if kernels.sums.count_sizes(sizes, self.small):
             self.large.update(sizes[sizes >= COUNTED].tolist())
         self.small[0] = 0
 
     def merge(self, other: SizeCounts) -> None:
-        """Add what another one has counted."""
+        """Add the counts of another instance."""
         self.small += other.small
         self.large.update(other.large)
 
     def histogram(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the sizes that there are, ascending, and how many clusters have each."""
+        """Return the sizes that occur, ascending, and the number of clusters of each."""
         found = {int(size): int(self.small[size]) for size in np.flatnonzero(self.small)} | self.large
         sizes = np.array(sorted(found), np.int64)
         return sizes, np.array([found[int(size)] for size in sizes], np.int64)
@@ -297,14 +297,14 @@ class RowShards:
     def _weigh_within(
         self, weight: NDArray[np.float64], stored_as: NDArray[np.int64], rows: Condensed
     ) -> None:
-        """Weigh the pairs of items within each of the rows that are stored, if that is asked for."""
+        """Weigh the pairs of items within each stored row, if requested."""
         if self._within is not None:
             scored = (rows.true_keys != self._absent) & (rows.pred_keys != self._absent)
             self._within.append(kernels.preaggregate.weigh_pairs(weight, stored_as, scored))
 
     @property
     def pair_weight_within(self) -> float:
-        """The products of the weights of two items that one stored row stands for, added up; scored items alone."""
+        """The sum of the products of the weights of two items within one stored row; scored items only."""
         return math.fsum(self._within or ())
 
     def cells(
@@ -334,14 +334,14 @@ class RowShards:
         return found
 
     def _built(self, pool: Pool, *, with_keys: bool) -> Iterator[tuple[int, Plan, stages.Parts]]:
-        """Yield the shards that hold no heavy clusters, with their cells."""
+        """Yield the shards without heavy clusters, with their cells."""
         for shard, raw in self.rows.read_ahead(range(1 << self.layout.bits), pool, "build cells"):
             yield shard, *self._build(raw, pool, with_keys=with_keys)
 
     def in_parts(
         self, raw: np.ndarray, payload: np.ndarray | None, dtype: np.dtype, pool: Pool
     ) -> tuple[Plan, np.ndarray, NDArray[np.int64]]:
-        """Return how the rows of a shard are cut into parts, these rows, and where each part begins."""
+        """Return the plan of a shard's parts, its rows in parts, and where each part begins."""
         plan = replace(self.plan, n_rows=raw.size, bits=part_bits(raw.size))
         piece = (raw["true"], raw["pred"], payload, raw["n"] if "n" in (dtype.names or ()) else None)
         return plan, *stages.partition_rows(plan, [piece], dtype, pool, mixed=True)
@@ -356,7 +356,7 @@ class RowShards:
         )  # fmt: skip
 
     def _heavy_cells(self, found: CellShards, shards: list[int], pool: Pool, outer: bool) -> None:
-        """Build the cells of the heavy clusters; they can leave once all of them are added up."""
+        """Build the cells of the heavy clusters; they can leave once all of them are summed."""
         waiting, sums = [], []
         dtype = self.plan.records["weighted cell" if self.weighted else "cell"]
         cells = Spool(dtype, self.n_shards, self.spill, self.layout.cells_kept // 2)
@@ -390,7 +390,7 @@ class RowShards:
 
 
 class CellShards:
-    """Cells that know their false negatives, sharded by pred key."""
+    """Cells with their false negatives, sharded by pred key."""
 
     def __init__(self, plan: Plan, layout: Layout, spill: Spill, spread: Spread, *, outer: bool) -> None:
         self.plan, self._outer = plan, outer
@@ -465,7 +465,7 @@ class CellShards:
             yield shard, self._count_closed(built, pool), places
 
     def _count_closed(self, built: stages.Built, pool: Pool) -> stages.Built:
-        """Count the predicted clusters of a shard by their size, and say whether some cells are of one side alone."""
+        """Count the predicted clusters of a shard by size, and return whether some cells are one-sided."""
 
         def count(first: int, last: int) -> tuple[SizeCounts, int, int]:
             base = built.pred_base[first : last + 1] - built.pred_base[first]

@@ -1,4 +1,4 @@
-"""How rows are cut into parts that fit a core's cache, and the records that parts are made of."""
+"""Partitioning of rows into parts that fit a core's cache, and the records of parts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ WIDE_RECORDS, WIDE_COUNTED_RECORDS = _records("i8"), _records("i8", counted=True
 
 @dataclass(frozen=True)
 class Plan:
-    """How the rows of one input are cut into parts; a function of the keys alone."""
+    """The partitioning of the rows of one input; it depends on the keys only."""
 
     n_rows: int
     bits: int
@@ -83,7 +83,7 @@ class Plan:
         wide: bool,
         counted: bool = False,
     ) -> Plan:
-        """Plan with these heavy keys, and what stands for "not on this side", None where no row lacks it."""
+        """Plan with these heavy keys and the keys for "not on this side", None where every row has that side."""
         no_true, no_pred = (mixed_keys([] if key is None else [key]) for key in (absent_true, absent_pred))
         heavy = np.union1d(mixed_keys(heavy), no_true)
         records = [[NARROW_RECORDS, COUNTED_RECORDS], [WIDE_RECORDS, WIDE_COUNTED_RECORDS]][wide][counted]
@@ -104,7 +104,7 @@ class Plan:
         return (1 << self.bits) * (2 if self.heavy.size else 1)
 
     def targets(self, skip: int, bits: int) -> Targets:
-        """Return where these bits of their pred key send cells."""
+        """Return the destinations that these bits of their pred key give to cells."""
         lacking = self.absent_pred.size > 0
         return skip, bits, lacking, int(self.absent_pred[0]) if lacking else 0
 
@@ -116,7 +116,7 @@ class Plan:
         return regular + [(a + (1 << self.bits), b + (1 << self.bits)) for a, b in regular]
 
     def is_heavy(self, part: int) -> bool:
-        """Tell whether this part holds rows of heavy clusters."""
+        """Return whether this part holds rows of heavy clusters."""
         return part >= 1 << self.bits
 
 
@@ -160,7 +160,7 @@ def find_heavy_in_sample(sample: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def frequent_keys(sample: NDArray[np.int64], most: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the keys that come more than `most` times in a sample, ascending, and how many times each does."""
+    """Return the keys that occur more than `most` times in a sample, ascending, and their counts."""
     groups = (sample.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(52)  # 4,096 of them
     candidates = sample[np.bincount(groups.view(np.int64))[groups] > most]  # few, if any, have to be sorted
     found, counts = np.unique(candidates, return_counts=True)
@@ -183,7 +183,7 @@ CLUSTER = np.dtype([("key", "i8"), ("mass", "f8"), ("rest", "f8"), ("only", "f8"
 def partition_rows(
     plan: Plan, pieces: Sequence[Piece], dtype: np.dtype, pool: Pool, *, mixed: bool = False
 ) -> tuple[np.ndarray, NDArray[np.int64]]:
-    """Bring the rows of each part together, in row order; return them and where each part begins.
+    """Gather the rows of each part in row order; return them and where each part begins.
 
     Keys may be `mixed` already. Shapes: of the arrays of each of the `pieces` (n_in_piece,).
     """
@@ -213,13 +213,13 @@ def partition_rows(
 def for_reading(
     true: np.ndarray, pred: np.ndarray, payload: np.ndarray | None, n_each: np.ndarray | None
 ) -> Piece:
-    """Return a piece whose arrays cannot be written, wherever they come from: one kernel serves all."""
+    """Return a piece with read-only arrays, whatever their source, so that one kernel serves all."""
     payload, n_each = (None if values is None else read_only(values) for values in (payload, n_each))
     return read_only(true), read_only(pred), payload, n_each
 
 
 def _in_blocks(pieces: Sequence[Piece]) -> list[list[Block]]:
-    """Cut a piece into blocks, or take many as they are; return at most about 64 lists of those that go together."""
+    """Cut a piece into blocks, or take a list as blocks; return at most about 64 lists of adjacent blocks."""
     if len(pieces) == 1:
         return [[(pieces[0], start, stop)] for start, stop in row_blocks(pieces[0][0].size)]
     whole = [(piece, 0, piece[0].size) for piece in pieces]
@@ -227,7 +227,7 @@ def _in_blocks(pieces: Sequence[Piece]) -> list[list[Block]]:
 
 
 class HeavyKeys(NamedTuple):
-    """Mixed keys of heavy clusters in a table where no two meet: one look tells whether a key is among them."""
+    """Mixed keys of heavy clusters in a table without collisions: one look-up finds whether a key is among them."""
 
     #: as many as a power of two; those of no key hold one that would stand elsewhere
     slots: NDArray[np.int64]
@@ -235,7 +235,7 @@ class HeavyKeys(NamedTuple):
 
     @classmethod
     def of(cls, heavy: NDArray[np.int64]) -> HeavyKeys:
-        """Find a table for these keys, the smallest that some bits of theirs make."""
+        """Find the smallest collision-free table for these keys, indexed by some of their bits."""
         for bits in range(heavy.size.bit_length(), 64 if heavy.size else 0):
             for shift in range(0, 64 - bits, 4):
                 places = (heavy >> shift) & ((1 << bits) - 1)
@@ -247,7 +247,7 @@ class HeavyKeys(NamedTuple):
 
 
 def _cell_space(rows: int, code: str, *, weighted: bool, counted: bool) -> tuple[Any, ...]:
-    """Return what one thread needs to find the cells of a part, reused from part to part.
+    """Return the workspace of one thread for finding the cells of a part, reused from part to part.
 
     Two hash tables, and an entry per cell: counts, heads, codes, sums and what these leave over. It is as long as
     the largest part, but memory is only touched as far as there are cells. Last is a flag: kernels are compiled
@@ -261,7 +261,7 @@ def _cell_space(rows: int, code: str, *, weighted: bool, counted: bool) -> tuple
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """Cells as the last stage leaves them: in the order of the parts of their pred key."""
+    """Cells after the last stage, in the order of the parts of their pred key."""
 
     #: one-sided cells are among them: the code of the side that lacks the item is -1; shape (n_cells,)
     cells: np.ndarray
@@ -281,7 +281,7 @@ class Built:
 
 
 class Parts(NamedTuple):
-    """Cells where their rows stood, part by part."""
+    """Cells in the places of their rows, part by part."""
 
     cells: np.ndarray  #: the cells of a part stand at its front
     bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
@@ -308,7 +308,7 @@ def build_parts(
     bits: int,
     with_keys: bool = False,
 ) -> Parts:
-    """Turn the rows of each part into cells where they stand; `skip` and `bits` are those of `Parts`."""
+    """Turn the rows of each part into cells in place; `skip` and `bits` are those of `Parts`."""
     keys = buffers.empty(plan.n_rows, np.dtype(np.int64)) if with_keys else None
     own = rows.view(plan.records["weighted cell" if weighted else "cell"])
     tasks = plan.tasks()
@@ -338,7 +338,7 @@ def build_parts(
 
 
 def _fronts(values: np.ndarray, bounds: NDArray[np.int64], sizes: NDArray[np.int64]) -> np.ndarray:
-    """Bring together what stands at the fronts of parts."""
+    """Gather the records at the fronts of parts."""
     return np.concatenate([values[a : a + n] for a, n in zip(bounds, sizes, strict=False)])
 
 
@@ -352,7 +352,7 @@ def send_cells(
     outer: bool,
     empty: Callable[[int, np.dtype], np.ndarray] = buffers.empty,
 ) -> tuple[np.ndarray, NDArray[np.int64]]:
-    """Send the cells where their pred keys say; return them and where each destination begins.
+    """Send the cells to the destinations of their pred keys; return them and where each destination begins.
 
     `base` is the code of the first true cluster of each part, `sums` those of the heavy clusters, from
     `add_heavy_sums`. If `outer`, margins are counts. `empty` makes the array of cells. Shapes: `base`
@@ -384,7 +384,7 @@ def send_cells(
 def partition_cells(
     plan: Plan, arrived: np.ndarray, pool: Pool, places: NDArray[np.int64] | None = None
 ) -> tuple[np.ndarray, NDArray[np.int64]]:
-    """Bring the cells of each part of their pred key together; return them and where each part begins.
+    """Gather the cells of each part of their pred key; return them and where each part begins.
 
     `places`, if given, takes for each cell that arrived where it stands after. Shape (n_arrived,).
     """
@@ -417,7 +417,7 @@ def close_parts(
     outside: bool,
     with_keys: bool = False,
 ) -> Built:
-    """Give the predicted clusters numbers, and give the cells their false positives, where they stand."""
+    """Assign numbers to the predicted clusters, and false positives to their cells, in place."""
     cells = arrived.view(plan.records["final"])
     pred_in_part = buffers.empty(arrived.size, plan.code)
     n_parts = bounds.size - 1
@@ -446,7 +446,7 @@ def close_parts(
 def locate_rows(
     plan: Plan, rows: np.ndarray, bounds: NDArray[np.int64], pool: Pool, *, skip: int, bits: int
 ) -> NDArray[np.int64]:
-    """Return where `send_cells` puts the cell of each row; it repeats `build_parts` with row numbers.
+    """Return the position of each row's cell after `send_cells`; this repeats `build_parts` with row numbers.
 
     The field `x` of `rows` (true, pred, x) is the number of each row; they are written over. Shapes: `bounds`
     (n_parts + 1,), returns (n_rows,).
@@ -482,7 +482,7 @@ def locate_rows(
 
 
 def heavy_sums(plan: Plan, parts: Parts, pool: Pool, *, outer: bool) -> NDArray[np.float64]:
-    """Add up the heavy clusters, part by part: (sum, rest) of each. Shape: (2 n_parts, n_heavy)."""
+    """Sum the heavy clusters, part by part: (sum, rest) of each. Shape: (2 n_parts, n_heavy)."""
     flag = np.empty(0) if parts.weighted else None
     targets = plan.targets(parts.skip, parts.bits)
 
@@ -497,7 +497,7 @@ def heavy_sums(plan: Plan, parts: Parts, pool: Pool, *, outer: bool) -> NDArray[
 
 
 def add_heavy_sums(sums: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Add what `heavy_sums` found into (sum, rest) of each cluster. Shape: (2, n_heavy)."""
+    """Add the results of `heavy_sums` into (sum, rest) of each cluster. Shape: (2, n_heavy)."""
     columns = np.concatenate(sums).T
     mass = [math.fsum(column) for column in columns]
     rest = [math.fsum([*column, -total]) for column, total in zip(columns, mass, strict=True)]
@@ -509,7 +509,7 @@ N_SUMS = 5
 
 
 class IfAlone:
-    """What the sum of recall over items would gain or lose if items that only the truth has were alone.
+    """Change of the sum of recall over items if truth-only items were singletons in the prediction.
 
     Where weights count inside the confusion matrices, those of one true cluster that are left out are taken to weigh
     the same, since a cell does not tell their weights apart. If `outer`, weights serve the mean alone.
@@ -521,7 +521,7 @@ class IfAlone:
         self._heavy = np.zeros((N_SUMS, 0))
 
     def add(self, plan: Plan, parts: Parts, pool: Pool) -> None:
-        """Add cells where they stand; parts that hold no heavy clusters have all cells of theirs."""
+        """Add cells in place; parts without heavy clusters have all cells of their clusters."""
         if not plan.absent_pred.size:
             return
         absent, flag = plan.absent_pred[0], np.empty(0) if parts.weighted else None
@@ -553,7 +553,7 @@ class IfAlone:
                 self._heavy = sums if not self._heavy.size else self._heavy + sums
 
     def change(self) -> float:
-        """Return the change of the sum, when all cells have been added."""
+        """Return the change of the sum, once all cells have been added."""
         heavy = kernels.cells.change_if_alone(self._heavy, self._heavy.shape[1])
         return math.fsum([*self._changes, heavy])
 
@@ -564,7 +564,7 @@ def change_by_cell(
     mass: NDArray[np.float64],
     left: NDArray[np.float64],
 ) -> float:
-    """Return the same from cells that know their margins, of any of the clusters that have items left out.
+    """Return the same from cells with margins, whether or not their clusters have items left out.
 
     By cell: `product` of weight and mass, 0 where it is left out itself; `alone`, its part of what those left out find;
     `mass` of the scored items of its true cluster, and of those `left` out. Shapes: (n_cells,).

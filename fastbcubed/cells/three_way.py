@@ -133,5 +133,5 @@ def _item_sets(
 
 
 def _rest(whole: Floats, part: Floats, is_all: NDArray[np.bool_]) -> Floats:
-    """Return the weight of a whole without that of a part; 0 where the part is all of it."""
+    """Return the weight of a whole minus that of a part; 0 where the part is the whole."""
     return np.where(is_all, 0.0, np.maximum(whole - part, 0.0))

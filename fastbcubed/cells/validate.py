@@ -1,4 +1,4 @@
-"""Whether cells that came from elsewhere hang together: codes in range, margins the sums of the cells, rows in them.
+"""Consistency of loaded cells: codes in range, margins equal to the sums of the cells, rows within them.
 
 Kernels do not look: a code out of range would make them write where they must not. Cost is linear.
 """
@@ -30,7 +30,7 @@ def faults_of_cells(
     outside: bool,
     pool: Pool,
 ) -> Iterator[str]:
-    """Yield what is wrong with cells and the items of one side alone; what comes first may make the rest fail."""
+    """Yield the faults of cells and one-sided items; an early fault may make later checks fail."""
     codes = {"true": np.ascontiguousarray(cells["true"]), "pred": pred}
     outer = weighting == "outer"
     for side in SIDES:
@@ -65,7 +65,7 @@ def faults_of_cells(
 def fault_of_weights(
     n: NDArray[np.int64], weight: NDArray[np.float64], *, weighted: bool, outer: bool
 ) -> str | None:
-    """Return what is wrong with the numbers of items of cells and their weights."""
+    """Return the fault in the numbers of items of cells or in their weights."""
     if not _are_counts(n) or (n == 0).any():
         return "a cell has no item, or the cells have more than can be"
     if not _are_masses(weight) or (weighted and not outer and (weight == 0).any()):
@@ -78,7 +78,7 @@ def fault_of_weights(
 def fault_of_margins(
     codes: NDArray[np.integer], n: NDArray[np.int64], columns: Mapping[str, NDArray[np.int64]]
 ) -> str | None:
-    """Return which column of the clusters of a side, `n_items` or `n_parts`, is not the sum over their cells."""
+    """Return the column of a side's clusters, `n_items` or `n_parts`, that is not the sum over their cells."""
     size = columns["n_items"].size
     sums = {"n_items": np.bincount(codes, n, size), "n_parts": np.bincount(codes, minlength=size)}
     for name, values in columns.items():
@@ -95,7 +95,7 @@ def fault_of_rows(
     *,
     outer: bool,
 ) -> str | None:
-    """Return what is wrong with the cell and the weight of each row, by number and weight of the items of cells."""
+    """Return the fault in the cell and weight of each row, checked against the items and weights of the cells."""
     if _any_outside(cell, -1, n.size):
         return f"a row is in none of {n.size} cells"
     here = np.flatnonzero(cell >= 0)
@@ -111,15 +111,15 @@ def fault_of_rows(
 
 
 def _any_outside(values: NDArray[np.integer], lowest: int, end: int | None = None) -> bool:
-    """Tell whether integers are below the lowest, or at the end of their range or beyond."""
+    """Return whether integers are below the lowest value, or at or beyond the end of their range."""
     return bool(values.size) and bool(values.min() < lowest or (end is not None and values.max() >= end))
 
 
 def _are_counts(values: NDArray[np.integer]) -> bool:
-    """Tell whether no value is negative, and they add up to what 64 bits hold."""
+    """Return whether all values are non-negative and their sum fits in 64 bits."""
     return not _any_outside(values, 0) and values.sum(dtype=np.float64) < MOST_ITEMS
 
 
 def _are_masses(values: NDArray[Any]) -> bool:
-    """Tell whether all values are finite, and none is negative."""
+    """Return whether all values are finite and non-negative."""
     return bool(((values >= 0) & (values < np.inf)).all())

@@ -1,4 +1,4 @@
-"""The disk engine, where not all rows fit in memory: blocks → alignment → shards → cells → scores (→ rows)."""
+"""The disk engine, for rows that do not fit in memory: blocks → alignment → shards → cells → scores (→ rows)."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ def run(request: Request, pool: Pool) -> Answer:
 
 
 def cut_for(request: Request) -> Cut:
-    """Return how to read what is given in blocks."""
+    """Return how to read the inputs in blocks."""
     every_column = bool(request.slices) or request.keep == "items"
     return Cut(block_rows(request.limit), request.spill_dir, every_column)
 
 
 def attempt(work: Callable[[Choice], T]) -> T:
-    """Do the work with some hash function, and again with the next where keys turn out to collide."""
+    """Run with one hash function, and again with the next if keys collide."""
     starts = starts_of_runs()
     choice = Choice(0, next(starts))
     for _ in range(ATTEMPTS):
@@ -91,7 +91,7 @@ def _score(
     pool: Pool,
     kept: RowsOfRun | None,
 ) -> Answer:
-    """Align the blocks, bring the rows to shards, build the cells of these part by part, and score them."""
+    """Align the blocks, shard the rows, build the shards' cells part by part, and score them."""
     seen = None if request.out is None else BlocksSeen()  # for the manifest that is written
     aligner = Aligner(
         pair, request.policies, choice, spill, request.limit, pool,
@@ -150,7 +150,7 @@ def _score(
 def announce(
     pair: Pair, aligner: Aligner, layout: Layout, keeps_cells: bool, limit: int, spill: Spill, pool: Pool
 ) -> None:
-    """Tell the plan, and raise if the disk has no room for it."""
+    """Announce the plan, and raise if the disk has no room for it."""
     row_bytes = 24 if aligner.weighted else 16
     announce_spill(
         f"{pair.n_rows:,} rows, {1 << layout.bits} shard{'s' * (layout.bits > 0)}",
@@ -166,7 +166,7 @@ def announce(
 def announce_spill(
     what: str, n_rows: int, expected: int, limit: int, spill: Spill, pool: Pool, beside: str = ""
 ) -> None:
-    """Tell the plan of so many rows, and raise if the disk has no room for what is expected to be spilled."""
+    """Announce the plan for `n_rows` rows, and raise if the disk has no room for the expected spill."""
     spill.require_free(expected)
     pool.spilled = lambda: spill.written
     pool.announce(f"disk engine: {what}, limit {readable(limit)}; {spill.describe(expected)}{beside}", n_rows)
@@ -175,7 +175,7 @@ def announce_spill(
 def _names(
     pair: Pair, aligner: Aligner, parts: CellParts, layout: Layout, spill: Spill, pool: Pool
 ) -> NamesByKey | None:
-    """Return what names the clusters, if their keys were kept."""
+    """Return the names of the clusters, if their keys were kept."""
     if parts.keys is None:
         return None
     labels = [side.labels for side in aligner.firsts]
@@ -185,7 +185,7 @@ def _names(
 
 
 def _ranges(parts: CellParts, request: Request, widest: int, pool: Pool) -> ClusterRanges | None:
-    """Return what works out the clusters range by range, if the cells were kept."""
+    """Return the reader of clusters by range, if the cells were kept."""
     if parts.whole is None or parts.keys is None:
         return None
     directory = spill_directory(request.spill_dir)
@@ -193,7 +193,7 @@ def _ranges(parts: CellParts, request: Request, widest: int, pool: Pool) -> Clus
 
 
 def block_rows(limit: int) -> int:
-    """Return how many rows a block may have."""
+    """Return the maximal number of rows of a block."""
     return min(BLOCK_ROWS, max(1 << 12, limit // BLOCK_SHARE))
 
 
@@ -214,7 +214,7 @@ class ShardedRows:
         one_by_one: bool = False,
         weighs_pairs: bool = False,
     ) -> None:
-        """Lay out the shards as soon as that can be; see `RowShards`. Rows may have to be stored `one_by_one`."""
+        """Lay out the shards as soon as possible; see `RowShards`. `one_by_one` stores rows separately."""
         self._one_by_one, self._weighs_pairs = one_by_one, weighs_pairs
         self._n_rows, self._aligner, self._layout, self._blocks = n_rows, aligner, layout, blocks
         self._spill, self._weighted, self._pool = spill, weighted, pool
@@ -239,7 +239,7 @@ class ShardedRows:
         )  # fmt: skip
 
     def all_shards(self) -> RowShards:
-        """Return the shards, when all blocks have been taken."""
+        """Return the shards, once all blocks have been taken."""
         assert self.shards is not None
         return self.shards
 
@@ -264,7 +264,7 @@ MEMBERSHIP = 120
 
 
 def unserved(request: Request) -> str | None:
-    """Return what is asked for that cannot be had where not all cells are held; None if all can."""
+    """Return why a request needs cells or items that are not kept for overlapping clusterings; None if it does not."""
     if request.keep == "items" or (request.out is not None and request.keep != "scores"):
         return (
             'the disk engine keeps neither cells nor items of overlapping clusterings; pass keep="scores", or '
@@ -281,7 +281,7 @@ def unserved(request: Request) -> str | None:
 
 
 def serves(request: Request) -> bool:
-    """Tell whether all that is asked for can be had, every score included."""
+    """Return whether this engine supports the request, including every score."""
     return unserved(request) is None and not scores_of_whole_covers(request.resolve()[0])
 
 
@@ -304,7 +304,7 @@ def score_covers(pair: Pair, request: Request, choice: Choice, pool: Pool) -> An
 def _score_covers(
     pair: Pair, questions: RowQuestions, request: Request, choice: Choice, spill: Spill, pool: Pool
 ) -> Answer:
-    """Bring the rows of each item together, shard by shard, make covers of the shards, and score these."""
+    """Gather the rows of each item, shard by shard, make covers of the shards, and score these."""
     aligner = Aligner(
         pair, request.policies, choice, spill, request.limit, pool,
         outer=request.outer, null_is_absent=request.null_is_absent, carried=questions.carried, gather=gather_rows,
@@ -365,12 +365,12 @@ class Covers:
                 yield cover
 
     def sliced(self) -> dict[str, pa.Table]:
-        """Return the slices by name, when all covers have passed."""
+        """Return the slices by name, once all covers have passed."""
         return {name: each.result(fsum(self._weights)) for name, each in self._sums.items()}
 
 
 def run_several(requests: Sequence[Request], names: Sequence[str], pool: Pool, *, common: bool) -> Answers:
-    """Score the runs, each on the items that all of them score if these are to be `common`.
+    """Score the runs; if `common`, each on the items that all of them score.
 
     All work with one hash function: the same key stands for a true cluster in all of them.
     """
@@ -410,7 +410,7 @@ def _answers(answers: list[Answer], kept: list[RowsOfRun] | None) -> Answers:
 def _on_common_rows(
     pairs: Sequence[Pair], requests: Sequence[Request], names: Sequence[str], choice: Choice, pool: Pool
 ) -> Answers:
-    """Score the runs, those with fewer rows first; those that another one has narrowed since are scored again."""
+    """Score the runs, those with fewer rows first; runs narrowed by a later one are scored again."""
     n_truth = sum(stretch.n_rows for stretch in pairs[0].stretches[0])
     rows, kept, found = CommonRows(n_truth), dict[int, RowsOfRun](), dict[int, Answer]()
     order = sorted(range(len(pairs)), key=lambda k: pairs[k].n_rows)
@@ -434,7 +434,7 @@ def _on_common_rows(
 
 
 def _require_known(run: RowsOfRun, name: str) -> None:
-    """Raise if a run scores items that the truth lacks: whether other runs have them is not looked up here."""
+    """Raise if a run scores items that the truth lacks: whether other runs have them is not checked here."""
     if run.n_further:
         items = f"{run.n_further:,} item{'s' if run.n_further > 1 else ''}"
         raise OptionError(
@@ -444,7 +444,7 @@ def _require_known(run: RowsOfRun, name: str) -> None:
 
 
 def _require_same_weights(runs: Sequence[RowsOfRun], names: Sequence[str]) -> None:
-    """Raise if an item weighs differently in two runs, as where only the predictions have weights."""
+    """Raise if an item has different weights in two runs, as where only the predictions have weights."""
     for run, name in zip(runs[1:], names[1:], strict=True):
         if run.weights != runs[0].weights:
             raise WeightError(

@@ -1,4 +1,4 @@
-"""Where the items of sampled true clusters are in a prediction, by either engine: cells of the sample alone.
+"""The items of sampled true clusters in a prediction, by either engine: cells of the sample only.
 
 The prediction is read once. What is held of it are the sizes of the clusters that the sample touches.
 """
@@ -34,7 +34,7 @@ READ_WHOLE = 1_000_000
 
 
 class Touched(NamedTuple):
-    """The cells of a sample, and what there is to know of the prediction as a whole."""
+    """The cells of a sample, and the totals of the whole prediction."""
 
     true: NDArray[np.int64]  #: the label of the true cluster of each cell, which is an integer
     n: NDArray[np.int64]  #: the items of each cell
@@ -46,7 +46,7 @@ class Touched(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A sample, whose labels are integers and never null, and how the prediction is to be read."""
+    """A sample with integer labels and no nulls, and the options for reading the prediction."""
 
     sample: Clustering
     given: Given
@@ -56,7 +56,7 @@ class Asked(NamedTuple):
 
 
 def touch(engine: str | None, asked: Asked, pool: Pool) -> Touched:
-    """Return the cells of a sample, in an order of their own; by the engine that is named, or the one that suits."""
+    """Return the cells of a sample, unordered, by the named engine or the one that suits."""
     if not is_one_of(engine, (None, "memory", "disk")):
         raise OptionError(f'engine is "memory" or "disk", not {engine!r}')
     if engine is None:
@@ -67,7 +67,7 @@ def touch(engine: str | None, asked: Asked, pool: Pool) -> Touched:
 
 
 def _is_large_file(source: Any) -> bool:
-    """Tell whether this names files of many rows that can be read block by block."""
+    """Return whether this names large files that can be read block by block."""
     if not is_path(source):
         return False
     rows = open_files(source)
@@ -75,7 +75,7 @@ def _is_large_file(source: Any) -> bool:
 
 
 def _as_a_whole(asked: Asked, pool: Pool) -> Touched:
-    """Read the prediction whole, give its clusters numbers, and count them."""
+    """Read the whole prediction, number its clusters, and count them."""
     prediction = _prediction(asked.given)
     if prediction.items is None:
         raise AlignmentError(
@@ -95,7 +95,7 @@ def _as_a_whole(asked: Asked, pool: Pool) -> Touched:
 
 
 class Pairs(NamedTuple):
-    """The pairs of two codes that there are, and how often each is."""
+    """The distinct pairs of two codes, and the count of each."""
 
     true: NDArray[np.int64]
     pred: NDArray[np.int64]
@@ -125,7 +125,7 @@ def _prediction(given: Given) -> Clustering:
 
 
 def _in_blocks(asked: Asked, pool: Pool) -> Touched:
-    """Read the prediction in blocks, and bring its rows to shards as the disk engine does."""
+    """Read the prediction in blocks, and shard its rows as the disk engine does."""
     require_limit(asked.limit)
     given = asked.given
     if isinstance(given.prediction, Clustering | Mapping):
@@ -155,7 +155,7 @@ def _in_blocks(asked: Asked, pool: Pool) -> Touched:
 def _cells(
     shards: RowShards, spill: Spill, pool: Pool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]:
-    """Return true cluster, items and size of the predicted cluster of the sample's cells; and count all the latter."""
+    """Return true cluster, items and predicted cluster size of the sample's cells, and count all predicted clusters."""
     keys = Packed(np.dtype(np.int64), spill.directory)
     cells = shards.cells(pool, outer=False, keys=keys)
     n_clusters = int(shards.spread.keys.size)

@@ -1,4 +1,4 @@
-"""The memory engine: all rows at hand, and one part of cells."""
+"""The memory engine: all rows in memory, and one part of cells."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(request: Request, pool: Pool) -> Answer:
 
 
 def answer(pair: Pair, built: Built, request: Request, pool: Pool) -> Answer:
-    """Score the cells of a pair, and return what is known of it."""
+    """Score the cells of a pair, and return the answer."""
     scored = Scorer(request, weighted=built.cells.weighted).score(OnePart(built.cells), pool)
     table = pair.attribute_table
     attributes = None if table is None else AttributeTable(*table, built.items)
@@ -47,7 +47,7 @@ def answer(pair: Pair, built: Built, request: Request, pool: Pool) -> Answer:
 
 
 class Built(NamedTuple):
-    """The cells of both sides, the items behind them, and what names clusters where items cannot."""
+    """The cells of both sides, the items behind them, and the labels of clusters where the items have none."""
 
     coverage: Coverage
     cells: Contingency
@@ -88,7 +88,7 @@ def _announce(pair: Pair, pool: Pool) -> None:
 
 
 class Answers(NamedTuple):
-    """What the engine answers of each run on the items that all score, and how far each goes beyond these."""
+    """The answer for each run on the common items, and the number of items and coverage of each run as a whole."""
 
     runs: list[Answer]
     n_scored: list[int]
@@ -100,7 +100,7 @@ class Answers(NamedTuple):
 
 
 def run_several(pairs: Sequence[Pair], names: Sequence[str], request: Request, pool: Pool) -> Answers:
-    """Align the runs, build their cells, and score these; all but its prediction is as in the request."""
+    """Align the runs, build their cells, and score these; only the prediction differs from the request."""
     found = align_together(
         [pair.first for pair in pairs],
         names,

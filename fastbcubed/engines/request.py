@@ -1,4 +1,4 @@
-"""What is asked of an evaluation, checked once; and what an engine answers."""
+"""The request for an evaluation, checked once; and the answer of an engine."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Labels = Callable[[str, RowNumbers], pa.Array]
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked of an evaluation, checked; what the fields mean is said at `evaluate`."""
+    """Checked arguments of an evaluation; the fields are documented at `evaluate`."""
 
     given: Given
     policies: Policies
@@ -60,33 +60,33 @@ class Request:
 
     @cached_property
     def limit(self) -> int:
-        """The bytes that may be used; asking the system what is left takes as long as scoring a thousand items."""
+        """The memory limit in bytes; asking the system for free memory takes as long as scoring a thousand items."""
         return memory_limit(self.memory_limit)
 
     @property
     def named_metrics(self) -> set[str]:
-        """The names that were asked for, of scores or families."""
+        """The requested names of scores or families."""
         return {str(known_as(m)) if isinstance(m, str) else m.name for m in self.metrics or ()}
 
     @property
     def outer(self) -> bool:
-        """Whether weights serve the mean alone."""
+        """Whether weights affect the mean only."""
         return self.weighting == "outer"
 
     @property
     def outside(self) -> bool:
-        """Whether items that only the prediction has are false positives for the items they are clustered with."""
+        """Whether prediction-only items are false positives for the items they are clustered with."""
         return self.policies.prediction == "outside"
 
     @property
     def null_is_absent(self) -> bool:
-        """Whether a null cluster says "not on that side", as it does in one table of both."""
+        """Whether a null cluster means "not on that side", as it does in one table of both."""
         return self.given.table is not None
 
     def resolve(
         self, *, weighted: bool = False, cells_alone: bool = False
     ) -> tuple[list[Metric], dict[str, str]]:
-        """Return the scores to compute, and those that came with a family and are not defined, with the reason."""
+        """Return the scores to compute, and those of a family that are undefined here, with the reason."""
         found, not_computed = resolve(
             self.metrics,
             weighted=weighted,
@@ -110,7 +110,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Answer:
-    """What an engine returns.
+    """The output of an engine.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ class Answer:
 
 
 def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
-    """Return the scores asked for, formulas lifted; None for the usual ones."""
+    """Return the requested scores, formulas converted to `Metric`; None for the default."""
     refuse_bare(metrics=metrics)
     if metrics is None:
         return None
@@ -178,7 +178,7 @@ def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
 
 
 def as_slices(slices: Any) -> list[SliceKey]:
-    """Return the slices asked for, each once; one alone need not be in a list, and a tuple crosses its names."""
+    """Return the requested slices, without repeats; a single one needs no list, and a tuple crosses its names."""
     refuse_bare(slices=slices)
     names = isinstance(slices, tuple) and bool(slices) and all(isinstance(name, Element) for name in slices)
     if names or isinstance(slices, Element | Mapping):
@@ -201,5 +201,5 @@ def _shown(key: SliceKey) -> str:
 
 
 def as_threads(threads: int | None) -> int | None:
-    """Return the number of threads asked for; None for all cores."""
+    """Return the requested number of threads; None for all cores."""
     return None if threads is None else whole_number(threads, "threads", "threads", least=1)

@@ -1,4 +1,4 @@
-"""What the disk engine holds as a whole beside its blocks, and whether the memory limit has room for it."""
+"""What the disk engine holds in memory as a whole, and whether the memory limit has room for it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COUNTED, BESIDE, ALLOWED = 40, 80 << 20, 256 << 20
 
 
 def scores_without_room(metrics: Iterable[Metric], n_rows: int, limit: int) -> dict[str, str]:
-    """Return the scores that would pass the limit, as they take all cells at once, and why."""
+    """Return the scores that need all cells at once and would exceed the limit, and why."""
     base = min(limit, COUNTED * n_rows) + BESIDE
     return {
         metric.name: f"it takes all cells at once, for which the memory limit has no room; raise memory_limit to at "
@@ -49,13 +49,13 @@ def scores_without_room(metrics: Iterable[Metric], n_rows: int, limit: int) -> d
 
 
 def _held_by(metric: Metric) -> int:
-    """Return the bytes an item that a score holds beside those that are added up part by part."""
+    """Return the bytes per item that a score needs in addition to the sums by part."""
     whole = (m for m in (metric, *metric.needs) if m.score is not None or m.uses_tn)
     return max((OF_ALL_CELLS.get(m.family, 0) for m in whole), default=0)
 
 
 def scores_of_whole_covers(metrics: Iterable[Metric]) -> dict[str, str]:
-    """Return the scores of overlapping clusterings that take all cells at once, and why that is not done."""
+    """Return the scores of overlapping clusterings that need all cells at once, and why they are not computed."""
     return {
         metric.name: "it takes all cells of overlapping clusterings at once, which the disk engine does not hold; "
         'leave it out, or pass engine="memory"'
@@ -65,7 +65,7 @@ def scores_of_whole_covers(metrics: Iterable[Metric]) -> dict[str, str]:
 
 
 def require_room(request: Request) -> None:
-    """Raise, before anything is read, if the limit is too small, or files that are held as a whole take more of it."""
+    """Raise, before reading, if the limit is too small, or is exceeded by files that are held as a whole."""
     require_limit(request.limit)
     given = request.given
     names = ("table",) if given.table is not None else ("truth", "prediction")
@@ -95,7 +95,7 @@ def _used(request: Request) -> set[str]:
 
 
 def _of_joined(source: Any, used: set[str] | None) -> int:
-    """Return what is held of a table that is joined by item, of the columns that are used or of all, about."""
+    """Return the approximate bytes held of a table joined by item, for the used columns or for all."""
     if not is_path(source):
         shape = getattr(source, "shape", (0,))
         return int(shape[0] * 2 * JOINED) if len(shape) == 2 else 0
@@ -107,17 +107,17 @@ def _of_joined(source: Any, used: set[str] | None) -> int:
 
 
 class Parts(Protocol):
-    """Parts of the cells, which know their mates in all parts."""
+    """Parts of the cells, whose margins cover all parts."""
 
     def __iter__(self) -> Iterator[Contingency]: ...
 
     @property
     def whole(self) -> Contingency | None:
-        """All cells, once the last part has come; None if they were not kept."""
+        """All cells, after the last part; None if they were not kept."""
 
     @property
     def of_items(self) -> Sequence[Mapping[str, float]]:
-        """What blocks of items add to sums, for `Scorer.own`, once the last part has come."""
+        """Terms of blocks of items in sums, for `Scorer.own`, after the last part."""
 
 
 class OnePart:
@@ -133,7 +133,7 @@ class OnePart:
 
 
 class BoundedParts:
-    """Parts whose bounds of the precision are added up on their way to the scorer."""
+    """Parts whose bounds of the precision are summed on their way to the scorer."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
@@ -147,24 +147,24 @@ class BoundedParts:
 
     @property
     def whole(self) -> Contingency | None:
-        """All cells, once the last part has come; None if they were not kept."""
+        """All cells, after the last part; None if they were not kept."""
         return self._parts.whole
 
     @property
     def of_items(self) -> Sequence[Mapping[str, float]]:
-        """What blocks of items add to sums, for `Scorer.own`, once the last part has come."""
+        """Terms of blocks of items in sums, for `Scorer.own`, after the last part."""
         return self._parts.of_items
 
     def bounds(self) -> Bounds:
-        """Return the bounds, when all parts have passed."""
+        """Return the bounds, once all parts have passed."""
         return bounds_from(self._sums, self._weight)
 
 
 class Scorer:
-    """Scores the cells of a request: those of items by part, others from all cells once the last part has come."""
+    """Scores the cells of a request: scores of items by part, others from all cells after the last part."""
 
     def __init__(self, request: Request, *, weighted: bool, n_rows: int | None = None) -> None:
-        """Choose the scores; `n_rows` is given where the cells come in parts, as there is a limit then."""
+        """Choose the scores; `n_rows` is given where the cells come in parts, since there is a limit then."""
         self._request, self._in_parts = request, n_rows is not None
         in_parts = self._in_parts
         self.metrics, self.not_computed = request.resolve(weighted=weighted)
@@ -195,14 +195,14 @@ class Scorer:
         self.not_computed |= reasons
 
     def score_with_bounds(self, parts: Parts, coverage: Coverage, pool: Pool) -> tuple[Scored, Bounds | None]:
-        """Score the parts; return bounds of the precision, too, where items of the prediction alone are dropped."""
+        """Score the parts; also return bounds of the precision where prediction-only items are dropped."""
         if self._request.policies.prediction != "drop" or not coverage.n_prediction_only:
             return self.score(parts, pool), None
         bounded = BoundedParts(parts)
         return self.score(bounded, pool), bounded.bounds()
 
     def score(self, parts: Parts, pool: Pool) -> Scored:
-        """Score the parts, and then all cells; where a search for a pairing gives up, a family does without it."""
+        """Score the parts, and then all cells; if a search for a pairing gives up, its family is left out."""
         sums = [aggregation.item_sums(part, self._by_part, pool, whole=not self._in_parts) for part in parts]
         means = aggregation.item_means(sums) | aggregation.item_means(parts.of_items)
         if parts.whole is not None:

@@ -24,7 +24,7 @@ Integers = NDArray[np.integer]
 
 
 class ItemCells(NamedTuple):
-    """Items by the sets of clusters that they are in on both sides."""
+    """Items by their sets of clusters on both sides."""
 
     cell: Codes  #: the cell of each item, -1 for one that a side lacks; shape (n_items,)
     true: Codes  #: the true set of each cell; shape (n_cells,), as of all that follow
@@ -33,7 +33,7 @@ class ItemCells(NamedTuple):
 
 
 def item_cells(sets: Memberships, true: Codes, pred: Codes, n_pred: int, pool: Pool) -> ItemCells:
-    """Give numbers to the pairs of a true and a predicted set: by the first cluster of the true one, then by that.
+    """Assign numbers to pairs of a true and a predicted set, ordered by the true set's first cluster, then by the set.
 
     Items are brought into parts by their true set, each of which is sorted and numbered in the cache. `sets` are the
     true ones, and there are `n_pred` of the others. `true` and `pred` (n_items,) are -1 where a side lacks the item.
@@ -79,7 +79,7 @@ def item_cells(sets: Memberships, true: Codes, pred: Codes, n_pred: int, pool: P
 
 
 def _ranked(sets: Memberships, wide: type[np.integer]) -> tuple[Integers, Integers]:
-    """Return the rank of each set, by its first cluster and then as it stands, and the sets by rank."""
+    """Return the rank of each set, by its first cluster and then in the given order, and the sets by rank."""
     counts = np.zeros(sets.n_clusters, np.int64)
     kernels.memberships.count_firsts(sets.offsets, sets.codes, counts)
     ranks, by_rank = buffers.empty(len(sets), wide), buffers.empty(len(sets), wide)
@@ -88,7 +88,7 @@ def _ranked(sets: Memberships, wide: type[np.integer]) -> tuple[Integers, Intege
 
 
 def _partitioned(true: Codes, pred: Codes, ranks: Integers, shift: int, pool: Pool) -> tuple[Integers, Codes]:
-    """Bring the items of both sides into parts by rank: rank, predicted set, item; and return where parts begin."""
+    """Partition the items of both sides by rank: rank, predicted set, item; and return where parts begin."""
     starts, stops = zip(*row_blocks(true.size, 1 << 16), strict=True)
     counts = np.zeros((len(starts), (max(0, ranks.size - 1) >> shift) + 1), np.int64)
     keys = buffers.empty(true.size, ranks.dtype)
@@ -129,7 +129,7 @@ class Grouped:
 
     @property
     def scored(self) -> NDArray[np.int64]:
-        """The cell of each item that is scored, -1 for others. Shape (n_items,)."""
+        """The cell of each scored item, -1 for others. Shape (n_items,)."""
         if len(self.truth) == self.n_scored:
             return self.cell
         return np.where(self.cell < self.n_scored, self.cell, -1)
@@ -148,7 +148,7 @@ def group(
     pred_codes: NDArray[np.int64],
     pool: Pool,
 ) -> Grouped:
-    """Group items by the sets of clusters that they are in.
+    """Group items by their sets of clusters.
 
     Cells come in the order of their first true cluster, so that mates stand near each other.
 
@@ -186,7 +186,7 @@ def _first(side: Memberships, n: int) -> Memberships:
 
 
 def _renumbered(side: Memberships) -> tuple[Memberships, NDArray[np.int64]]:
-    """Give clusters new numbers by their first appearance; those without items are gone."""
+    """Renumber clusters by first appearance; those without items are dropped."""
     codes, firsts = buffers.empty(side.codes.size, side.codes.dtype), np.empty(side.n_clusters, np.int64)
     numbers = np.full(side.n_clusters, -1, side.codes.dtype)
     n = kernels.memberships.number_small(side.codes, 0, numbers, codes, firsts)
@@ -195,7 +195,7 @@ def _renumbered(side: Memberships) -> tuple[Memberships, NDArray[np.int64]]:
 
 
 class Cover(Contingency):
-    """The cells of two overlapping clusterings, with what their items share with their mates.
+    """The cells of two overlapping clusterings, with the shares of their items with their mates.
 
     Attributes are those of a contingency, but that a cell has any number of clusters on either side.
     `fp` and `fn` are in proportion: an item's mates that are wrong to those that are right, times the
@@ -221,7 +221,7 @@ class Cover(Contingency):
         shares: Shares | None = None,
         alone: tuple[NDArray[np.int64], Floats] | None = None,
     ) -> None:
-        """Take over cells; `shares` is worked out where it is not given.
+        """Take over cells; `shares` is computed if it is not given.
 
         `alone` has the mates that only the prediction has, number and weight by cell, where these have no cells.
         """
@@ -326,7 +326,7 @@ class Cover(Contingency):
         return self.truth if side == "true" else self.prediction
 
     def memberships(self, side: str) -> tuple[NDArray[np.integer], int, NDArray[np.int64]]:
-        """Return the clusters of all cells on a side, how many there are, and the cell of each."""
+        """Return the clusters of all cells on a side, their number, and the cell of each."""
         members = self.members(side)
         return members.codes, members.n_clusters, members.rows()
 
@@ -343,30 +343,30 @@ class Cover(Contingency):
 
     @cached_property
     def n_exact(self) -> int:
-        """True clusters that are the same as a predicted one."""
+        """True clusters that equal a predicted one."""
         return self.count_exact("true")
 
     def count_exact(self, side: str) -> int:
-        """Count the clusters of a side that are the same as one of the other; several may be alike."""
+        """Count the clusters of a side that equal one of the other side; several may be identical."""
         return int(np.count_nonzero(self.exact(side)))
 
     def exact(self, side: str) -> NDArray[np.bool_]:
-        """Return which clusters of a side are the same as one of the other side."""
+        """Return a mask of the clusters of a side that equal one of the other side."""
         exact, n_true = self.sides.exact, self.truth.n_clusters
         return exact[:n_true] if side == "true" else exact[n_true:]
 
     def n_met(self, side: str) -> NDArray[np.int64]:
-        """Return how many clusters of the other side each cluster meets."""
+        """Return the number of clusters of the other side that each cluster meets."""
         table = self.sides.overlaps
         codes = table.true if side == "true" else table.pred
         return np.bincount(codes, minlength=self.members(side).n_clusters)
 
     def mates(self, side: str) -> NDArray[np.integer]:
-        """Return, by cell, the items that share a cluster of this side with an item of it, itself included."""
+        """Return, by cell, the items that share a cluster of this side with an item of it, including itself."""
         return self.shares.mates[:, 1 if side == "true" else 0]
 
     def unlabelled_mates(self) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]] | None:
-        """Return mates that only the prediction has, number and mass in proportion, cell by cell; None without any."""
+        """Return number and proportional mass of prediction-only mates, by cell; None if there are none."""
         return None if self._unlabelled is None else (*self._unlabelled, np.arange(self.n_cells))
 
     @cached_property
@@ -384,7 +384,7 @@ class Cover(Contingency):
 
 
 def charged(cover: Cover, side: str) -> Floats:
-    """Return what is lost through each cluster, of precision for predicted ones, of recall for true ones.
+    """Return the loss through each cluster: of precision for predicted ones, of recall for true ones.
 
     What a pair of items loses is split equally among the clusters of the side that the two share. Over all clusters
     this adds up to what all items lose. The definition is ours.
@@ -393,7 +393,7 @@ def charged(cover: Cover, side: str) -> Floats:
 
 
 def split_equally(cover: Cover, side: str, lost: Floats) -> Floats:
-    """Return what each cluster is charged if what an item loses is split equally among its clusters of a side.
+    """Return the loss through each cluster if an item's loss is split equally among its clusters of a side.
 
     Shapes: `lost` (n_cells,), times the weight of the items of each cell; the result (n_clusters,).
     """
@@ -422,6 +422,6 @@ def _charges(cover: Contingency, pool: Pool) -> dict[str, Floats]:
 
 
 def _by_cluster(cover: Cover, side: str, values: Floats) -> Floats:
-    """Add up what each cell says of each of its clusters."""
+    """Sum the values of cells for each of their clusters."""
     codes, n_clusters, _ = cover.memberships(side)
     return np.add(*add_up(codes, n_clusters, values, np.ones(values.size)))

@@ -1,4 +1,4 @@
-"""Shards of items → covers, which know their mates in all shards: overlapping clusterings on the disk engine."""
+"""Shards of items → covers, whose margins count mates in all shards: overlapping clusterings on the disk engine."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SHARE, LEAST_AT_ONCE, MOST_AT_ONCE = 1 << 9, 1 << 16, 1 << 20
 
 @dataclass(frozen=True)
 class How:
-    """What is asked of covers: how weights count, what policies say, and whether items are needed again."""
+    """Options of covers: how weights count, the policies, and whether items are needed again."""
 
     weighted: bool
     weighting: str
@@ -61,7 +61,7 @@ class How:
 
     @property
     def outside(self) -> bool:
-        """Whether items that only the prediction has are false positives for the items they are clustered with."""
+        """Whether prediction-only items are false positives for the items they are clustered with."""
         return self.policies.prediction == "outside"
 
     @property
@@ -71,14 +71,14 @@ class How:
 
 
 class CoverRows(NamedTuple):
-    """The items of a shard as slices take them: the cell of each, and the columns that go with them."""
+    """The items of a shard for slices: the cell of each, and its columns."""
 
     found: np.ndarray  #: records like ROW; shape (n_rows,)
     columns: pa.Table
 
 
 class _Sizes(NamedTuple):
-    """What a shard holds."""
+    """The counts of a shard."""
 
     cells: int
     scored: int  #: cells that are scored
@@ -86,7 +86,7 @@ class _Sizes(NamedTuple):
 
 
 class CoverShards:
-    """Takes aligned items shard by shard, and yields covers of them, whose mates may be in any shard."""
+    """Takes aligned items shard by shard, and yields covers of them that count mates in all shards."""
 
     def __init__(self, how: How, limit: int, spill: Spill) -> None:
         self._how, self._limit, self._spill = how, limit, spill
@@ -127,7 +127,7 @@ class CoverShards:
         self._count(items.index, own, _Sizes(n.size, grouped.n_scored, grouped.cell.size))
 
     def _put_rows(self, items: AlignedSets, scored: NDArray[np.int64]) -> None:
-        """Put by the items of a shard, of which these are the cells."""
+        """Store the items of a shard whose cells these are."""
         rows = np.empty(scored.size, ROW)
         rows["cell"], rows["weight"] = scored, 1.0 if items.both.weight is None else items.both.weight
         _store(self._rows, items.index, rows)
@@ -135,7 +135,7 @@ class CoverShards:
             self._columns.put(items.index, items.columns)
 
     def _count(self, index: int, cells: np.ndarray, sizes: _Sizes) -> None:
-        """Note what a shard holds."""
+        """Record the counts of a shard."""
         true, pred = cells["n_true"].astype(np.int64), cells["n_pred"].astype(np.int64)
         pairs = n_pairs(true, pred)
         with self._lock:
@@ -146,7 +146,7 @@ class CoverShards:
             self._most_pairs = max(self._most_pairs, int(pairs.max(initial=0)))
 
     def covers(self, pool: Pool) -> Iterator[tuple[Cover | None, CoverRows | None]]:
-        """Yield a cover of each shard, None if none of its items is scored, and its items if they are asked for."""
+        """Yield a cover of each shard, None if none of its items is scored, and its items if requested."""
         if not self.n_items:
             raise EmptyInputError("there is no item to score: no item is on both sides")
         shards = sorted(self._shards)
@@ -177,7 +177,7 @@ class CoverShards:
             yield made, rows
 
     def _cover(self, shard: int, found: FoundShares, rows: CoverRows | None, apart: bool) -> Cover | None:
-        """Return the cells of a shard that are scored, with what their items share with mates in all shards."""
+        """Return the scored cells of a shard, with the shares of their items with mates in all shards."""
         n_scored = self._shards[shard].scored
         if not n_scored:
             return None
@@ -198,7 +198,7 @@ class CoverShards:
         )  # fmt: skip
 
     def _rows_of(self, rank: int, shard: int) -> CoverRows:
-        """Return the items of a shard, whose columns were put by as the rank says."""
+        """Return the items of a shard, whose columns were stored in the order of rank."""
         found = self._rows.read_batch(shard) if self._shards[shard].rows else np.empty(0, ROW)
         return CoverRows(found, self._columns.read_batch(rank) if self._columns else pa.table({}))
 
@@ -217,7 +217,7 @@ class CoverShards:
         )
 
     def _measured(self) -> Extent:
-        """Choose which cells are wide, and return how much there is to add up."""
+        """Choose which cells are wide, and return the amount to be summed."""
         widths = np.arange(self._widths.size)
         memberships = np.cumsum((widths * self._widths)[::-1])[::-1]  # of cells this wide or wider
         for self._narrow in range(NARROW, MOST_NARROW + 1):
@@ -245,7 +245,7 @@ class CoverShards:
         )  # fmt: skip
 
     def _refuse_wide(self) -> None:
-        """Raise for a cell of so many clusters of both sides that the pairs of these take too much memory."""
+        """Raise for a cell of so many clusters on both sides that their pairs exceed the memory limit."""
         least = (PAIR_BYTES * self._most_pairs * WIDE_SHARE >> 20) + 1
         if self._widths.size > self._narrow + 1 and least > self._limit >> 20:
             raise TooMuchWorkError(
@@ -263,7 +263,7 @@ class CoverShards:
 
 
 def _added(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Add counts, of which one may have fewer."""
+    """Add counts, one of which may be shorter."""
     found = np.zeros(max(a.size, b.size), np.int64)
     found[: a.size] += a
     found[: b.size] += b
@@ -271,21 +271,21 @@ def _added(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def subsets_at_once(limit: int) -> int:
-    """Return how many sets of clusters are handled by a task, so that they take a small part of the limit."""
+    """Return the number of sets of clusters for each task, so that they take a small part of the limit."""
     return min(MOST_AT_ONCE, max(LEAST_AT_ONCE, limit // SHARE))
 
 
 def _names(
     side: GatheredSide, kind: str, made: NDArray[np.int64], clusters: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the names of clusters by their number; those after the ones of the side were `made` for these items."""
+    """Return the names of clusters by number; those after the side's own were `made` for these items."""
     keys = np.concatenate([side.cluster_keys, made])
     alone = np.concatenate([side.alone, np.ones(made.size, np.bool_)])
     return name_clusters(keys[clusters], kind, alone[clusters])
 
 
 def _store(spool: Spool, index: int, records: np.ndarray) -> None:
-    """Put a batch of one shard into a spool."""
+    """Store a batch of one shard in a spool."""
     with spool.pages() as pages:
         room = pages.empty(records.size, spool.dtype)
         room[:] = records

@@ -54,14 +54,14 @@ class ItemSets(NamedTuple):
 
 
 class Signatures(NamedTuple):
-    """Items by the set of clusters that they are in."""
+    """Items by their set of clusters."""
 
     codes: Codes  #: as those of `ItemSets`; shape (n_items,)
     sets: Memberships  #: likewise
 
 
 class MembershipRows(NamedTuple):
-    """Rows of memberships in parts, such that all rows of an item are in one."""
+    """Rows of memberships in parts; all rows of an item are in one part."""
 
     keys: Codes  #: keys of items, or these keys mixed; shape (n_rows,), as of all but the bounds
     rows: Integers | None  #: the row of each, which ascend in a part; None where rows stand in their order
@@ -93,7 +93,7 @@ def item_sets(
 
 
 def signatures(members: Memberships, pool: Pool) -> Signatures:
-    """Give numbers to items by the set of clusters that they are in. Cost is linear in the memberships.
+    """Assign numbers to items by their set of clusters. Cost is linear in the memberships.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def signatures(members: Memberships, pool: Pool) -> Signatures:
 
 
 def _in_parts(keys: Codes, clusters: Codes, wide: type[np.integer], pool: Pool) -> MembershipRows:
-    """Bring the rows of each item into one part; those whose items ascend are there already."""
+    """Partition the rows by item; rows whose items ascend are already in place."""
     codes = buffers.empty(keys.size, wide)
     if not any(kernels.memberships.find_unsorted(keys, a, b) for a, b in blocks(keys.size)):
         codes[:] = clusters
@@ -150,7 +150,7 @@ def _mark_first_rows(
 
 
 def _listed(marks: Integers, pool: Pool) -> tuple[Codes, Codes, Codes, Codes]:
-    """Return the first row of each item and the code of its cluster; which are in several, and where these are."""
+    """Return the first row of each item and its cluster's code; which items are in several, and where these are."""
     starts, stops = zip(*blocks(marks.size), strict=True)
     counts = pool.map(
         lambda a, b: kernels.memberships.count_marks(marks, a, b), starts, stops, stage="count items"
@@ -165,7 +165,7 @@ def _listed(marks: Integers, pool: Pool) -> tuple[Codes, Codes, Codes, Codes]:
 
 
 def _numbered(codes: Integers, starts: Codes, pool: Pool) -> Numbered:
-    """Give numbers to sets of several clusters, which are told apart by a 64-bit hash, and then compared.
+    """Assign numbers to sets of several clusters, distinguished by a 64-bit hash and then compared.
 
     The codes of a set begin at its start and end with a negative one: the last, -1 - code.
     """
@@ -188,7 +188,7 @@ def _numbered(codes: Integers, starts: Codes, pool: Pool) -> Numbered:
 
 
 def _with_large(n_clusters: int, codes: Integers | None = None, starts: Codes | None = None) -> Memberships:
-    """Return the sets of one cluster, and after them the larger ones, whose codes begin at `starts`."""
+    """Return the sets of one cluster, followed by the larger ones, whose codes begin at `starts`."""
     wide: type[np.int32] | type[np.int64] = np.int32 if n_clusters < 2**31 else np.int64
     alone: NDArray[Any] = np.arange(n_clusters, dtype=wide)
     if codes is None or starts is None:
@@ -252,7 +252,7 @@ def gather(
 
 
 def _read(clustering: Clustering, pool: Pool) -> Keys:
-    """Return the keys of the labels and those of the items, None where items go by position."""
+    """Return the keys of the labels and of the items, None where items go by position."""
     items = clustering.items
     return clustering.labels.keys(pool), None if items is None else items.keys(pool)
 
@@ -274,7 +274,7 @@ def _gather(
 def gather_sets(
     side: Side, item_keys: NDArray[np.int64] | None, pool: Pool
 ) -> tuple[ItemSets, NDArray[np.int64]]:
-    """Gather the clusters of each item of a side with a row per membership; report what may not be.
+    """Gather the clusters of each item of a side with a row per membership; report repeated and invalid rows.
 
     Returns a row of each cluster, too. Shapes: `item_keys` (n_rows,); None where each row is an item.
     """
@@ -291,7 +291,7 @@ def gather_sets(
 def _clusters(
     side: Side, item_keys: NDArray[np.int64] | None, pool: Pool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the cluster of each row, -1 for none, and a row of each cluster; an item that is alone has its own."""
+    """Return the cluster of each row, -1 for none, and a row of each cluster; a singleton item has its own."""
     special = either(side.absent, side.alone)
     if special is None:
         return number(side.labels, pool)
@@ -325,7 +325,7 @@ def _report_weights(side: Side, item_keys: NDArray[np.int64], pool: Pool) -> Non
 
 
 def _take_items(clustering: Clustering, labels: Column, firsts: NDArray[np.int64]) -> Clustering:
-    """Return the clustering with a row per item: what its first row says of it."""
+    """Return the clustering with a row per item: the values of its first row."""
     if firsts.size == len(clustering):
         return replace(clustering, labels=labels)
     assert clustering.items is not None
@@ -339,7 +339,7 @@ def _take_items(clustering: Clustering, labels: Column, firsts: NDArray[np.int64
 
 
 class _FirstRows(BaseRows):
-    """Some rows of a table, read when asked for; without the columns of clusters."""
+    """Some rows of a table, without the columns of clusters; read on first use."""
 
     def __init__(self, rows: Rows, kept: NDArray[np.integer], without: Sequence[str]) -> None:
         super().__init__([name for name in rows.names if name not in without], rows.where, rows)

@@ -1,4 +1,4 @@
-"""Mates: the items that the cells of overlapping clusterings share, in memory or by subsets of clusters."""
+"""Mates: the items shared by the cells of overlapping clusterings, in memory or by subsets of clusters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NARROW = 8
 
 
 class CellRows(NamedTuple):
-    """A row for each cell: its number, how many clusters it has, the true ones, the predicted ones from `n_true` on.
+    """A row for each cell: its number, its number of clusters, the true ones, the predicted ones from `n_true` on.
 
     Before its number stand the number of its first true membership and that of its items.
     """
@@ -37,7 +37,7 @@ class CellRows(NamedTuple):
 
 
 class CloseMates(NamedTuple):
-    """Where to look for the close mates of a cell: in pairs of clusters, or in the clusters of cells in many."""
+    """Where to look for the close mates of a cell: in its pairs of clusters, or in clusters of cells with many."""
 
     narrow: int  #: a cell in no more clusters of a side than these is found by pairs of them
     pair_bounds: Counts  #: where the pairs of each cell begin; shape (n_cells + 1,)
@@ -55,12 +55,12 @@ class CloseMates(NamedTuple):
 
 
 def row_type(rows: CellRows) -> type[np.integer]:
-    """Return a type that holds where any row begins."""
+    """Return an integer type that holds the start of any row."""
     return np.int32 if rows.codes.size < 2**31 else np.int64
 
 
 def close_mates(rows: CellRows, n_clusters: int, pool: Pool) -> CloseMates:
-    """Index the cells by pairs of clusters, and where there are too many of these, by cluster."""
+    """Index the cells by pairs of clusters; if these are too many, by cluster."""
     n_cells = rows.starts.size
     starts, stops = zip(*blocks(n_cells), strict=True)
     bounds = np.zeros(n_cells + 1, np.int64)
@@ -137,7 +137,7 @@ CELLS_AT_ONCE = 1 << 14
 
 
 class Items(NamedTuple):
-    """Items of each cell, their weight (empty without weights), and whether they have one."""
+    """Items of each cell, their weight (empty without weights), and whether there are weights."""
 
     n: Counts
     weight: Floats
@@ -153,7 +153,7 @@ class Totals(NamedTuple):
 
     @classmethod
     def empty(cls, n: int, weighted: bool) -> Totals:
-        """Return room for so many."""
+        """Return uninitialised totals of size `n`."""
         floats = n if weighted else 0
         return cls(
             *(buffers.empty(*each) for each in ((n, np.int64), (floats, np.float64), (floats, np.float64)))
@@ -161,7 +161,7 @@ class Totals(NamedTuple):
 
     @classmethod
     def zeros(cls, n: int, weighted: bool) -> Totals:
-        """Return sums of nothing."""
+        """Return totals of zero."""
         floats = n if weighted else 0
         return cls(np.zeros(n, np.int64), np.zeros(floats), np.zeros(floats))
 
@@ -172,7 +172,7 @@ class Totals(NamedTuple):
 
 
 class OverlapTable(NamedTuple):
-    """What each true cluster shares with each predicted one that it meets."""
+    """The items that each true cluster shares with each predicted one that it meets."""
 
     bounds: Counts  #: where the overlaps of each true cluster begin; shape (n_true + 1,)
     pred: NDArray[np.integer]  #: the predicted cluster; shape (n_overlaps,)
@@ -188,7 +188,7 @@ class OverlapTable(NamedTuple):
 
 
 class Common(NamedTuple):
-    """What each true cluster of a cell shares with all its predicted ones, an item as often as it is in these."""
+    """The items that each true cluster of a cell shares with all its predicted ones, once for each of these."""
 
     bounds: Counts  #: where the true clusters of each cell begin; shape (n_cells + 1,)
     sizes: Totals  #: common items and their weight, without those of the cell itself; shape (n_memberships,)
@@ -196,7 +196,7 @@ class Common(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """What an item of each cell shares with its mates in other cells; see `score_cells`."""
+    """The shares of an item of each cell with its mates in other cells; see `score_cells`."""
 
     #: hits and misses on the predicted side, hits and misses on the true side; shape (n_cells, 4)
     parts: Floats
@@ -205,7 +205,7 @@ class Shares(NamedTuple):
 
 
 class Visits(NamedTuple):
-    """How many mates have to be visited: in all, for one cell at most, and by true and by predicted cluster."""
+    """Number of mates to visit: in total, for one cell at most, and by true and by predicted cluster."""
 
     total: int
     most: int
@@ -268,7 +268,7 @@ class Sides:
 
     @cached_property
     def common(self) -> Common:
-        """What each true cluster of a cell shares with all its predicted ones."""
+        """The items that each true cluster of a cell shares with all its predicted ones."""
         cells, rows, items = self._members(), self.rows, self._items
         clusters, exact = self._clusters, np.zeros(self.n_clusters, np.bool_)
         common = Common(self.truth.offsets, Totals.empty(self.truth.codes.size, items.weighted), exact)
@@ -284,12 +284,12 @@ class Sides:
 
     @cached_property
     def exact(self) -> NDArray[np.bool_]:
-        """Whether each cluster is the same as one of the other side, true ones first."""
+        """Whether each cluster equals one of the other side, true ones first."""
         return self.common.exact
 
     @cached_property
     def overlaps(self) -> OverlapTable:
-        """What each true cluster shares with each predicted one."""
+        """The items that each true cluster shares with each predicted one."""
         cells, rows, items = self._members(), self.rows, self._items
         n_true = self.truth.n_clusters
         starts, stops = zip(*blocks(n_true, CLUSTERS_AT_ONCE), strict=True)
@@ -335,18 +335,18 @@ class Sides:
 
     @cached_property
     def close(self) -> CloseMates:
-        """The cells with which each shares two clusters of a side or more."""
+        """The cells with which each cell shares two or more clusters of a side."""
         return close_mates(self.rows, self.n_clusters, self.pool)
 
     @cached_property
     def visits(self) -> Visits:
-        """How many mates `shares` will visit, at a cost linear in the memberships."""
+        """The number of mates that `shares` will visit, at a cost linear in the memberships."""
         n_true, visits = self.truth.n_clusters, np.zeros(self.n_clusters, np.int64)
         total, most = kernels.mates.count_visits(self.rows, self.close, visits)
         return Visits(total, most, visits[:n_true], visits[n_true:])
 
     def _found(self) -> Found:
-        """Return room for the close mates of a cell, and for itself, and counts of the cells that it meets."""
+        """Return a workspace for the close mates of a cell, itself included, and for counts of the cells it meets."""
         return np.empty((self.visits.most + 1, 3), row_type(self.rows)), np.zeros(
             self.n.size * self.close.wide, np.uint8
         )
@@ -354,7 +354,7 @@ class Sides:
     def matches(
         self, n_scored: int, pairwise: bool, likeness: Floats, best_true: Floats, best_pred: Floats
     ) -> Floats:
-        """Add up hits on each side, times the likeness of clusters; see `add_matches`. Shape (n_scored, 2)."""
+        """Sum hits on each side, times the similarity of clusters; see `add_matches`. Shape (n_scored, 2)."""
         hits, best = np.empty((n_scored, 2)), np.concatenate([best_true, best_pred])
         items, rows, close, overlaps = self._items, self.rows, self.close, self.overlaps
         widest = int((self.truth.counts * self.prediction.counts).max(initial=1))
@@ -377,7 +377,7 @@ class Sides:
         return hits
 
     def charges(self, n_scored: int) -> Floats:
-        """Return what the items of the first `n_scored` cells lose through each of their clusters.
+        """Return the losses of the items of the first `n_scored` cells through each of their clusters.
 
         By cell the true clusters, then the predicted ones; see `charge_clusters`. Cost is that of `shares`.
         """
@@ -408,7 +408,7 @@ class Sides:
         return Totals(*(np.concatenate(pair) for pair in zip(*self.sizes, strict=True)))
 
     def shares(self, n_scored: int) -> Shares:
-        """Add up what the items of the first `n_scored` cells share with their mates.
+        """Sum the shares of the items of the first `n_scored` cells with their mates.
 
         Notes
         -----
@@ -438,7 +438,7 @@ SALTS = {("true", False): 1, ("pred", False): 2, ("true", True): 3, ("pred", Tru
 
 
 class NamedCells(NamedTuple):
-    """The cells of a shard of items, their clusters by name; those of the prediction alone come last."""
+    """The cells of a shard of items, their clusters by name; prediction-only cells come last."""
 
     true_bounds: NDArray[np.int64]  #: where the true clusters of each cell begin; shape (n_cells + 1,)
     true_names: NDArray[np.int64]  #: the name of each; shape (n_true_memberships, 2)
@@ -451,24 +451,24 @@ class NamedCells(NamedTuple):
 
     @property
     def is_wide(self) -> NDArray[np.bool_]:
-        """Which cells are wide. Shape (n_cells,)."""
+        """Mask of wide cells. Shape (n_cells,)."""
         return np.diff(self.true_bounds) + np.diff(self.pred_bounds) > self.narrow
 
     @property
     def n_subsets(self) -> NDArray[np.int64]:
-        """Sets of clusters that each cell tells of. Shape (n_cells,)."""
+        """The number of subsets of clusters that each cell adds to. Shape (n_cells,)."""
         c, g = np.diff(self.true_bounds), np.diff(self.pred_bounds)
         return np.where(c + g > self.narrow, n_pairs(c, g), n_sets(np.minimum(c + g, self.narrow)))
 
     @classmethod
     def none(cls) -> NamedCells:
-        """Return those of a shard without any."""
+        """Return the cells of an empty shard."""
         bounds, names = np.zeros(1, np.int64), np.empty((0, 2), np.int64)
         return cls(bounds, names, bounds, names, np.empty(0, np.int64), np.empty(0), 0, 0)
 
 
 class FoundShares(NamedTuple):
-    """What the cells of a shard have found out."""
+    """Sums collected by the cells of a shard."""
 
     parts: Floats  #: as those of `Shares`; shape (n_scored, 4)
     mates: NDArray[np.int64]  #: as those of `Shares`; shape (n_scored, 2)
@@ -482,19 +482,19 @@ class FoundShares(NamedTuple):
 
     @classmethod
     def of(cls, cells: NamedCells) -> FoundShares:
-        """Return room for what the cells of a shard find out."""
+        """Return zeroed sums for the cells of a shard."""
         return cls.zeros(cells.n_scored, max(len(cells.true_names), len(cells.pred_names)))
 
     @classmethod
     def zeros(cls, n: int, n_memberships: int = 0) -> FoundShares:
-        """Return what so many cells have found out that have met none."""
+        """Return zeroed sums of `n` cells."""
         return cls(
             np.zeros((n, 4)), np.zeros((n, 2), np.int64), np.zeros(n, np.int64), np.zeros(n),
             np.zeros((2, n_memberships), np.int64), np.zeros(2, np.int64), np.zeros(2, np.int64),
         )  # fmt: skip
 
     def add(self, other: FoundShares) -> None:
-        """Add what the same cells have found out elsewhere of their mates."""
+        """Add the sums of the same cells over other mates."""
         for own, more in ((self.mates, other.mates), (self.n_alone, other.n_alone)):
             np.add(own, more, out=own)
         for mass, rest in ((self.parts, other.parts), (self.alone, other.alone)):
@@ -502,7 +502,7 @@ class FoundShares(NamedTuple):
 
     @property
     def shares(self) -> Shares:
-        """What the items of each cell share with their mates in other cells."""
+        """The shares of the items of each cell with their mates in other cells."""
         return Shares(self.parts, self.mates)
 
 
@@ -521,7 +521,7 @@ class Space(NamedTuple):
 
     @classmethod
     def of(cls, widest: int, n_subsets: int, n_sums: int, kinds: int) -> Space:
-        """Return room for narrow cells with so many clusters at most, and for as many subsets."""
+        """Return the workspace of narrow cells with up to `widest` clusters, and of `n_subsets` subsets."""
         shape = n_sums, widest + 1, widest + 1
         ones = np.zeros(1, np.int64)
         for _ in range(widest):
@@ -531,7 +531,7 @@ class Space(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """How much there is to add up."""
+    """The amount to be summed."""
 
     n_subsets: int  #: of all cells
     widest: int  #: clusters of a narrow cell at most
@@ -543,12 +543,12 @@ class Extent(NamedTuple):
 
     @property
     def kinds(self) -> int:
-        """Kinds of items that are counted one by one; see `kernels.subsets`."""
+        """Kinds of items that are counted separately; see `kernels.subsets`."""
         return (3 if self.wide else 1) + self.alone
 
 
 class SubsetSums:
-    """Adds up the subsets of cells in shards by name, and sends each cell what its own come to.
+    """Sums the subsets of cells in shards by name, and sends each cell the sums of its subsets.
 
     About `at_once` subsets are handled by a task; `memory` bytes of them may be kept, and half as many of the sums.
     """
@@ -584,7 +584,7 @@ class SubsetSums:
             self._bounds[shard, k] = bounds
 
     def add_up(self, pool: Pool) -> None:
-        """Add up the subsets of each shard by name; what they come to is ready to go back."""
+        """Sum the subsets of each shard by name, and prepare the sums to be sent back."""
         self._back = Spool(self._told, len(self._bounds), self._spill, self._memory)
         self._ranks = {index: rank for rank, index in enumerate(self._records.indexes)}
         sizes = self._records.sizes()
@@ -594,7 +594,7 @@ class SubsetSums:
         self._records.clear()
 
     def _add_up(self, shard: int) -> None:
-        """Add up the subsets of a shard, piece by piece: one subset of very many cells makes it large."""
+        """Sum the subsets of a shard, piece by piece: one subset of very many cells makes it large."""
         segments = self._records.segments(shard)
         pieces = list(_pieces(segments, 2 * self._at_once))
         table = Table(self._extent.weighted, self._extent.kinds)
@@ -628,7 +628,7 @@ class SubsetSums:
             self._back.put(index, pages, bounds)
 
     def take(self, shard: int, cells: NamedCells) -> FoundShares:
-        """Return what the items of the cells of a shard share with their mates."""
+        """Return the shares of the items of a shard's cells with their mates."""
         assert self._back is not None
         extent, found = self._extent, FoundShares.of(cells)
         words = np.empty((extent.most + 1, 2), np.int64)
@@ -642,13 +642,13 @@ class SubsetSums:
         return found
 
     def _cuts(self, cells: NamedCells) -> Iterator[tuple[int, int]]:
-        """Cut the cells of a shard into blocks of about as many subsets as are handled at once."""
+        """Cut the cells of a shard into blocks of about as many subsets as one task handles."""
         for cut in _pieces(cells.n_subsets, self._at_once):
             yield cut.start, cut.stop
 
 
 class Table:
-    """What the subsets of a shard add up to, by name; it grows as they come."""
+    """Sums of a shard's subsets by name; the table grows as they come."""
 
     def __init__(self, weighted: bool, kinds: int) -> None:
         self.n = 0  #: subsets by now
@@ -658,7 +658,7 @@ class Table:
         self.mass = self.rest = np.empty((0, min(2, kinds))) if weighted else None
 
     def add(self, records: NDArray[np.int64], masses: Floats | None) -> NDArray[np.int32]:
-        """Add records up, and return the subset of each."""
+        """Add records to the sums, and return the subset of each."""
         self._make_room(self.n + len(records))
         places = buffers.empty(len(records), np.int32)
         self.n = kernels.subsets.add_up(
@@ -667,13 +667,13 @@ class Table:
         return places
 
     def find(self, records: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Return the subset of each record, all of which were added."""
+        """Return the subset of each record, all of which were added before."""
         places = buffers.empty(len(records), np.int32)
         kernels.subsets.look_up(records, self.names, self.slots, places)
         return places
 
     def _make_room(self, n: int) -> None:
-        """Make room for so many subsets."""
+        """Grow the table to hold `n` subsets."""
         if n <= len(self.names):
             return
         room = max(n, 2 * self.n)
@@ -691,7 +691,7 @@ class Table:
 
 
 def _pieces(sizes: NDArray[np.int64], most: int) -> Iterator[slice]:
-    """Cut batches of these sizes into runs of `most` records at most, or of one batch."""
+    """Cut batches of these sizes into runs of up to `most` records, or of one batch."""
     ends = np.cumsum(sizes)
     start = 0
     while start < sizes.size:
@@ -702,17 +702,17 @@ def _pieces(sizes: NDArray[np.int64], most: int) -> Iterator[slice]:
 
 
 def n_sets(n_clusters: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many sets there are of so many clusters, without the empty one."""
+    """Return the number of subsets of `n` clusters, without the empty one."""
     return (1 << n_clusters) - 1
 
 
 def n_pairs(c: NDArray[np.int64], g: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many clusters there are, and pairs of a true and a predicted one."""
+    """Return the number of clusters plus the number of pairs of a true and a predicted one."""
     return c + g + c * g
 
 
 def name_clusters(keys: NDArray[np.int64], side: str, alone: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return two words for each cluster, by its key; `alone` tells which have that of the item that is alone in it.
+    """Return two words for each cluster, by its key; `alone` marks clusters keyed by their single item.
 
     Shapes: (n_clusters,), (n_clusters,) -> (n_clusters, 2).
     """
@@ -751,7 +751,7 @@ class Index(NamedTuple):
 
     @classmethod
     def of(cls, shards: Sequence[NamedCells]) -> Index:
-        """Index the wide cells of shards, which have no others."""
+        """Index the wide cells of shards, which contain no others."""
         table, places, cells, first = Table(False, 1), [np.empty(0, np.int32)], [np.empty(0, np.int64)], 0
         n, weight, alone = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0, np.bool_)]
         for own in shards:
@@ -772,7 +772,7 @@ class Index(NamedTuple):
 
 
 class WideCells:
-    """Compares the wide cells of all shards with all cells; `apart` adds up items of the prediction alone apart."""
+    """Compares the wide cells of all shards with all cells; `apart` sums prediction-only items separately."""
 
     def __init__(self, read: Read, shards: Sequence[int], pool: Pool, *, apart: bool) -> None:
         self._read, self._shards, self._apart = read, shards, apart
@@ -783,7 +783,7 @@ class WideCells:
         self._idle: list[Workspace] = []
 
     def count_visits(self, pool: Pool) -> int:
-        """Return how often a cluster of a cell is one of a wide cell: what comparing them costs."""
+        """Return how often a cluster of a cell is one of a wide cell: the cost of comparing them."""
         count = kernels.subsets.count_visits
         return sum(
             pool.map(
@@ -792,7 +792,7 @@ class WideCells:
         )
 
     def meet(self, pool: Pool) -> None:
-        """Compare the wide cells with all others, and add up what they share."""
+        """Compare the wide cells with all others, and sum their shares."""
 
         def meet(shard: int) -> FoundShares:
             found = FoundShares.zeros(self._index.n.size)
@@ -807,7 +807,7 @@ class WideCells:
             self._sums.add(found)
 
     def share(self, shard: int, cells: NamedCells, found: FoundShares) -> None:
-        """Add to what the cells of a shard have found out what they share with wide cells, or are told as such."""
+        """Add the shares with wide cells to the sums of a shard's cells, and fill in those of its wide cells."""
         with lend(self._idle, self._workspace) as space:
             kernels.subsets.share_wide(
                 cells, self._first[shard], self._index, self._apart, *space, self._sums, found
@@ -818,7 +818,7 @@ class WideCells:
 
 
 def _wide_alone(cells: NamedCells) -> NamedCells:
-    """Return the cells of a shard that are wide."""
+    """Return the wide cells of a shard."""
     wide = np.flatnonzero(cells.is_wide)
     sides = []
     for names, bounds in ((cells.true_names, cells.true_bounds), (cells.pred_names, cells.pred_bounds)):

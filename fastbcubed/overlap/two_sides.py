@@ -21,7 +21,7 @@ from fastbcubed.runtime.threads import Pool
 
 
 class Covered(NamedTuple):
-    """Two overlapping clusterings as `build_cover` leaves them.
+    """Two overlapping clusterings as returned by `build_cover`.
 
     `alignment` is that of items by their sets of clusters, `coverage` counts rows of memberships; `grouped` has the
     cell of each item, and `names` the labels of the clusters of each side.
@@ -35,7 +35,7 @@ class Covered(NamedTuple):
 
 
 class ClusterNames:
-    """The labels of the clusters of one side, as they came; null for clusters that a policy has made."""
+    """The original labels of the clusters of one side; null for clusters made by a policy."""
 
     def __init__(self, gathered: Gathered, clusters: NDArray[np.int64], n_made: int) -> None:
         rows = np.concatenate([gathered.label_rows, np.full(n_made, -1)])
@@ -102,7 +102,7 @@ def group_items(
     policies: Policies,
     pool: Pool,
 ) -> tuple[Grouped, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Group aligned items by the sets of clusters that they are in; return those that policies leave alone, by side.
+    """Group aligned items by their sets of clusters; return the items that policies make singletons, by side.
 
     `codes` has the set of each item, -1 where the side lacks it, and is written to. Clusters that were made are
     numbered after those of the sets, in the order of the items that are alone in them.
@@ -132,7 +132,7 @@ def _codes(
 
 
 def _made_alone(sets: Memberships, codes: NDArray[np.int64], items: NDArray[np.int64]) -> Memberships:
-    """Give each of some items a set and a cluster of its own; `codes` is written to."""
+    """Give each of some items its own set and cluster, in place in `codes`."""
     if not items.size:
         return sets
     codes[items] = len(sets) + np.arange(items.size)
