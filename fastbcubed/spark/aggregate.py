@@ -33,7 +33,7 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of the cells that pass; it goes to where they are."""
+    """The sums requested of streamed cells; it is sent to the executors."""
 
     weighted: bool
     outer: bool
@@ -53,13 +53,13 @@ class Question:
 
     @property
     def how(self) -> dict[str, Any]:
-        """What the cells are like, as contingencies are told."""
+        """The arguments that describe the cells to a contingency."""
         weighting = "outer" if self.outer else "pointwise"
         return {"weighted": self.weighted, "weighting": weighting, "outside": self.outside}
 
 
 class Margins:
-    """The columns of cells: what they hold, and the sums over their clusters; see `Cells.with_margins`."""
+    """The columns of cells: their own values, and the sums over their clusters; see `Cells.with_margins`."""
 
     def __init__(self, columns: dict[str, NDArray[Any]], question: Question) -> None:
         self._columns, self._question = columns, question
@@ -70,42 +70,42 @@ class Margins:
         return self._columns[name]
 
     def get(self, name: str) -> NDArray[Any]:
-        """Return a column; zeros if there is none, as a policy has nothing to count there."""
+        """Return a column; zeros if there is none, as a policy leaves nothing to count there."""
         return self._columns.get(name, np.zeros(1, np.int64))
 
     @property
     def kinds(self) -> NDArray[Any]:
-        """Who has the items: see `joined_items`. It goes by the clusters, unless a policy has made some of these."""
+        """The side that has the items: see `joined_items`. It follows from the clusters unless a policy made some."""
         if "kind" in self._columns:
             return self._columns["kind"]
         return np.where(self.t_there, np.where(self.p_there, 0, 1), np.where(self.p_there, 2, 3))
 
     def take(self, rows: NDArray[Any]) -> Margins:
-        """Return those of some cells."""
+        """Select some cells."""
         return Margins({name: each[rows] for name, each in self._columns.items()}, self._question)
 
     def n(self, prefix: str = "") -> Counts:
-        """Return numbers of items: of the cell without a prefix, else of its cluster; see `with_margins`."""
+        """Return numbers of items: of the cell without a prefix, otherwise of its cluster; see `with_margins`."""
         return self._columns[f"{prefix}_n" if prefix else "n"]
 
     def weight(self, prefix: str = "") -> Floats:
-        """Return the weights of these items; their number where there are no weights."""
+        """Return the weights of these items; their number if there are no weights."""
         if not self._question.weighted:
             return self.n(prefix).astype(np.float64)
         return self._columns[f"{prefix}_w" if prefix else "w"]
 
     def mass(self, prefix: str = "") -> Floats:
-        """Return what counts inside confusion matrices: weights, or numbers if weights serve the mean alone."""
+        """Return the mass inside confusion matrices: weights, or numbers if weights affect the mean only."""
         return self.n(prefix).astype(np.float64) if self._question.outer else self.weight(prefix)
 
     @property
     def whole(self) -> str:
-        """The prefix of the cell as a whole, which is cut where there are slices."""
+        """The prefix of the whole cell, which is cut where there are slices."""
         return "c" if self._question.carried else ""
 
 
 class StreamedCells(Contingency):
-    """Scored cells, or parts of them, each of which knows its margins; rows stand for parts."""
+    """Scored cells, or parts of them, each with its margins; rows stand for parts."""
 
     def __init__(self, found: Margins, question: Question) -> None:
         self.margins = found
@@ -124,7 +124,7 @@ class StreamedCells(Contingency):
             self.known_tn = self._true_negatives(*question.total)
 
     def _true_negatives(self, n_items: int, total: float) -> Floats:
-        """Return the true negatives, which by count may be none; see `TrueNegatives`."""
+        """Return the true negatives, zero where the counts leave none; see `TrueNegatives`."""
         left = n_items - (self.mates("true") + self.mates("pred") - self.n)
         if not self.weighted or self.weighting == "outer":
             return left.astype(np.float64)
@@ -137,17 +137,17 @@ class StreamedCells(Contingency):
         return self.margins.n("a") if side == "true" else self.margins.n("b") + self._unlabelled
 
     def unlabelled_mates(self) -> tuple[Counts, Floats, Counts]:
-        """Return number and mass of mates that only the prediction has, and where those of each cell stand."""
+        """Return number and mass of prediction-only mates, and the position of each cell's."""
         return self.margins.n("u"), self.margins.mass("u"), np.arange(self.n_cells)
 
 
 def _beside(mass: Floats, whole: Floats, n: Counts, n_whole: Counts) -> Floats:
-    """Return what a cluster holds beside a cell; by count it may be nothing."""
+    """Return the rest of a cluster outside a cell; zero if the counts are equal."""
     return np.where(n == n_whole, 0.0, np.maximum(whole - mass, 0.0))
 
 
 def columns_of(table: pa.Table, question: Question) -> dict[str, NDArray[Any]]:
-    """Return the columns of a batch as arrays, but for those that cells are cut by."""
+    """Return the columns of a batch as arrays, except for those that cells are cut by."""
     names = [name for name in table.column_names if name not in question.carried]
     return {name: table[name].combine_chunks().to_numpy(zero_copy_only=False) for name in names}
 
@@ -166,7 +166,7 @@ Sizes = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass
 class Sums:
-    """Sums of cells, which add up: of a batch, of a task, of all."""
+    """Sums of cells, which can be added: of a batch, of a task, of all."""
 
     counts: dict[str, int] = field(default_factory=dict)
     floats: dict[str, float] = field(default_factory=dict)
@@ -176,7 +176,7 @@ class Sums:
 
 
 def add_up(question: Question) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what makes one row of the batches of a task: their sums, as bytes."""
+    """Return the function that turns the batches of a task into one row: their sums, as bytes."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = [sums_of(table, question) for table in gathered(batches)]
@@ -257,7 +257,7 @@ def sums_of(table: pa.Table, question: Question) -> Sums:
 
 
 def _coverage(found: Margins, question: Question) -> tuple[dict[str, int], dict[str, float]]:
-    """Return items and weight by `kind`, rows left out, faults, and items without a weight that need one."""
+    """Return items and weight by `kind`, rows left out, faults, and items that lack a required weight."""
     n, kind = found.n(), found.kinds
     counts = {f"n_{k}": int(n[kind == k].sum()) for k in range(NEITHER)}
     counts |= {name: int(found.get(name).sum()) for name in ("again", "fault")}
@@ -271,7 +271,7 @@ def _coverage(found: Margins, question: Question) -> tuple[dict[str, int], dict[
 
 
 def _if_alone(found: Margins, scored: NDArray[np.bool_]) -> float:
-    """Return what the sum of recall would gain if items that only the truth has were alone in the prediction."""
+    """Return the gain in the sum of recall if truth-only items were singletons in the prediction."""
     heads = scored & found.head if found.whole else scored
     left = found.t_there & ~found.p_there
     touched = (heads | left) & (found.n("l") > 0)
@@ -285,7 +285,7 @@ def _if_alone(found: Margins, scored: NDArray[np.bool_]) -> float:
 
 
 def _add_scores(sums: Sums, cells: StreamedCells, question: Question, pool: Pool) -> None:
-    """Add what the scores are made of."""
+    """Add the sums that the scores are computed from."""
     floats = sums.floats
     for name, value in aggregation.item_sums(cells, question.metrics, pool, whole=False).items():
         floats[f"{MEAN}{name}"] = value
@@ -312,7 +312,7 @@ def _add_scores(sums: Sums, cells: StreamedCells, question: Question, pool: Pool
 
 
 def sizes_of(sizes: NDArray[np.int64], n: NDArray[np.integer]) -> Sizes:
-    """Return the sizes of clusters that there are, ascending, and the items of these cells in each."""
+    """Return the cluster sizes that occur, ascending, and the items of these cells in each."""
     if sizes.max(initial=0) < USUAL:
         items = np.bincount(sizes, n).astype(np.int64)
         known = np.flatnonzero(items)
@@ -337,7 +337,7 @@ SHOWN = 300
 
 
 def sums_of_job(cells: Any, question: Question) -> Sums | None:
-    """Stream cells past the kernels where they are, and return the sums; None of no cells."""
+    """Stream cells past the kernels on the executors, and return the sums; None if there are no cells."""
     with named_errors():
         rows = cells.mapInArrow(add_up(question), PAYLOAD).collect()
     parts = [pickle.loads(row["payload"]) for row in rows]
@@ -346,7 +346,7 @@ def sums_of_job(cells: Any, question: Question) -> Sums | None:
 
 @contextmanager
 def named_errors() -> Iterator[None]:
-    """Raise what fails on Spark as an error of this library, without the stack of Java."""
+    """Convert failures of Spark into errors of this library, without Java's stack trace."""
     try:
         yield
     except FastBCubedError:
@@ -358,7 +358,7 @@ def named_errors() -> Iterator[None]:
 
 
 def _named(text: str) -> FastBCubedError:
-    """Return the error of a kernel that is in the text of one of Spark's, or one that says what Spark says."""
+    """Return the error of a kernel found in the text of one of Spark's, or one with Spark's message."""
     start = text.find("Traceback (most recent call last)")
     if start < 0:
         return SparkJobError(f"Spark could not do its part: {_first_lines(text)}")

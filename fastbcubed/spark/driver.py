@@ -1,4 +1,4 @@
-"""The Spark engine: DataFrames → one row an item → cells → cells with margins → sums → scores (→ tables)."""
+"""The Spark engine: DataFrames → one row per item → cells → cells with margins → sums → scores (→ tables)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WEIGHT_BOUND = 1e-6
 
 
 def run(request: Request, pool: Pool) -> Answer:
-    """Join the two sides, build the cells, and add them up where they are."""
+    """Join the two sides, build the cells, and sum them on the executors."""
     sides = open_sides(request.given, request.policies.noise)
     with ExitStack() as held, named_errors():
         slicing = finalize.find(request, sides)
@@ -75,7 +75,7 @@ def run(request: Request, pool: Pool) -> Answer:
 
 
 def _weight_table(slicing: finalize.Slicing) -> Weighted | None:
-    """Return the weights of a table of their own, if there is one."""
+    """Return the weights from a separate table, if there is one."""
     for table in slicing.tables:
         for name, new in table.columns.items():
             if new == "w_table":
@@ -84,7 +84,7 @@ def _weight_table(slicing: finalize.Slicing) -> Weighted | None:
 
 
 def _stored(request: Request, sides: tuple[FrameSide, FrameSide]) -> Stored:
-    """Return where tables go."""
+    """Return the destination of tables."""
     session = sides[0].frame.sparkSession
     return Stored(session) if request.out is None else Stored(session, joined(request.out), request.keep)
 
@@ -92,7 +92,7 @@ def _stored(request: Request, sides: tuple[FrameSide, FrameSide]) -> Stored:
 def _write(
     stored: Stored, join: Join, question: Question, asked: Asked, sums: Sums, margins: Any, rows: Any
 ) -> None:
-    """Write cells, clusters and items, as far as they are to be kept."""
+    """Write the cells, clusters and items that are to be kept."""
     if stored.uri is None or stored.keep == "scores":
         return
     total = sums.counts["n_items"], sums.floats["weight"]
@@ -115,14 +115,14 @@ def _streamed(plan: Cells, cells: Any) -> Any:
 
 
 def _kept(cells: Any, held: ExitStack) -> Any:
-    """Return cells that Spark keeps, in memory or on its disks, until all is done."""
+    """Return cells persisted by Spark, in memory or on its disks, until all is done."""
     cells = cells.persist()
     held.callback(cells.unpersist)
     return cells
 
 
 def _summed(cells: Any, question: Question, join: Join, looked: list[Looked]) -> Sums:
-    """Return the sums of all cells, or raise for what the rows turned out to be."""
+    """Return the sums of all cells, or raise for faults found in the rows."""
     sums = sums_of_job(cells, question)
     n_rows = [side.n_rows for side in looked]
     lost = None if sums is None else _lost(sums, join, looked)
@@ -142,7 +142,7 @@ def _summed(cells: Any, question: Question, join: Join, looked: list[Looked]) ->
 
 
 def _lost(sums: Sums, join: Join, looked: list[Looked]) -> int:
-    """Return how many rows are missing between the input and the sums; negative if there are more than before."""
+    """Return the number of rows missing between the input and the sums; negative if rows were added."""
     nulls = sum(side.n_null for side in looked) if join.policies.nulls == "drop" else 0
     counts = sums.counts
     expected = sum(side.n_rows for side in looked) - nulls
@@ -151,7 +151,7 @@ def _lost(sums: Sums, join: Join, looked: list[Looked]) -> int:
 
 
 def _require_weight(sums: Sums, join: Join, looked: list[Looked]) -> None:
-    """Raise if weight was lost, or multiplied, between the side that brings it and the sums."""
+    """Raise if weight was lost or multiplied between the side that has it and the sums."""
     for kind, (side, own) in enumerate(zip(join.sides, looked, strict=True), 1):
         if side.weight is None or sums.counts["again"]:
             continue

@@ -41,7 +41,7 @@ WAY_OUT = (
 
 
 class Asked:
-    """The scores of a request that Spark serves, and why others are not computed."""
+    """The scores of a request that Spark can compute, and why others are not computed."""
 
     def __init__(self, request: Request, *, weighted: bool) -> None:
         self.request, self.weighted = request, weighted
@@ -55,12 +55,12 @@ class Asked:
 
     @property
     def needs_total(self) -> bool:
-        """Whether some scores take the number of all scored items, or their weight, so that cells pass twice."""
+        """Whether some scores need the number or weight of all scored items, so that cells pass twice."""
         entropy = any(m.family == "entropy" and m.score is not None for m in self.needed)
         return any(m.uses_tn for m in self.needed) or (self.weighted and entropy)
 
     def question(self, **about: Any) -> Question:
-        """Return what is asked of the cells."""
+        """Return the sums requested of the cells."""
         request = self.request
         names = {m.name for m in self.needed}
         sides = dict.fromkeys(side for name, side in BY_CLUSTER.items() if name in names)
@@ -76,18 +76,18 @@ class Asked:
         )  # fmt: skip
 
     def counting(self, **about: Any) -> Question:
-        """Return a question of counts alone."""
+        """Return a request for counts only."""
         return Question(self.weighted, self.request.outer, self.request.outside, **about)
 
 
 def _is_served(metric: Metric) -> bool:
-    """Tell whether a score, and all that it is combined from, can be made of sums of cells."""
+    """Return whether Spark can compute a score, and all scores it is combined from, from sums of cells."""
     own = metric.score is None or metric.family in SUMMED or metric.name in BY_CLUSTER
     return own and all(map(_is_served, metric.needs))
 
 
 class AddedUp:
-    """What sums say of all cells, in the place of a contingency, to scores that ask for no more."""
+    """The sums of all cells, in place of a contingency, for scores that need nothing else."""
 
     overlapping = False
 
@@ -114,14 +114,14 @@ class AddedUp:
             self._made[entropies.entropies] = entropies.entropies_of_sums(values, sums.floats["weight"])
 
     def once(self, make: Any, pool: Pool) -> Any:
-        """Return what `make` would make of all cells."""
+        """Return make() of all cells."""
         if make not in self._made:
             self._made[make] = make(self, pool)
         return self._made[make]
 
 
 def clusters_of(sizes: Sizes) -> Sizes:
-    """Return sizes of clusters and how many have each, from the items in clusters of each size."""
+    """Return cluster sizes and the number of clusters of each, from the items in clusters of each size."""
     known, items = sizes
     return known, items // known
 
@@ -144,7 +144,7 @@ def scored(asked: Asked, sums: Sums, question: Question, pool: Pool) -> Scored:
 
 
 def coverage_of(sums: Sums, looked: Iterable[Looked]) -> Coverage:
-    """Return how far the two sides have the same items."""
+    """Return the counts of items of both sides, and of one side only."""
     sides = list(looked)
     counts, weights = sums.counts, sums.floats
     return Coverage(
@@ -157,7 +157,7 @@ def coverage_of(sums: Sums, looked: Iterable[Looked]) -> Coverage:
 
 
 def bounds_of(sums: Sums, question: Question, coverage: Coverage) -> Bounds | None:
-    """Return what complete labels could make of the precision, where prediction-only items were dropped."""
+    """Return the bounds of the precision over all possible labels of the prediction-only items that were dropped."""
     if not question.bounded or not coverage.n_prediction_only:
         return None
     return bounds_from(np.array([sums.floats[f"bound {k}"] for k in range(3)]), sums.floats["weight"])
@@ -176,7 +176,7 @@ NOT_COMPARED = "the Spark engine does not look whether they are equal"
 
 @dataclass(frozen=True)
 class Slicing:
-    """The slices of a request: what has to go with the rows, and what attributes are called there."""
+    """The slices of a request: the columns to carry with the rows, and the names of attributes there."""
 
     keys: list[SliceKey]
     names: list[dict[str, Element]]
@@ -195,7 +195,7 @@ class Slicing:
 
 
 def find(request: Request, sides: tuple[FrameSide, FrameSide]) -> Slicing:
-    """Find the attributes that are asked for; unknown ones raise before the work."""
+    """Find the requested attributes; unknown ones raise before the work."""
     truth, prediction = sides
     given = request.given
     for key in request.slices:

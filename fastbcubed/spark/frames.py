@@ -1,4 +1,4 @@
-"""Spark DataFrames → two sides whose columns are named and typed alike; what no policy allows is found first."""
+"""Spark DataFrames → two sides with columns of the same names and types; rows that no policy allows are found first."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TYPES: Mapping[str, tuple[pa.DataType, Any]] = {
 
 
 def is_frame(given: Any) -> bool:
-    """Tell whether this is a DataFrame of Spark, classic or Connect; Spark is not imported for that."""
+    """Return whether this is a DataFrame of Spark, classic or Connect; Spark is not imported for this."""
     return any(
         each.__module__.startswith("pyspark.sql.") and each.__name__ == "DataFrame"
         for each in type(given).__mro__
@@ -50,7 +50,7 @@ def is_frame(given: Any) -> bool:
 
 
 def is_any(given: Sequence[Any]) -> bool:
-    """Tell whether one of these is a DataFrame of Spark."""
+    """Return whether one of these is a DataFrame of Spark."""
     return any(map(is_frame, given))
 
 
@@ -66,7 +66,7 @@ def functions() -> Any:
 
 
 class FrameRows(BaseRows):
-    """The columns of a DataFrame, which is not read: one row stands for all where types matter."""
+    """The columns of an unread DataFrame: one row stands for all where types matter."""
 
     def __init__(self, frame: Any, where: str) -> None:
         super().__init__(frame.columns, where)
@@ -89,17 +89,17 @@ class FrameRows(BaseRows):
         return pa.array([TYPES[name][1]], TYPES[name][0]) if name in TYPES else pa.array([{}], pa.struct([]))
 
     def is_integer(self, name: str) -> bool:
-        """Tell whether a column holds integers, of whatever width."""
+        """Return whether a column holds integers of any width."""
         return self._types[name].typeName() in ("byte", "short", "integer", "long")
 
     def is_nested(self, name: str) -> bool:
-        """Tell whether a column holds lists, maps or other things that slices cannot go by."""
+        """Return whether a column holds lists, maps or other types that cannot define slices."""
         return self._types[name].typeName() in ("array", "map", "struct", "variant")
 
 
 @dataclass(frozen=True)
 class FrameSide:
-    """One side: the DataFrame, which of its columns are what, and a row that stands for all where types matter."""
+    """One side: the DataFrame, the roles of its columns, and a row that stands for all where types matter."""
 
     rows: FrameRows
     items: tuple[str, ...]
@@ -109,12 +109,12 @@ class FrameSide:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The columns that it can be sliced by."""
+        """The columns that can define slices."""
         return self.example.attribute_names
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """The name shown in messages."""
         return self.rows.where
 
     @property
@@ -145,7 +145,7 @@ def open_sides(given: Given, noise: Any) -> tuple[FrameSide, FrameSide]:
 
 
 def _require_frames(given: Given) -> None:
-    """Raise for what the Spark engine does not take."""
+    """Raise for inputs that the Spark engine does not support."""
     others = {"truth": given.truth, "prediction": given.prediction}
     others |= {
         "attributes": given.attributes,
@@ -179,7 +179,7 @@ def _open(frame: Any, asked: Asked, weight: Any) -> FrameSide:
 
 
 def item_names(rows: FrameRows, item: Any, truth: FrameSide) -> tuple[str, ...]:
-    """Return the item columns of a table of weights or attributes: as asked, else named as in the truth."""
+    """Return the item columns of a table of weights or attributes: as given, otherwise named as in the truth."""
     asked = column_names(per_side(item, "item")[0], "item")
     if not set(asked) <= set(rows.names) and set(truth.items) <= set(rows.names):
         asked = list(truth.items)
@@ -191,7 +191,7 @@ def item_names(rows: FrameRows, item: Any, truth: FrameSide) -> tuple[str, ...]:
 
 
 def _refuse_floats(column: Column) -> None:
-    """Raise for ids that are floats: whether all are whole is not looked at."""
+    """Refuse floats as ids, without checking whether all are whole."""
     for name, part in zip(column.names, column.parts, strict=True):
         if column.was_fractional or pa.types.is_floating(part.type) or pa.types.is_decimal(part.type):
             raise IdTypeError(
@@ -206,7 +206,7 @@ FEW = 4
 
 @dataclass(frozen=True)
 class Looked:
-    """What an input has: rows, rows whose label is null, rows with the noise label, and the weight of rows to score."""
+    """Counts of an input: rows, rows with a null label, rows with the noise label, and the weight of rows to score."""
 
     n_rows: int
     n_null: int
@@ -216,7 +216,7 @@ class Looked:
 
 @dataclass(frozen=True)
 class Weighted:
-    """A column of weights, and the items that they are of."""
+    """A column of weights, and their items."""
 
     frame: Any
     items: tuple[str, ...]
@@ -234,17 +234,17 @@ class Weighted:
         return self.values.isNull() | functions().isnan(self.values)
 
     def is_out_of_range(self, *, outer: bool) -> Any:
-        """Return whether a weight is none; zeros pass if `outer`."""
+        """Return whether a weight is invalid; zeros pass if `outer`."""
         least, most = kernels.sums.LEAST, kernels.sums.MOST
         fine = (self.values >= least) & (self.values <= most)
         return ~(fine | (self.values == 0.0)) if outer else ~fine
 
     def asked(self, *, outer: bool) -> dict[str, Any]:
-        """Return what is counted of weights, by name."""
+        """Return the counts to compute of weights, by name."""
         return {"unknown": _count(self.is_unknown), "bad": _count(self.is_out_of_range(outer=outer))}
 
     def require(self, found: Mapping[str, Any], *, outer: bool) -> None:
-        """Raise for weights that are none, with some of them and their items."""
+        """Raise for invalid weights, with some of them and their items."""
         items = [quoted(name) for name in self.items]
         if found["unknown"]:
             named = ids_of(self.frame.where(self.is_unknown).select(*items).orderBy(*items))
@@ -267,7 +267,7 @@ class Weighted:
 
 
 def quoted(name: str) -> Any:
-    """Return the column of this name, whatever letters are in it."""
+    """Return the column of this name, whatever characters it contains."""
     return functions().col("`" + name.replace("`", "``") + "`")
 
 
@@ -277,7 +277,7 @@ def any_null(names: Any) -> Any:
 
 
 def is_noise(names: tuple[str, ...], noise: Any, kinds: tuple[str, ...]) -> Any:
-    """Return whether a label is the noise label; never where it is of another type."""
+    """Return whether a label is the noise label; never where it has another type."""
     sql = functions()
     values = noise if isinstance(noise, tuple | list) else (noise,)
     types: dict[str, type] = {"integer": int, "string": str, "binary": bytes}
@@ -292,7 +292,7 @@ def is_noise(names: tuple[str, ...], noise: Any, kinds: tuple[str, ...]) -> Any:
 def look(
     sides: Sequence[FrameSide], policies: Policies, table: Weighted | None, *, outer: bool
 ) -> list[Looked]:
-    """Count the rows of both sides in one job, and raise for what no policy allows there or in a table of weights."""
+    """Count the rows of both sides in one job, and raise for rows not allowed there or in a table of weights."""
     own = [Weighted(s.frame, s.items, s.weight, s.name) if s.weight else None for s in sides]
     asked = [_asked(side, policies, w, outer=outer) for side, w in zip(sides, own, strict=True)]
     frames = [side.frame for side in sides]
@@ -311,7 +311,7 @@ def look(
 
 
 def _asked(side: FrameSide, policies: Policies, weighted: Weighted | None, *, outer: bool) -> dict[str, Any]:
-    """Return what is counted of a side, by name."""
+    """Return the counts to compute of a side, by name."""
     sql, noise = functions(), policies.noise
     asked = {"rows": sql.count(sql.lit(1))}
     asked["no_item"] = _count(any_null(side.items))
@@ -327,7 +327,7 @@ def _asked(side: FrameSide, policies: Policies, weighted: Weighted | None, *, ou
 
 
 def _counted(frames: Sequence[Any], asked: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return what is counted in several DataFrames, each read once, in one job."""
+    """Return the counts of several DataFrames, each read once, in one job."""
     sql = functions()
     rows = [
         frame.agg(*(each.alias(name) for name, each in counts.items())).withColumn("which", sql.lit(k))

@@ -1,4 +1,4 @@
-"""Two sides → one row for each item → cells that know their margins; joins, groupings and spill are Spark's."""
+"""Two sides → one row per item → cells with their margins; joins, groupings and spill are Spark's."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Join:
-    """What is joined: both sides, what is carried along, and what the policies say."""
+    """The join: both sides, the carried columns, and the policies."""
 
     sides: tuple[FrameSide, FrameSide]
     policies: Policies
@@ -58,19 +58,19 @@ class Join:
 
     @property
     def makes_own(self) -> bool:
-        """Whether items may be clusters of their own, which go by their ids in `t_own` and `p_own`."""
+        """Whether items may be singleton clusters, keyed by their ids in `t_own` and `p_own`."""
         return self.policies.may_leave_alone
 
     def keys(self, side: str) -> list[str]:
-        """Return the columns that tell the clusters of a side."""
+        """Return the columns that identify the clusters of a side."""
         return [*self.labels(side), *([f"{side}_own"] if self.makes_own else [])]
 
     def is_there(self, side: str) -> Any:
-        """Return whether a row or cell has a cluster of this side, policies applied."""
+        """Return whether a row or cell has a cluster of this side, after policies."""
         return reduce(or_, (functions().col(name).isNotNull() for name in self.keys(side)))
 
     def rows(self) -> Any:
-        """Return the rows of all items: ids, keys, `w`, `kind`, `again`, `fault`, and what is carried along."""
+        """Return the rows of all items: ids, keys, `w`, `kind`, `again`, `fault`, and the carried columns."""
         sql = functions()
         truth, prediction = (_one_row_each(self, which, prefix) for which, prefix in enumerate((TRUE, PRED)))
         both = truth.join(prediction, self.items, "full")
@@ -100,7 +100,7 @@ class Join:
 
     @property
     def extra(self) -> list[str]:
-        """What is carried along, under its names here."""
+        """The carried columns, under their internal names."""
         found = [*self.parts, *(name for side in self.carried for name in side.values())]
         return found + [name for table in self.tables for name in table.columns.values() if name != "w_table"]
 
@@ -111,7 +111,7 @@ class Join:
         return is_noise(tuple(self.labels(side)), self.policies.noise, kinds)
 
     def _keys(self, absent: Mapping[str, Any], alone: Mapping[str, Any]) -> list[Any]:
-        """Return the labels of clusters that items share, and the ids of items that are alone, of either side."""
+        """Return the labels of shared clusters and the ids of singleton items, of either side."""
         sql, policies = functions(), self.policies
         own = sql.col("i0") if len(self.items) == 1 else sql.struct(*self.items)
         made = {TRUE: PREDICTION_ONLY if policies.prediction == "singleton" else None}
@@ -127,7 +127,7 @@ class Join:
         return found
 
     def _weight(self) -> list[Any]:
-        """Return the weight of each row, NaN where none is known; the first that is known counts."""
+        """Return the weight of each row, NaN if unknown; the first known weight counts."""
         if not self.weighted:
             return []
         sql = functions()
@@ -139,7 +139,7 @@ class Join:
 
 
 def _standard(side: FrameSide, prefix: str) -> list[Any]:
-    """Return ids and labels of a side under their names here, integers as 64 bits."""
+    """Return ids and labels of a side under their internal names, integers as 64 bits."""
     found = []
     for column, names, letter in (
         (side.example.items, side.items, "i"),
@@ -152,7 +152,7 @@ def _standard(side: FrameSide, prefix: str) -> list[Any]:
 
 
 def _one_row_each(join: Join, which: int, prefix: str) -> Any:
-    """Return a side with one row for each item, and how many it has: `t_rows`, `p_rows`.
+    """Return a side with one row for each item, and its number of rows: `t_rows`, `p_rows`.
 
     Where no row may repeat another, items with several are left out, which the numbers of rows tell in the end.
     """
@@ -168,7 +168,7 @@ def _one_row_each(join: Join, which: int, prefix: str) -> Any:
 
 
 def _with_rows(frame: Any, items: Sequence[str], name: str) -> Any:
-    """Add how many rows an item has; sorted by nothing but the item, which Spark sorts by digits."""
+    """Add the number of rows of each item; the only sort key is the item, which Spark can radix-sort."""
     from pyspark.sql import Window
 
     sql = functions()
@@ -176,7 +176,7 @@ def _with_rows(frame: Any, items: Sequence[str], name: str) -> Any:
 
 
 def _first_of_equal(frame: Any, join: Join, prefix: str, *, weighted: bool) -> Any:
-    """Return the first row of each item, how many it has, and whether they differ."""
+    """Return the first row of each item, its number of rows, and whether they differ."""
     from pyspark.sql import Window
 
     sql, labels = functions(), join.labels(prefix)
@@ -190,7 +190,7 @@ def _first_of_equal(frame: Any, join: Join, prefix: str, *, weighted: bool) -> A
 
 
 def _repeats(policies: Policies) -> list[Any]:
-    """Return how many rows of an item were left out as they repeat another; nothing where none may."""
+    """Return the number of rows of an item that were left out as repeats; nothing where repeats are not allowed."""
     if policies.duplicates == "raise":
         return []
     sql = functions()
@@ -199,7 +199,7 @@ def _repeats(policies: Policies) -> list[Any]:
 
 
 def _fault(policies: Policies, tables: Sequence[Table]) -> list[Any]:
-    """Return whether rows of an item differ, or a table has several: 1 or 0; nothing where that cannot be."""
+    """Return 1 if rows of an item differ or a table has several, otherwise 0; nothing where that is impossible."""
     sql = functions()
     found = [sql.col(f"{table.what}_rows") > 1 for table in tables]
     if policies.duplicates == "drop":
@@ -210,7 +210,7 @@ def _fault(policies: Policies, tables: Sequence[Table]) -> list[Any]:
 
 
 def _of_table(table: Table, items: Sequence[str]) -> Any:
-    """Return a table of weights or attributes with one row for each item, and how many it has."""
+    """Return a table of weights or attributes with one row for each item, and its number of rows."""
     ids = [
         quoted(name).cast("bigint") if table.rows.is_integer(name) else quoted(name) for name in table.items
     ]
@@ -222,7 +222,7 @@ def _of_table(table: Table, items: Sequence[str]) -> Any:
 
 
 def explain_repeats(join: Join, n_rows: Sequence[int]) -> None:
-    """Raise for rows that repeat an item, with how many and which; do nothing if there are none."""
+    """Raise for rows that repeat an item, with their number and examples; do nothing if there are none."""
     sql = functions()
     for which, prefix in enumerate((TRUE, PRED)):
         side = join.sides[which]
@@ -276,7 +276,7 @@ def explain_unmatched(join: Join, counts: Sequence[int], n_rows: Sequence[int]) 
 
 
 def explain_unweighted(join: Join, n_items: int) -> None:
-    """Raise for items that are scored or counted and have no weight; called where some were found."""
+    """Raise for scored or counted items without a weight; called where some were found."""
     sql = functions()
     kinds = [COMMON]
     kinds += [TRUTH_ONLY] if join.policies.truth != "drop" else []
@@ -300,7 +300,7 @@ Label = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Heavy:
-    """The clusters of either side that are kept apart, and whether both sides have few."""
+    """The heavy clusters of either side, and whether both sides have few."""
 
     true: list[Label] = field(default_factory=list)
     pred: list[Label] = field(default_factory=list)
@@ -310,12 +310,12 @@ class Heavy:
         return bool(self.true or self.pred)
 
     def of(self, side: str) -> list[Label]:
-        """Return those of a side."""
+        """Return the heavy clusters of a side."""
         return self.true if side == TRUE else self.pred
 
 
 def find_heavy(sides: tuple[FrameSide, FrameSide], n_rows: tuple[int, int]) -> Heavy:
-    """Return the clusters that a sample shows to be heavy; none of small inputs."""
+    """Return the clusters that are heavy in a sample; none for small inputs."""
     found: list[list[Label]] = []
     few = []
     for side, n in zip(sides, n_rows, strict=True):
@@ -332,23 +332,23 @@ def find_heavy(sides: tuple[FrameSide, FrameSide], n_rows: tuple[int, int]) -> H
 
 @dataclass(frozen=True)
 class Cells:
-    """How cells are grouped: by both clusters, and by the slices that are asked for."""
+    """The grouping of cells: by both clusters, and by the requested slices."""
 
     join: Join
     heavy: Heavy = field(default_factory=Heavy)
 
     @property
     def sliced(self) -> list[str]:
-        """The columns that cells are cut by beside their clusters."""
+        """The columns that cells are cut by in addition to their clusters."""
         return self.join.extra
 
     @property
     def summed(self) -> list[str]:
-        """What is added up."""
+        """The columns to sum."""
         return ["n", *(["w"] if self.join.weighted else [])]
 
     def grouped(self, rows: Any) -> Any:
-        """Return the cells of rows: keys, `n`, `w`; `kind`, `again` and `fault` where policies do not tell them.
+        """Return the cells of rows: keys, `n`, `w`; `kind`, `again` and `fault` where policies do not imply them.
 
         Rows go to where their predicted cluster is added up, so that cells need no shuffle of their own; but where
         clusters are few, or heavy, cells are far fewer than rows, and one before is worth it.
@@ -371,7 +371,7 @@ class Cells:
         )
 
     def together(self, side: str) -> list[str]:
-        """Return the columns that bring the cells of a cluster together; see `_placed`."""
+        """Return the columns that gather the cells of a cluster; see `_placed`."""
         if len(self.join.keys(side)) == 1 and not self.heavy.of(side):
             return [f"{side}_by"]
         return [*self.join.keys(side), f"{side}_by"]
@@ -401,7 +401,7 @@ class Cells:
         return self._with_heavy(found, cells, side, sums) if self.heavy.of(side) else found
 
     def _sums(self, side: str, other: str, scored: str, lacking: str) -> dict[str, Any]:
-        """Return the sums over clusters of a side by name; cells without one may be beside those of any."""
+        """Return the sums over clusters of a side by name; cells without one may share a partition with any."""
         sql, join = functions(), self.join
         here, there = join.is_there(side), join.is_there(other)
         found = {}
@@ -411,7 +411,7 @@ class Cells:
         return found
 
     def _placed(self, frame: Any, side: str, other: str) -> Any:
-        """Add `t_by` or `p_by`, which spreads what has no cluster of this side, and the cells of heavy ones.
+        """Add `t_by` or `p_by`, which spreads rows without a cluster of this side, and the cells of heavy clusters.
 
         It is the label itself where that is one column: Spark sorts by one column far faster than by several.
         """
@@ -438,7 +438,7 @@ class Cells:
         return sql.coalesce(reduce(or_, matches), sql.lit(False))
 
     def _with_heavy(self, found: Any, cells: Any, side: str, asked: dict[str, Any]) -> Any:
-        """Put the margins of heavy clusters in the place of those of their groups: the sums of partial sums."""
+        """Replace the partial sums over groups of heavy clusters by the margins of the whole clusters."""
         sql, names = functions(), self.join.labels(side)
         keys = [sql.col(name).alias(f"heavy_{name}") for name in names]
         margins = (
@@ -456,7 +456,7 @@ class Cells:
         )
 
     def _whole_cells(self, cells: Any) -> Any:
-        """Add the sums over each cell as a whole, and mark one of its parts."""
+        """Add the sums over each whole cell, and mark one of its parts."""
         from pyspark.sql import Window
 
         sql, join = functions(), self.join

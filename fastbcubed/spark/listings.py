@@ -30,7 +30,7 @@ FIRST = ("cluster", "n_items", "weight", "n_parts", "exact", "outcome")
 
 @dataclass(frozen=True)
 class Frames:
-    """What is made of the cells: `cells` has the scored ones, each once, with keys, margins and scores."""
+    """DataFrames made of the cells: `cells` has the scored ones, each once, with keys, margins and scores."""
 
     join: Join
     question: Question
@@ -42,7 +42,7 @@ class Frames:
     def of(
         cls, join: Join, question: Question, metrics: list[Metric], total: tuple[int, float], margins: Any
     ) -> Frames:
-        """Score cells with margins, where they are; `total` is how many items are scored, and their weight."""
+        """Score cells with margins on the executors; `total` is the number and the weight of scored items."""
         found = margins.where(join.is_there(TRUE) & join.is_there(PRED))
         if join.extra:
             found = found.where("head").drop("head", "n", "w", *join.extra)
@@ -60,7 +60,7 @@ class Frames:
         return cls(join, asked, metrics, total[1], scored)
 
     def label(self, side: str) -> Any:
-        """Return the label of a cluster, a struct if it is composite; null for one that a policy has made."""
+        """Return the label of a cluster, a struct if it is composite; null for one made by a policy."""
         names = self.join.labels(side)
         if len(names) == 1:
             return functions().col(names[0])
@@ -106,7 +106,7 @@ class Frames:
         )  # fmt: skip
 
     def _attributes(self) -> list[tuple[str, str]]:
-        """Return the attributes that are carried along, under names that no other column has, and their columns."""
+        """Return the carried attributes, under names that no other column has, and their columns."""
         join = self.join
         found = [("truth", *each) for each in join.carried[0].items()]
         found += [("prediction", *each) for each in join.carried[1].items()]
@@ -155,13 +155,13 @@ Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def _scores(metrics: list[Metric], beta: float) -> dict[str, Metric]:
-    """Return the scores of cells that items and clusters are listed with, and their losses."""
+    """Return the scores of cells that are listed for items and clusters, and their losses."""
     needed = groups.summed(groups.grouped(metrics), beta, losses=True)
     return {metric.name: metric for metric in needed}
 
 
 def _score_cells(question: Question, scores: dict[str, Metric]) -> Task:
-    """Return what adds weight, confusion matrix and scores to batches of scored cells."""
+    """Return the function that adds weight, confusion matrix and scores to batches of scored cells."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in gathered(batches):
@@ -186,7 +186,7 @@ def _score_cells(question: Question, scores: dict[str, Metric]) -> Task:
 
 
 def _mean_clusters(metrics: list[Metric], needed: list[Metric], beta: float, total: float) -> Task:
-    """Return what makes means, and what is combined from them, of sums by cluster."""
+    """Return the function that computes means, and their combinations, from sums by cluster."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for table in gathered(batches):
@@ -208,14 +208,14 @@ DIRECTORIES = {"scores": (), "cells": ("cells", "true_clusters", "pred_clusters"
 
 @dataclass(frozen=True)
 class Stored:
-    """The directories below a URI, which a session can read; none of them where nothing was written."""
+    """The directories below a URI, which a session can read; no URI where nothing was written."""
 
     session: Any
     uri: str | None = None
     keep: str = "scores"
 
     def frame(self, name: str) -> Any:
-        """Return what was written under this name, unread; raise NotKeptError where nothing was."""
+        """Return the table written under this name, unread; raise NotKeptError if there is none."""
         needed = "items" if name == "items" else "cells"
         if self.uri is None or self.keep not in ("items", needed):
             what = "items were" if name == "items" else "cells were"
@@ -225,7 +225,7 @@ class Stored:
         return self.session.read.parquet(f"{self.uri}/{name}")
 
     def write(self, name: str, frame: Any) -> None:
-        """Write a DataFrame; what was there under this name is replaced."""
+        """Write a DataFrame, replacing any under this name."""
         frame.write.mode("overwrite").parquet(f"{self.uri}/{name}")
 
     def write_text(self, name: str, text: str) -> None:
@@ -236,7 +236,7 @@ class Stored:
 
 
 def joined(uri: Any) -> str:
-    """Return a URI without the slash at its end."""
+    """Return a URI without a trailing slash."""
     if not isinstance(uri, str) and not hasattr(uri, "__fspath__"):
         raise OptionError(f"a directory is named by a path or URI, not {uri!r}")
     return str(uri).rstrip("/")
@@ -245,7 +245,7 @@ def joined(uri: Any) -> str:
 def first_of(
     frame: Any, metrics: list[Metric], order_by: str | None, limit: int | None, ids: Iterable[str]
 ) -> Table:
-    """Return the first rows of a DataFrame as `listing.listed` orders them: by rank, then by weight, then by id."""
+    """Return the first rows of a DataFrame in the order of `listing.listed`: by rank, then by weight, then by id."""
     require_limit(limit)
     ids = list(ids)
     order = [quoted(name).asc_nulls_last() for name in ids]
@@ -259,7 +259,7 @@ def first_of(
 
 
 def _rank(frame: Any, name: str, metrics: list[Metric]) -> Any:
-    """Return what ascends from worst to best; NaN comes last."""
+    """Return a rank that ascends from worst to best; NaN comes last."""
     higher = {m.name: m.best == "higher" for m in metrics} | {
         m.item_name: m.best == "higher" for m in metrics if m.item_name
     }
@@ -282,7 +282,7 @@ def where_label(frame: Any, column: str, label: Any) -> Any:
 
 
 def attribute_columns(frame: Any, names: Iterable[str], fixed: Iterable[str]) -> Mapping[str, str]:
-    """Return the columns of attributes by the names that users give them."""
+    """Return the columns of attributes under their original names."""
     known = [name for name in frame.columns if name not in fixed and "." in name]
     found = {}
     for name in names:
@@ -310,5 +310,5 @@ def arrow_of(frame: Any) -> pa.Table:
 
 
 def _plain(value: Any) -> Any:
-    """Return a row of Spark, which a composite id comes as, as a dict."""
+    """Return a Spark row, the form of a composite id, as a dict."""
     return value.asDict() if hasattr(value, "asDict") else value

@@ -1,4 +1,4 @@
-"""Evaluation of DataFrames: scores are here, and items, cells and clusters stay on Spark."""
+"""Evaluation of DataFrames: scores are local; items, cells and clusters stay on Spark."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LIMIT = 1000
 
 
 class SparkEvaluation(Evaluation):
-    """How good a clustering of DataFrames is; see `fastbcubed.Evaluation`.
+    """The scores of a clustering of DataFrames; see `fastbcubed.Evaluation`.
 
     Scores, slices, coverage and summary are here. Items, cells and clusters are where `out` has put them: `items`,
     `cells` and `clusters` read as many rows as `limit` says, which Spark sorts and cuts, and `items_df`, `cells_df` and
@@ -46,13 +46,13 @@ class SparkEvaluation(Evaluation):
 
     @classmethod
     def of(cls, stored: Stored, *args: Any, **fields: Any) -> SparkEvaluation:
-        """Return an evaluation whose tables are there."""
+        """Return an evaluation whose tables have been written."""
         ev = cls(*args, **fields)
         ev.stored = stored
         return ev
 
     def items_df(self) -> Any:
-        """Return every scored item, unread: the columns of `items` with the attributes that slices were asked for by.
+        """Return every scored item, unread: the columns of `items`, and the attributes of the requested slices.
 
         Returns
         -------
@@ -121,7 +121,7 @@ class SparkEvaluation(Evaluation):
         return Table(table)
 
     def cells(self, *, order_by: str | None = None, limit: int | None = LIMIT) -> Table:
-        """Return cells as `Evaluation.cells` does, those first where most is lost; None for all of them."""
+        """Return cells as `Evaluation.cells` does, those with the largest losses first; None for all of them."""
         return first_of(self.cells_df(), [], order_by or LOSS, limit, ["true_cluster", "pred_cluster"])
 
     def clusters(
@@ -132,7 +132,7 @@ class SparkEvaluation(Evaluation):
         limit: int | None = LIMIT,
         outcome: str | None = None,
     ) -> Table:
-        """Return clusters as `Evaluation.clusters` does, those first that cost most; None for all of them."""
+        """Return clusters as `Evaluation.clusters` does, the costliest first; None for all of them."""
         side = side_of(side)
         frame = self.clusters_df(side)
         if outcome is not None:
@@ -142,7 +142,7 @@ class SparkEvaluation(Evaluation):
         return first_of(frame, self.metrics, order_by, limit, ["cluster"])
 
     def outcomes(self) -> Table:
-        """Return what became of the clusters as `Evaluation.outcomes` does, over those that `out` has written."""
+        """Return the outcomes of the clusters as `Evaluation.outcomes` does, from the clusters written to `out`."""
         if not self.has_clusters:
             raise NotKeptError(
                 "outcomes are counted over the clusters that were written, and none were: on Spark, evaluate with "
@@ -152,7 +152,7 @@ class SparkEvaluation(Evaluation):
 
     @cached_property
     def _outcomes(self) -> pa.Table | None:
-        """What `outcomes` returns; None where clusters were not kept."""
+        """The result of `outcomes`; None if clusters were not kept."""
         if self.stored.uri is None or self.stored.keep == "scores":
             return None
         sql = functions()
@@ -174,7 +174,7 @@ class SparkEvaluation(Evaluation):
         return self.stored.uri is not None and self.stored.keep != "scores"
 
     def metric(self, which: str | Metric | Callable[..., Any]) -> float:
-        """Return a score that was computed; others take the cells, and raise NotKeptError."""
+        """Return a computed score; others need the cells, and raise NotKeptError."""
         if isinstance(which, str) and (known := self.overall.named(which)) is not None:
             return float(self.overall[known])
         raise NotKeptError(
@@ -189,7 +189,7 @@ class SparkEvaluation(Evaluation):
         )
 
     def save(self, directory: Any, *, keep: str = "scores", repairs: int = 0) -> None:
-        """Write scores, coverage, summary and slices; cells and items are written by `out` of `evaluate` alone.
+        """Save scores, coverage, summary and slices; cells and items are written only by `out` of `evaluate`.
 
         Parameters
         ----------
