@@ -77,7 +77,7 @@ if not TYPE_CHECKING:  # of a name that is not there, type checkers are to say s
     }
 
     def __getattr__(name):
-        """Return what is loaded on its first use: a function, its result's class, the charts, the constraints."""
+        """Return lazily loaded names: a function, its result's class, the charts, the constraints."""
         from importlib import import_module
 
         if name in ("charts", "constraints"):

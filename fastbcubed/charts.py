@@ -1,4 +1,4 @@
-"""Charts of results, as the pages of `report` have them: Altair charts to show in a notebook, or to save.
+"""Altair charts of results, as on the pages of `report`, to show in a notebook or to save.
 
 They need the extra ``fastbcubed[report]``. Each function returns an `altair.Chart`, which a notebook shows, and whose
 ``save("chart.svg")`` writes SVG, PNG or HTML (with ``inline=True`` one that needs no network).
@@ -88,7 +88,7 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
 
 
 def sizes(ev: Evaluation) -> altair.Chart:
-    """Return a chart of the cluster sizes of both sides: which share of the items is in clusters of each size.
+    """Return a chart of the cluster sizes of both sides: the share of the items in clusters of each size.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def sizes(ev: Evaluation) -> altair.Chart:
 
 
 def lorenz(ev: Evaluation) -> altair.Chart:
-    """Return a chart of how few clusters have how much of the loss, with a mark at half of it.
+    """Return a chart of the share of the loss by share of the clusters, with a mark at half of the loss.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def lorenz(ev: Evaluation) -> altair.Chart:
 
 
 def deltas(cmp: Comparison) -> altair.Chart:
-    """Return a chart of the differences from the baseline with intervals; those that may be chance are hollow.
+    """Return a chart of the differences from the baseline with intervals; hollow marks may be due to chance.
 
     Parameters
     ----------
@@ -259,11 +259,11 @@ def precision_recall(sweep: Sweep) -> altair.Chart:
 
 
 class _Drawing:
-    """What draws; its modules are imported when a chart is drawn, as Altair takes a second to import."""
+    """Draws charts; its modules are imported when a chart is drawn, as Altair takes a second to import."""
 
     @classmethod
     def of(cls, name: str, result: Any, kind: type) -> _Drawing:
-        """Raise if a package is missing, or the result is of another kind than a chart draws."""
+        """Raise if a package is missing, or the result is of another type than the chart draws."""
         if not isinstance(result, kind):
             hint = " Ask its .evaluation." if isinstance(result, Diff) else ""
             raise OptionError(f"charts.{name} draws {kind.__name__}, not {type(result).__name__}.{hint}")

@@ -1,4 +1,4 @@
-"""Which engine does the work: the disk engine where files would not fit in memory."""
+"""Choice of the engine: the disk engine if files would not fit in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROW_BYTES = 64
 
 
 def choose(engine: str | None, request: Request, *others: Request, compared: bool = False) -> Run:
-    """Return what does the work: the engine that was named, or the one that can hold the rows.
+    """Return the engine: the named one, or one with room for the rows.
 
     `others` differ from the request in their prediction, and are held at once; `compared` tells that all are compared.
     """
@@ -48,7 +48,7 @@ def choose(engine: str | None, request: Request, *others: Request, compared: boo
 
 
 def _for_covers(engine: str | None, request: Request) -> Run:
-    """Return what scores files of overlapping clusterings: the disk engine, if it can or was named."""
+    """Return the engine for files of overlapping clusterings: the disk engine, if it is able to or was named."""
     from fastbcubed.engines import disk as covers_on_disk
 
     if engine == "disk":
@@ -57,7 +57,7 @@ def _for_covers(engine: str | None, request: Request) -> Run:
 
 
 def _covers_on_either(request: Request, pool: Pool) -> Answer:
-    """Score files of overlapping clusterings on the disk; in memory if that is too much work and no limit was given."""
+    """Score files of overlapping clusterings on disk; in memory if that is too much work and there is no limit."""
     from fastbcubed.engines import disk as covers_on_disk
 
     try:
@@ -75,7 +75,7 @@ def _covers_on_either(request: Request, pool: Pool) -> Answer:
 
 
 def _spark(engine: str | None) -> Run:
-    """Return the Spark engine, which alone takes DataFrames of Spark."""
+    """Return the Spark engine, the only one for Spark DataFrames."""
     if engine not in (None, "spark"):
         raise OptionError(
             f"DataFrames of Spark are scored where they are, not with engine={engine!r}; write them as Parquet files, "
@@ -87,7 +87,7 @@ def _spark(engine: str | None) -> Run:
 
 
 def _bytes_in_memory(sources: Sequence[Any]) -> int | None:
-    """Return what the memory engine takes for files, about; None if not all sources can be read in blocks."""
+    """Return the approximate memory of the memory engine for files; None if not all sources can be read in blocks."""
     if not all(is_path(source) for source in sources):
         return None
     from fastbcubed.inputs.files import FileRows, open_files

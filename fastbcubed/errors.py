@@ -1,4 +1,4 @@
-"""Every error that the library raises on purpose; all are `ValueError` as well."""
+"""Errors that the library raises on purpose; all are `ValueError` as well."""
 
 from __future__ import annotations
 
@@ -43,22 +43,22 @@ def __dir__() -> list[str]:
 
 
 class FastBCubedError(ValueError):
-    """Base of all errors below: what was expected, what came, where, and what to do."""
+    """Base of all errors below, which state the expectation, the value passed, its place, and the remedy."""
 
     #: What a reader of blocks needs to tell the same of all of them, where rows are null; see `sources.nulls`.
     nulls: Any = None
 
 
 class OptionError(FastBCubedError):
-    """An argument has a value that is not among those it can have."""
+    """An argument has a value outside its allowed values."""
 
 
 class ColumnError(FastBCubedError):
-    """A column is missing, ambiguous, or of another length than its neighbours."""
+    """A column is missing, ambiguous, or differs in length from the others."""
 
 
 class IdTypeError(FastBCubedError):
-    """Item ids or cluster labels are of a type that cannot name things, or differ between the sides."""
+    """Item ids or cluster labels have a type unsuitable for ids, or different types on the two sides."""
 
 
 class NullError(FastBCubedError):
@@ -70,23 +70,23 @@ class WeightError(FastBCubedError):
 
 
 class LinkError(FastBCubedError):
-    """A link has a score that is no number, or an item that is not among those that there are."""
+    """A link has a score that is not a number, or an unknown item."""
 
 
 class DuplicateItemError(FastBCubedError):
-    """A clustering has the same row, item and cluster, more than once."""
+    """A clustering repeats the same row, item and cluster."""
 
 
 class OverlapError(FastBCubedError):
-    """An item is in more than one cluster of a clustering that should be a partition."""
+    """An item is in several clusters of a clustering that should be a partition."""
 
 
 class AlignmentError(FastBCubedError):
-    """The two sides cannot be put side by side: lengths, indexes or unmatched items."""
+    """The two sides cannot be aligned: lengths, indexes or unmatched items."""
 
 
 class EmptyInputError(FastBCubedError):
-    """There is nothing to score: no rows, or no item that both sides have."""
+    """There is nothing to score: no rows, or no item common to both sides."""
 
 
 class FileFormatError(FastBCubedError):
@@ -98,11 +98,11 @@ class DiskSpaceError(FastBCubedError):
 
 
 class SpillError(FastBCubedError):
-    """What does not fit in memory cannot be written to the disk, or read back."""
+    """Data that does not fit in memory cannot be written to disk, or read back."""
 
 
 class SparkJobError(FastBCubedError):
-    """Spark could not do its part of the work, or a kernel failed on an executor."""
+    """A Spark job failed, or a kernel failed on an executor."""
 
 
 class MetricError(FastBCubedError):
@@ -114,7 +114,7 @@ class PairingError(MetricError):
 
 
 class SliceError(FastBCubedError):
-    """A slice or an item that was asked for is not in the evaluation."""
+    """A requested slice or item is not in the evaluation."""
 
 
 class TooMuchWorkError(FastBCubedError):
@@ -122,11 +122,11 @@ class TooMuchWorkError(FastBCubedError):
 
 
 class JudgementError(FastBCubedError):
-    """Judged pairs are not those that were drawn, or have a verdict that is none."""
+    """Judged pairs differ from the drawn ones, or have an invalid verdict."""
 
 
 class NotKeptError(FastBCubedError):
-    """The evaluation does not hold what was asked for; the message names the argument that keeps it."""
+    """The evaluation did not keep the requested data; the message names the argument that keeps it."""
 
 
 def first_few(values: Iterable[object], limit: int = 3) -> str:
@@ -150,19 +150,19 @@ _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 
 
 class GateError(FastBCubedError, AssertionError):
-    """A score does not reach what `Evaluation.check` was told; the message has a line for each gate that failed."""
+    """A score fails a gate of `Evaluation.check`; the message has a line for each failed gate."""
 
 
 class VerificationError(FastBCubedError):
-    """A result is not what its rows give; the message says which items and scores differ."""
+    """A result differs from a recomputation from its rows; the message names the items and scores."""
 
 
 class MissingPackageError(FastBCubedError, ImportError):
-    """A feature needs a package that is not installed; the message says which."""
+    """A feature needs a package that is not installed; the message names it."""
 
 
 class EvaluationWarning(UserWarning):
-    """Something that a reader of the scores should know; also in `Evaluation.warnings`.
+    """A warning for readers of the scores; also in `Evaluation.warnings`.
 
     Its text ends with its code in brackets, and `code` holds it, None where there is none.
     """
@@ -181,7 +181,7 @@ SHARED = (
 
 @contextmanager
 def naming(run: str | None, truth: str = "the truth", prediction: str = "the prediction") -> Iterator[None]:
-    """Say of an error which of several runs it is of; None if there is one alone.
+    """Add the name of the run to an error, one of several; None if there is only one run.
 
     Nothing is said where it is about the truth, weights or attributes, which all of them share. Sides go by these
     names.
@@ -197,13 +197,13 @@ def naming(run: str | None, truth: str = "the truth", prediction: str = "the pre
 
 
 def _told(text: str, *names: str) -> bool:
-    """Tell whether a text has one of these names, and not as a part of another one."""
+    """Return whether a text contains one of these names as a whole word."""
     return any(re.search(rf"(?<![\w./-]){re.escape(name)}(?!\w)", text) for name in names)
 
 
 @contextmanager
 def without_overlap() -> Iterator[None]:
-    """Let errors of overlapping clusters not tell of an argument that is not there."""
+    """Remove advice to pass `overlapping=True` from errors where there is no such argument."""
     try:
         yield
     except OverlapError as error:

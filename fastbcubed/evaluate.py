@@ -1,4 +1,4 @@
-"""evaluate() and contingency(): check what is asked, choose the engine, run it, and return what it answers."""
+"""evaluate() and contingency(): check the arguments, choose the engine, run it, and return the result."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def carry_out(
     threads: int | None,
     progress: Progress,
 ) -> Evaluation:
-    """Run an engine and return what it answers as an evaluation; nothing is warned of, and nothing written."""
+    """Run an engine and return its answer as an evaluation; no warnings are issued, and no files written."""
     threads, run = as_threads(threads), choose(engine, request)
     with reporting(progress) as report, Pool(threads, report) as pool:
         answer = run(request, pool)
@@ -223,7 +223,7 @@ def carry_out(
 
 
 def evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> Evaluation:
-    """Return what an engine has answered, with the slices that were asked for."""
+    """Return the answer of an engine as an evaluation, with the requested slices."""
     say = by_names(arguments, answer.names)
     ev = answer.kind(
         answer.cells,

@@ -1,4 +1,4 @@
-"""load(): read a saved result, and make of it what it was."""
+"""load(): read a saved evaluation or diff."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastbcubed.runtime.arguments import true_or_false
 
 
 def load(directory: Any, *, check: bool = True) -> Evaluation | Diff:
-    """Read an evaluation, or a diff, that `save` or `out=` has written.
+    """Read an evaluation or a diff written by `save` or `out=`.
 
     The files are checked first: that they are those of one evaluation, as they were saved, and that what
     they say is possible. So a directory that was damaged, or made up, is refused.
@@ -54,5 +54,5 @@ def load(directory: Any, *, check: bool = True) -> Evaluation | Diff:
 
 
 def _made(ev: Evaluation, head: Mapping[str, Any]) -> Evaluation | Diff:
-    """Return a diff if the manifest says that it is one, else the evaluation."""
+    """Return a diff if the manifest marks one, otherwise the evaluation."""
     return Diff(**parts_of(ev, head[MARK])) if MARK in head else ev

@@ -1,4 +1,4 @@
-"""What a progress callback is given: the public path of `Progress`."""
+"""Argument of a progress callback: the public path of `Progress`."""
 
 from fastbcubed.runtime.threads import Progress
 

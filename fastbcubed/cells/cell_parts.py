@@ -326,7 +326,7 @@ def _bounds(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class Question(NamedTuple):
-    """The sums requested of the cells, besides their parts."""
+    """The sums requested of the cells."""
 
     weighting: str  #: how weights count
     #: whether items that only the prediction has are false positives for the items they are clustered with

@@ -50,7 +50,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Connect the links, write the clusters, and print what they are like."""
+    """Connect the links, write the clusters, and print their counts."""
     from fastbcubed.inputs.links import as_threshold, read_links, warn_if_distances, warn_if_none_reaches
     from fastbcubed.runtime.memory_budget import Allowance
     from fastbcubed.runtime.progress_bar import announcing_compilation
@@ -89,7 +89,7 @@ def _file(path: str) -> Path:
 
 
 def _clusters(links: Links, thresholds: list[float], *, ascending: bool) -> pa.Table:
-    """Return items and clusters; the column is called cluster if there is one."""
+    """Return items and clusters; a single column of clusters is called cluster."""
     import pyarrow as pa
 
     from fastbcubed.inputs.links import connect, wide_table
@@ -104,7 +104,7 @@ def _clusters(links: Links, thresholds: list[float], *, ascending: bool) -> pa.T
 def _told(
     links: Links, table: pa.Table, k: int, threshold: float | None, options: argparse.Namespace
 ) -> dict[str, Any]:
-    """Return what clusters are like."""
+    """Return the threshold, column and counts of one clustering."""
     import numpy as np
 
     from fastbcubed.inputs.arrays import to_numpy

@@ -1,4 +1,4 @@
-"""What the help of a command says below its flags."""
+"""The parser of the command line, its commands, and the text below the flags in their help."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ WRONG = 2
 
 
 class Command(NamedTuple):
-    """A command, and what its help says before and after its flags."""
+    """A command, and the text of its help before and after its flags."""
 
     name: str
     module: str  #: of this room
@@ -399,7 +399,7 @@ COMMANDS = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Parses flags; a wrong one is said in two lines, as the usage would be twenty."""
+    """Parses flags; reports a wrong one in two lines, where argparse's usage would take twenty."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a command, or the value of a flag, that is not among the choices, and suggest the most similar."""
@@ -413,19 +413,19 @@ class Parser(argparse.ArgumentParser):
             raise
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong and end."""
+        """Report an error and exit."""
         self.exit(WRONG, f"{self.prog}: {message}\nTry: {self.prog} --help\n")
 
 
 class CommandParser(Parser):
-    """Parses the flags of a command, whose module is imported for that."""
+    """Parses the flags of a command, whose module is imported only then."""
 
     command: Command | None = None
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Add the flags of the command, and parse; what it does not know is its error, not one of the whole."""
+        """Add the flags of the command, and parse; unknown flags are an error of the command, not of the main one."""
         if self.command is not None:
             module: Any = import_module(f"fastbcubed.cli.{self.command.module}")
             self.command = None

@@ -1,4 +1,4 @@
-"""``fastbcubed compare``: several runs against one truth, and what differs between them."""
+"""``fastbcubed compare``: several runs against one truth, and the differences between them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compare, print what was asked for, and return 1 if a gate failed."""
+    """Compare, print the requested output, and return 1 if a gate failed."""
     import fastbcubed
 
     check_report(options)
@@ -148,7 +148,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def runs_of(named: list[str], *, in_table: bool) -> dict[str, Any]:
-    """Return runs by name: that before the first equals sign if it is a plain word, else the stem of the file.
+    """Return runs by name: the text before the first equals sign if it is a plain word, otherwise the file's stem.
 
     >>> runs_of(["new=out/a.parquet", "out/x=1/b.parquet"], in_table=False)
     {'new': 'out/a.parquet', 'b': 'out/x=1/b.parquet'}
@@ -170,7 +170,7 @@ def runs_of(named: list[str], *, in_table: bool) -> dict[str, Any]:
 
 
 def _scores_of(bounds: list[Bound]) -> list[str]:
-    """Return the scores that bounds are on; coverage is none."""
+    """Return the scores that have bounds, without coverage."""
     if not bounds:
         return []
     from fastbcubed.results.gates import COVERAGES
@@ -204,7 +204,7 @@ def _slicings(cmp: Comparison, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _print_slices(cmp: Comparison, terminal: Terminal, name: str, key: Any, worst: int) -> None:
-    """Write the slices that changed most, and how their scores differ from the baseline's."""
+    """Write the slices that changed most, and the differences of their scores from the baseline."""
     from fastbcubed.compare_runs.comparison_text import slices_grid
     from fastbcubed.results.wording import label
 

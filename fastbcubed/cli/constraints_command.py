@@ -46,7 +46,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def constraints_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `fastbcubed.constraints.table` that the flags stand for."""
+    """Return the arguments of `fastbcubed.constraints.table` for the flags."""
     names = None
     if options.metrics is not None:
         names = score_names(options.metrics)

@@ -84,7 +84,7 @@ Data: PatentsView (patentsview.org), CC BY 4.0; rows and columns were selected."
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add nothing: the demo has no flags."""
+    """Add no flags: the demo has none."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -193,7 +193,7 @@ def _members(ev: Evaluation, side: str, cluster: Any, limit: int = 12) -> list[A
 
 
 class _Mentions:
-    """What the truth table tells of a mention."""
+    """The columns of the truth table by mention."""
 
     COLUMNS = ("first_name", "last_name", "city", "country", "year", "assignee")
 

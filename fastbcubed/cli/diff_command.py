@@ -1,4 +1,4 @@
-"""``fastbcubed diff``: what changed from a baseline to an experiment, and whether a truth approves of it."""
+"""``fastbcubed diff``: changes from a baseline to an experiment, and whether a truth supports them."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Diff, print what was asked for, and return 1 if a gate failed."""
+    """Diff, print the requested output, and return 1 if a gate failed."""
     import fastbcubed
 
     check_report(options)
@@ -121,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `fastbcubed.diff` that the flags stand for."""
+    """Return the arguments of `fastbcubed.diff` for the flags."""
     given = {name: value for name, value in vars(options).items() if name not in OWN}
     if (options.show or options.report) and options.out is None:
         given["keep"] = "items"
@@ -136,7 +136,7 @@ def _arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _bounds(options: argparse.Namespace) -> list[Bound]:
-    """Return the gates that were asked for, which are checked before the work."""
+    """Return the requested gates, checked before the work."""
     if not (options.fail_over or options.fail_under):
         return []
     from fastbcubed.diff_runs.vocabulary import meant
@@ -154,7 +154,7 @@ def _bounds(options: argparse.Namespace) -> list[Bound]:
 
 
 def _needed(arguments: dict[str, Any], bounds: Sequence[Bound]) -> dict[str, Any]:
-    """Return the arguments with the slices that gates are on, and the scores in them."""
+    """Return the arguments with the slices of the gates, and the scores of these."""
     if not bounds:
         return arguments
     from fastbcubed.diff_runs.diff_base import DEFAULT, JUDGING
@@ -196,7 +196,7 @@ def _has_changed(row: dict[str, Any]) -> bool:
 
 
 def _print(diff: Diff, opened: Sequence[Any], gates: Sequence[Gate], worst: int) -> None:
-    """Write the diff, its slices, the clusters that changed most, those that are opened, and the gates."""
+    """Write the diff, its slices, the clusters that changed most, the opened clusters, and the gates."""
     from fastbcubed.cli.terminal import Terminal
     from fastbcubed.diff_runs.diff_text import overview
     from fastbcubed.results.wording import count, label
@@ -232,7 +232,7 @@ def _most_changed(table: Table, n: int) -> Table:
 
 
 def _print_table(terminal: Terminal, table: Table) -> None:
-    """Write a listing: what names its rows, and a few of its figures."""
+    """Write a listing: the names of its rows, and selected figures."""
     from fastbcubed.results.slices import name_columns
     from fastbcubed.results.wording import Grid, count, label, score_text
 

@@ -81,7 +81,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Estimate, and print what comes out."""
+    """Estimate, and print the result."""
     import warnings
 
     import fastbcubed

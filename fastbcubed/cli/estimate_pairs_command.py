@@ -31,7 +31,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Estimate, and print how much is right, and a table."""
+    """Estimate, and print the share of correct pairs, and a table."""
     import warnings
 
     import fastbcubed
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print(found: PairEstimates, level: float) -> None:
-    """Write the estimates, with what is unsure where there is any."""
+    """Write the estimates, with the unsure pairs if there are any."""
     from fastbcubed.cli.terminal import Terminal
     from fastbcubed.results.wording import Grid, count, label, paragraph, percent, score_text
 

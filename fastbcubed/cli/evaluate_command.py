@@ -1,4 +1,4 @@
-"""``--engine spark``: tables are read by Spark, where it runs; below a size that is worth it, it is not started."""
+"""``fastbcubed evaluate``; with ``--engine spark`` Spark reads the tables, and is not started for small ones."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TABLES = ("truth", "prediction", "attributes", "weight")
 
 
 def with_frames(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `evaluate` with DataFrames in the place of paths, if the engine is to be Spark."""
+    """Return the arguments of `evaluate` with DataFrames in place of paths, if the engine is Spark."""
     if arguments.get("engine") != "spark":
         return dict(arguments)
     named = {name: arguments[name] for name in TABLES if is_path(arguments.get(name))}
@@ -67,7 +67,7 @@ def _session(paths: Any) -> Any:
 
 
 def _require_size(paths: list[str]) -> None:
-    """Raise if files are so small that a session of Spark of their own is not worth it."""
+    """Raise if files are too small to justify a new Spark session."""
     if any(is_uri(path) for path in paths):
         return
     size = sum(map(_bytes_of, paths))
@@ -85,7 +85,7 @@ def _bytes_of(path: str) -> int:
 
 
 def _read(session: Any, path: str) -> Any:
-    """Return a table as a DataFrame: Parquet unless it is called .csv or .json."""
+    """Return a table as a DataFrame: Parquet unless its name ends in .csv or .json."""
     refuse_logs(path, os.listdir(path) if os.path.isdir(path) else ())
     plain = path.lower().removesuffix(".gz")
     if plain.endswith((".csv", ".tsv")):
@@ -106,7 +106,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Evaluate, print what was asked for, and return 1 if a gate failed."""
+    """Evaluate, print the requested output, and return 1 if a gate failed."""
     check_report(options)
     gates = Gates(options)
     arguments, order_by = with_order(with_links(evaluate_arguments(options), options), options.order_by)
@@ -157,7 +157,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _more(ev: Any, options: argparse.Namespace) -> str:
-    """Return which flags would show more."""
+    """Return a hint naming the flags that show more."""
     from fastbcubed.results.slices import id_parts
     from fastbcubed.results.wording import label, paragraph
 

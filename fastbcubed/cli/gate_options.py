@@ -1,4 +1,4 @@
-"""Gates on the command line: their flags, what they ask of the evaluation, and what they come to."""
+"""Gates on the command line: their flags, the data they need, and their results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_gate_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of gates: each that fails makes the exit code 1."""
+    """Add the flags of gates; each gate that fails makes the exit code 1."""
     add = add_bound_flags(parser)
     add(
         "--baseline", metavar="PATH",
@@ -36,7 +36,7 @@ def add_gate_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def add_bound_flags(parser: argparse.ArgumentParser) -> Any:
-    """Add the flags of gates that need no other result, and return what adds further ones to their group."""
+    """Add the flags of gates that need no other result, and return the function that adds more to their group."""
     add = parser.add_argument_group("gates: the exit code is 1 if one fails").add_argument
     add(
         "--fail-under", metavar="SCORE=VALUE[@NAME=SLICE]", **BOUND,
@@ -74,7 +74,7 @@ BOUND: Any = {"action": "append", "default": [], "type": bound_of}
 
 
 class Gates:
-    """The gates that were asked for, which are checked before the work."""
+    """The requested gates, checked before the work."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.bounds: list[Bound] = []
@@ -97,7 +97,7 @@ class Gates:
         return with_slices(arguments, [*self.bounds, *self.worse])
 
     def judge(self, ev: Any) -> list[Gate]:
-        """Try all gates."""
+        """Evaluate all gates."""
         if not (self.bounds or self.worse or self.codes):
             return []
         from fastbcubed.results.gates import try_bound, try_warnings
@@ -111,7 +111,7 @@ class Gates:
 
 
 def bounds_of(options: argparse.Namespace) -> tuple[list[Bound], list[Bound]]:
-    """Return the bounds on scores, and on how much worse they may be; raise for these, or codes, that there are not."""
+    """Return the bounds on scores, and on how much worse they may be; raise for unknown scores or warning codes."""
     if not any(
         getattr(options, flag) for flag in ("fail_under", "fail_over", "fail_worse", "fail_on_warning")
     ):
@@ -137,7 +137,7 @@ def bounds_of(options: argparse.Namespace) -> tuple[list[Bound], list[Bound]]:
 
 
 def with_slices(arguments: dict[str, Any], bounds: Sequence[Bound]) -> dict[str, Any]:
-    """Return the arguments of `evaluate` with the slices, and the scores in them, that bounds are on."""
+    """Return the arguments of `evaluate` with the slices that have bounds, and the scores of these bounds."""
     in_slices = [bound for bound in bounds if bound.where]
     if not in_slices:
         return arguments
@@ -162,7 +162,7 @@ def _require_code(code: str, require: Any) -> None:
 
 
 def append_page(path: str, ev: Any, gates: list[Gate]) -> None:
-    """Add an evaluation to a file as Markdown; other steps of a job may have written to it."""
+    """Append an evaluation to a file as Markdown; other steps of a job may have written to it."""
     from fastbcubed.cli.terminal import as_markdown
     from fastbcubed.runtime.output_files import append_text
 

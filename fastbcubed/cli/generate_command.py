@@ -11,7 +11,7 @@ from fastbcubed.cli.output import say
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the files, and say what is in them."""
+    """Write the files, and report their contents."""
     from fastbcubed.synthetic.generate import generate
 
     generate(**generate_arguments(options))
@@ -67,7 +67,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def generate_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `fastbcubed.synthetic.generate.generate` that the flags stand for."""
+    """Return the arguments of `fastbcubed.synthetic.generate.generate` for the flags."""
     return {name: value for name, value in vars(options).items() if name != "run"}
 
 

@@ -1,4 +1,4 @@
-"""No command writes over a file that it reads."""
+"""The command line's entry: parse, refuse to overwrite inputs, run, and turn errors into exit codes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OUTPUTS = {"out": "--out", "pairs_out": "--out", "report": "--report", "summary"
 
 
 def refuse_overwriting(options: argparse.Namespace) -> None:
-    """Raise OptionError if a file that is to be written is among those that are read."""
+    """Raise OptionError if an output file is also an input file."""
     given = vars(options)
     read = [value for name, value in given.items() if name not in OUTPUTS]
     for flag, out in ((flag, given[name]) for name, flag in OUTPUTS.items() if given.get(name)):
@@ -36,7 +36,7 @@ def refuse_overwriting(options: argparse.Namespace) -> None:
 
 
 def _files(value: Any) -> Iterator[str]:
-    """Yield the files that an option names, alone or as NAME=PATH, one or several."""
+    """Yield the files named by an option, alone or as NAME=PATH, one or several."""
     if isinstance(value, list | tuple):
         for each in value:
             yield from _files(each)
@@ -46,7 +46,7 @@ def _files(value: Any) -> Iterator[str]:
 
 
 def _is_in(file: str, out: str | os.PathLike[str]) -> bool:
-    """Tell whether a file is what is written to, or a table of a result that is written to that directory."""
+    """Return whether a file is the output itself, or a table of a result in the output directory."""
     if os.path.isfile(out):
         return os.path.samefile(file, out)
     from fastbcubed.inputs.files import RESULTS
@@ -62,11 +62,11 @@ FAULT, READER_GONE, TERMINATED = 70, 141, 143
 
 
 class Terminated(BaseException):
-    """The process was asked to end, by SIGTERM."""
+    """SIGTERM requested the end of the process."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; that of this process, which ends with it, if none is given."""
+    """Run the command line and return its exit code; without arguments, those of this process, which ends with it."""
     code = _run(argv)
     if argv is None:
         gc.freeze()  # else Python looks through all that is loaded, for garbage, twice as it ends: 0.1 s
@@ -121,7 +121,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _report(error: Exception) -> int:
-    """Say that an error is ours, and how to report it; with its traceback if that is asked for."""
+    """Report an internal error, with its traceback if requested."""
     if os.environ.get("FASTBCUBED_TRACEBACK", "0") not in ("", "0"):
         import traceback
 
@@ -138,7 +138,7 @@ def _report(error: Exception) -> int:
 
 
 def _open_streams() -> None:
-    """Open streams that the caller has closed; what is written to them is for nobody."""
+    """Replace closed output streams by ones that discard their output."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))
@@ -153,7 +153,7 @@ def _give_up_if_full(stream: TextIO) -> None:
 
 @contextmanager
 def _collecting_rarely() -> Iterator[None]:
-    """Let the garbage collector look at objects less often: most of those of a command are loaded code, which stays."""
+    """Run the garbage collector less often: most objects of a command are loaded code, which stays."""
     usual = gc.get_threshold()
     gc.set_threshold(OBJECTS_AT_ONCE, *usual[1:])
     try:
@@ -164,7 +164,7 @@ def _collecting_rarely() -> Iterator[None]:
 
 @contextmanager
 def _raising_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the work as Ctrl-C does: by an exception, so that everybody cleans up."""
+    """Let SIGTERM end the work as Ctrl-C does: by an exception, so that cleanup runs."""
 
     def terminate(*_: object) -> NoReturn:
         raise Terminated

@@ -31,7 +31,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """List the scores, or explain those that were named."""
+    """List the scores, or explain the named ones."""
     chosen = choose(options.names)
     if options.json:
         print_json(as_json(chosen))
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def choose(names: Sequence[str]) -> list[Metric]:
-    """Return the scores of these names and families; every score when there are none."""
+    """Return the scores of these names and families; every score if there are none."""
     chosen: dict[str, Metric] = {}
     for name in map(str, map(known_as, names or ("all",))):
         if name in METRICS:
@@ -56,7 +56,7 @@ def choose(names: Sequence[str]) -> list[Metric]:
 
 
 def as_json(metrics: Sequence[Metric]) -> str:
-    """Return scores as a JSON list; a range without an end has null there."""
+    """Return scores as a JSON list; an unbounded end of a range is null."""
     return json.dumps([_entry(metric) for metric in metrics], indent=2, ensure_ascii=False)
 
 
@@ -78,7 +78,7 @@ def print_list(metrics: Sequence[Metric], terminal: Terminal) -> None:
 
 
 def print_entries(metrics: Sequence[Metric], terminal: Terminal) -> None:
-    """Write all that is known about each score."""
+    """Write all details of each score."""
     for at, metric in enumerate(metrics):
         entry = _entry(metric)
         if at:

@@ -29,7 +29,7 @@ LINK_FLAGS = ("links", "threshold", "ascending", "link_left", "link_right", "lin
 
 
 def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags, one for each argument of `fastbcubed.evaluate` and some of the command line's own."""
+    """Add the flags, one for each argument of `fastbcubed.evaluate`, and some specific to the command line."""
     add = parser.add_argument
     add("truth", metavar="TRUTH", help=f"the true clustering: {OR_COLUMNS}")
     add("prediction", metavar="PREDICTION", help="the clustering to score, given in the same way")
@@ -74,7 +74,7 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
 def add_score_flags(
     parser: argparse.ArgumentParser, sizes: tuple[str, str] = ("true_size", "pred_size"), *, beta: bool = True
 ) -> Any:
-    """Add the flags that say which scores to compute and of what slices; return what adds further ones to them."""
+    """Add the flags of scores and slices; return the function that adds more to their group."""
     add = parser.add_argument_group("scores").add_argument
     add(
         "--metric", "--metrics", dest="metrics", action="append", metavar="NAME,...",
@@ -99,7 +99,7 @@ def add_input_flags(
     sides: tuple[str, str] = ("truth", "prediction"),
     outside: str = "they are not scored, but are false positives for the items they are clustered with",
 ) -> None:
-    """Add the flags that say what is in the two sides, and what is made of it; `item` is the column's.
+    """Add the flags of the two sides and their policies; `item` is the flag of the item column.
 
     `outside` says what that policy means.
     """
@@ -146,7 +146,7 @@ def add_input_flags(
 
 
 def add_weighting_flag(add: Any) -> None:
-    """Add the flag that says where weights count."""
+    """Add the flag for where weights count."""
     add(
         "--weighting", default="pointwise", choices=("pointwise", "outer"),
         help="whether weights count in each confusion matrix and in the mean (pointwise, the default), or in the "
@@ -155,7 +155,7 @@ def add_weighting_flag(add: Any) -> None:
 
 
 def add_engine_flags(parser: argparse.ArgumentParser, *, spark: bool = False) -> None:
-    """Add the flags that say where the work is done; `spark` adds that engine."""
+    """Add the flags that choose the engine and its resources; `spark` adds that engine."""
     add = parser.add_argument_group("work").add_argument
     on_spark = "; spark where this runs under spark-submit, for tables that one machine does not hold" * spark
     add(
@@ -168,13 +168,13 @@ def add_engine_flags(parser: argparse.ArgumentParser, *, spark: bool = False) ->
 
 
 def add_paths_flag(add: Any) -> None:
-    """Add the flag that shows where files are."""
+    """Add the flag for showing full paths of files."""
     text = "show the paths of files, as they were given, in all that is written (default: their names)"
     add("--paths", action="store_true", help=text)
 
 
 def add_row_flags(add: Any) -> None:
-    """Add the flags that say what to do with rows that have no cluster, or repeat others."""
+    """Add the flags for rows that have no cluster, or repeat others."""
     add(
         "--nulls", default="raise", choices=("raise", "singleton", "drop"),
         help="what to do with items whose cluster is null (default: raise)",
@@ -200,7 +200,7 @@ def add_spill_flags(add: Any) -> None:
 
 
 def add_limit_flag(add: Any, what: str) -> None:
-    """Add the flag of the memory that is not passed; `what` is what may not take more."""
+    """Add the flag of the memory limit; `what` is the work that it limits."""
     add(
         "--memory-limit", metavar="SIZE",
         help=f"memory that {what} may take, such as 8GiB; what would take more is an error that says what it needs "
@@ -218,7 +218,7 @@ def add_work_flags(add: Any, threads: str) -> None:
 
 
 def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `fastbcubed.evaluate` that the flags stand for."""
+    """Return the arguments of `fastbcubed.evaluate` for the flags."""
     unknown = (*GATE_FLAGS, *LINK_FLAGS)
     given = {name: value for name, value in vars(options).items() if name not in unknown}
     for name in ("run", "json", "worst", "show", "order_by", "verify", "slice_pairs"):
@@ -236,7 +236,7 @@ def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
 def read_flags(
     options: argparse.Namespace, sides: tuple[str, ...] = ("truth's", "prediction's")
 ) -> dict[str, Any]:
-    """Return the arguments of `fastbcubed.evaluate` that flags of inputs and scores stand for and do not spell out."""
+    """Return the arguments of `fastbcubed.evaluate` for flags of inputs and scores that need conversion."""
     given: dict[str, Any] = {
         "item": columns_of_sides(options.item, "item", sides),
         "cluster": columns_of_sides(options.cluster, "cluster", sides),
@@ -251,13 +251,13 @@ def read_flags(
 
 
 def column_names(text: str) -> str | list[str]:
-    """Return the column that a text names, or several that are one id."""
+    """Return the column named by a text, or the several columns of a composite id."""
     names = [plain(name) for name in split(text, "+")]
     return names[0] if len(names) == 1 else names
 
 
 def columns_of_sides(text: str, flag: str, sides: tuple[str, ...] = ("truth's", "prediction's")) -> Any:
-    """Return the columns that a flag names: for all sides, or one for each."""
+    """Return the columns named by a flag: for all sides, or one for each."""
     found = [column_names(side) for side in split(text, ",")]
     if len(found) > len(sides) or "" in found or any("" in side for side in found if isinstance(side, list)):
         several = "a pair of columns" if len(sides) == 2 else "a column of each side"
@@ -269,7 +269,7 @@ def columns_of_sides(text: str, flag: str, sides: tuple[str, ...] = ("truth's", 
 
 
 def score_names(texts: list[str]) -> list[str]:
-    """Return the names of scores of a flag that may be repeated."""
+    """Return the names of scores in a flag that may be repeated."""
     names = [name for text in texts for name in split(text, ",")]
     if "" in names:
         raise OptionError(
@@ -289,7 +289,7 @@ def _slice(text: str) -> Any:
 
 
 def _weight(text: str | None) -> Any:
-    """Return the name of a column as it is, a file as a path, and the table that a URI points to."""
+    """Return a column's name unchanged, a file as a path, and the table at a URI."""
     if text is None:
         return None
     from pathlib import Path
@@ -313,7 +313,7 @@ def _policy(text: str | None) -> str | dict[str, str] | None:
 
 
 def _label(text: str | None) -> int | str | None:
-    """Return an integer where the text is one; `_call_evaluate` finds out whether labels are strings."""
+    """Return an integer if the text is one; `call` finds out whether labels are strings."""
     if text is None or re.fullmatch(r"[+-]?\d+", text) is None:
         return text
     return int(text)
@@ -327,7 +327,7 @@ def number(text: str) -> int:
 
 
 def add_link_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that say that TRUTH or PREDICTION is links."""
+    """Add the flags for TRUTH or PREDICTION given as links."""
     add = parser.add_argument_group("links (pairs of items instead of items and clusters)").add_argument
     add(
         "--links", nargs="?", const="prediction", choices=("prediction", "truth"), metavar="SIDE",
@@ -344,7 +344,7 @@ def add_link_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def add_column_flags(add: Any, prefix: str) -> None:
-    """Add the flags that say what is in links."""
+    """Add the flags for the columns of links."""
     add(
         "--ascending", action="store_true",
         help="scores are distances: a link reaches the threshold if it is at most that",
@@ -366,18 +366,18 @@ def add_column_flags(add: Any, prefix: str) -> None:
 
 
 def columns_of(text: str | None) -> str | list[str] | None:
-    """Return the column, or the columns of a composite id, that a flag names, if it is given."""
+    """Return the column, or the columns of a composite id, named by a flag, if given."""
     return None if text is None else column_names(text)
 
 
 def read_as(columns: LinkColumns) -> str:
-    """Return which parts of a link were read from which columns."""
+    """Return a text of the columns read for each part of a link."""
     read = {"left": " + ".join(columns.left), "right": " + ".join(columns.right), "score": columns.score}
     return ", ".join(f"{part} = {name}" for part, name in read.items() if name)
 
 
 def numbers_of(texts: list[str] | None) -> list[float]:
-    """Return the thresholds that a flag names, which may be repeated."""
+    """Return the thresholds named by a flag, which may be repeated."""
     try:
         return [float(part) for text in texts or () for part in split(text, ",")]
     except ValueError:
@@ -387,7 +387,7 @@ def numbers_of(texts: list[str] | None) -> list[float]:
 
 
 def with_links(arguments: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `evaluate`, with a clustering in place of the links that flags say there are."""
+    """Return the arguments of `evaluate`, with a clustering in place of links, if flags declare any."""
     side = options.links
     if side is None:
         for name in LINK_FLAGS:
@@ -411,7 +411,7 @@ def with_links(arguments: dict[str, Any], options: argparse.Namespace) -> dict[s
 
 @contextmanager
 def warnings_said() -> Iterator[None]:
-    """Say warnings as the command line does."""
+    """Print warnings as the command line does."""
     import warnings
 
     with warnings.catch_warnings(record=True) as caught:
@@ -424,7 +424,7 @@ def warnings_said() -> Iterator[None]:
 
 @contextmanager
 def _in_link_flags() -> Iterator[None]:
-    """Write arguments in errors as the flags of links beside those of other inputs."""
+    """Write arguments in errors as the flags of links, which have other names."""
     try:
         yield
     except FastBCubedError as error:
@@ -438,7 +438,7 @@ LOSS = "loss"
 
 
 def with_order(arguments: dict[str, Any], asked: str) -> tuple[dict[str, Any], str | None]:
-    """Return the arguments of `evaluate`, and the score to order clusters by, which is among these; None for loss."""
+    """Return the arguments of `evaluate` including the score to order clusters by, and this score; None for loss."""
     from fastbcubed.metrics.registry import resolve
 
     if asked == LOSS:
@@ -460,7 +460,7 @@ WORST, MEMBERS = 20, 10
 
 
 def add_report_flags(parser: argparse.ArgumentParser) -> None:
-    """Add ``--report FILE``, and the attributes that it shows."""
+    """Add ``--report FILE``, and the flag of attributes for the page."""
     add = parser.add_argument_group("a page for people; takes fastbcubed[report]").add_argument
     add(
         "--report", metavar="FILE",
@@ -473,7 +473,7 @@ def add_report_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def add_report_flag(add: Any, what: str) -> None:
-    """Add ``--report FILE`` alone; `what` is on the page."""
+    """Add ``--report FILE`` only; `what` is the content of the page."""
     add(
         "--report", metavar="FILE",
         help=f"write {what} as one HTML file, which is replaced; takes fastbcubed[report]",
@@ -481,7 +481,7 @@ def add_report_flag(add: Any, what: str) -> None:
 
 
 def check_report(options: argparse.Namespace) -> None:
-    """Raise if a page cannot be made or written; before the work."""
+    """Raise, before the work, if a page cannot be made or written."""
     if options.report is None and getattr(options, "report_columns", None) is not None:
         raise OptionError("--report-columns goes with --report")
     if options.report is not None:
@@ -492,12 +492,12 @@ def check_report(options: argparse.Namespace) -> None:
 
 
 def report_columns(text: str | None) -> list[str]:
-    """Return the attributes that a flag names."""
+    """Return the attributes named by a flag."""
     return [] if text is None else [plain(name) for name in split(text, ",")]
 
 
 def write_report(options: argparse.Namespace, result: Any, gates: Sequence[Gate] = ()) -> None:
-    """Write the page of a result, if it was asked for, with the gates that were tried."""
+    """Write the page of a result with the gates tried, if requested."""
     if options.report is None:
         return
     from fastbcubed.results.page import report_of

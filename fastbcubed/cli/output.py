@@ -29,7 +29,7 @@ def print_json(text: str) -> None:
 
 @contextmanager
 def to_stdout() -> Iterator[None]:
-    """Name standard output in the error of a disk that is full."""
+    """Name standard output in the error of a full disk."""
     try:
         yield
     except OSError as error:
@@ -38,7 +38,7 @@ def to_stdout() -> Iterator[None]:
 
 
 def say(message: str) -> None:
-    """Write a message on stderr, where nobody may be listening."""
+    """Write a message on stderr, which may be closed."""
     try:
         print(f"fastbcubed: {message}", file=sys.stderr, flush=True)
     except OSError:
@@ -46,7 +46,7 @@ def say(message: str) -> None:
 
 
 def give_up(stream: TextIO) -> None:
-    """Let a stream write to nobody, so that Python need not fail with it again at the end."""
+    """Discard a stream's further output, so that Python does not fail on it again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -79,7 +79,7 @@ _BINS = re.compile(r'fb\.bins\(("(?:[^"\\]|\\.)*"), \[?([^\])]*)\]?\)')
 
 
 def _columns(names: str | list[str] | tuple[str | list[str], ...]) -> str:
-    r"""Return columns as a flag takes them.
+    r"""Return columns in the syntax of a flag.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def call_evaluate(arguments: dict[str, Any], noise: str | None) -> Any:
 
 
 def call(function: Callable[..., Any], arguments: dict[str, Any], noise: str | None) -> Any:
-    """Return what a function returns; a noise label that looks like a number is taken as text where labels are.
+    """Return a function's result; a noise label that looks like a number becomes text if labels are text.
 
     Warnings that are not in the result are said.
     """
@@ -165,7 +165,7 @@ def call(function: Callable[..., Any], arguments: dict[str, Any], noise: str | N
 
 
 def with_scores(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return the arguments of `evaluate` with these scores among its metrics, behind those that are there."""
+    """Return the arguments of `evaluate` with these scores added to its metrics."""
     from fastbcubed.metrics.registry import resolve
 
     chosen = arguments.get("metrics")

@@ -57,6 +57,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _key(text: str) -> Any:
-    """Return what to slice by, as ``--slice`` has it."""
+    """Return the slicing key in the syntax of ``--slice``."""
     found = tuple(element_of(part) for part in split(text, ","))
     return found[0] if len(found) == 1 else found

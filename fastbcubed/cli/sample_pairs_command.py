@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `fastbcubed.diff` that the flags stand for."""
+    """Return the arguments of `fastbcubed.diff` for the flags."""
     given = {name: value for name, value in vars(options).items() if name not in OWN}
     given |= read_flags(argparse.Namespace(**given, slices=[], metrics=["split_rate"]), SIDES)
     for side in ("baseline", "experiment"):
@@ -101,7 +101,7 @@ def _by(text: str | None) -> Any:
 
 
 def _written(pairs: Table, path: str) -> str:
-    """Say what was written, and what to do with it."""
+    """Report the written pairs and the next step."""
     n, to_judge = len(pairs), pairs["repeats"].null_count
     again = "" if n == to_judge else f", {n - to_judge:,} of which repeat others and need no verdict"
     return (

@@ -1,4 +1,4 @@
-"""``fastbcubed show``: clusters and items opened, of a saved result or of two inputs."""
+"""``fastbcubed show``: opened clusters and items of a saved result or of two inputs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Open what was asked for, and print it."""
+    """Open the requested clusters and items, and print them."""
     opened = open_all(options)
     if options.json:
         from fastbcubed.results.summary import as_json
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def open_all(options: argparse.Namespace) -> list[Any]:
-    """Return the clusters and the items that were asked for."""
+    """Return the requested clusters and items."""
     if not (options.pred or options.true or options.items):
         raise OptionError("say what to open: --pred ID, --true ID or --item ID")
     found = _result(options)
@@ -108,7 +108,7 @@ def open_all(options: argparse.Namespace) -> list[Any]:
 
 
 def _as_evaluation(found: Evaluation | Diff) -> tuple[Evaluation, dict[str, str]]:
-    """Return the evaluation that a result is or has, and what it calls its sides."""
+    """Return the evaluation that a result is or has, and its names of the sides."""
     from fastbcubed.results.evaluation import Evaluation
 
     if isinstance(found, Evaluation):
@@ -117,7 +117,7 @@ def _as_evaluation(found: Evaluation | Diff) -> tuple[Evaluation, dict[str, str]
 
 
 def _result(options: argparse.Namespace) -> Evaluation | Diff:
-    """Return the result that was named, or evaluate."""
+    """Return the named result, or evaluate."""
     given = {name: value for name, value in vars(options).items() if name not in (*OWN, "defaults")}
     if len(options.paths) == 1 and options.table is None:
         for name, value in given.items():
@@ -157,7 +157,7 @@ def _loaded(path: str) -> Evaluation | Diff:
 
 
 def as_id(ev: Evaluation, kind: str, text: str) -> Any:
-    """Return a label of a side, or an item id, that was given as text, in the type that it has."""
+    """Return a label of a side, or an item id, converted from text to its column's type."""
     import numpy as np
     import pyarrow as pa
 
@@ -179,7 +179,7 @@ def as_id(ev: Evaluation, kind: str, text: str) -> Any:
 
 
 def _value(text: str, kind: Any, flag: str) -> Any:
-    """Return a text as a value of a type."""
+    """Convert a text to a value of a type."""
     from fastbcubed.inputs.arrays import id_kind, plain_type
 
     found = id_kind(plain_type(kind), flag)
@@ -196,7 +196,7 @@ def _value(text: str, kind: Any, flag: str) -> Any:
 
 
 def print_opened(opened: Sequence[Any], terminal: Terminal, *, first: bool = True) -> None:
-    """Write what was opened, one after the other, with a line between them."""
+    """Write opened clusters and items in order, with an empty line between them."""
     for at, each in enumerate(opened):
         if at or not first:
             terminal.line()
@@ -211,7 +211,7 @@ def print_opened(opened: Sequence[Any], terminal: Terminal, *, first: bool = Tru
 
 
 def costliest(ev: Evaluation, n: int) -> list[Any]:
-    """Open the clusters of either side that cost most: predicted ones precision, true ones recall."""
+    """Open the clusters with the largest losses: predicted ones by loss of precision, true ones by loss of recall."""
     found: list[tuple[float, str, Any]] = []
     for side, loss in (("pred", "precision_loss"), ("true", "recall_loss")):
         rows = ev.clusters(side, order_by=loss, limit=n).to_pylist()

@@ -103,7 +103,7 @@ def _add_score_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Sweep, print what was asked for, and write it."""
+    """Sweep, print the requested output, and write it."""
     from pathlib import Path
 
     import fastbcubed
@@ -143,7 +143,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _print(sweep: Sweep, best: Best, options: argparse.Namespace, terminal: Terminal) -> None:
-    """Write what was swept, the best threshold, the curve, merges to look at, thresholds asked for and slices."""
+    """Write the sweep, the best threshold, the curve, critical merges, requested thresholds and slices."""
     from fastbcubed.results.wording import paragraph
     from fastbcubed.sweep_links.sweep_text import drawn, tables, what_was_swept
 

@@ -32,7 +32,7 @@ SHARES = "of P loss, of R loss: share of what all items lose of precision, and o
 
 
 def slice_grid(evaluation: Evaluation, table: pa.Table, *, of_all: bool = True) -> Grid:
-    """Return slices: names, items, their share of all items, or of weight, if `of_all`, scores, shares of losses."""
+    """Return slices: names, items, their share of all items (or weight) if `of_all`, scores, shares of losses."""
     names = name_columns(table.column_names)
     weighted = evaluation.contingency.weighted
     scores = score_columns(evaluation.metrics, table.column_names)
@@ -53,7 +53,7 @@ def slice_grid(evaluation: Evaluation, table: pa.Table, *, of_all: bool = True) 
 
 
 def cluster_grid(evaluation: Evaluation, table: pa.Table, lost: str) -> Grid:
-    """Return a listing of clusters: label, items, parts, outcome, scores, and their share of a loss."""
+    """Return a listing of clusters: label, items, parts, outcome, scores, and share of a loss."""
     weighted = evaluation.contingency.weighted
     scores = score_columns(evaluation.metrics, table.column_names)
     outcome = ["outcome"] if "outcome" in table.column_names else []
@@ -75,13 +75,13 @@ def cluster_grid(evaluation: Evaluation, table: pa.Table, lost: str) -> Grid:
 
 
 def score_columns(metrics: Sequence[Metric], there: Sequence[str]) -> list[str]:
-    """Return the scores that a listing shows, of those in a table."""
+    """Return the scores in a table that a listing shows."""
     listed = [name for name in LISTED if name in there]
     return listed if len(listed) == len(LISTED) else [m.name for m in metrics if m.name in there][:4]
 
 
 def lost_by_all(evaluation: Evaluation) -> dict[str, float]:
-    """Return what all items lose of precision and of recall, if that was computed or can still be."""
+    """Return the loss of precision and of recall over all items, if computed or still computable."""
     known = evaluation.overall
     return {
         name: known[metric.name] if metric.name in known else evaluation.metric(metric)
@@ -101,7 +101,7 @@ GAP = 2
 
 
 class Terminal:
-    """Writes lines and tables to stdout; a pipe gets no colours, and no name is cut short there."""
+    """Writes lines and tables to stdout; a pipe gets no colours, and full names."""
 
     def __init__(self) -> None:
         self.to_people = sys.stdout.isatty()
@@ -119,13 +119,13 @@ class Terminal:
         self.line(f"\n\033[1m{text}\033[0m" if self._styled else f"\n{text}")
 
     def flush(self) -> None:
-        """Show what was written so far."""
+        """Flush the output."""
         with to_stdout():
             sys.stdout.flush()
 
     @property
     def width(self) -> int | None:
-        """Columns of the terminal; None where there is no bound."""
+        """The number of columns of the terminal; None if unbounded."""
         if not self.to_people:
             return None
         import shutil
@@ -172,7 +172,7 @@ class Terminal:
 
 
 def _fitted(needed: list[int], names: int, width: int) -> list[int]:
-    """Return column widths for a terminal: the widest names give way, down to eight columns.
+    """Return column widths for a terminal: the widest names shrink first, down to eight columns.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def _fitted(needed: list[int], names: int, width: int) -> list[int]:
 def print_evaluation(
     evaluation: Evaluation, terminal: Terminal, *, worst: int, order_by: str | None = None
 ) -> None:
-    """Write an evaluation, its slices, and its clusters of either side that cost most, or of the worst score."""
+    """Write an evaluation, its slices, and the costliest clusters of either side, or those with the worst score."""
     terminal.line(overview(evaluation, in_flags))
     terminal.flush()
     for name in evaluation.sliced:
@@ -203,7 +203,7 @@ def print_evaluation(
 def print_slices(
     evaluation: Evaluation, terminal: Terminal, name: str, *, worst: int, whole: int = FEW_SLICES
 ) -> None:
-    """Write the slices by `name`: all, if they are few; else those that cost most."""
+    """Write the slices by `name`: all if they are few, otherwise the costliest."""
     table = evaluation.sliced[name]
     n = table.num_rows
     title = f"By {label(name)}"
@@ -220,7 +220,7 @@ def print_slices(
 def print_worst(
     evaluation: Evaluation, terminal: Terminal, side: str, *, worst: int, order_by: str | None = None
 ) -> None:
-    """Write the clusters of a side that cost most, or of the worst score, or that none is bad."""
+    """Write the clusters of a side with the largest losses or the worst score, or a line that none is bad."""
     table = evaluation.clusters(side, limit=worst, order_by=order_by)
     kind = "predicted" if side == "pred" else "true"
     lost = LOSS_OF_SIDE[side]
@@ -238,7 +238,7 @@ def print_worst(
 
 
 def _not_best(evaluation: Evaluation, table: pa.Table, name: str) -> Any:
-    """Return which rows do not have the best value that a loss, or a score, can have."""
+    """Return a mask of the rows whose loss or score is not the best possible."""
     values = to_numpy(table[name])
     for metric in evaluation.metrics:
         if metric.name == name:
@@ -253,7 +253,7 @@ KINDS = {"pred": "Predicted", "true": "True"}
 
 
 def as_markdown(ev: Evaluation, gates: Sequence[Gate] = ()) -> str:
-    """Return an evaluation as Markdown, and what the gates came to; it ends with an empty line."""
+    """Return an evaluation as Markdown, with the results of gates; it ends with an empty line."""
     failed = any(not gate.passed for gate in gates)
     mark = "" if not gates else " ✗" if failed else " ✓"
     blocks = [f"## fastbcubed: {count(ev.coverage.n_scored(ev.policies))} items{mark}"]
@@ -270,7 +270,7 @@ def as_markdown(ev: Evaluation, gates: Sequence[Gate] = ()) -> str:
 
 
 def _gates(gates: Sequence[Gate]) -> Iterator[str]:
-    """Return a table of what was wanted and found, and below it why a gate failed where that does not say."""
+    """Return a table of wanted and found values, and below it the reasons of failures that it does not show."""
     if not gates:
         return
     rows = [
@@ -289,13 +289,13 @@ def _gates(gates: Sequence[Gate]) -> Iterator[str]:
 
 
 def _warnings(ev: Evaluation) -> Iterator[str]:
-    """Return warnings and notes, which name what to pass in the language of flags."""
+    """Return warnings and notes, with arguments named as flags."""
     for found in ev.warnings:
         yield f"> **{found['level']}** `{found['code']}`: {_plain(in_flags(found['message']))}"
 
 
 def _scores(ev: Evaluation) -> Grid:
-    """Return the scores and their standard errors; not those that are 1 minus another one."""
+    """Return the scores and their standard errors, without those that are 1 minus another one."""
     rows = list(score_rows(ev))
     if any(row[2] for row in rows):
         return Grid(("score", "value", "±"), rows)
@@ -303,7 +303,7 @@ def _scores(ev: Evaluation) -> Grid:
 
 
 def _slices(ev: Evaluation) -> Iterator[str]:
-    """Return the slices that were asked for: all in their order if they are few, else those that cost most."""
+    """Return the requested slices: all in their order if they are few, otherwise the costliest."""
     for name, table in ev.sliced.items():
         n, title = table.num_rows, f"### By {_plain(label(name))}"
         if n > SLICES:
@@ -315,7 +315,7 @@ def _slices(ev: Evaluation) -> Iterator[str]:
 
 
 def _clusters(ev: Evaluation) -> Iterator[str]:
-    """Return the clusters of either side that cost most."""
+    """Return the costliest clusters of either side."""
     if not ev.has_clusters:
         return
     for side, kind in KINDS.items():
@@ -328,14 +328,14 @@ def _clusters(ev: Evaluation) -> Iterator[str]:
 
 
 def _table(grid: Grid) -> str:
-    """Return a grid as a table of Markdown, names to the left and figures to the right."""
+    """Return a grid as a Markdown table, with names to the left and figures to the right."""
     under = ["---" if at < grid.names else "---:" for at in range(len(grid.header))]
     header, *rows = ([_plain(cell) for cell in row] for row in (grid.header, *grid.rows))
     return "\n".join(f"| {' | '.join(row)} |" for row in (header, under, *rows))
 
 
 def _plain(text: str) -> str:
-    r"""Return a text that Markdown shows as it is, on one line.
+    r"""Return a text on one line, escaped so that Markdown shows it unchanged.
 
     Examples
     --------
@@ -350,7 +350,7 @@ FEW, FIRST = 20, 10
 
 
 def print_source_pairs(found: Mapping[str, Table], terminal: Terminal) -> None:
-    """Write how links do within and across sources."""
+    """Write the performance of links within and across sources."""
     from fastbcubed.results.wording import Grid, count, score_text
 
     for name, table in found.items():
@@ -378,7 +378,7 @@ FEW, FIRST = 20, 10
 
 
 def print_repairs(ev: Evaluation, repairs: Table, terminal: Terminal) -> None:
-    """Write what repairs bring together, and the first of them."""
+    """Write the gain of all repairs, and the first of them."""
     from fastbcubed.results.wording import Grid, amount, count, label, score_text
 
     n = len(repairs)

@@ -1,4 +1,4 @@
-"""Compile the kernels ahead of their first use: evaluate small tables with all that one may ask for."""
+"""Compile the kernels before their first use, by evaluating small tables with all options."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ POLICIES = ("drop", "singleton", "outside")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add nothing: there are no flags."""
+    """Add no flags: there are none."""
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compile the kernels, and say where they are kept."""
+    """Compile the kernels, and print the directory of their cache."""
     say(warm_up())
     return 0
 
 
 def warm_up() -> str:
-    """Compile the kernels, and return where they are kept."""
+    """Compile the kernels, and return a message with the directory of their cache."""
     directory = kernels.cache.kept_in(kernels.jit.at)
     if directory is None or directory in kernels.cache.fallbacks:
         raise FileFormatError(f"kernels are not compiled ahead: {kept()}")
@@ -57,7 +57,7 @@ def _one_table(ids: str, work: Path) -> None:
 
 
 def _two_tables(ids: str, work: Path) -> None:
-    """Evaluate tables of which each has an item that the other lacks."""
+    """Evaluate two tables, each with an item that the other lacks."""
     import pyarrow.parquet as pq
 
     from fastbcubed.synthetic.generate import generate
@@ -135,7 +135,7 @@ def _links() -> None:
 
 
 def _sweep(links: list[Any], truth: dict[Any, int]) -> None:
-    """Sweep links, of which the truth lacks an item."""
+    """Sweep links with an item that the truth lacks."""
     import fastbcubed as fb
 
     weights = {item: 1.0 + k % 7 for k, item in enumerate([*truth, links[0][0]])}
@@ -150,7 +150,7 @@ def _sweep(links: list[Any], truth: dict[Any, int]) -> None:
 
 
 def _evaluate(work: Path, truth: Any, prediction: Any, **options: Any) -> None:
-    """Evaluate with either engine; weighted scores that need all items are for that in memory."""
+    """Evaluate with either engine; weighted scores that need all items only in memory."""
     import fastbcubed as fb
 
     engines: list[tuple[Literal["memory", "disk"], str | None]] = [("memory", "all"), ("disk", None)]
@@ -172,7 +172,7 @@ def _estimate(sample: Path, prediction: Path) -> None:
 
 
 def _look_at(ev: Any, work: Path) -> None:
-    """Ask for whatever an evaluation can tell."""
+    """Call every method of an evaluation that runs kernels."""
     for side in ("true", "pred"):
         ev.clusters(side, limit=3)
         ev.lorenz(side, limit=3)

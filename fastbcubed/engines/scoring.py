@@ -1,4 +1,4 @@
-"""What the disk engine holds in memory as a whole, and whether the memory limit has room for it."""
+"""Memory that the disk engine needs in addition to its blocks, and the check of the memory limit."""
 
 from __future__ import annotations
 
