@@ -277,7 +277,7 @@ def _environment() -> Any:
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("fastbcubed.results.report"),
+        loader=jinja2.PackageLoader("fastbcubed.results"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
