@@ -37,14 +37,14 @@ Pair = tuple[Clustering, Clustering]
 class Together:
     """Runs on the items that all of them score.
 
-    The rows of these items come first, in one order for all runs, and with the same keys of true clusters. What else
-    the predictions have comes behind.
+    The rows of these items come first, in the same order and with the same true-cluster keys in all runs. Other rows
+    of the predictions follow.
     """
 
     runs: list[Alignment]
     n_common: int  #: rows of items that all runs score
-    n_scored: list[int]  #: how many each run scores by itself
-    coverage: list[Coverage]  #: of each run by itself
+    n_scored: list[int]  #: how many each run scores when evaluated alone
+    coverage: list[Coverage]  #: of each run alone
 
 
 def align_together(
@@ -108,7 +108,7 @@ def _scored_by_all(combined: Sequence[Combination], n_rows: int) -> Mask | None:
 def _further_items(combined: Sequence[Combination], pairs: Sequence[Pair], pool: Pool) -> list[Rows]:
     """Return, run by run, the rows of items that all runs score and the truth lacks, in the first run's order.
 
-    There are such items where the policy for items that only the prediction has is "singleton".
+    Such items exist if the policy for prediction-only items is "singleton".
     """
     found = [_scored_without_truth(both) for both in combined]
     if not all(rows.size for rows in found):
@@ -143,7 +143,7 @@ def _unused_by_all(combined: Sequence[Combination]) -> int:
 def _restricted(pair: Pair, both: Combination, truth: Mask | None, further: Rows, start: int) -> Alignment:
     """Return a run with the rows of common items, then its unscored prediction-only rows.
 
-    Items are numbered alike in all runs: by the row of the truth, then those that the truth lacks.
+    Items have the same numbers in all runs: the row of the truth, then those that the truth lacks.
     """
     true_rows = both.rows[0]
     if truth is None:
@@ -208,18 +208,18 @@ class RowsOfRun:
     def __init__(self, among: NDArray[np.uint8]) -> None:
         self._among = among
         self._lock = threading.Lock()
-        self.scored = np.zeros_like(among)  #: a bit for each row of the truth that is kept and scored
-        self.n_kept = 0  #: how many these are
-        self.n_scored = 0  #: items that the run scores by itself
-        self.n_further = 0  #: those of them that the truth lacks
-        #: a hash of the weights of the rows that are kept; None without weights
+        self.scored = np.zeros_like(among)  #: one bit per row of the truth: kept and scored
+        self.n_kept = 0  #: their number
+        self.n_scored = 0  #: items that the run scores when evaluated alone
+        self.n_further = 0  #: those absent from the truth
+        #: a hash of the weights of the rows kept; None without weights
         self.weights: int | None = None
-        self.coverage: Coverage | None = None  #: of the run by itself, once it is aligned
+        self.coverage: Coverage | None = None  #: of the run alone, once it is aligned
 
     def keep(self, both: Combination, numbers: Rows) -> Rows | None:
         """Return the rows of a block to keep: rows still common, and prediction-only rows; None for all.
 
-        `numbers` are those of their rows of the truth.
+        `numbers` are their rows of the truth.
         """
         scored, rest, true_rows = both.scored, both.unscored_prediction, both.rows[0]
         stay = np.zeros(both.true_keys.size, np.bool_) if rest is None else rest.copy()

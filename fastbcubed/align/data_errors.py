@@ -22,14 +22,14 @@ from fastbcubed.errors import (
 class Fault:
     """Rows or items that cannot be scored: their number, out of all rows or items of a side or table."""
 
-    #: What is raised first if there are several: by step of the alignment, then by side, then by what weighs more.
+    #: The order in which faults are raised: by step of the alignment, then side, then severity.
     step: ClassVar[int]
     rank: ClassVar[int] = 0
 
     name: str
     count: int
     total: int
-    #: the first few of them; more than a message shows, so that it can say that there are more
+    #: the first few of them, one more than a message shows
     first: list[Any]
 
     @classmethod
@@ -169,7 +169,7 @@ class UnevenWeights(Fault):
 class WeightsOutOfRange(Fault):
     """Invalid weights; `first` has pairs of weight and row.
 
-    `finite` and `zero` tell whether all of them are positive and finite, and whether all are zero.
+    `finite`: all of them are positive and finite; `zero`: all are zero.
     """
 
     step = 2

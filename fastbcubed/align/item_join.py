@@ -70,11 +70,11 @@ from fastbcubed.runtime.codes import MAX_SHARD_BITS, match_parts, part_bits
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.threads import Pool, blocks
 
-#: What a row takes at most while its shard is joined, and the next one read, for each of its words; at least for three.
+#: Upper bound on bytes per word of a row (at least three words) while its shard is joined and the next one read.
 JOIN_BYTES = 40
-#: So many shards are joined at once at most; with more at once, memory would depend on the threads.
+#: Maximum number of shards joined at once; with more, memory would depend on the number of threads.
 JOINED_AT_ONCE = 3
-#: What stands for the side in faults of a table of weights or of attributes.
+#: The side index in faults of a table of weights or attributes.
 WEIGHTS, ATTRIBUTES = 0, 1
 
 
@@ -123,7 +123,7 @@ class ItemJoin:
             side,
             index,
             fault,
-        ) in self._repeats:  # of which there may be worse in the same rows, so that all are joined
+        ) in self._repeats:  # the same rows may have worse faults, so all are joined
             self._aligner.faults.report(side, index)(fault)
         weights = None if self._pair.weight_table is None else self._spool_weights()
         attributes = None if self._pair.attribute_table is None else self._spool_attributes()
@@ -153,7 +153,7 @@ class ItemJoin:
                         take(aligned)
 
             ranks, rows = range(len(shards)), sizes[shards].tolist()
-            for some in (slice(1), slice(1, None)):  # the large clusters are seen in the first
+            for some in (slice(1), slice(1, None)):  # large clusters are detected in the first
                 readers.map(join, ranks[some], stage="join by item", rows=rows[some])
         for k, table in ((WEIGHTS, weights), (ATTRIBUTES, attributes)):
             if table is not None:
@@ -191,7 +191,7 @@ class ItemJoin:
                     for each, clustering in enumerate(block.sides)
                 )
                 if self._aligner.faults:
-                    continue  # which are counted to the end, but nothing else is done
+                    continue  # count the remaining faults, nothing else
                 keys = self._items.keys_of(block, alone)
                 columns, rows = self._aligner.columns(block, k), np.arange(len(sides[0]))
                 rows = without_repeats(keys, sides, alone, overlap=self._gather is not None)
@@ -235,7 +235,7 @@ class ItemJoin:
     ) -> ItemShards:
         """Read a table of items, in blocks of weights and columns, into shards without labels.
 
-        Rows that repeat an item of their block are left out, and reported as `repeated` of table k.
+        Rows that repeat an item of their block are dropped, and reported as `repeated` of table k.
         """
         shards = ItemShards(
             0, self._bits, self._spill, self._memory // 4,
@@ -342,7 +342,7 @@ class ItemJoin:
     ) -> pa.Table:
         """Return the columns of aligned rows: payload, joined by item, and rebuilt from keys.
 
-        `items` returns the key of the item of each aligned row, `matched` is the row of the shard of each.
+        `items` returns the item key of each aligned row; `matched` is its row of the shard.
         """
         columns = no_columns(both.true_keys.size)
         if shard.columns:
@@ -457,19 +457,18 @@ def items_of(block: Block) -> Column:
     return items
 
 
-#: Stretches, and rows of each, in which large clusters are looked for.
+#: Number of stretches, and rows of each, sampled to find large clusters.
 SAMPLED, SAMPLE_ROWS = 8, 1 << 12
-#: How many times as much memory rows take where several are brought together to an item.
+#: Memory factor of rows that are grouped by item.
 GATHERED = 2
 
 
 class Aligner:
     """Aligns two clusterings block by block, with `limit` bytes of memory; the rest is spilled.
 
-    `outer` tells whether weights serve the mean alone, `null_is_absent` whether a null cluster says "not on that
-    side" (the one-table form), `carried` which columns go with the rows, `kept` which rows of the truth count.
-    Rows of memberships, of which an item has several, are brought together by `gather`. What the blocks hold is
-    added up in `seen`.
+    `outer`: weights apply to the mean only; `null_is_absent`: a null cluster means "not on that side" (the
+    one-table form); `carried`: the payload columns; `kept`: the rows of the truth that count. `gather` groups rows
+    of memberships, several per item. `seen` sums the content of the blocks.
     """
 
     def __init__(
@@ -585,7 +584,7 @@ class Aligner:
         Raises
         ------
         Retry
-            If keys collide; `take` has then had blocks that do not count.
+            If keys collide; blocks already passed to `take` are then void.
         """
         if self.by_item:
             self._join.run(take, readers)
@@ -606,7 +605,7 @@ class Aligner:
                 numbers = np.arange(block.first_row, block.first_row + len(sides[0]))
                 columns = self.rows.columns(block, 0)
                 aligned = self.rows.finished(block.first_row, both, numbers, columns)
-                if not self.rows.faults:  # which are counted to the end, but nothing else is done
+                if not self.rows.faults:  # count the remaining faults, nothing else
                     take(aligned)
 
     def _sides(self, block: Block, alone: Pool) -> tuple[Side, Side]:

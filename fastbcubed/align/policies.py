@@ -1,7 +1,7 @@
 """Policies for items that one side lacks or leaves unlabelled; and coverage, their numbers.
 
-`combination` makes "drop" and "singleton" of the rows; "outside" takes effect where cells are closed, in
-`kernels.closing` (of covers in `overlap.covers`): its items count in their predicted cluster and are scored nowhere.
+`align.rows` applies "drop" and "singleton" to the rows; "outside" takes effect in the margins of cells, in
+`kernels.cells` (for covers in `overlap`): its items count in their predicted cluster and are not scored.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any, Literal
 from fastbcubed.errors import OptionError, first_few
 from fastbcubed.runtime.arguments import is_one_of
 
-#: What may happen to items that one side lacks, to null clusters, and to rows that repeat an earlier one.
+#: Policies for items that one side lacks, for null clusters, and for repeated rows.
 Unmatched = Literal["drop", "raise", "singleton", "outside"]
 Nulls = Literal["raise", "singleton", "drop"]
 Duplicates = Literal["raise", "drop"]
-#: Whether weights count inside the confusion matrices and in means, or in means alone.
+#: Whether weights apply to confusion matrices and means, or to means only.
 Weighting = Literal["pointwise", "outer"]
 
 
@@ -34,9 +34,9 @@ class Policies:
     nulls : {"raise", "singleton", "drop"}
         For items whose cluster is null.
     duplicates : {"raise", "drop"}
-        For rows that are the same as an earlier one.
+        For rows identical to an earlier row.
     noise : object
-        The label, if any, whose items are alone.
+        The label, if any, whose items are singletons.
     """
 
     truth: str = "drop"
@@ -111,15 +111,15 @@ class Coverage:
     Attributes
     ----------
     n_common, n_truth_only, n_prediction_only : int
-        Items on both sides, and on one of them.
+        Items on both sides, and on only one of them.
     weight_common, weight_truth_only, weight_prediction_only : float
-        Their weight; their number where there are no weights.
+        Their weight; their number without weights.
     n_null : int
         Rows, of both sides, whose cluster is null.
     n_noise : int
         Rows, of both sides, with the noise label.
     n_duplicates : int
-        Rows, of both sides, dropped since they repeat an earlier one.
+        Rows, of both sides, dropped as repeats of an earlier row.
     """
 
     n_common: int

@@ -76,8 +76,8 @@ class Retry(Exception):
 class Labels:
     """Keys of one side's labels, block by block, and the proof that different labels have different keys.
 
-    `first` are those of the first block; the seed tells the hash function, if they are not integers. Pairs of words
-    that prove the keys are in 2**bits shards, at least two; `memory` bytes of them may be kept.
+    `first` are the labels of the first block; the seed selects the hash function, unless they are integers. Word
+    pairs that prove the keys are in 2**bits shards, at least two; up to `memory` bytes of them are kept.
     """
 
     def __init__(self, first: Column, seed: int, spill: Spill, memory: int, bits: int) -> None:
@@ -126,7 +126,7 @@ def require_kinds(column: Column, kinds: tuple[str, ...]) -> None:
 class Items:
     """Keys of the items of both sides, and the proof that different items have different keys.
 
-    Without columns, items go by their position, which is their key.
+    Without columns, an item's key is its position.
     """
 
     def __init__(self, columns: Sequence[Column], seed: int) -> None:
@@ -158,7 +158,7 @@ class Items:
             raise Retry(seed=True)
 
 
-#: What the sides are called, in the names of columns and of their attributes.
+#: Names of the sides in columns and in their attributes.
 SIDES = (("true_cluster", "truth"), ("pred_cluster", "prediction"))
 
 
@@ -170,7 +170,7 @@ class Carried:
     labels: bool  #: of both sides
     numbers: bool  #: of the truth's rows
     attributes: frozenset[tuple[str, str]]  #: "truth", "prediction" or "attributes", and the name there
-    #: ids and labels that are integers, and so their own keys: columns that need not be carried
+    #: integer ids and labels, which are their own keys: columns that need not be carried
     from_keys: Mapping[str, pa.DataType] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -222,7 +222,7 @@ class Carried:
         if "item" in whole.column_names and len(tables) == 2 and rows[0] is not None and rows[1] is not None:
             items = [as_column(table["item"], "item") for table in tables]
             found = either_id(items[0], rows[0], items[1], rows[1])
-            none = np.empty(0, np.int64)  # one type for all blocks, also where both sides have all items
+            none = np.empty(0, np.int64)  # the same type in all blocks, even if both sides have all items
             found, _ = in_common(found, in_common(items[0].take(none), items[1].take(none))[0])
             whole = whole.set_column(whole.column_names.index("item"), "item", found)
         return whole
@@ -251,7 +251,7 @@ def no_columns(n_rows: int) -> pa.Table:
 
 
 NO_KEYS = np.empty(0, np.int64)
-ABSENT, ALONE = 1, 2  # flags of a row; those of the second label are shifted by two bits
+ABSENT, ALONE = 1, 2  # flags of a row; those of the second label shifted by two bits
 
 
 class ItemRows(NamedTuple):
@@ -272,9 +272,9 @@ class ItemRows(NamedTuple):
 class ShardRows:
     """The rows of a shard, partitioned by item key so that lookups stay in the cache."""
 
-    columns: dict[str, np.ndarray]  #: keys of items, mixed, and what else rows have; shape (n_rows,)
+    columns: dict[str, np.ndarray]  #: mixed item keys and the other words of rows; shape (n_rows,)
     bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
-    #: the place of each row in the order of its block, in which columns are that go with the rows; shape (n_rows,)
+    #: the place of each row in block order, which is the order of payload columns; shape (n_rows,)
     order: NDArray[np.int64] | None
 
     @property
@@ -300,8 +300,8 @@ class ShardRows:
 class ItemShards:
     """The rows of one side, or of two with corresponding rows, in 2**bits shards by item.
 
-    A row has `n_labels` labels: 1, 2, or 0 where items come with weights alone. `memory` bytes may be kept; what does
-    not fit is spilled. Rows may have a word that proves their key, a number, flags, a weight.
+    A row has `n_labels` labels: 1, 2, or 0 for items with weights only. Up to `memory` bytes are kept, the rest is
+    spilled. Optional words of a row: proof of its key, number, flags, weight.
     """
 
     def __init__(
@@ -428,8 +428,8 @@ def _flagged(flags: NDArray[np.int64] | None, flag: int) -> Mask | None:
 def without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool, *, overlap: bool) -> NDArray[np.int64]:
     """Return the rows of a block without repeats of an earlier row: each item is one row.
 
-    Of rows that put an item elsewhere, the first one stays, for the join to find, or all of them if clusters may
-    `overlap`; so do those of another weight.
+    Of rows that put an item into another cluster, the first stays for the join to detect, or all if clusters may
+    `overlap`; the same holds for rows with another weight.
     """
     found = number(keys.first, alone)
     first = found.firsts[found.codes]
@@ -462,7 +462,7 @@ def _without_arbitrary(side: Side) -> NDArray[Any]:
 class AlignedBlock(NamedTuple):
     """Aligned rows; see `Alignment`. Blocks of one evaluation can be sorted by `index`.
 
-    `columns` are those that are to be sliced by, or written, with the scores of the rows.
+    `columns` are those to slice by, or to write with the scores of the rows.
     """
 
     index: Any
@@ -475,16 +475,16 @@ class AlignedBlock(NamedTuple):
 class GatheredSide(NamedTuple):
     """A side's memberships grouped by item: one row per item, labelled by its set of clusters."""
 
-    side: Side  #: the items; the side lacks those that are in no cluster
+    side: Side  #: the items; those in no cluster are absent from the side
     keys: NDArray[np.int64]  #: of the items; shape (n_items,)
     firsts: NDArray[np.int64]  #: the first row of each item; shape (n_items,)
     sets: Memberships  #: the clusters of each set, by code
-    #: the key of each cluster: of its label or, where it is of one item that is alone, of that; shape (n_clusters,)
+    #: the key of each cluster: of its label or, for a singleton made by policy, of its item; shape (n_clusters,)
     cluster_keys: NDArray[np.int64]
-    alone: NDArray[np.bool_]  #: which clusters are of one item that is alone; shape (n_clusters,)
+    alone: NDArray[np.bool_]  #: which clusters are singletons made by policy; shape (n_clusters,)
 
 
-#: Brings the rows of memberships of a shard together by the keys of their items; these come part by part.
+#: Groups the membership rows of a shard by item key; keys come part by part.
 Gather = Callable[[Side, ItemRows, Pool], GatheredSide]
 
 
@@ -515,11 +515,11 @@ class RowAligner:
     labels: list[Labels]  #: make the keys of each side's clusters
     policies: Policies
     choice: Choice
-    outer: bool  #: whether weights serve the mean alone
-    null_is_absent: bool  #: whether a null cluster says "not on that side"
-    carried: Carried | None  #: the columns that go with the rows
-    kept: RowsOfRun | None = None  #: keeps the run to rows of the truth that other runs score, too
-    seen: BlocksSeen | None = None  #: adds up what blocks hold, if that is asked for
+    outer: bool  #: whether weights apply to the mean only
+    null_is_absent: bool  #: whether a null cluster means "not on that side"
+    carried: Carried | None  #: the payload columns
+    kept: RowsOfRun | None = None  #: restricts the run to rows of the truth that other runs also score
+    seen: BlocksSeen | None = None  #: sums the content of blocks, if requested
 
     def __post_init__(self) -> None:
         self.faults = Faults()
@@ -585,7 +585,7 @@ class RowAligner:
     ) -> AlignedBlock:
         """Apply the policies to a block of aligned rows, and drop rows that are not kept.
 
-        `numbers` tell rows apart; where runs are kept to rows of the truth, they are those of these.
+        `numbers` identify rows; for runs restricted to rows of the truth, they are the truth's row numbers.
         """
         self._account_for(both)
         start, n_rows = self.choice.start, self.pair.n_rows
@@ -608,7 +608,7 @@ class RowAligner:
     def total(self, pool: Pool, named: Callable[[int, Fault], Fault]) -> Coverage:
         """Return the coverage of all rows kept; raise Retry, or the error of the first fault of all blocks.
 
-        `named` replaces keys by the first few items that have them, in what was found wrong after a join.
+        `named` replaces keys by the first few items with them, in faults found after a join.
         """
         for labels in self.labels:
             labels.check(pool)
@@ -639,7 +639,7 @@ class RowAligner:
     def _whole(self, side: int, fault: Fault) -> Fault:
         """Return a fault with the number of all rows or items, including blocks without the fault."""
         if isinstance(fault, RepeatedTableRows):
-            return fault  # which knows its table
+            return fault  # its total is that of its table
         total = sum(self._n_aligned)
         if not isinstance(fault, Unweighted):
             total = self._facts()[side].n_rows

@@ -52,19 +52,19 @@ class Ids(Protocol):
 class Side:
     """A clustering, or a block of one, during alignment: keys of its labels, and masks of special rows."""
 
-    name: str  #: what the clustering is, for messages
-    #: keys, int64 or int32: equal ones, equal cluster; shape (n_rows,), as of all arrays here
+    name: str  #: the clustering's name in messages
+    #: keys, int64 or int32, equal for equal clusters; shape (n_rows,), as for all arrays here
     labels: NDArray[Any]
     policies: Policies
-    absent: Mask | None = None  #: rows that count as if the side lacked the item
-    alone: Mask | None = None  #: rows that are a cluster of their own
+    absent: Mask | None = None  #: rows treated as if the side lacked the item
+    alone: Mask | None = None  #: rows that are singletons
     weight: NDArray[np.float64] | None = None
-    items: Ids | None = None  #: None where items go by position
+    items: Ids | None = None  #: None if items are matched by position
     n_null: int = 0
     n_noise: int = 0
-    first_row: int = 0  #: the number of the first row, where it is a block
-    report: Report = enforce  #: takes faults of the rows
-    n_duplicates: int = 0  #: rows left out as they repeat an earlier one
+    first_row: int = 0  #: the number of a block's first row
+    report: Report = enforce  #: callback for faults of the rows
+    n_duplicates: int = 0  #: rows dropped as repeats of an earlier one
 
     @classmethod
     def of(
@@ -207,9 +207,9 @@ def only(a: Mask | None, b: Mask | None) -> Mask | None:
 
 
 WeightTable = tuple[Column, NDArray[np.float64]]
-#: For each aligned row the row of the truth and of the prediction, -1 where it has none; None for all as they are.
+#: The truth's and the prediction's row of each aligned row, -1 for none; None if rows are unchanged.
 Matched = tuple[Rows | None, Rows | None]
-#: The weight of each aligned row, NaN where none is known, and the sum of all; NaN unless every row has one for sure.
+#: The weight of each aligned row, NaN if unknown, and the total; NaN unless every row surely has a weight.
 Weights = tuple[NDArray[np.float64] | None, float]
 
 
@@ -240,14 +240,14 @@ def row_weights(
 ) -> Weights:
     """Check weights (a table's replace the clusterings' own) and join them; zeros pass if `outer`.
 
-    Those that have been `checked` already are not looked through again.
+    Those in `checked` are not checked again.
     """
     if table is not None:
         checked.total(table[1], "the weight table", outer, pool)
         return join_weights([_look_up(side, *table, pool) for side in sides], matched), math.nan
     as_they_are = all(rows is None for rows in matched)
     given = [(side.weight, side.name) for side in sides if side.weight is not None]
-    if len(given) == 2 and given[0][0] is given[1][0]:  # one column of a table of both
+    if len(given) == 2 and given[0][0] is given[1][0]:  # one column of a common table
         del given[1]
     totals = [checked.total(*each, outer, pool) for each in given]
     weight = join_weights([side.weight for side in sides], matched)
@@ -268,7 +268,7 @@ def join_weights(
         if weight is None:
             continue
         if rows is None:
-            return weight  # this side has all rows
+            return weight  # this side has every row
         values = np.where(rows < 0, np.nan, weight[rows]) if weight.size else np.full(rows.size, np.nan)
         result = values if result is None else np.where(np.isnan(result), values, result)
     return result
@@ -298,7 +298,7 @@ def weights_by_key(
         named = first_of(repeated_rows(given))
         report(RepeatedTableRows("the weight table", matches.pred_repeats, given.size, named, "one weight"))
     found = matches.pred_of_true
-    if matches.true_repeats:  # rows that repeat an item have its weight, too
+    if matches.true_repeats:  # repeated rows of an item also get its weight
         order = np.argsort(own, kind="stable")
         begins = np.concatenate([[True], own[order][1:] != own[order][:-1]])
         found[order] = found[order][np.flatnonzero(begins)[np.cumsum(begins) - 1]]
@@ -354,7 +354,7 @@ def lacks_weight(
     return np.flatnonzero(needed)
 
 
-#: What matches two sides by the keys of their items, and may bring the labels of the second one along.
+#: Matches two sides by item keys, and may reorder the labels of the second one on the way.
 Join = Callable[[NDArray[np.int64], NDArray[np.int64], Pool, NDArray[np.int64]], Matches]
 
 
@@ -362,18 +362,18 @@ Join = Callable[[NDArray[np.int64], NDArray[np.int64], Pool, NDArray[np.int64]],
 class Combination:
     """The two sides, row by row, before policies are applied to rows that one side lacks."""
 
-    #: keys of labels, of no meaning in rows that the side lacks, or that are alone; shape (n_rows,), as of all here
+    #: label keys, meaningless in rows that the side lacks or that are alone; shape (n_rows,), as for all here
     true_keys: NDArray[Any]
     pred_keys: NDArray[Any]
     lacks_true: Mask | None  #: rows that the side lacks
     lacks_pred: Mask | None
-    alone_true: Mask | None  #: rows that are a cluster of their own on the side
+    alone_true: Mask | None  #: rows that are singletons on the side
     alone_pred: Mask | None
     weight: NDArray[np.float64] | None
     coverage: Coverage
     sides: tuple[Side, Side]
     rows: Matched
-    may_lack_weight: bool  #: whether weights have yet to be looked through for those that are not known
+    may_lack_weight: bool  #: whether weights still have to be searched for unknown ones
 
     @property
     def policies(self) -> Policies:
@@ -416,7 +416,7 @@ class Combination:
             return
         lacking = [mask[where].any() for mask in (self.lacks_true, self.lacks_pred) if mask is not None]
         named: list[Any] = []
-        for side, rows in zip(self.sides, self.rows, strict=True):  # those of the truth come first
+        for side, rows in zip(self.sides, self.rows, strict=True):  # the truth first
             of_side = where if rows is None else rows[where]
             named += side.take_items(of_side[of_side >= 0])
             where = where[of_side < 0]
@@ -474,8 +474,8 @@ class Combination:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], int | None, int | None]:
         """Return the keys of both sides, and the key for "absent" on each if any row is.
 
-        The key before `start` stands for rows that a side lacks; lonely ones get a key of their own from
-        there on, by their number, which is their place among these rows if no numbers are given.
+        The key before `start` stands for rows that a side lacks; singletons get their own keys from `start` on, by
+        number, by default their place among these rows.
         """
         found: list[tuple[NDArray[np.int64], int | None]] = []
         for keys, (lacks, alone) in zip((self.true_keys, self.pred_keys), self._by_policy(), strict=True):
@@ -508,9 +508,9 @@ def combine(
 ) -> Combination:
     """Match the rows of two sides by item, weigh and combine them: all rows, a block or a shard.
 
-    `items` makes the keys of both sides' items, which are let go once rows are matched; None where rows correspond.
-    `weigh` makes the weights of matched rows. `matches` are given where they are known; else `join` finds them, or
-    `match` where there is none.
+    `items` makes the keys of both sides' items, which are released once rows are matched; None if rows correspond.
+    `weigh` makes the weights of matched rows. `matches` are passed if known; else `join` finds them, by default
+    `match`.
     """
     rows: Matched = (None, None)
     brought: NDArray[np.int64] | None = None
@@ -561,9 +561,9 @@ def _match(
 ) -> tuple[Matched, NDArray[np.int64] | None]:
     """Match the rows of the two sides by item key, and drop repeated rows.
 
-    Returns for each aligned row the row of the truth and of the prediction, -1 where it has none: first those of the
-    truth. None stands for all rows as they are; it is on both sides where rows correspond one to one. Then come the
-    labels of the prediction by aligned row, if they were brought along.
+    Returns the truth's and the prediction's row of each aligned row, -1 for none, rows of the truth first. None means
+    that rows are unchanged; on both sides, that they correspond one to one. The third value is the prediction's labels
+    by aligned row, if the join reordered them.
     """
     in_order = matches is None and same_values(true_keys, pred_keys)
     if matches is None:
@@ -598,15 +598,15 @@ def _some(keys: NDArray[np.int64], rows: Rows | None) -> NDArray[np.int64]:
     return keys if rows is None else keys[rows]
 
 
-#: How ids may match that do not, and the functions of Arrow that show it.
+#: Changes that may make unmatched ids match, and the Arrow functions that apply them.
 ALIKE = {
     "without the spaces around them": ("utf8_trim_whitespace",),
     "in lower case": ("utf8_lower",),
     "in lower case, without the spaces around them": ("utf8_trim_whitespace", "utf8_lower"),
 }
-#: Ids of each side that are looked at for that.
+#: Ids of each side examined for that.
 LOOKED_AT = 1 << 20
-#: What to do where nothing like that is the cause.
+#: Advice if none of these is the cause.
 WRITTEN_ALIKE = "Check that the item columns name the same things in the same way."
 
 
@@ -616,12 +616,12 @@ class Alignment:
 
     truth: Clustering
     prediction: Clustering
-    #: equal keys on a side, equal cluster; int64, or int32 if `narrow`; shape (n_rows,), as of all arrays here
+    #: keys equal for equal clusters; int64, or int32 if `narrow`; shape (n_rows,), as for all arrays here
     true_keys: NDArray[Any]
     pred_keys: NDArray[Any]
-    absent_true: int | None  #: the key of items that the side lacks; None where no item is missing
+    absent_true: int | None  #: the key of items that the side lacks; None if no item is missing
     absent_pred: int | None
-    true_rows: Rows | None  #: row of the clustering, -1 where it lacks the item; None for all as they are
+    true_rows: Rows | None  #: row of the clustering, -1 if it lacks the item; None if rows are unchanged
     pred_rows: Rows | None
     weight: NDArray[np.float64] | None
     coverage: Coverage
@@ -643,9 +643,9 @@ def align(
 ) -> Alignment:
     """Align two clusterings by item id or position; raise for anything the policies do not allow.
 
-    Items may have their weights in a table of their own. If `outer`, these serve the mean alone, so that zeros are
-    allowed. If `null_is_absent`, a null cluster says "not on that side" (the one-table form). Keys of labels that go by
-    position may be `narrow`.
+    Weights of items may come from a separate table. If `outer`, they apply to the mean only, so zeros are allowed. If
+    `null_is_absent`, a null cluster means "not on that side" (the one-table form). Keys of labels matched by position
+    may be `narrow`.
     """
     prediction = in_one_order(truth, prediction)
     both = matched(
@@ -671,7 +671,7 @@ def matched(
 ) -> Combination:
     """Match the rows of two clusterings; raise as the policies require. Parameters are those of `align`.
 
-    `join` matches the keys of items; weights that have been `checked` with another run are not checked again.
+    `join` matches item keys; weights already `checked` with another run are not checked again.
     """
     if policies.noise is not None:
         require_known_type(policies.noise, truth.labels, prediction.labels)
@@ -798,7 +798,7 @@ def is_used(start: int, keys: NDArray[np.int64], n_rows: int) -> bool:
     return bool(kernels.sums.find_run(keys, start - 1, n_rows + 1))
 
 
-#: Types that hold ids of different width, by their kind, the first one that does.
+#: Types that hold ids of different width, by kind; the first that fits is used.
 WIDEST = {
     "integer": (pa.int64(), pa.uint64(), pa.large_string()),
     "string": (pa.large_string(),),
