@@ -59,8 +59,8 @@ class Property:
 
     name: str
     statement: str
-    clusterings: tuple[str, ...]  # their names, over all groups
-    columns: tuple[int, ...]  # how many of them each group has
+    clusterings: tuple[str, ...]  # their names, across all groups
+    columns: tuple[int, ...]  # clusterings per group
     gap: Callable[..., float]  # of the score, its direction (1 or -1), and the groups
 
     def cases(self, n_random: int, rng: np.random.Generator) -> Iterator[Case]:
@@ -140,12 +140,12 @@ def _beside(labels: Labels, others: Labels) -> Labels:
 
 Verdict = Literal["strict", "tie", "violated", "holds"]
 
-#: Everything that can be checked.
+#: All checks by name.
 CHECKS = (*CONSTRAINTS, *PROPERTIES)
-#: Sizes up to which every instance is tried bare and in Amigó's context; among up to two other items,
-#: in every way; and among random ones.
+#: Largest sizes tested exhaustively, bare and in Amigó's context; exhaustively with up to two other items;
+#: and with random ones.
 SMALL, CROWDED, LARGE = 5, 3, 12
-#: A difference of scores that is a tie: above the errors of the logarithms in some.
+#: A difference of scores that counts as a tie: larger than the rounding errors of logarithms.
 TOLERANCE = 1e-9
 
 
@@ -159,12 +159,12 @@ class Finding:
         Name of the constraint or property.
     verdict : {"strict", "tie", "violated", "holds"}
         Of a constraint: "strict" if the better prediction scored better in every instance tried; "tie"
-        if it never scored worse, but in some no better; "violated" if it scored worse in some. Of a
+        if it never scored worse, but sometimes equal; "violated" if it scored worse in some. Of a
         property: "holds" if it held in every case tried, or "violated".
     tried : int
-        How many instances were tried. None failing proves nothing about others.
+        Number of instances tried. If none fails, that proves nothing about others.
     smallest : Instance, Case or None
-        The smallest one found that ties or violates.
+        The smallest instance found with a tie or violation.
     scores : tuple of float
         Of an instance, the scores of the worse and the better prediction; of a case, the excess.
     """
@@ -192,12 +192,12 @@ class ConstraintReport(Mapping[str, Finding]):
     score : str
         Name of the score.
     greater_is_better : bool
-        The direction it was checked in.
+        The direction in which it was checked.
     findings : dict of str to Finding
         By constraint and property.
     test_cases : str
-        What the score says of the four examples of Amigó et al., one letter each: Y if it prefers the
-        better, = if it sees no difference, n if it prefers the worse.
+        The score's verdict on the four examples of Amigó et al., one letter each: Y if it prefers the
+        better, = for a tie, n if it prefers the worse.
     """
 
     score: str
@@ -232,24 +232,24 @@ def check_constraints(
     """Check a score against the formal constraints.
 
     Every check runs over small instances, bare and in the context of Amigó et al. (2009), or over all
-    clusterings of a few items, and then over random ones. A verdict speaks of the instances tried and
-    of no others: the counterexample of a "violated" is proof, a "strict" is not.
+    clusterings of a few items, and then over random ones. A verdict covers only the instances tried:
+    the counterexample of a "violated" is proof, a "strict" is not.
 
     Parameters
     ----------
     score : str or callable
-        Name of a score, or any function of two labelings, truth first, that returns a number. It is
-        called with int64 arrays.
+        Name of a score, or any function of two labelings (int64 arrays), truth first, that returns a
+        number.
     checks : str or iterable of str, optional
-        One name, or several, among `CHECKS`; all when absent.
+        One or more names from `CHECKS`; all by default.
     greater_is_better : bool, optional
-        Direction of a function; True when absent. The direction of a named score is known.
+        Direction of a function, True by default. The direction of a named score is known.
     n_random : int
         Random instances of each check.
     seed : int
-        Seed of the random instances: equal seeds, equal instances.
+        Seed of the random instances; equal seeds give equal instances.
     tolerance : float
-        A difference of no more than this, relative to the scores where they are above 1, is a tie.
+        Differences up to this, relative to scores above 1, are ties.
 
     Returns
     -------
@@ -258,7 +258,7 @@ def check_constraints(
     Raises
     ------
     MetricError
-        If there is no score of that name, it has no direction, or a score is NaN.
+        If the score is unknown or has no direction, or a value is NaN.
     OptionError
         If a check is unknown, or `greater_is_better` comes with a name, or is neither True nor False.
 
@@ -328,7 +328,7 @@ def check(
 def named(names: Iterable[str]) -> Callable[[str], Score]:
     """Return a function from each name to that score as a function of two labelings.
 
-    The functions remember: all scores of two labelings are computed when the first of them is asked for.
+    The functions cache: all scores of two labelings are computed when the first one is requested.
     """
     metrics = [METRICS[name] for name in names]
     known: dict[tuple[bytes, bytes], dict[str, float]] = {}

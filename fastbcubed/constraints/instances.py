@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from fastbcubed.errors import OptionError
 
 Labels = NDArray[np.int64]
-#: A clustering of more items is described by its sizes.
+#: Clusterings of more items are described by their sizes.
 SPELLED_OUT = 26
 
 
@@ -100,9 +100,9 @@ class Instance:
     truth, worse, better : ndarray of int64 (n_items,)
         Cluster labels, none negative; those of the items elsewhere come last.
     sizes : tuple of int
-        What the constraint is about: sizes of its clusters.
+        Sizes of the constraint's clusters.
     elsewhere : ndarray of int64 (n_elsewhere, 2)
-        What the items elsewhere were built from: negative labels, but those of classes that go on there.
+        Labels of the items elsewhere: negative, except for classes continued there.
     """
 
     constraint: str
@@ -140,10 +140,10 @@ class Constraint:
 
     name: str
     statement: str
-    least: tuple[int, ...]  # the sizes with which checks begin
+    least: tuple[int, ...]  # the smallest sizes checked
     parts: Parts  # truth, worse and better of given sizes
-    continued: int = 0  # the first so many classes may have items elsewhere
-    whole: bool = False  # there is no part of its own: the items elsewhere are all
+    continued: int = 0  # this many classes, from the first, may have items elsewhere
+    whole: bool = False  # all items are elsewhere; the constraint has no part
 
     def build(self, sizes: Sequence[int], elsewhere: Labels) -> Instance:
         """Return the instance of these sizes among these items elsewhere."""
@@ -274,8 +274,8 @@ def homogeneity(
     first, second : int
         Items of the two classes in the cluster.
     context : {"bare", "amigo", "random"}
-        What else there is: nothing; a larger pure cluster of the first class, and a noise cluster, as
-        in Amigó et al.; or any items, in any classes and clusters.
+        The other items: none; a larger pure cluster of the first class and a noise cluster, as in
+        Amigó et al.; or random items in any classes and clusters.
     n_elsewhere : int
         Items of a random context.
     seed : int
@@ -317,7 +317,7 @@ def completeness(
 def rag_bag(n: int = 4, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0) -> Instance:
     """Make an odd item that joins n items of one class, or n items of a class each.
 
-    For n = 1 the two predictions do the same harm; the checks begin with n = 2. The classes are whole: none has
+    For n = 1 the two predictions are equally bad, so checks begin with n = 2. The classes are whole: none has
     items elsewhere. Other parameters and errors are those of `homogeneity`.
 
     Examples
@@ -333,7 +333,7 @@ def size_versus_quantity(
 ) -> Instance:
     """Make n classes of two cut apart, and in their place a class of n + 1 that loses one item.
 
-    For n = 1 the two predictions do the same harm; the checks begin with n = 2. The classes are whole: none has
+    For n = 1 the two predictions are equally bad, so checks begin with n = 2. The classes are whole: none has
     items elsewhere. Other parameters and errors are those of `homogeneity`.
 
     Examples
@@ -349,7 +349,7 @@ def unbalanced(
 ) -> Instance:
     """Make an item of a small class that lands in a large one's cluster, and the converse.
 
-    Few scores of items order the two so; Moreno and Dias adapted BCubed to it. The classes are whole.
+    Few item-based scores order the two this way; Moreno and Dias adapted BCubed to it. The classes are whole.
     Other parameters and errors are those of `homogeneity`.
 
     Examples
@@ -391,8 +391,8 @@ def perfect_match(n: int = 8, *, seed: int = 0) -> Instance:
             return own.build((), elsewhere)
 
 
-#: The examples of Amigó et al., one for each of their constraints: the third and fourth follow their
-#: definitions, the first two were read off their figure 11.
+#: The examples of Amigó et al., one per constraint: the third and fourth follow their definitions, the
+#: first two were read off their figure 11.
 AMIGO_TEST_CASES = {
     name: Instance(name, labels_of(truth), labels_of(worse), labels_of(better))
     for name, truth, worse, better in (

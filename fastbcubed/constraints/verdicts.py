@@ -55,7 +55,7 @@ def all_in_one(n: int) -> Labels:
 def blocks(n: int, k: int) -> Labels:
     """Put every k consecutive items into a cluster; the last may be smaller.
 
-    The baseline of van Heusden et al. (2022) for items in an order, such as the pages of a stream.
+    The baseline of van Heusden et al. (2022) for ordered items, such as the pages of a stream.
 
     Parameters
     ----------
@@ -86,8 +86,8 @@ def blocks(n: int, k: int) -> Labels:
 def cheat(items: Iterable[Hashable]) -> dict[Hashable, set[int]]:
     """Put every item into two clusters: one of all items, and a singleton.
 
-    No score of overlapping clusterings should like it: inverse purity and Extended BCubed recall are 1
-    against any partition (Amigó et al. 2009, section 6).
+    No score of overlapping clusterings should reward it, yet inverse purity and Extended BCubed recall are
+    1 against any partition (Amigó et al. 2009, section 6).
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def cheat(items: Iterable[Hashable]) -> dict[Hashable, set[int]]:
     Returns
     -------
     dict
-        From each item to the set of its clusters: 0, that of all, and its own.
+        The set of clusters of each item: 0, which holds all items, and its own.
 
     Examples
     --------
@@ -107,9 +107,9 @@ def cheat(items: Iterable[Hashable]) -> dict[Hashable, set[int]]:
     return {item: {0, alone} for alone, item in enumerate(items, start=1)}
 
 
-#: Two overlapping clusterings of the items 1, 2, 3 that differ, though every pair of items shares
-#: three clusters in both and every item has six: purity, its inverse, Extended BCubed and CICE are
-#: all 1. Each is a list of clusters, a repeated one standing twice. After figure 23 of Amigó et al.
+#: Two different overlapping clusterings of the items 1, 2, 3 in which every pair of items shares three
+#: clusters and every item has six, so that purity, inverse purity, Extended BCubed and CICE are all 1.
+#: Each is a list of clusters, possibly repeated. After figure 23 of Amigó et al.
 PERFECT_WITHOUT_MATCH = (
     [(1, 2, 3)] * 2 + [(1, 2), (1, 3), (2, 3)] + [(1,), (2,), (3,)] * 2,
     [(1, 2, 3)] + [(1, 2), (1, 3), (2, 3)] * 2 + [(1,), (2,), (3,)],
@@ -129,7 +129,7 @@ HEADINGS = {
     "triangle": "tri",
     "locality": "loc",
 }
-#: How a verdict is shown in a column.
+#: Marks of verdicts in columns.
 MARKS = {"strict": "yes", "tie": "tie", "violated": "NO", "holds": "yes"}
 
 _STATEMENTS = {name: each.statement for name, each in (CONSTRAINTS | PROPERTIES).items()}
@@ -144,7 +144,7 @@ class ConstraintTable:
     reports : dict of str to ConstraintReport
         By score.
     seed, n_random : int
-        What the random instances depend on; the same two give the same table.
+        Parameters of the random instances; equal ones give the same table.
     """
 
     reports: dict[str, ConstraintReport]
@@ -163,7 +163,7 @@ class ConstraintTable:
     def legend(self) -> list[str]:
         """Return the meaning of the columns and their marks, one line each."""
         lines = ["Amigó: the four examples of the paper: Y prefers the better, = sees none, n the worse."]
-        for report in list(self.reports.values())[:1]:  # all were tried on the same instances
+        for report in list(self.reports.values())[:1]:  # all scores have the same instances
             lines += [
                 f"{HEADINGS[name]}: {name}, {_STATEMENTS[name]} ({report[name].tried} tried)"
                 for name in report
@@ -198,10 +198,10 @@ def table(
     Parameters
     ----------
     metrics : str or iterable of str, optional
-        Scores and families; every score that has a direction when absent. Of a family, those without
-        are left out.
+        Scores and families; by default every score with a direction. Scores of a family without a
+        direction are left out.
     n_random : int
-        Random instances of each check, after the small ones that are always tried.
+        Random instances per check, in addition to the small ones, which are always tried.
     seed : int
         Seed of the random instances.
 
@@ -212,7 +212,7 @@ def table(
     Raises
     ------
     MetricError
-        If a score is unknown, or one that was named has no direction.
+        If a score is unknown, or a named one has no direction.
 
     Examples
     --------
