@@ -1,7 +1,7 @@
 """Shapes of synthetic clusterings: the number of clusters of each size, and how many change.
 
-The sizes are not drawn but are the quantiles of a law, so that a clustering of n items has the sizes that
-the law expects, to one cluster of each size. A seed decides where items lie and which clusters change.
+The sizes are not drawn but are quantiles of a law, so that a clustering of n items has the sizes expected
+by the law, to within one cluster of each size. A seed determines where items lie and which clusters change.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ Counts = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 
 SPLIT = 0.15  # share of true clusters that the prediction splits in two
-MERGED = 0.10  # share of true clusters that the prediction puts into another one
-MEAN_SIZE = 2.5  # of the clusters of shape "er"
+MERGED = 0.10  # share of true clusters that the prediction merges into another one
+MEAN_SIZE = 2.5  # of clusters of shape "er"
 ZIPF = 1.9  # exponent of the cluster sizes of shape "heavy"
-LARGEST = 0.05  # share of all items that a cluster of shape "heavy" holds at most
-#: Sizes up to this are counted; the few clusters above are sized one by one.
+LARGEST = 0.05  # maximum share of all items in a cluster of shape "heavy"
+#: Sizes up to this are counted; the few larger clusters are sized one by one.
 COUNTED = 1 << 16
-#: Bits of an item that say where to look for its run of clusters.
+#: Leading bits of an item that index the guide to its run of clusters.
 GUIDE_BITS = 16
 
 
@@ -52,9 +52,9 @@ class Shape:
     """A law of cluster sizes."""
 
     description: str  #: the true clusters, in words
-    #: the share of clusters that have more than k items: ``above(k, n_items)``, for an array of k ≥ 1
+    #: the share of clusters with more than k items: ``above(k, n_items)``, for an array of k ≥ 1
     above: Callable[[Counts, int], Floats]
-    #: the share of all items that one further cluster holds, which the prediction leaves as it is
+    #: the share of all items in one further cluster, which the prediction leaves unchanged
     giant: float = 0.0
 
 
@@ -101,9 +101,8 @@ def hurwitz(s: float, a: Floats) -> Floats:
 def size_histogram(shape: str, n_items: int) -> tuple[Counts, Counts]:
     """Return the sizes of true clusters, ascending, and their numbers, without the giant.
 
-    With C clusters, the j-th largest (from 0) has the size that a share (j + 1/2) / C of the law exceeds
-    or equals last. C is the largest number with no more items than there are; one cluster more takes
-    the rest.
+    With C clusters, the j-th largest (from 0) has the largest size s with P(size ≥ s) > (j + 1/2) / C. C is
+    the largest number of clusters with at most n items in total; one more takes the rest.
 
     Examples
     --------
@@ -130,7 +129,7 @@ def size_histogram(shape: str, n_items: int) -> tuple[Counts, Counts]:
     law = SHAPES[shape]
     head = np.arange(1, min(COUNTED, n_items) + 1)
     share = law.above(head, n_items)
-    low, high = 0, 1  # clusters that fit, and that do not
+    low, high = 0, 1  # numbers of clusters that fit, and do not fit
     while total(high) <= n_items:
         low, high = high, 2 * high
     while high - low > 1:
@@ -153,7 +152,7 @@ class Layout:
     #: items and true clusters
     n_items: int
     n_clusters: int
-    #: true clusters that the prediction puts into another one, and those that it splits
+    #: true clusters that the prediction merges into another one, and those that it splits
     n_merged: int
     n_split: int
     #: the tables of the kernel
@@ -197,10 +196,10 @@ def _side(n: int) -> int:
 
 IDS = ("int", "string")
 MOST_ITEMS = 1 << 40
-#: Rows whose codes are in a core's cache at a time.
+#: Rows per chunk, so that their codes fit a core's cache.
 CHUNK = 1 << 14
 
-#: Names are hashes of a number; these are first numbers, so that no two kinds of things share a name.
+#: Names are hashes of numbers; each kind starts at its own number, so that no two kinds share a name.
 FIRST = {"item": 0, "true": 1 << 60, "pred": 1 << 61}
 LETTERS = {"item": "i", "true": "c", "pred": "c"}
 NAME = 17  # characters of a name
@@ -208,7 +207,7 @@ NAME = 17  # characters of a name
 COUNTRIES = (
     "US CN JP DE KR FR GB TW CA IN NL CH IT SE IL AU FI ES BE AT DK SG NO BR IE RU PL CZ TR MX"
 ).split()
-ELSEWHERE = 0.05  # share of items whose country is drawn anew, not that of their true cluster
+ELSEWHERE = 0.05  # share of items whose country is drawn independently of their true cluster
 UNKNOWN = 0.02  # share of items without a country
 #: Every year has 1.05 times as many items as the year before.
 YEARS = range(1990, 2025)
@@ -225,10 +224,10 @@ Words = NDArray[np.uint64]
 class Synthetic:
     """A synthetic truth and a prediction made from it; any block of rows can be generated independently.
 
-    The prediction splits 15 % of the true clusters in two, at a place drawn uniformly, and puts 10 % into
-    another one, two at most together; both are drawn without regard to size, as far as a cluster has two
-    items. Weights are uniform between 0.5 and 1.5. Items take the country of their true cluster, but
-    for 5 %; 2 % have none.
+    The prediction splits 15 % of the true clusters in two, at a uniformly drawn place, and merges 10 % into
+    another one, at most two together; both are drawn regardless of size, except that split clusters have
+    two or more items. Weights are uniform between 0.5 and 1.5. 5 % of the items do not take the country of
+    their true cluster; 2 % have none.
 
     Examples
     --------
@@ -342,12 +341,12 @@ def check_among(name: str, value: object, known: tuple[str, ...]) -> None:
         raise OptionError(f"{name} is one of {', '.join(map(repr, known))}, not {value!r}")
 
 
-#: How names end that tell of another format.
+#: File endings that imply another format.
 OTHER_FORMATS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".arrow", ".feather", ".ipc", ".gz", ".zst")
 COMPRESSIONS = ("none", "snappy", "lz4", "zstd")
-#: Rows of a row group by default, and at most: the text of so many names has 32-bit offsets.
+#: Default and maximum rows of a row group: names of more rows would need 64-bit offsets.
 ROW_GROUP, MOST_ROWS = 1 << 20, 1 << 26
-#: Columns that Parquet stores as a dictionary; in the others no two rows are alike.
+#: Columns that Parquet stores as a dictionary; the others hardly repeat values.
 REPEATING = ["country", "year"]
 
 
@@ -377,7 +376,7 @@ def generate(
     n_items, shape, seed
         As for `Synthetic`.
     prediction_out : path, optional
-        A table of its own for the prediction, with "item" and "cluster".
+        A separate table for the prediction, with "item" and "cluster".
     ids : {"int", "string"}
         The type of items and labels, as for `Synthetic.rows`.
     weights : bool
@@ -388,11 +387,11 @@ def generate(
     row_group : int
         Rows of a row group, up to 2**26. Memory holds two row groups more than there are threads.
     compression : {"none", "snappy", "lz4", "zstd"}
-        Of the pages.
+        Compression of the pages.
     overwrite : bool
         Replace files that exist.
     threads : int, optional
-        All cores when absent; the files do not depend on it.
+        All cores by default; the files do not depend on it.
     progress : bool or callable, optional
         As for `fastbcubed.evaluate`.
 
@@ -401,10 +400,10 @@ def generate(
     OptionError
         If an argument is none of these, a file exists, or its directory does not.
     DiskSpaceError
-        If there is too little free disk; said before anything is written.
+        If there is too little free disk space; raised before anything is written.
     FileFormatError
-        If a file cannot be written. Then, and on Ctrl-C, nothing is left of it, and what was there before
-        is still there. What a killed process leaves is removed by the next that writes the same file.
+        If a file cannot be written. Then, and on Ctrl-C, no partial file is left and an existing one is
+        unchanged. Leftovers of a killed process are removed by the next one that writes the same file.
 
     Examples
     --------
