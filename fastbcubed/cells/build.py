@@ -2,8 +2,8 @@
 
     rows --PairTable.count--> tables --add up--> slots and margins --close_box--> cells
 
-Nothing is partitioned or looked up: the place of a slot says which clusters meet in it. Predicted clusters are handled
-in ranges that depend on the table alone, so the number of threads never changes a bit.
+Nothing is partitioned or looked up: a slot's position gives the two clusters. Predicted clusters are processed in
+ranges that depend on the table only, so the number of threads never changes a bit.
 """
 
 from __future__ import annotations
@@ -97,9 +97,9 @@ class TrueRows:
     """Rows by part, with the number of their true cluster within the part."""
 
     plan: Plan  #: without heavy clusters
-    places: NDArray[np.integer]  #: where each row stands; shape (n_rows,)
+    places: NDArray[np.integer]  #: where the rows of each part stand; shape (n_rows,)
     codes: NDArray[np.integer]  #: of the row that stands there; shape (n_rows,)
-    #: of each part the first row of each cluster, then the others; shape (n_rows,)
+    #: the first row of each cluster of a part, then the other rows; shape (n_rows,)
     order: NDArray[np.integer]
     weights: NDArray[np.float64] | None  #: likewise
     bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
@@ -176,7 +176,7 @@ def build_cells(
 ) -> Contingency:
     """Build the cells of aligned rows as planned; the cell of each row is computed only on request.
 
-    `truth` has the rows in their parts already, if several predictions share them.
+    `truth` holds the rows in their parts already, if several predictions share them.
     """
     keys, absent = (rows.true_keys, rows.pred_keys), (rows.absent_true, rows.absent_pred)
     how: dict[str, Any] = {"weighting": weighting, "outside": outside, "plan": plan, "truth": truth}
@@ -197,8 +197,8 @@ def cells_of_keys(
 ) -> Contingency:
     """Build the cells of rows by the keys of their clusters; `absent` holds the keys for "not on this side", if any.
 
-    A plan is followed as it stands; without one, rows are condensed first where that pays. Keys are int64, or without
-    a plan int32.
+    A given plan is followed unchanged; without one, rows are preaggregated if that pays. Keys are int64, or int32
+    without a plan.
     """
     outer, filled = weighting == "outer", None
     pairs = PairTable.of(true_keys, pred_keys) if plan is None else None
@@ -251,9 +251,9 @@ def build(
 ) -> stages.Built:
     """Build the cells of rows planned by `plan_parts`; equal keys mean equal clusters.
 
-    The plan's absent keys stand for "not on this side". With `outer`, margins are counts, so that weights serve the
-    mean alone; with `outside`, items that only the prediction has are false positives for those they are with.
-    `truth` has the rows in their parts already, if several predictions share them.
+    The plan's absent keys stand for "not on this side". With `outer`, margins are counts, so that weights affect the
+    mean only; with `outside`, prediction-only items are false positives for their mates. `truth` holds the rows in
+    their parts already, if several predictions share them.
     """
     if truth is not None:
         parts = truth.parts(rows[0][1], pool)

@@ -39,7 +39,7 @@ from fastbcubed.runtime.threads import Pool, blocks
 if TYPE_CHECKING:
     from fastbcubed.cells.stages import Built
 
-#: Cells of one bucket at least.
+#: Minimal number of cells of a bucket.
 LEAST = 1 << 16
 
 
@@ -89,11 +89,11 @@ def _rounded(sums: np.ndarray, chosen: NDArray[np.int64]) -> NDArray[np.float64]
     return np.asarray(sums["mass"][chosen] + sums["rest"][chosen], np.float64)
 
 
-#: Rows whose scores are worked out at once, few enough that they stay in a core's cache.
+#: Rows whose scores are computed at once, few enough to stay in a core's cache.
 ROWS_AT_ONCE = 1 << 15
-#: Cells whose rows are added up by one task at least.
+#: Minimal number of cells whose rows are summed by one task.
 CELLS_AT_ONCE = 1 << 16
-#: What rows of a cell add up to, `mass + rest`.
+#: Sum over the rows of a cell, `mass + rest`.
 SUM = np.dtype([("mass", "f8"), ("rest", "f8")])
 
 
@@ -101,7 +101,7 @@ class WeighedItems(NamedTuple):
     """Items of consecutive rows of a shard; unscored items have weight zero. Shapes: (n_items,) each."""
 
     weight: NDArray[np.float64]
-    others: NDArray[np.float64]  #: what the others in its cell weigh
+    others: NDArray[np.float64]  #: weight of the others in its cell
     #: of its cell
     fp: NDArray[np.float64]
     fn: NDArray[np.float64]
@@ -126,7 +126,7 @@ class OwnWeights:
 
     def __init__(self, scores: ItemScores, means: CellMeans | None) -> None:
         self._scores, self._means = scores, means
-        self.sums: list[Mapping[str, float]] = []  #: what each block of rows adds to sums over items
+        self.sums: list[Mapping[str, float]] = []  #: the terms of each block of rows in sums over items
         self._together: list[float] = []
 
     @property
@@ -149,7 +149,7 @@ class OwnWeights:
     ) -> np.ndarray:
         """Add the rows of a shard, whose cells begin at `place` in `cells` and `closed`.
 
-        Where `closed` is None, `cells` are closed themselves, and the place of a row that is not scored is negative.
+        Where `closed` is None, `cells` are closed already; the place of an unscored row is negative.
         Returns the weights of the cells, records like SUM. Shapes: `place`, `weight` (n_rows,); `cells`, `closed`,
         returns (n_cells,).
         """
@@ -202,25 +202,25 @@ def _add_by_cell(
     return sums
 
 
-#: What a row is told where scores are needed row by row: the number of its cell, -1 if it is not scored, all there is
-#: to know of it, and the sizes of its clusters as powers of two.
+#: Data returned to a row for scores by row: the number of its cell (-1 if it is not scored), the cell's confusion
+#: matrix, and the sizes of its clusters as powers of two.
 MATRIX_OF_ROW = np.dtype(
     [("cell", "i8"), ("weight", "f8"), ("fp", "f8"), ("fn", "f8"), ("tn", "f8"), ("n", "i8"),
      ("true_power", "i4"), ("pred_power", "i4")]
 )  # fmt: skip
-#: The same where an item leaves out its own weight: what the others in its cell weigh.
+#: The same where an item leaves out its own weight: the weight of the others in its cell.
 MATRIX_OF_OTHERS = np.dtype([*MATRIX_OF_ROW.descr, ("others", "f8")])
 NO_WEIGHTS = np.empty(0)
-#: What goes back to the shard of rows that a cell came from; its number alone where rows are told no more.
+#: Data returned to the row shard of a cell; only its number where rows need no more.
 CLOSED = np.dtype([("cell", "i8"), ("fp", "f8"), ("pred_power", "i8")])
 
 
 class WayBack:
     """Maps the rows of each block to their cells, and sums their scores by their own weights.
 
-    `rows` have been made cells of, and are still there; `cells` are about to be closed. Rows are `told` all of
-    MATRIX_OF_ROW if that is "matrix", the cell alone if it is "cell", nothing if it is None; `weighed` tells whether
-    what they come to by their own weights is asked for.
+    `rows` are already built into cells, and still exist; `cells` are about to be closed. `told` is "matrix" if rows
+    need all of MATRIX_OF_ROW, "cell" for the cell only, None for nothing; `weighed` asks for their sums by their own
+    weights.
     """
 
     def __init__(self, rows: RowShards, cells: CellShards, told: str | None, *, weighed: bool) -> None:
@@ -228,7 +228,7 @@ class WayBack:
         self._memory = rows.layout.cells_kept // 8
         self._whole = told == "matrix" or weighed
         self._number = np.dtype([("cell", rows.plan.code)])
-        #: of what is taken of the cells that are closed
+        #: type of the data taken from closed cells
         self.closed_type = CLOSED if self._whole else self._number
         self._closed = Spool(self.closed_type, len(cells.cells.indexes), rows.spill, self._memory)
         self._pages = Pages()
@@ -236,8 +236,8 @@ class WayBack:
     def take(self, shard: int, closed: np.ndarray, places: NDArray[np.int64], pool: Pool) -> None:
         """Take the cells closed by a shard of predicted clusters.
 
-        The number of a `closed` cell is -1 if it is not scored; `places` is where each cell that arrived
-        stands among them. Shapes: `closed`, `places` (n_arrived,).
+        The number of an unscored `closed` cell is -1; `places` is the position among them of each cell that arrived.
+        Shapes: `closed`, `places` (n_arrived,).
         """
         back = self._pages.empty(closed.size, self.closed_type)
         self._map(partial(kernels.cells.gather_records, closed, places, back), closed.size, pool)
@@ -252,17 +252,17 @@ class WayBack:
     ) -> None:
         """Pass their cells to all rows, shard by shard; `own`, if given, receives them with their weights.
 
-        `heavy_sizes` are the items of the heavy true clusters, whose codes come first; `tn` the true
-        negatives of the cells, if they are needed. Shapes: `heavy_sizes` (n_heavy,), `tn` (n_cells,).
+        `heavy_sizes` are the items of the heavy true clusters, whose codes come first; `tn` the true negatives of the
+        cells, if needed. Shapes: `heavy_sizes` (n_heavy,), `tn` (n_cells,).
         """
         others = own is not None and bool(own.names)
         matrix = MATRIX_OF_OTHERS if others else MATRIX_OF_ROW
         told, kind = self._told, matrix if self._told == "matrix" else self._number
         self._found = Spool(kind, len(self._rows.rows.indexes), self._rows.spill, self._memory)
-        buffers.release()  # what was used in other sizes
+        buffers.release()  # those of other sizes
         batches = self._cells.cells.indexes
         todo = [shard for _, shard in batches]
-        k = -1  # not of `enumerate`, which would hold the rows until the next ones are there
+        k = -1  # not of `enumerate`, which would hold the rows until the next ones arrive
         for shard, raw in self._rows.rows.read_ahead(todo, pool, "back to rows"):
             k += 1
             assert shard == todo[k]
@@ -329,13 +329,13 @@ class Question(NamedTuple):
     """The sums requested of the cells."""
 
     weighting: str  #: how weights count
-    #: whether items that only the prediction has are false positives for the items they are clustered with
+    #: whether prediction-only items are false positives for the items they are clustered with
     outside: bool
     keep: bool  #: whether to keep the cells
     named: bool  #: whether to keep the keys of the clusters, too
-    rows: str | None = None  #: what is asked for row by row: the cell, or its confusion matrix, too
+    rows: str | None = None  #: data needed by row: "cell", or "matrix" for its confusion matrix, too
     negatives: bool = False  #: whether these matrices need their true negatives
-    #: scores that take items with their own weights; may be none, for pairs alone
+    #: scores that need items with their own weights; may be empty if only pairs are needed
     own: ItemScores | None = None
 
     @property
@@ -352,7 +352,7 @@ class Question(NamedTuple):
 class ClusterKeys(NamedTuple):
     """The mixed key of each cluster by code, mapped from files; the first clusters of a side have cells in any part.
 
-    `parts` says where parts of the cells begin that have all the other predicted clusters to themselves.
+    `parts` is the start of each part of the cells that has all cells of its other predicted clusters.
     """
 
     true: NDArray[np.int64]
@@ -374,7 +374,7 @@ class NoCells:
     overlapping: bool = False
     known_scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     rows: ScoredRows | None = None
-    known: Mapping[str, float] = field(default_factory=dict)  #: scores that warnings take, asked for or not
+    known: Mapping[str, float] = field(default_factory=dict)  #: scores needed by warnings, requested or not
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -402,7 +402,7 @@ class CellParts:
         self.whole: Contingency | None = None
         self.keys: ClusterKeys | None = None
         self.rows: WayBack | None = None
-        self.of_items: list[Mapping[str, float]] = []  #: what blocks of items come to by their own weights
+        self.of_items: list[Mapping[str, float]] = []  #: sums of blocks of items by their own weights
         self.recall_if_alone = 0.0
 
     def __iter__(self) -> Iterator[Contingency]:
@@ -574,7 +574,7 @@ class _Kept:
         return ClusterKeys(true, pred, self._n_heavy, self._n_spread, np.concatenate(self._bounds))
 
 
-#: What a stash holds beside the columns of the rows.
+#: The columns of a stash in addition to those of the rows.
 PLACE, WEIGHT = "place of row", "weight of row"
 
 
@@ -618,7 +618,7 @@ class RowBlocks:
     def put(self, block: AlignedBlock, places: NDArray[np.int32]) -> None:
         """Store a block whose rows have these positions in their shards."""
         place = from_numpy(places)
-        table = pa.table({PLACE: place})  # slices by size alone take no columns
+        table = pa.table({PLACE: place})  # slices by size only take no columns
         if block.columns is not None:
             table = block.columns.append_column(PLACE, place)
         if block.weight is not None:

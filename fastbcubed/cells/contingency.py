@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 CELL = np.dtype([("fp", "f8"), ("weight", "f8"), ("fn", "f8"), ("true", "i8"), ("n", "i8")])
 
 SIDES = ("true", "pred")
-#: Counts are 64-bit integers, with room for what rounding adds to this check.
+#: Counts are 64-bit integers; this limit leaves room for rounding in the check.
 MOST_ITEMS = 2.0**63
-#: Weights below it have a square; weights above the other might add up to infinity.
+#: Weights below the first have a finite square; weights above the second might add up to infinity.
 ROOT, LARGEST = 1e150, 1e290
 
 
@@ -158,7 +158,7 @@ def add_products(weight: NDArray[np.float64], values: NDArray[np.float64]) -> fl
 class ScoredRows:
     """The items behind the cells: the cell and the weight of each row."""
 
-    #: what the others in the cell of each weigh, where that is known
+    #: the weight of the others in the cell of each, where known
     others: NDArray[np.float64] | None = None
 
     @classmethod
@@ -227,11 +227,11 @@ class OneSided(NamedTuple):
 class SetAside(NamedTuple):
     """Cells with items of both sides, and one-sided items by side."""
 
-    cells: np.ndarray  #: the former
+    cells: np.ndarray  #: the two-sided cells
     pred: Callable[[], NDArray[np.integer]]  #: returns the codes of their predicted clusters
-    one_sided: Mapping[str, OneSided]  #: the latter
-    kept: NDArray[np.bool_] | None  #: which of the cells built are among the former; None where all are
-    bounds: NDArray[np.int64]  #: where the parts of the former begin
+    one_sided: Mapping[str, OneSided]  #: the one-sided items by side
+    kept: NDArray[np.bool_] | None  #: mask of the built cells that are two-sided; None if all are
+    bounds: NDArray[np.int64]  #: where the parts of the two-sided cells begin
 
 
 def set_aside(built: Built, *, outer: bool) -> SetAside:
@@ -270,20 +270,20 @@ Made = TypeVar("Made")
 CELL_BLOCK = 1 << 13
 #: Blocks of cells handled by one task of a pool.
 BLOCKS_AT_ONCE = 32
-#: Pairs of cells that are compared without being told to.
+#: Pairs of cells that are compared without an explicit limit.
 MAX_PAIRS = 1e10
 
 
 class Contingency:
     """The non-empty (true, predicted) pairs of clusters, with the counts that their items share.
 
-    Made by `fastbcubed.contingency` or `Contingency.from_cells`. All arrays are by cell, shape
-    (n_cells,), or by cluster code; they are views and not to be written.
+    Made by `fastbcubed.contingency` or `Contingency.from_cells`. All arrays are by cell, shape (n_cells,), or by
+    cluster code; they are views and must not be written.
 
     Attributes
     ----------
     cells : ndarray of records like CELL
-        All there is to know of each cell, side by side, but for the code of its predicted cluster.
+        The fields of each cell, except for the code of its predicted cluster.
     true, pred : ndarray of int
         Codes of the two clusters of each cell.
     n : ndarray of int
@@ -291,20 +291,20 @@ class Contingency:
     weight : ndarray of float64
         Their weight; the number of items where there are no weights.
     fp, fn : ndarray of float64
-        Mates of an item of the cell in its predicted cluster alone, and in its true cluster alone: their
-        weight, or their number if the weighting is outer. Exactly 0 where there are none.
+        Mates of an item of the cell in its predicted cluster only, and in its true cluster only: their weight, or their
+        number if the weighting is outer. Exactly 0 where there are none.
     true_n, pred_n : ndarray of int
         Scored items of each cluster, by code; 0 for a cluster none of whose items is scored.
     weighted : bool
         Whether items have weights.
     weighting : {"pointwise", "outer"}
-        Whether weights count inside the confusion matrices, or in means alone.
+        Whether weights count inside the confusion matrices, or in means only.
     outside : bool
-        Whether items that only the prediction has are false positives of their mates.
+        Whether prediction-only items are false positives of their mates.
     parts : ndarray of int64, shape (n_parts + 1,)
-        Where parts of the cells begin that have predicted clusters of their own.
+        Where parts of the cells with disjoint predicted clusters begin.
     tp : ndarray of float64
-        Mates of an item of the cell on both sides, itself included.
+        Mates of an item of the cell on both sides, including itself.
     n_items, n_cells, n_true, n_pred : int
         Scored items, cells, and clusters of each side that have a scored item.
     total_weight : float
@@ -312,7 +312,7 @@ class Contingency:
     overlapping : bool
         Whether clusters may overlap.
     pair_weight : float or None
-        Products of the weights of two items of a cell, added up, where that is known without `rows`.
+        Sum of the products of the weights of pairs of items of a cell, where known without `rows`.
 
     Examples
     --------
@@ -326,7 +326,7 @@ class Contingency:
     max_pairs = MAX_PAIRS  #: pairs of cells that a score may compare
     known_means: Mapping[tuple[str, str], float] = MappingProxyType({})  #: over clusters, by side and score
     known_scores: Mapping[str, NDArray[np.float64]] = MappingProxyType({})  #: by cell, as `CellMeans`
-    recall_if_alone: float | None = None  #: see `IfAlone`; None where it is not known
+    recall_if_alone: float | None = None  #: see `IfAlone`; None if unknown
 
     def __init__(
         self,
@@ -373,7 +373,7 @@ class Contingency:
     ) -> Contingency:
         """Take over the output of an engine; cells with items of one side only are set aside.
 
-        `locate` returns the cell of each row among those built; `weight` and `n_rows` are those of the rows.
+        `locate` returns the cell of each row among the built ones; `weight` and `n_rows` are those of the rows.
         """
         apart = set_aside(built, outer=weighting == "outer")
         find = locate
@@ -409,15 +409,15 @@ class Contingency:
         Parameters
         ----------
         true, pred : array-like of int, shape (n_cells,)
-            Codes of the two clusters, 0 or more. Equal pairs are added up.
+            Codes of the two clusters, 0 or more. Repeated pairs are summed.
         n : array-like of int, shape (n_cells,)
             Items of each cell, 0 or more; cells without items are left out.
         weight : array-like of float, shape (n_cells,), optional
-            Weight of the items of each cell together.
+            Total weight of the items of each cell.
         weight_squares : array-like of float, shape (n_cells,), optional
             Sum of the squares of these weights, item by item; scores of pairs of items need it.
         weighting : {"pointwise", "outer"}
-            Whether weights count inside the confusion matrices, or in means alone.
+            Whether weights count inside the confusion matrices, or in means only.
 
         Returns
         -------
@@ -662,7 +662,7 @@ def confusion(
 ) -> Confusion:
     """Return the confusion matrix that the items of each cell share.
 
-    An item's true positives are its mates on both sides, itself included.
+    An item's true positives are its mates on both sides, including itself.
     """
     cells = slice(start, stop)
     own = contingency.n if contingency.weighting == "outer" else contingency.weight
@@ -675,12 +675,12 @@ def confusion(
 class TrueNegatives:
     """The true negatives of cells: items in neither cluster, N - (tp + fp + fn), without cancellation.
 
-    With weights of very different size that subtraction can lose every digit, though only where one
-    cluster, or one cell's two clusters together, hold nearly all of the weight. Those few are added up
-    from the other clusters and cells instead. Whether there is any such item is decided by counts.
+    With weights of very different sizes, that subtraction can lose every digit, but only where one cluster, or one
+    cell's two clusters together, hold nearly all of the weight. These few are summed from the other clusters and cells
+    instead. Counts decide whether there is any such item.
     """
 
-    #: Where less than this share of the larger operand is left, the sum is done anew.
+    #: Where less than this share of the larger operand is left, the sum is recomputed.
     SUSPICIOUS = 2.0**-12
 
     def __init__(self, contingency: Contingency) -> None:
@@ -743,9 +743,9 @@ class CellExcerpt(Contingency):
     Attributes
     ----------
     places : ndarray of int64
-        Where the cells are in the whole.
+        The positions of the cells in the whole table.
     in_whole : dict
-        By side, the codes that the clusters of these cells have in the whole.
+        The codes of these cells' clusters in the whole table, by side.
     """
 
     def __init__(

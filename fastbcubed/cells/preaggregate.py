@@ -16,9 +16,9 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.codes import ATTEMPTS, MOST_VALUES, ROWS_AT_ONCE, placed, sampled_rows, table_slots
 from fastbcubed.runtime.threads import Pool, blocks
 
-#: The first keys of a sample: where these are too many already, the others are not looked at.
+#: The first keys of a sample: if these are too many already, the others are not examined.
 FIRST = 2 * MOST_VALUES
-#: Keys that are seen once stand for as many rows that have none of the known ones: one in so many at most.
+#: Keys seen once estimate the rows without a known key: at most one row in this many.
 RARE = 256
 
 KNOWN = np.dtype([("key", "i8"), ("number", "i8")])
@@ -27,7 +27,7 @@ KNOWN = np.dtype([("key", "i8"), ("number", "i8")])
 class KnownKeys(NamedTuple):
     """The distinct keys of a side, for the kernels."""
 
-    #: records of `KNOWN`; what stands in free slots is a key that is never looked for there
+    #: records of `KNOWN`; free slots hold a key that is never looked up there
     slots: np.ndarray
     pilots: NDArray[np.uint16]
     seeds: NDArray[np.uint64]  #: of the hash function
@@ -72,38 +72,38 @@ def different(
 Grid = tuple[KnownKeys, KnownKeys]
 
 
-#: Fewer rows are partitioned as they are; of fewer than the latter all are looked at, and a sample of more.
+#: Smaller inputs are partitioned directly; below the second limit all rows are examined, above it a sample.
 FEWEST_ROWS = 1 << 14
 FEWEST_TO_SAMPLE = 1 << 18
-#: A box has a slot for each two keys; there are so many rows for each slot, so that few rows are left of them. Cells
-#: in memory are taken from the box as it stands, so that less will do.
+#: A box has a slot for each two keys, and this many rows for each slot, so that few rows are left over. Cells in memory
+#: are taken directly from the box, so that a lower limit will do.
 MOST_SLOTS = 1 << 20
 ROWS_PER_SLOT = 4
 ROWS_PER_CELL = 1
-#: Clusters of a range that a sample may have missed at either end: one in so many of those in between.
+#: Clusters of a range that a sample may have missed at either end: one in this many of those in between.
 BEYOND_SAMPLE = 512
-#: Frequent pairs are those seen so often in the sample; so many of them at most, for so many rows each, with so
-#: many slots for each. Where some are found, a larger sample of many rows knows more: one of so many.
+#: Frequent pairs: minimal count in the sample; size of a larger sample, drawn where some are found, and rows for each
+#: of its rows; maximal number of pairs; rows and slots for each pair.
 OFTEN = 2
 LARGER_SAMPLE = 1 << 16
 ROWS_PER_SAMPLED = 256
 MOST_PAIRS = 1 << 12
 ROWS_PER_PAIR = 8
 SLOTS_PER_PAIR = 4
-#: The share of the rows that has to be in frequent pairs.
+#: The minimal share of the rows in frequent pairs.
 LEAST_SHARE = 0.6
-#: Where work goes shard by shard, pairs that have a larger share of the rows are known whatever the others are: all
-#: rows of a pair are in one shard.
+#: Where work goes shard by shard, pairs with a larger share of the rows get slots whatever the others are: all rows of
+#: a pair are in one shard.
 LARGE_SHARE = 1 / 32
-#: Shares of the rows that have a table of their own: so many, with so many rows for each slot. Slots of all tables.
+#: Maximal number of tables, each for a share of the rows; rows for each of their slots; slots of all tables.
 MOST_TABLES = 64
 ROWS_PER_SLOT_OF_TABLE = 8
 TABLE_SLOTS = 1 << 22
-#: Slots between two tables that none uses, so that two threads never write to one line of the cache.
+#: Unused slots between two tables, so that two threads never write to one cache line.
 APART = 128
-#: Slots handled by one kernel call, about.
+#: Approximate number of slots handled by one kernel call.
 SLOTS_AT_ONCE = 1 << 16
-#: Rows that one thread has room for at once; those that a block leaves stand after those of the last one.
+#: Rows in one thread's buffer; the rows left by a block follow those of the last one.
 ROOM_ROWS = 4 * ROWS_AT_ONCE
 
 PAIR = np.dtype([("true", "i8"), ("pred", "i8")])
@@ -120,7 +120,7 @@ class Condensed(NamedTuple):
     true_keys: Keys
     pred_keys: Keys
     weight: Weights
-    n: NDArray[np.int64]  #: for how many rows each stands
+    n: NDArray[np.int64]  #: the number of rows that each stands for
 
     def rows(self, start: int, stop: int) -> Condensed:
         """Return some of the rows."""
@@ -166,7 +166,7 @@ class PairTable:
     def of(cls, true_keys: Keys, pred_keys: Keys) -> PairTable | None:
         """Return the table that suits the rows; None where few of them share a pair."""
         n_rows = true_keys.size
-        if n_rows < FEWEST_TO_SAMPLE:  # to look for frequent pairs would cost what these save
+        if n_rows < FEWEST_TO_SAMPLE:  # to look for frequent pairs would cost as much as they save
             return None if n_rows < FEWEST_ROWS else cls._box(n_rows, true_keys, pred_keys, ROWS_PER_CELL)
         rows = sampled_rows(n_rows)
         true, pred = true_keys[rows], pred_keys[rows]
@@ -174,7 +174,7 @@ class PairTable:
         larger = min(n_rows // ROWS_PER_SAMPLED, LARGER_SAMPLE)
         if found is None or found.pairs is None or larger < 2 * rows.size:
             return found
-        rows = sampled_rows(n_rows, larger)  # which knows more pairs
+        rows = sampled_rows(n_rows, larger)  # which covers more pairs
         return cls._frequent(n_rows, true_keys[rows], pred_keys[rows])
 
     @classmethod
@@ -314,7 +314,7 @@ class Counted:
     """Rows aggregated in tables."""
 
     pairs: PairTable
-    #: what slots hold, and after them that of all rows without one: (few, x, many); see the kernels. Shapes:
+    #: the contents of the slots, followed by those of all rows without one: (few, x, many); see the kernels. Shapes:
     #: (n_tables, n_slots + 1 + APART)
     tables: tuple[np.ndarray, np.ndarray | None, np.ndarray]
     shares: Sequence[tuple[int, int]]  #: the rows of each table
@@ -328,7 +328,7 @@ class Counted:
     def condensed(self, pool: Pool, places: NDArray[np.int64] | None = None) -> list[Condensed]:
         """Return the rows of each pair in the table as one, then all other rows unchanged, in blocks.
 
-        `places`, if rows were noted there, takes which of these stands for each row.
+        `places`, if rows were noted there, receives the index of the preaggregated row for each row.
         """
         pairs, weight = self.pairs, self.tables[1]
 

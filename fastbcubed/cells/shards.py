@@ -1,7 +1,7 @@
 """Predicted clusters too large for a shard: spread over all shards, and summed before any shard is closed.
 
-In the rows, a stand-in takes the place of such a cluster's key. It is one of several, which the true key chooses: so
-rows of one cell keep one stand-in, each stand-in goes to a shard like any other key, and no cell is cut.
+In the rows, a stand-in replaces such a cluster's key. The true key chooses one of several: so rows of one cell share a
+stand-in, each stand-in goes to a shard like any other key, and no cell is cut.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from fastbcubed.runtime.codes import MAX_BITS, MAX_SHARD_BITS, offsets, part_bit
 from fastbcubed.runtime.spill import Behind, Packed, Spill, Spool
 from fastbcubed.runtime.threads import Pool, blocks
 
-#: Stand-ins of a cluster for each shard, so that all shards get about as much.
+#: Stand-ins of a cluster for each shard, so that all shards get about the same amount.
 STAND_INS = 16
 
 
@@ -36,7 +36,7 @@ class Spread:
     """The predicted clusters that are spread, and their stand-in keys."""
 
     keys: NDArray[np.int64]  #: their keys, sorted; shape (n_heavy,)
-    first: int  #: the first stand-in; those of a cluster follow one another
+    first: int  #: the first stand-in; those of a cluster are consecutive
     ways: int  #: stand-ins of each cluster, a power of two
 
     @classmethod
@@ -148,10 +148,10 @@ def pred_codes(heavy: NDArray[np.int64], first: int) -> NDArray[np.int64]:
 
 #: A limit below this leaves no room for the blocks that are read.
 SMALLEST_LIMIT = 64 << 20
-#: What a row may take at most while its shard is worked on: as spilled (twice: the next shard is read ahead),
-#: in its part (twice: the next shard is built), as a cell that leaves (twice: the last shard's are being written).
+#: Maximal bytes of a row while its shard is processed: as spilled (twice: the next shard is read ahead), in its part
+#: (twice: the next shard is built), as a cell that leaves (twice: the last shard's are being written).
 WORK_BYTES = 24 + 24 + 24 + 24 + 40 + 40
-#: The part of the limit that the labels of a shard may take, which are there several times while they are written.
+#: The part of the limit for the labels of a shard, of which several copies exist while they are written.
 LABEL_SHARE = 16
 #: Clusters up to this size are counted in a table, larger ones one by one.
 COUNTED = 1 << 12
@@ -172,7 +172,7 @@ class Layout:
     def of(cls, n_rows: int, limit: int, label_bytes: int = 0) -> Layout:
         """Split the limit: two fifths for the shards in progress, half for the shards that are kept.
 
-        Where clusters are named, the labels of a shard, of so many bytes a row, are a small part of it, too.
+        Where clusters are named, the labels of a shard, `label_bytes` a row, are a small part of it, too.
         """
         shards = -(-n_rows * WORK_BYTES // (limit * 2 // 5))
         shards = max(shards, n_rows * label_bytes // (limit // LABEL_SHARE))
@@ -220,9 +220,9 @@ class SizeCounts:
 class RowShards:
     """The rows of all blocks, sharded by true key; those of large clusters by pred key.
 
-    `n_rows` may be a guess. The `absent` key stands for "not on this side"; None if there are no such rows. Rows of
-    `pairs`, if given, are condensed before they are stored: what is a row from there on may stand for several. If
-    `weighs_pairs`, the pairs of items within such a row are weighed, as nothing can tell that afterwards.
+    `n_rows` may be an estimate. The `absent` key stands for "not on this side"; None if there are no such rows. Rows of
+    `pairs`, if given, are preaggregated before they are stored: a stored row may then stand for several. If
+    `weighs_pairs`, the pairs of items within such a row are weighed, which is impossible later.
     """
 
     def __init__(
@@ -262,7 +262,7 @@ class RowShards:
     ) -> NDArray[np.int32] | None:
         """Take a block of rows; blocks count in the order of their indexes, whatever order they come in.
 
-        Where `placed`, returns the place of each row among those of the block that are stored, ordered by shard.
+        Where `placed`, returns the place of each row among the stored rows of the block, ordered by shard.
         """
         n_each = stored_as = None
         if self._pairs is not None:
@@ -312,8 +312,8 @@ class RowShards:
     ) -> CellShards:
         """Build the cells of all shards and send them to the shards of their pred keys.
 
-        The rows are forgotten, unless they are needed `again`. Where `keys` is given it gets the mixed keys of
-        the true clusters by code.
+        The rows are dropped, unless they are needed `again`. `keys`, if given, receives the mixed keys of the true
+        clusters by code.
         """
         found = CellShards(self.plan, self.layout, self.spill, self.spread, outer=outer)
         if keys is not None:
@@ -449,7 +449,7 @@ class CellShards:
     ) -> Iterator[tuple[int, stages.Built, NDArray[np.int64] | None]]:
         """Close the cells, shard by shard; codes of predicted clusters begin at 0 in each.
 
-        Yields the shard, its cells and, where `placed`, the place among them of each cell that arrived.
+        Yields the shard, its cells and, where `placed`, the position among them of each cell that arrived.
         """
         self.pred_sizes.add(self.heavy_preds.scored)
         for shard, raw in self.cells.read_ahead(range(self.cells.n_shards), pool, "close cells"):

@@ -26,17 +26,17 @@ from fastbcubed.runtime.threads import Pool, blocks
 
 #: A true cluster with more than this share of the rows is heavy (see `find_heavy`).
 HEAVY_SHARE = 1 / 256
-#: From here on counts may pass 31 bits, and the wide records are used.
+#: From this number on counts may exceed 31 bits, and the wide records are used.
 WIDE = 1 << 31
-#: Where cells go: to what `bits` bits of their pred key after the first `skip` say, or evenly to all if items can
-#: be without pred key and it is the one that stands for none. A plain tuple, which Numba knows at once.
+#: Destination of cells: given by `bits` bits of their pred key after the first `skip`, or spread evenly if items may
+#: lack a pred key and it is the absent key. A plain tuple, which Numba types quickly.
 Targets = tuple[int, int, bool, int]
 
 
 def _records(code: str, *, counted: bool = False) -> dict[str, np.dtype]:
     """Return the record types with this integer type for counts and codes; see `Plan`.
 
-    Rows are as long as the cells that are written over them; `counted` ones say how many rows they stand for.
+    Rows are as long as the cells that replace them in place; `counted` rows have the number of rows they stand for.
     """
     same = [("true", "i8"), ("pred", "i8")]
     cell = [("cluster", code), ("n", code), ("pred", "i8")]
@@ -65,11 +65,11 @@ class Plan:
 
     n_rows: int
     bits: int
-    heavy: NDArray[np.int64]  #: mixed true keys of heavy clusters, sorted; the absent one is among them
+    heavy: NDArray[np.int64]  #: mixed true keys of heavy clusters, sorted, including the absent one
     absent_true: NDArray[np.int64]  #: (0,) or (1,): mixed key for "not in the truth"
     absent_pred: NDArray[np.int64]  #: likewise for the prediction
     records: dict[str, np.dtype] = field(repr=False)
-    counted: bool = False  #: whether a row may stand for several, and says for how many
+    counted: bool = False  #: whether a row may stand for several, with their number
 
     @classmethod
     def of(
@@ -131,7 +131,7 @@ def plan_parts(
 ) -> Plan:
     """Choose the number of parts, and the true clusters that are too large for one.
 
-    Keys may come in several blocks. Where rows stand for several, `stands_for` is how many they all stand for.
+    Keys may come in several blocks. Where rows stand for several, `stands_for` is their total.
     """
     n = sum(block.size for block in true_keys)
     bits = part_bits(n, part_rows)
@@ -143,7 +143,7 @@ def plan_parts(
 def find_heavy(keys: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     """Return the keys with a large share of the rows of all blocks, judged by a sample spread over them.
 
-    Rows of such a cluster are partitioned by their other key, or one part would hold them all.
+    Rows of such a cluster are partitioned by their other key; otherwise one part would hold them all.
     """
     ends = np.cumsum([block.size for block in keys])
     rows = np.sort(sampled_rows(int(ends[-1])).astype(np.int64))
@@ -162,7 +162,7 @@ def find_heavy_in_sample(sample: NDArray[np.int64]) -> NDArray[np.int64]:
 def frequent_keys(sample: NDArray[np.int64], most: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the keys that occur more than `most` times in a sample, ascending, and their counts."""
     groups = (sample.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(52)  # 4,096 of them
-    candidates = sample[np.bincount(groups.view(np.int64))[groups] > most]  # few, if any, have to be sorted
+    candidates = sample[np.bincount(groups.view(np.int64))[groups] > most]  # few, if any, need sorting
     found, counts = np.unique(candidates, return_counts=True)
     return found[counts > most], counts[counts > most]
 
@@ -173,10 +173,10 @@ def mixed_keys(keys: Iterable[int]) -> NDArray[np.int64]:
 
 
 NO_KEYS = np.empty(0, np.int64)
-#: True keys, pred keys, payload (the field `x`) and how many rows each stands for; the last two may be None.
+#: True keys, pred keys, payload (the field `x`) and the number of rows each stands for; the last two may be None.
 Piece = tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]
 Block = tuple[Piece, int, int]
-#: Workspace: the sum over a predicted cluster, `mass + rest`, and of its items that the truth lacks.
+#: Workspace: the sum over a predicted cluster, `mass + rest`, and over its prediction-only items.
 CLUSTER = np.dtype([("key", "i8"), ("mass", "f8"), ("rest", "f8"), ("only", "f8")])
 
 
@@ -185,7 +185,7 @@ def partition_rows(
 ) -> tuple[np.ndarray, NDArray[np.int64]]:
     """Gather the rows of each part in row order; return them and where each part begins.
 
-    Keys may be `mixed` already. Shapes: of the arrays of each of the `pieces` (n_in_piece,).
+    Keys may be `mixed` already. Shapes: the arrays of each of the `pieces` (n_in_piece,).
     """
     heavy = HeavyKeys.of(plan.heavy)
     tasks = _in_blocks([for_reading(*piece) for piece in pieces])
@@ -229,9 +229,9 @@ def _in_blocks(pieces: Sequence[Piece]) -> list[list[Block]]:
 class HeavyKeys(NamedTuple):
     """Mixed keys of heavy clusters in a table without collisions: one look-up finds whether a key is among them."""
 
-    #: as many as a power of two; those of no key hold one that would stand elsewhere
+    #: a power of two of them; empty slots hold a key whose slot is another
     slots: NDArray[np.int64]
-    shift: int  #: a key stands where its bits from here on say
+    shift: int  #: a key's slot is given by its bits from here on
 
     @classmethod
     def of(cls, heavy: NDArray[np.int64]) -> HeavyKeys:
@@ -249,9 +249,9 @@ class HeavyKeys(NamedTuple):
 def _cell_space(rows: int, code: str, *, weighted: bool, counted: bool) -> tuple[Any, ...]:
     """Return the workspace of one thread for finding the cells of a part, reused from part to part.
 
-    Two hash tables, and an entry per cell: counts, heads, codes, sums and what these leave over. It is as long as
-    the largest part, but memory is only touched as far as there are cells. Last is a flag: kernels are compiled
-    for rows that stand for several, or for one.
+    Two hash tables, and an entry per cell: counts, heads, codes, sums and remainders. It has the length of the largest
+    part, but memory is touched only for existing cells. Last is a flag: kernels are compiled for rows that stand for
+    several, or for one.
     """
     counts, heads, codes = (np.empty(rows, kind) for kind in (code, np.int32, np.int32))
     sums = (np.empty(rows), np.empty(rows)) if weighted else (None, None)
@@ -263,20 +263,19 @@ def _cell_space(rows: int, code: str, *, weighted: bool, counted: bool) -> tuple
 class Built:
     """Cells after the last stage, in the order of the parts of their pred key."""
 
-    #: one-sided cells are among them: the code of the side that lacks the item is -1; shape (n_cells,)
+    #: including one-sided cells: the code of the side that lacks the item is -1; shape (n_cells,)
     cells: np.ndarray
     pred_in_part: NDArray[np.integer]  #: code of the predicted cluster within its part; shape (n_cells,)
     bounds: NDArray[np.int64]  #: where each part begins; shape (n_parts + 1,)
-    #: code of the first predicted cluster of each part; last, how many there are; shape (n_parts + 1,)
+    #: code of the first predicted cluster of each part; last, their number; shape (n_parts + 1,)
     pred_base: NDArray[np.int64]
     n_true: int  #: codes of true clusters
     has_one_sided: bool  #: whether a side lacks an item
-    #: the mixed key of each predicted cluster by code, if it was asked for; shape (n_pred,)
+    #: the mixed key of each predicted cluster by code, if requested; shape (n_pred,)
     keys: NDArray[np.int64] | None = None
-    #: which of the clusters that are spread over all shards each of these is a part of, -1 for none; shape
-    #: (n_pred,)
+    #: the spread cluster that each of these is a part of, -1 for none; shape (n_pred,)
     heavy: NDArray[np.int64] | None = None
-    #: what the sum of recall would gain by items that only the truth has, if they were alone; see `IfAlone`
+    #: gain in the sum of recall if truth-only items were singletons; see `IfAlone`
     recall_if_alone: float = 0.0
 
 
@@ -288,12 +287,12 @@ class Parts(NamedTuple):
     #: cells and true clusters of each part; shape (n_parts,)
     n_cells: NDArray[np.int64]
     n_clusters: NDArray[np.int64]
-    #: which bits of their pred key say where the cells go from here
+    #: the bits of their pred key that give the destination of cells
     skip: int
     bits: int
-    histogram: NDArray[np.int64]  #: how many of each task's parts go where; shape (n_tasks, 2**bits)
+    histogram: NDArray[np.int64]  #: cells from each task to each destination; shape (n_tasks, 2**bits)
     weighted: bool  #: whether there is a field `x`
-    #: the mixed keys of true clusters that are not heavy, part by part, if they were asked for
+    #: the mixed keys of true clusters that are not heavy, part by part, if requested
     keys: NDArray[np.int64] | None = None
 
 
@@ -358,7 +357,7 @@ def send_cells(
     `add_heavy_sums`. If `outer`, margins are counts. `empty` makes the array of cells. Shapes: `base`
     (n_parts,), `sums` (2, n_heavy).
     """
-    flag = np.empty(0) if parts.weighted else None  # kernels are compiled for one of the two
+    flag = np.empty(0) if parts.weighted else None  # kernels are compiled for either
     absent = int(np.searchsorted(plan.heavy, plan.absent_true[0])) if plan.absent_true.size else -1
     most = int(parts.n_clusters.max())
     bounds, next_cell = offsets(parts.histogram)
@@ -386,7 +385,7 @@ def partition_cells(
 ) -> tuple[np.ndarray, NDArray[np.int64]]:
     """Gather the cells of each part of their pred key; return them and where each part begins.
 
-    `places`, if given, takes for each cell that arrived where it stands after. Shape (n_arrived,).
+    `places`, if given, receives the final position of each cell that arrived. Shape (n_arrived,).
     """
     starts, stops = zip(*row_blocks(arrived.size), strict=True)
     counts = np.zeros((len(starts), 1 << plan.bits), np.int64)
@@ -448,8 +447,8 @@ def locate_rows(
 ) -> NDArray[np.int64]:
     """Return the position of each row's cell after `send_cells`; this repeats `build_parts` with row numbers.
 
-    The field `x` of `rows` (true, pred, x) is the number of each row; they are written over. Shapes: `bounds`
-    (n_parts + 1,), returns (n_rows,).
+    The field `x` of `rows` (true, pred, x) is the number of each row; they are overwritten. Shapes: `bounds` (n_parts +
+    1,), returns (n_rows,).
     """
     starts, stops = zip(*plan.tasks(), strict=True)
     most_rows = int(np.diff(bounds).max())
@@ -511,8 +510,8 @@ N_SUMS = 5
 class IfAlone:
     """Change of the sum of recall over items if truth-only items were singletons in the prediction.
 
-    Where weights count inside the confusion matrices, those of one true cluster that are left out are taken to weigh
-    the same, since a cell does not tell their weights apart. If `outer`, weights serve the mean alone.
+    Where weights count inside the confusion matrices, left-out items of one true cluster are assumed to have equal
+    weights, since a cell holds only their sum. If `outer`, weights affect the mean only.
     """
 
     def __init__(self, *, outer: bool) -> None:
@@ -549,7 +548,7 @@ class IfAlone:
         self._changes.append(math.fsum(changes))
         for sums in of_heavy:
             if sums is not None:
-                sums[:, np.isin(plan.heavy, plan.absent_true)] = 0.0  # items that no side has
+                sums[:, np.isin(plan.heavy, plan.absent_true)] = 0.0  # items on neither side
                 self._heavy = sums if not self._heavy.size else self._heavy + sums
 
     def change(self) -> float:
@@ -566,8 +565,8 @@ def change_by_cell(
 ) -> float:
     """Return the same from cells with margins, whether or not their clusters have items left out.
 
-    By cell: `product` of weight and mass, 0 where it is left out itself; `alone`, its part of what those left out find;
-    `mass` of the scored items of its true cluster, and of those `left` out. Shapes: (n_cells,).
+    By cell: `product` of weight and mass, 0 where it is left out itself; `alone`, its share of the products of left-out
+    items; `mass` of the scored items of its true cluster, and of those `left` out. Shapes: (n_cells,).
     """
     before = np.divide(product, mass, out=np.zeros(mass.size), where=mass > 0)
     return math.fsum(((product + alone) / (mass + left) - before).tolist())

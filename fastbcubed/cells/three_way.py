@@ -1,8 +1,8 @@
 """Joint cells: items that share their clusters in three clusterings, a truth, a baseline and an experiment.
 
-They come from tables of two sides each, so all sums are those of cells. With a cell of truth and baseline as one
-cluster, and a cell of truth and experiment as another, what two such clusters share is a joint cell; what only the
-former has was split off although it belongs together, what only the latter has was merged and belongs together.
+All sums are over cells of two-sided tables. With cells of truth and baseline as clusters of one side, and cells of
+truth and experiment as those of the other, the intersections are the joint cells; the rest of the former was wrongly
+split off, the rest of the latter was correctly merged.
 
     truth, baseline   --> cells --+
                                   +--> joint cells
@@ -30,9 +30,9 @@ class ItemSets(NamedTuple):
     Shape (n_cells,), by joint cell. A part without items is exactly 0.
     """
 
-    stable: Floats  #: in B and E, the item itself included
-    split: Floats  #: in B alone of the two
-    merged: Floats  #: in E alone of the two
+    stable: Floats  #: in B and E, including the item itself
+    split: Floats  #: in B but not in E
+    merged: Floats  #: in E but not in B
     good_stable: Floats  #: in B, E and I
     bad_stable: Floats  #: in B and E, not in I
     good_split: Floats  #: in B, neither in E nor in I
@@ -67,9 +67,9 @@ def join(
 ) -> Joint:
     """Build the joint cells of rows by the keys of their clusters.
 
-    `change` has the cells of baseline and experiment, and which of them each row is in, where these are known; they
-    may have further items, which the truth lacks: they belong with none of the rows, then. The last `n_new` rows are
-    in no joint cell, but mates of those that are: the baseline lacks them, where each has a key of its own.
+    `change` holds the cells of baseline and experiment, and the cell of each row in them, where known; it may include
+    items that the truth lacks, which match no row. The last `n_new` rows are in no joint cell, but mates of those that
+    are: the baseline lacks them, and each has its own key there.
     """
     n = true_keys.size - n_new
     before = cells_of_keys(true_keys, baseline_keys, weight, pool, weighting=weighting)
@@ -108,7 +108,7 @@ def _item_sets(
 ) -> ItemSets:
     """Return the parts by joint cell, whose cells in the tables of two sides are b, e and c.
 
-    What is left of a part is 0 if it has no items, which is told by counts, and not by the difference of two sums.
+    The rest of a part is 0 if it has no items, which is decided by counts, not by the difference of two sums.
     """
     shared = cells.n.astype(np.int64)
     kept = change.n[c].astype(np.int64)

@@ -1,6 +1,6 @@
 """Consistency of loaded cells: codes in range, margins equal to the sums of the cells, rows within them.
 
-Kernels do not look: a code out of range would make them write where they must not. Cost is linear.
+Kernels do not check: a code out of range would make them write out of bounds. Cost is linear.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fastbcubed.cells.contingency import MOST_ITEMS, SIDES, OneSided
 from fastbcubed.runtime.codes import number
 from fastbcubed.runtime.threads import Pool
 
-#: How far apart two sums of the same weights may be, relative to the sum.
+#: Maximal difference of two sums of the same weights, relative to the sum.
 TOLERANCE = 1e-8
 
 
@@ -39,14 +39,14 @@ def faults_of_cells(
     if fault := fault_of_weights(cells["n"], cells["weight"], weighted=weighted, outer=outer):
         yield fault
     for side, alone in one_sided.items():
-        counted = outside and side == "pred"  # others may have weights that are not known
+        counted = outside and side == "pred"  # others may have unknown weights
         if not _are_counts(alone.n) or not _are_masses(alone.mass if counted else np.nan_to_num(alone.mass)):
             yield f"the items of {side} alone have a number or a weight that is none"
         if ((alone.n == 0) & (alone.mass != 0)).any() or (
             (outer or not weighted) and (alone.mass != alone.n).any()
         ):
             yield f"the weight of the items of {side} alone is not theirs"
-    pairs = codes["true"] * sizes["pred"] + codes["pred"]  # far from 2**63: both sides are tables at hand
+    pairs = codes["true"] * sizes["pred"] + codes["pred"]  # far from 2**63: both sides are in memory
     if number(pairs, pool).firsts.size < pairs.size:
         yield "a pair of clusters is repeated"
     own = cells["n"].astype(np.float64) if outer else np.ascontiguousarray(cells["weight"])

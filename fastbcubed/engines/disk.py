@@ -39,9 +39,9 @@ from fastbcubed.runtime.threads import Pool
 
 T = TypeVar("T")
 
-#: Rows of a block for each byte of the limit: few enough that blocks are a small part of it.
+#: One row of a block for this many bytes of the limit, so that blocks are a small part of it.
 BLOCK_SHARE = 1 << 10
-#: The share of the limit that rows of large clusters may take which are held for a digest.
+#: The share of the limit for rows of large clusters that are held for a digest (1 / n).
 HELD_SHARE = 32
 ATTEMPTS = 8
 
@@ -51,7 +51,7 @@ def run(request: Request, pool: Pool) -> Answer:
     require_room(request)
     pair = open_pair(request.given, cut_for(request))
     answer = attempt(lambda choice: score(pair, request, choice, pool))
-    if request.out is not None:  # what is written takes memory of its own
+    if request.out is not None:  # writing takes additional memory
         buffers.release()
         pa.default_memory_pool().release_unused()
     return answer
@@ -92,12 +92,12 @@ def _score(
     kept: RowsOfRun | None,
 ) -> Answer:
     """Align the blocks, shard the rows, build the shards' cells part by part, and score them."""
-    seen = None if request.out is None else BlocksSeen()  # for the manifest that is written
+    seen = None if request.out is None else BlocksSeen()  # for the manifest
     aligner = Aligner(
         pair, request.policies, choice, spill, request.limit, pool,
         outer=request.outer, null_is_absent=request.null_is_absent, carried=questions.carried, kept=kept, seen=seen,
     )  # fmt: skip
-    pa.default_memory_pool().release_unused()  # what the first look at the files took
+    pa.default_memory_pool().release_unused()  # taken by the first read of the files
     scorer = Scorer(request, weighted=aligner.weighted, n_rows=pair.n_rows)
     question = Question(
         request.weighting, request.outside,
@@ -115,7 +115,7 @@ def _score(
     )  # fmt: skip
     with pool.wider() as readers:
         coverage = aligner.run(rows.take, readers)
-    pa.default_memory_pool().release_unused()  # what reading took
+    pa.default_memory_pool().release_unused()  # taken by reading
     parts = CellParts(rows.all_shards(), question, pool)
     scored, bounds = scorer.score_with_bounds(parts, coverage, pool)
     names = _names(pair, aligner, parts, layout, spill, pool)
@@ -259,7 +259,7 @@ class ShardedRows:
             self._blocks.put(block, places)
 
 
-#: Bytes that are spilled for a membership, about, if few items are in several clusters.
+#: Approximate bytes spilled for a membership, if few items are in several clusters.
 MEMBERSHIP = 120
 
 
@@ -320,7 +320,7 @@ def _score_covers(
     shards = CoverShards(how, request.limit, spill)
     with pool.wider() as readers:
         coverage = aligner.run(shards.take, readers)
-    pa.default_memory_pool().release_unused()  # what reading took
+    pa.default_memory_pool().release_unused()  # taken by reading
     parts = Covers(shards, questions, scorer, request, spill, pool)
     scored, bounds = scorer.score_with_bounds(parts, coverage, pool)
     sizes = {side: counts.histogram() for side, counts in shards.sizes.items()}
@@ -372,7 +372,7 @@ class Covers:
 def run_several(requests: Sequence[Request], names: Sequence[str], pool: Pool, *, common: bool) -> Answers:
     """Score the runs; if `common`, each on the items that all of them score.
 
-    All work with one hash function: the same key stands for a true cluster in all of them.
+    All runs share one hash function: a true cluster has the same key in all of them.
     """
     for request in requests:
         require_room(request)

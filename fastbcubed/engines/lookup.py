@@ -1,6 +1,6 @@
 """The items of sampled true clusters in a prediction, by either engine: cells of the sample only.
 
-The prediction is read once. What is held of it are the sizes of the clusters that the sample touches.
+The prediction is read once. Only the sizes of the clusters that contain sampled items are kept.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from fastbcubed.runtime.codes import number
 from fastbcubed.runtime.spill import Packed, Spill
 from fastbcubed.runtime.threads import Pool
 
-#: Files of more rows than this are read block by block unless the engine is named.
+#: Files of more rows than this are read block by block unless an engine is named.
 READ_WHOLE = 1_000_000
 
 
 class Touched(NamedTuple):
     """The cells of a sample, and the totals of the whole prediction."""
 
-    true: NDArray[np.int64]  #: the label of the true cluster of each cell, which is an integer
+    true: NDArray[np.int64]  #: the integer label of the true cluster of each cell
     n: NDArray[np.int64]  #: the items of each cell
-    pred_n: NDArray[np.int64]  #: the items of its predicted cluster, of the sample or not
-    n_clusters: int  #: predicted clusters, touched or not
+    pred_n: NDArray[np.int64]  #: the items of its predicted cluster, sampled or not
+    n_clusters: int  #: predicted clusters, with sampled items or not
     coverage: Coverage
-    name: str  #: what the prediction is called
-    notes: list[dict[str, Any]]  #: how it was read
+    name: str  #: the name of the prediction
+    notes: list[dict[str, Any]]  #: the engine
 
 
 class Asked(NamedTuple):

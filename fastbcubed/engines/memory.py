@@ -22,7 +22,7 @@ from fastbcubed.results.items import AlignedItems, AttributeTable, CoverItems
 from fastbcubed.runtime.codes import PART_ROWS, part_bits
 from fastbcubed.runtime.threads import Pool
 
-#: Rows of both sides from which on a plan is told before the work.
+#: Rows of both sides from which on a plan is announced before the work.
 LARGE = 20_000_000
 
 
@@ -95,7 +95,7 @@ class Answers(NamedTuple):
     coverage: list[Coverage]
     #: keys of the true clusters of each run by code, the same in all runs; None where their codes are the same
     true_keys: list[NDArray[np.int64]] | None = None
-    #: scores a run on all items that it has by itself, while the pool is open: a request, the number of the run
+    #: scores a run on all of its own items, while the pool is open: a request, the number of the run
     alone: Callable[[Request, int], Answer] | None = None
 
 
@@ -136,7 +136,7 @@ def _shared_truth(found: Together, plans: list[Plan], pool: Pool) -> TrueRows | 
 def _plans(found: Together) -> list[Plan]:
     """Return plans of the runs that give a true cluster the same code in all of them.
 
-    Its code depends on the part that it falls into, on the clusters that are heavy, and on the rows with true keys.
+    The code depends on its part, on the heavy clusters, and on the rows with true keys.
     """
     n_rows = max(len(rows) for rows in found.runs)
     bits = part_bits(n_rows, PART_ROWS)

@@ -56,7 +56,7 @@ class Request:
             require_outside(self.out, self.given.sources)
         if self.memory_limit is not None:
             memory_limit(self.memory_limit)
-        self.resolve()  # what is wrong is said before the work
+        self.resolve()  # faults are reported before the work
 
     @cached_property
     def limit(self) -> int:
@@ -115,27 +115,27 @@ class Answer:
     Attributes
     ----------
     engine : {"memory", "disk", "spark"}
-        Which one it was.
+        The engine used.
     cells : Contingency
-        The cells, or what stands for them where they were not kept.
+        The cells, or their stand-in if they were not kept.
     scored : Scored
         Scores over all items.
     coverage : Coverage
-        How far the two sides have the same items.
+        The item counts of both sides and their overlap.
     names : (str, str)
-        What the sides are called.
+        Names of the sides.
     items, labels, attributes, ranges, summary, bounds, change_if_alone
-        As of an `Evaluation`; None for what it works out itself, or what was not kept.
+        As of an `Evaluation`; None if it computes them itself, or if they were not kept.
     sliced : dict of str to pyarrow.Table
-        Slices that had to be made along the way.
+        Slices computed during the run.
     pair : Pair
         The two sides, which can be read again.
     contents : list of Content
-        What the truth and the prediction hold, where that was added up along the way.
+        Fingerprints of the truth and the prediction, if computed during the run.
     notes : list of dict
-        What a reader should know of how the input was read.
+        Notes for the reader on how the input was read.
     kind : callable
-        Makes the evaluation of its fields.
+        Makes the evaluation from its fields.
     """
 
     engine: str

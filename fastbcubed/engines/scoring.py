@@ -26,14 +26,14 @@ from fastbcubed.results.summary import Bounds, bound_sums, bounds_from
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool
 
-#: What may be held: so many bytes, and this part of the limit.
+#: Memory that may be held: a number of bytes, and the limit divided by this.
 ROOM, SHARE = 128 << 20, 3
-#: Bytes of a row of a table that is joined by item, beside its values.
+#: Bytes of a row of a table that is joined by item, without its values.
 JOINED = 16
-#: Bytes an item that scores of all cells at once hold, measured by family; those of other families hold next to none.
+#: Bytes per item of scores that need all cells at once, measured by family; other families need next to none.
 OF_ALL_CELLS = {"overlap": 145, "matching": 52, "coreference": 52, "bcubed": 26, "pointwise": 10, "edit": 8}
-#: What is held while the cells are counted: so many bytes an item, at most the limit, and others beside; and what
-#: may be held beside the limit.
+#: Memory while the cells are counted: bytes per item, up to the limit, and a constant; and the allowed excess over the
+#: limit.
 COUNTED, BESIDE, ALLOWED = 40, 80 << 20, 256 << 20
 
 
@@ -180,11 +180,12 @@ class Scorer:
         self._of_all = [m for m in lifted if in_parts and m.uses_tn]
         self._by_part = [m for m in lifted if m not in self._of_items and m not in self._of_all]
         self.needs_all = any(m.score is not None or m.uses_tn for m in needed)
-        self.takes_items = any(m.leave_one_out for m in needed)  #: of several weights, beside their cells
+        self.takes_items = any(m.leave_one_out for m in needed)  #: of several weights, without their cells
         self.rows_need_negatives = any(m.uses_tn for m in groups.grouped(needed))
         filed = request.keep == "items" and request.out is not None and not request.outside
-        pairs = filed or any(m.family == "pairs" for m in needed)  # files have them for later
-        #: scores that take items with their own weights, which parts of the cells do not have; may be none, for pairs
+        pairs = filed or any(m.family == "pairs" for m in needed)  # files keep them for later
+        #: scores that need items with their own weights, which parts of the cells lack; may be empty if only pairs are
+        #: needed
         self.own = LeavingOut(self._of_items) if self._of_items or (by_weight and pairs) else None
 
     def _leave_out(self, reasons: dict[str, str]) -> None:

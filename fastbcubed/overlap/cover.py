@@ -26,7 +26,7 @@ Integers = NDArray[np.integer]
 class ItemCells(NamedTuple):
     """Items by their sets of clusters on both sides."""
 
-    cell: Codes  #: the cell of each item, -1 for one that a side lacks; shape (n_items,)
+    cell: Codes  #: the cell of each item, -1 where a side lacks it; shape (n_items,)
     true: Codes  #: the true set of each cell; shape (n_cells,), as of all that follow
     pred: Codes  #: its predicted set
     n: Codes  #: its items
@@ -35,8 +35,8 @@ class ItemCells(NamedTuple):
 def item_cells(sets: Memberships, true: Codes, pred: Codes, n_pred: int, pool: Pool) -> ItemCells:
     """Assign numbers to pairs of a true and a predicted set, ordered by the true set's first cluster, then by the set.
 
-    Items are brought into parts by their true set, each of which is sorted and numbered in the cache. `sets` are the
-    true ones, and there are `n_pred` of the others. `true` and `pred` (n_items,) are -1 where a side lacks the item.
+    Items are partitioned by their true set; each part is sorted and numbered in the cache. `sets` are the true ones,
+    and `n_pred` is the number of predicted ones. `true` and `pred` (n_items,) are -1 where a side lacks the item.
     """
     if not len(sets):
         none = np.empty(0, np.int64)
@@ -108,7 +108,7 @@ def _partitioned(true: Codes, pred: Codes, ranks: Integers, shift: int, pool: Po
 Floats = NDArray[np.float64]
 #: Cells whose scores are filled in by one call.
 CELLS_AT_ONCE = 1 << 16
-#: Clusters that a message names.
+#: Clusters named in a message.
 TO_BLAME = 3
 
 
@@ -116,14 +116,13 @@ TO_BLAME = 3
 class Grouped:
     """Items by cell."""
 
-    #: clusters of each cell, numbered by their first appearance. Cells that only one side has follow the
-    #: `n_scored` that both have
+    #: clusters of each cell, numbered by first appearance. One-sided cells follow the `n_scored` two-sided ones
     truth: Memberships
     prediction: Memberships
     cell: NDArray[np.int64]  #: the cell of each item, -1 for an item in none; shape (n_items,)
     n: NDArray[np.int64]  #: items of each cell; shape (n_cells,)
     n_scored: int  #: cells of both sides
-    #: which of the clusters that were given each number stands for
+    #: the original cluster of each number
     true_clusters: NDArray[np.int64]
     pred_clusters: NDArray[np.int64]
 
@@ -150,7 +149,7 @@ def group(
 ) -> Grouped:
     """Group items by their sets of clusters.
 
-    Cells come in the order of their first true cluster, so that mates stand near each other.
+    Cells are ordered by their first true cluster, so that mates are close to each other.
 
     Shapes: `true_codes`, `pred_codes` (n_items,).
     """
@@ -197,9 +196,8 @@ def _renumbered(side: Memberships) -> tuple[Memberships, NDArray[np.int64]]:
 class Cover(Contingency):
     """The cells of two overlapping clusterings, with the shares of their items with their mates.
 
-    Attributes are those of a contingency, but that a cell has any number of clusters on either side.
-    `fp` and `fn` are in proportion: an item's mates that are wrong to those that are right, times the
-    weight of its cell.
+    Attributes are those of a contingency, except that a cell has any number of clusters on either side. `fp` and `fn`
+    are proportional: an item's wrong mates divided by its right ones, times the weight of its cell.
     """
 
     overlapping = True
@@ -223,18 +221,18 @@ class Cover(Contingency):
     ) -> None:
         """Take over cells; `shares` is computed if it is not given.
 
-        `alone` has the mates that only the prediction has, number and weight by cell, where these have no cells.
+        `alone` holds the prediction-only mates, number and weight by cell, where these have no cells.
         """
-        #: Cells of both sides, and after them those of the prediction alone: clusters, items, weight
+        #: Two-sided cells, followed by prediction-only ones: clusters, items, weight
         self.every = (truth, prediction, n, weight)
         self.truth, self.prediction = (_first(side, n_scored) for side in (truth, prediction))
         self.weighting, self.outside, self.max_pairs = weighting, outside, max_pairs
         self._pool = pool or Pool(1)
-        self.matrices: dict[Any, tuple[Floats, Floats, Floats]] = {}  #: of scores with a matrix of their own
+        self.matrices: dict[Any, tuple[Floats, Floats, Floats]] = {}  #: of scores with their own matrix
         if shares is None and n_scored:
             self._refuse_too_much(max_pairs, label)
             shares = self.sides.shares(n_scored)
-        cells = buffers.empty(n_scored, CELL)  # once there is room again
+        cells = buffers.empty(n_scored, CELL)  # after memory has been released
         sizes = truth.n_clusters, prediction.n_clusters
         super().__init__(
             cells, lambda: np.zeros(n_scored, np.int64), sizes, weighted=weight is not None,
@@ -254,7 +252,7 @@ class Cover(Contingency):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        state.pop("sides", None)  # they have threads
+        state.pop("sides", None)  # while there are threads
         return {**state, "_pool": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -386,8 +384,8 @@ class Cover(Contingency):
 def charged(cover: Cover, side: str) -> Floats:
     """Return the loss through each cluster: of precision for predicted ones, of recall for true ones.
 
-    What a pair of items loses is split equally among the clusters of the side that the two share. Over all clusters
-    this adds up to what all items lose. The definition is ours.
+    The loss of a pair of items is split equally among the clusters of the side that the two share. The sum over all
+    clusters is the loss of all items. The definition is ours.
     """
     return cover.once(_charges, Pool(1))[side]
 

@@ -37,15 +37,15 @@ from fastbcubed.runtime.threads import Pool
 
 CELL = np.dtype([("n", "i8"), ("weight", "f8"), ("n_true", "i4"), ("n_pred", "i4")])
 NAME = np.dtype([("first", "i8"), ("second", "i8")])
-#: Where an item is scored, -1 if it is not, and what it weighs.
+#: The cell in which an item is scored, -1 if it is not, and its weight.
 ROW = np.dtype([("cell", "i8"), ("weight", "f8")])
-#: Cells of more clusters, of both sides together, are wide; of even more where there are too many of these.
+#: Cells of more clusters on both sides together are wide; the threshold rises if there are too many of these.
 NARROW, MOST_NARROW = 8, 16
-#: The part of the limit that wide cells may take.
+#: The part of the limit for wide cells (1 / n).
 WIDE_SHARE = 6
-#: Bytes that a pair of clusters of a wide cell takes while it is listed, and told what it comes to.
+#: Bytes of a pair of clusters of a wide cell while it is listed and receives its sums.
 PAIR_BYTES = 80
-#: Sets of clusters that are handled by a task: as many as bytes of this share of the limit, between these bounds.
+#: Sets of clusters handled by a task: as many as bytes in this share of the limit (1 / n), within these bounds.
 SHARE, LEAST_AT_ONCE, MOST_AT_ONCE = 1 << 9, 1 << 16, 1 << 20
 
 
@@ -81,7 +81,7 @@ class _Sizes(NamedTuple):
     """The counts of a shard."""
 
     cells: int
-    scored: int  #: cells that are scored
+    scored: int  #: scored cells
     rows: int
 
 
@@ -96,13 +96,13 @@ class CoverShards:
         self._columns = Stash(spill)
         self._lock = threading.Lock()
         self._shards: dict[int, _Sizes] = {}
-        #: cells by their clusters, of both sides together, and pairs of these with a cluster of either side
+        #: number of cells by number of clusters on both sides, and of pairs of these with a cluster of either side
         self._widths, self._pairs = np.zeros(0, np.int64), np.zeros(0, np.int64)
-        self._most_pairs = 0  #: of a cell
+        self._most_pairs = 0  #: pairs of one cell
         self._narrow = 0
-        self.n_items = 0  #: scored ones
-        self.sizes = {"true": SizeCounts(), "pred": SizeCounts()}  #: of clusters that were yielded
-        self.n_exact = {"true": 0, "pred": 0}  #: of these, how many are the same as one of the other side
+        self.n_items = 0  #: scored items
+        self.sizes = {"true": SizeCounts(), "pred": SizeCounts()}  #: sizes of the yielded clusters
+        self.n_exact = {"true": 0, "pred": 0}  #: number of these that equal one of the other side
 
     def take(self, items: AlignedSets) -> None:
         """Take the items of a shard."""
@@ -183,7 +183,7 @@ class CoverShards:
             return None
         how, cells = self._how, self._cells.read_batch(shard)[:n_scored]
         bounds = (np.append(0, np.cumsum(cells[field], dtype=np.int64)) for field in ("n_true", "n_pred"))
-        truth, prediction = (  # clusters go by name here, of which covers know nothing
+        truth, prediction = (  # covers do not know the cluster names used here
             Memberships(each, np.arange(each[-1]), int(each[-1])) for each in bounds
         )
         scored = None
@@ -219,7 +219,7 @@ class CoverShards:
     def _measured(self) -> Extent:
         """Choose which cells are wide, and return the amount to be summed."""
         widths = np.arange(self._widths.size)
-        memberships = np.cumsum((widths * self._widths)[::-1])[::-1]  # of cells this wide or wider
+        memberships = np.cumsum((widths * self._widths)[::-1])[::-1]  # cells this wide or wider
         for self._narrow in range(NARROW, MOST_NARROW + 1):
             if not memberships[self._narrow + 1 :].any():
                 break

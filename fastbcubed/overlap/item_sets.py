@@ -37,7 +37,7 @@ from fastbcubed.runtime.threads import Pool, blocks
 Codes = NDArray[np.int64]
 Integers = NDArray[np.integer]
 
-#: Hash seeds that are tried before giving up; a second one is needed about never.
+#: Hash seeds tried before giving up; a second one is almost never needed.
 ATTEMPTS = 8
 
 
@@ -45,12 +45,13 @@ class ItemSets(NamedTuple):
     """The items of one side, in the order of their first rows, and the set of clusters of each."""
 
     firsts: Codes  #: the first row of each item; shape (n_items,)
-    #: equal codes, equal sets; -1 for an item in no cluster. An item in one cluster has its code; shape (n_items,)
+    #: equal codes mean equal sets; -1 for an item in no cluster. The code of an item in one cluster is the cluster's;
+    #: shape (n_items,)
     codes: Codes
-    #: the clusters of each set, by code: first every cluster alone, then the larger sets
+    #: the clusters of each set, by code: first each single cluster, then the larger sets
     sets: Memberships
     n_repeated: int  #: rows that repeat an earlier one, its item and its cluster
-    n_reweighted: int  #: rows with another weight than the first one of their item
+    n_reweighted: int  #: rows whose weight differs from that of their item's first row
 
 
 class Signatures(NamedTuple):
@@ -63,8 +64,8 @@ class Signatures(NamedTuple):
 class MembershipRows(NamedTuple):
     """Rows of memberships in parts; all rows of an item are in one part."""
 
-    keys: Codes  #: keys of items, or these keys mixed; shape (n_rows,), as of all but the bounds
-    rows: Integers | None  #: the row of each, which ascend in a part; None where rows stand in their order
+    keys: Codes  #: keys of items, possibly mixed; shape (n_rows,), as all but the bounds
+    rows: Integers | None  #: row numbers, ascending within a part; None where rows are in order
     codes: Integers  #: the cluster of each row, -1 for none
     bounds: Codes  #: where each part begins; shape (n_parts + 1,)
 
@@ -74,7 +75,7 @@ def item_sets(
 ) -> ItemSets:
     """Gather the clusters of each item. Shapes: `keys`, `clusters`, `weight` (n_rows,).
 
-    Without keys each row is an item. A row whose cluster is negative says that the item is there, and no more.
+    Without keys each row is an item. A row with a negative cluster only declares that the item exists.
     """
     if keys is None or not keys.size:
         return ItemSets(np.arange(clusters.size), clusters, _with_large(n_clusters), 0, 0)
@@ -167,7 +168,7 @@ def _listed(marks: Integers, pool: Pool) -> tuple[Codes, Codes, Codes, Codes]:
 def _numbered(codes: Integers, starts: Codes, pool: Pool) -> Numbered:
     """Assign numbers to sets of several clusters, distinguished by a 64-bit hash and then compared.
 
-    The codes of a set begin at its start and end with a negative one: the last, -1 - code.
+    The codes of a set begin at its start and end with a negative one: the last is -1 - code.
     """
     keys, cuts = buffers.empty(starts.size, np.int64), list(zip(*blocks(starts.size), strict=True))
     for seed in range(ATTEMPTS):
@@ -216,9 +217,9 @@ class Gathered:
     clustering: Clustering
     set_codes: NDArray[np.int64]  #: the same codes, -1 for an item in no cluster; shape (n_items,)
     sets: Memberships  #: the clusters of each set, by code
-    labels: Column  #: cluster labels, row by row as they came
+    labels: Column  #: the original cluster label of each row
     label_rows: NDArray[np.int64]  #: a row of each cluster; shape (n_clusters,)
-    #: rows with a null cluster, with the noise label, and left out since they repeat an earlier one
+    #: counts of rows with a null cluster, with the noise label, and left out as repeats of an earlier one
     n_null: int
     n_noise: int
     n_duplicates: int
@@ -229,7 +230,7 @@ def gather(
 ) -> list[Gathered]:
     """Gather the clusters of each item, of several sides at the same time.
 
-    If `null_is_absent`, a null cluster says "not on that side" (the one-table form).
+    If `null_is_absent`, a null cluster means "not on that side" (the one-table form).
     """
     if policies.noise is not None:
         require_known_type(policies.noise, *(side.labels for side in sides))
@@ -276,7 +277,7 @@ def gather_sets(
 ) -> tuple[ItemSets, NDArray[np.int64]]:
     """Gather the clusters of each item of a side with a row per membership; report repeated and invalid rows.
 
-    Returns a row of each cluster, too. Shapes: `item_keys` (n_rows,); None where each row is an item.
+    Also returns a row of each cluster. Shapes: `item_keys` (n_rows,); None where each row is an item.
     """
     clusters, label_rows = _clusters(side, item_keys, pool)
     found = item_sets(item_keys, clusters, label_rows.size, side.weight, pool)
@@ -358,7 +359,7 @@ class _FirstRows(BaseRows):
 def gather_rows(side: Side, items: ItemRows, pool: Pool) -> GatheredSide:
     """Return the items of the rows of a side, and the clusters of each.
 
-    `side` has a row per membership, `items` the key of the item of each; what may not be is reported.
+    `side` has a row per membership, `items` the key of the item of each; invalid rows are reported.
     """
     found, rows = gather_sets(side, items.keys, pool)
     firsts = found.firsts

@@ -21,17 +21,17 @@ from fastbcubed.runtime.threads import Pool, blocks, lend
 Counts = NDArray[np.int64]
 Integers = NDArray[np.integer]
 
-#: A cell in more clusters of a side than these has too many pairs of clusters to be found by them.
+#: A cell in more clusters of a side than this has too many pairs of clusters to be indexed by pairs.
 NARROW = 8
 
 
 class CellRows(NamedTuple):
     """A row for each cell: its number, its number of clusters, the true ones, the predicted ones from `n_true` on.
 
-    Before its number stand the number of its first true membership and that of its items.
+    It is preceded by the position of the first true membership and the number of items of the cell.
     """
 
-    starts: Counts  #: where each row has its number; shape (n_cells,)
+    starts: Counts  #: the position of each row's number; shape (n_cells,)
     codes: Integers
     n_true: int
 
@@ -39,18 +39,16 @@ class CellRows(NamedTuple):
 class CloseMates(NamedTuple):
     """Where to look for the close mates of a cell: in its pairs of clusters, or in clusters of cells with many."""
 
-    narrow: int  #: a cell in no more clusters of a side than these is found by pairs of them
+    narrow: int  #: cells in no more clusters of a side than this are indexed by pairs
     pair_bounds: Counts  #: where the pairs of each cell begin; shape (n_cells + 1,)
     groups: (
-        Integers  #: the group of each pair of clusters, -1 for one that no other cell has; shape (n_pairs,)
+        Integers  #: the group of each pair of clusters, -1 if no other cell has the pair; shape (n_pairs,)
     )
     group_bounds: Counts  #: where each group begins; shape (n_groups + 1,)
     members: Integers  #: the rows of the cells of each group
-    wide: (
-        bool  #: whether a cell is in more clusters of a side than `narrow`; what follows is empty without one
-    )
+    wide: bool  #: whether a cell is in more clusters of a side than `narrow`; if not, all fields below are empty
     bounds: Counts  #: where the cells of each cluster begin that are in others of its side, too
-    ends: Counts  #: where those of them end that are in more than `narrow`, which come first
+    ends: Counts  #: where those in more than `narrow` end, which come first
     several: Integers  #: these cells
 
 
@@ -128,7 +126,7 @@ def _by_cluster(rows: CellRows, n_clusters: int) -> tuple[Counts, Counts, Intege
 
 
 Floats = NDArray[np.float64]
-#: Room for the close mates of a cell, and counts of cells.
+#: Workspace for the close mates of a cell, and counts of cells.
 Found = tuple[NDArray[np.integer], NDArray[np.uint8]]
 
 #: Clusters, and cells, handled by one call; fixed, so that the split never depends on the threads.
@@ -191,8 +189,8 @@ class Common(NamedTuple):
     """The items that each true cluster of a cell shares with all its predicted ones, once for each of these."""
 
     bounds: Counts  #: where the true clusters of each cell begin; shape (n_cells + 1,)
-    sizes: Totals  #: common items and their weight, without those of the cell itself; shape (n_memberships,)
-    exact: NDArray[np.bool_]  #: whether each cluster is the same as one of the other side, true ones first
+    sizes: Totals  #: common items and their weight, without the items of the cell; shape (n_memberships,)
+    exact: NDArray[np.bool_]  #: whether each cluster equals one of the other side, true ones first
 
 
 class Shares(NamedTuple):
@@ -200,7 +198,7 @@ class Shares(NamedTuple):
 
     #: hits and misses on the predicted side, hits and misses on the true side; shape (n_cells, 4)
     parts: Floats
-    #: items that share a predicted cluster, and a true cluster, with it; itself too; shape (n_cells, 2)
+    #: items that share a predicted cluster, and a true cluster, with it, including itself; shape (n_cells, 2)
     mates: Counts
 
 
@@ -217,8 +215,7 @@ class Visits(NamedTuple):
 class Sides:
     """Cells and their clusters on both sides."""
 
-    #: the clusters of each cell. The items of one without true clusters are false positives for those they
-    #: are clustered with
+    #: the clusters of each cell. Items of a cell without true clusters are false positives for their mates
     truth: Memberships
     prediction: Memberships
     n: Counts  #: items of each cell; shape (n_cells,)
@@ -302,7 +299,7 @@ class Sides:
                 kernels.overlap.count_overlaps(cells, rows, first, last, seen, bounds[1:])
 
         self.pool.map(count, starts, stops, stage="count overlaps")
-        idle.clear()  # they hold clusters that were seen
+        idle.clear()  # they list the clusters met
         np.cumsum(bounds, out=bounds)
         n = int(bounds[-1])
         entry_bounds = np.zeros(self.n.size + 1, np.int64)
@@ -412,8 +409,8 @@ class Sides:
 
         Notes
         -----
-        Cost is the sum over cells of true times predicted clusters, and the mates that `visits` counts. What that is
-        told from is let go: it takes more room than the shares, and is made again in a fraction of the time.
+        Cost is the sum over cells of true times predicted clusters, plus the mates counted by `visits`. The index is
+        released: it takes more memory than the shares, and is rebuilt in a fraction of the time.
         """
         parts, mates = buffers.empty((n_scored, 4), np.float64), buffers.empty((n_scored, 2), np.int64)
         items, rows, close, common, clusters = self._items, self.rows, self.close, self.common, self._clusters
@@ -433,7 +430,7 @@ class Sides:
         return Shares(parts, mates)
 
 
-#: What tells the clusters of the two sides apart: those with a label, and those of one item that is alone.
+#: Salts that distinguish the clusters of the two sides: those with a label, and those of a single item.
 SALTS = {("true", False): 1, ("pred", False): 2, ("true", True): 3, ("pred", True): 4}
 
 
@@ -447,7 +444,7 @@ class NamedCells(NamedTuple):
     n: NDArray[np.int64]  #: items of each cell; shape (n_cells,)
     weight: Floats  #: their weight, empty if mates count by number; shape (n_cells,)
     n_scored: int
-    narrow: int  #: cells of more clusters, of both sides together, are wide
+    narrow: int  #: cells of more clusters on both sides together are wide
 
     @property
     def is_wide(self) -> NDArray[np.bool_]:
@@ -472,13 +469,13 @@ class FoundShares(NamedTuple):
 
     parts: Floats  #: as those of `Shares`; shape (n_scored, 4)
     mates: NDArray[np.int64]  #: as those of `Shares`; shape (n_scored, 2)
-    #: items of the prediction alone that share a predicted cluster, and their weight, if these are added up apart
+    #: prediction-only items that share a predicted cluster, and their weight, if these are summed separately
     n_alone: NDArray[np.int64]
     alone: Floats
-    #: of clusters that no shard before has told of: scored items, by side; shape (2, n_memberships) or less filled,
+    #: scored items of clusters not reported by an earlier shard, by side; shape (2, n_memberships) or less filled,
     sizes: NDArray[np.int64]
-    n_clusters: NDArray[np.int64]  #: how many they are; shape (2,)
-    n_exact: NDArray[np.int64]  #: how many of these are the same as one of the other side; shape (2,)
+    n_clusters: NDArray[np.int64]  #: number of these clusters; shape (2,)
+    n_exact: NDArray[np.int64]  #: number of these that equal one of the other side; shape (2,)
 
     @classmethod
     def of(cls, cells: NamedCells) -> FoundShares:
@@ -509,15 +506,15 @@ class FoundShares(NamedTuple):
 class Space(NamedTuple):
     """The workspace of a cell: sums by number of true and of predicted clusters, and items of each subset."""
 
-    #: as the fields of `Totals`, for all items or, with two of each, apart for those of the prediction alone; shape
-    #: (1 or 2, c + 1, g + 1)
+    #: as the fields of `Totals`, for all items or, with two of each, separately for prediction-only items; shape (1 or
+    #: 2, c + 1, g + 1)
     n: NDArray[np.int64]
     mass: Floats
     rest: Floats
-    scored: NDArray[np.int64]  #: scored items of each subset, -1 where a cell before has told of these
+    scored: NDArray[np.int64]  #: scored items of each subset, -1 where an earlier cell has reported these
     every: NDArray[np.int64]  #: all items that count
-    ones: NDArray[np.int64]  #: how many bits of a number are set
-    kinds: int  #: of items, that are counted one by one
+    ones: NDArray[np.int64]  #: number of set bits of each integer
+    kinds: int  #: kinds of items that are counted separately
 
     @classmethod
     def of(cls, widest: int, n_subsets: int, n_sums: int, kinds: int) -> Space:
@@ -534,11 +531,11 @@ class Extent(NamedTuple):
     """The amount to be summed."""
 
     n_subsets: int  #: of all cells
-    widest: int  #: clusters of a narrow cell at most
-    most: int  #: subsets of a cell at most
+    widest: int  #: maximal number of clusters of a narrow cell
+    most: int  #: maximal number of subsets of a cell
     weighted: bool  #: whether mates count by weight
-    alone: bool  #: whether there are cells of the prediction alone
-    apart: bool  #: whether their items are added up apart
+    alone: bool  #: whether there are prediction-only cells
+    apart: bool  #: whether their items are summed separately
     wide: bool  #: whether there are wide cells
 
     @property
@@ -651,7 +648,7 @@ class Table:
     """Sums of a shard's subsets by name; the table grows as they come."""
 
     def __init__(self, weighted: bool, kinds: int) -> None:
-        self.n = 0  #: subsets by now
+        self.n = 0  #: current number of subsets
         self.slots = np.empty(0, np.int32)
         self.names = np.empty((0, 2), np.int64)
         self.n_each = np.empty((0, kinds), np.int64)
@@ -734,7 +731,7 @@ def _words(records: np.ndarray, weighted: bool) -> tuple[NDArray[np.int64], Floa
 
 Read = Callable[[int], NamedCells]
 Workspace = tuple[NDArray[np.int32], NDArray[np.int64]]
-#: Bytes that a membership of a wide cell takes.
+#: Bytes of a membership of a wide cell.
 MEMBERSHIP_BYTES = 100
 
 
@@ -747,7 +744,7 @@ class Index(NamedTuple):
     cells: NDArray[np.int64]  #: these cells
     n: NDArray[np.int64]  #: items of each wide cell; shape (n_wide,)
     weight: NDArray[np.float64]  #: their weight, empty if mates count by number; shape (n_wide,)
-    alone: NDArray[np.bool_]  #: whether they are of the prediction alone; shape (n_wide,)
+    alone: NDArray[np.bool_]  #: whether they are prediction-only; shape (n_wide,)
 
     @classmethod
     def of(cls, shards: Sequence[NamedCells]) -> Index:

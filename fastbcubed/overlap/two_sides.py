@@ -51,7 +51,7 @@ def build_cover(
 ) -> Covered:
     """Gather, align and group the items of two overlapping clusterings, and score their cells.
 
-    The pair has a row per membership; `null_is_absent` tells whether a null cluster says "not on that side".
+    The pair has a row per membership; `null_is_absent` says whether a null cluster means "not on that side".
     """
     true, pred = gather(pair.first, policies, pool, null_is_absent=null_is_absent)
     alignment = align(
@@ -75,7 +75,7 @@ def build_cover(
         "true": ClusterNames(true, grouped.true_clusters, made[0].size),
         "pred": ClusterNames(pred, grouped.pred_clusters, made[1].size),
     }
-    del true, pred, codes  # what they hold is grouped
+    del true, pred, codes  # their contents are grouped
     mass = grouped.mass(alignment.weight)
     scored = grouped.scored
     cover = Cover(
@@ -104,8 +104,8 @@ def group_items(
 ) -> tuple[Grouped, tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Group aligned items by their sets of clusters; return the items that policies make singletons, by side.
 
-    `codes` has the set of each item, -1 where the side lacks it, and is written to. Clusters that were made are
-    numbered after those of the sets, in the order of the items that are alone in them.
+    `codes` has the set of each item, -1 where the side lacks it, and is modified. New clusters are numbered after those
+    of the sets, in the order of their single items.
     """
     only_true, only_pred = (
         np.flatnonzero((codes[1 - k] < 0) & (codes[k] >= 0)) if policy == "singleton" else NO_ROWS
