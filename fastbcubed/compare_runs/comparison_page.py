@@ -60,10 +60,22 @@ def comparison_content(cmp: Any, asked: Asked, gates: Sequence[Gate] = ()) -> di
             "gates": gates_content(gates), "warnings": _warnings(cmp),
             "slices": _slices(cmp, asked),
             "movers": _movers(cmp, asked),
-            "definitions": definitions_content(cmp[cmp.baseline]),
+            "definitions": _definitions(cmp),
         }  # fmt: skip
     found: dict[str, Any] = shortened(content)
     return found
+
+
+def _definitions(cmp: Any) -> dict[str, Any]:
+    """Return the definitions of scores, and which items each run and the truth lack before runs are restricted."""
+    found = definitions_content(cmp[cmp.baseline])
+    lacking = [
+        f"{label(name)} and the truth have {count(each.n_common)} items in common; "
+        f"{count(each.n_truth_only)} are in the truth alone, {count(each.n_prediction_only)} in the run alone."
+        for name, each in cmp.coverage_of.items()
+        if not each.complete
+    ]
+    return found | {"otherwise": {"lines": lacking[:MESSAGES]}} if lacking else found
 
 
 def _title(cmp: Any) -> str:
