@@ -184,8 +184,8 @@ class Compared(Runs):
         -----
         Errors are paired, and linearised: with D_u what a unit u adds to the score of the experiment less what it adds
         to that of the baseline, se² = U / (U - 1) Σ D_u². Units are the connected components of the truth and of
-        all runs. A run that is equal to the baseline differs by 0 ± 0. Under "outside", items that only a
-        run has connect nothing.
+        all runs. A run that is equal to the baseline differs by 0 ± 0. With align="each", se is NaN where the items of
+        one of the two runs are a single unit. Under "outside", items that only a run has connect nothing.
 
         Examples
         --------

@@ -512,9 +512,10 @@ def estimated(comparison: Runs) -> Differences:
             means_of(ev.contingency, needed, ev.metrics, ev.overall, pool) for ev in comparison.runs.values()
         ]
         add_up = _of_clusters if by_cluster else _of_column
-        scores, sums, keys, squares = add_up(comparison, metrics, needed, means, said, pool)
+        scores, sums, keys, squares, single = add_up(comparison, metrics, needed, means, said, pool)
     scores_of_runs = [[ev.overall[m.name] for m in metrics] for ev in comparison.runs.values()]
     errors = standard_error(squares.by_run, squares.units.n, scores_of_runs)
+    errors = np.where((single | single[_place(comparison)])[:, None], np.nan, errors)
     by_score = {
         (name, metric.name): float(error)
         for name, own in zip(comparison.runs, errors, strict=True)
@@ -537,6 +538,9 @@ class _Found(NamedTuple):
     sums: UnitSums  #: without units if they are not drawn
     keys: NDArray[np.int64] | None  #: what tells the units apart; None if they are not drawn
     squares: Squares
+    single: NDArray[
+        np.bool_
+    ]  #: runs whose items are one unit, so that the errors of their scores are unknown
 
 
 def _of_clusters(
@@ -566,7 +570,13 @@ def _of_clusters(
     sums = UnitSums(np.empty((n_shares, n_kept)), np.empty((len(runs), n_kept, len(needed))))
     moves = Moves.of(scores, metrics, comparison[comparison.baseline].beta, _place(comparison))
     squares = squares_of_cells(tables, by_unit, units.of_true, needed, scores, moves, pool, kept=sums)
-    return _Found(scores, sums, keys_of_units(runs, units, numbers) if drawn else None, squares)
+    single = np.zeros(len(runs), np.bool_)
+    if numbers is not None:
+        of_cells = (
+            own[table.true[table.weight > 0]] for own, table in zip(units.of_true, tables, strict=True)
+        )
+        single[:] = [codes.size > 0 and codes.min() == codes.max() for codes in of_cells]
+    return _Found(scores, sums, keys_of_units(runs, units, numbers) if drawn else None, squares, single)
 
 
 def _of_column(
@@ -588,7 +598,8 @@ def _of_column(
     sums = UnitSums(*(np.concatenate(each) for each in zip(*found, strict=True)))
     moves = Moves.of(scores, metrics, comparison[comparison.baseline].beta, _place(comparison))
     keys = content_of_values(values) if comparison.n_bootstrap else None
-    return _Found(scores, sums, keys, squares_of_sums(sums, moves, pool))
+    single = np.zeros(len(tables), np.bool_)  # all runs have the same rows
+    return _Found(scores, sums, keys, squares_of_sums(sums, moves, pool), single)
 
 
 def _place(comparison: Runs) -> int:

@@ -639,3 +639,33 @@ def test_many_runs_with_warnings_of_one_kind_give_one():
     assert said["message"].endswith(" (These are the details of r0.)")
     assert len(cmp.warnings) == len({each["code"] for each in cmp.warnings})
     assert repr(cmp).count("\n") < 70
+
+
+def test_the_page_says_which_items_runs_lack():
+    """Of 80 items `cut` lacks 20; runs are restricted to the other 60, of which both sides have all."""
+    truth = {item: item // 2 for item in range(80)}
+    whole = pairs_of(set())
+    found = (
+        fb.compare(truth, {"old": whole, "cut": dict(list(whole.items())[:60])})
+        .report()
+        .content["definitions"]
+    )
+    said = ["cut and the truth have 60 items in common; 20 are in the truth alone, 0 in the run alone."]
+    assert found["otherwise"]["lines"] == said
+    (same,) = (
+        fb.compare(truth, {"old": whole, "new": whole}).report().content["definitions"]["otherwise"]["lines"]
+    )
+    assert same.startswith("Both sides have the same items")
+
+
+@pytest.mark.parametrize("options", [{}, {"bootstrap": 50}, {"unit": "true_cluster"}, {"engine": "disk"}])
+def test_against_a_run_of_one_unit_no_error_is_known(options):
+    """What one pair of `one` would be elsewhere is unknown, whatever the pairs of the other two runs say."""
+    truth = {item: item // 2 for item in range(80)}
+    runs = {"old": pairs_of(OLD), "one": {0: 0, 1: 0}, "new": pairs_of(NEW)}
+    cmp = fb.compare(truth, runs, align="each", metrics="f1", **options)
+    rows = {row["experiment"]: row for row in cmp.deltas().to_pylist()}
+    assert rows["one"]["delta"] > 0 and rows["one"]["holds"] is None
+    assert math.isnan(rows["one"]["se"]) and math.isnan(rows["one"]["low"])
+    assert rows["new"]["se"] > 0
+    assert all(math.isnan(row["se"]) for row in cmp.against("one").deltas().to_pylist())

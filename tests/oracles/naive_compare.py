@@ -95,10 +95,23 @@ class Compared:
     def error(
         self, experiment: str, score: str, unit: Units | None = None, subset: Iterable[Item] | None = None
     ) -> float:
-        """Return the standard error of a delta: U / (U - 1) times the sum of d_u^2, and its root; NaN for one unit."""
+        """Return the standard error of a delta: the root of U / (U - 1) times the sum of d_u^2.
+
+        NaN where the items of one of the two runs are one unit.
+        """
+        unit = self.components() if unit is None else unit
         found = self.differences(experiment, score, unit, subset)
+        own = [self._own_units(run, unit, subset) for run in (experiment, self.baseline)]
         n = len(found)
-        return math.sqrt(sum(d**2 for d in found.values()) * n / (n - 1)) if n > 1 else math.nan
+        return (
+            math.sqrt(sum(d**2 for d in found.values()) * n / (n - 1)) if min(map(len, own)) > 1 else math.nan
+        )
+
+    def _own_units(self, run: str, unit: Units, subset: Iterable[Item] | None) -> set[Hashable]:
+        twin = self.runs[run]
+        return {
+            unit[e] for e in twin.true if e in unit and twin.weight[e] and (subset is None or e in subset)
+        }
 
     def compare(self, experiment: str, score: str, unit: Units | None = None) -> Delta:
         old, new = self.value(self.baseline, score), self.value(experiment, score)
