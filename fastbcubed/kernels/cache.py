@@ -222,14 +222,14 @@ def signal_waiting(number: int) -> Iterator[None]:
     if not callable(handler) or threading.current_thread() is not threading.main_thread():
         yield  # no Python handler, or none that runs in this thread
         return
-    came: list[Any] = []
-    signal.signal(number, lambda _, frame: came.append(frame))
+    received: list[Any] = []
+    signal.signal(number, lambda _, frame: received.append(frame))
     try:
         yield
     finally:
         signal.signal(number, handler)
-        if came:
-            handler(number, came[0])
+        if received:
+            handler(number, received[0])
 
 
 def _uninterrupted(finalize: Any) -> Any:

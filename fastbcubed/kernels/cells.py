@@ -526,7 +526,7 @@ def number_clusters(arrived, pred_codes, first, last, outer, absent_pred, table,
 
     Returns -1 if they fill more than half of the table.
     """
-    room = bit_length(last - first)  # an entry: a cluster, below as many bits of its key as fit
+    room = bit_length(last - first)  # an entry is a cluster number, below as many bits of its key as fit
     found = 0
     for j in range(first, last):
         pred = arrived[at(j)].pred
@@ -598,7 +598,7 @@ def count_closed(cells, pred_codes, start, stop, counts):
 
 @kernel
 def sum_if_alone(cells, first, n_cells, weighted, outer, absent_pred, sums):
-    """Add the cells of one part to the sums of their true clusters, shape (5, n_clusters): see `cells.if_alone`."""
+    """Add the cells of one part to the sums of their true clusters, (5, n_clusters): see `cells.stages.IfAlone`."""
     for j in range(first, first + n_cells):
         k = cells[at(j)].cluster
         weight = np.float64(cells[at(j)].n)

@@ -67,7 +67,7 @@ def place_items(start, figures, guide, runs, keys, item, true, pred):
 
     `figures`: items, and the side of their table; clusters; how many of them may change, and the side of
     their table; how many of these are merged; the first that may be split, how many may be, the side of their
-    table, how many are; the bits that the guide leaves out. `guide` is the first run that may hold an item,
+    table, how many are; the number of bits that the guide drops. `guide` is the first run that may hold an item,
     by its upper bits. `runs` are clusters of one size: first item, first cluster, size; the last one only
     closes the table. `keys` are for the order of rows, merging, splitting, and the share that is split off.
     Shapes: `figures` (11,), `runs` (n_runs + 1, 3), `keys` (4, 4), `item`, `true`, `pred` (n,).

@@ -24,11 +24,11 @@ def load_without_scipy() -> None:
     linalg: Any = import_module("numba.np.linalg")
     if find_spec("scipy") is None or not hasattr(linalg, "ensure_blas"):
         return  # nothing to load, or another version of Numba
-    asked, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    original, linalg.ensure_blas = linalg.ensure_blas, lambda: None
     try:
         import_module("numba.np.arraymath")
     finally:
-        linalg.ensure_blas = asked
+        linalg.ensure_blas = original
 
 
 if "numba.np.arraymath" not in sys.modules:

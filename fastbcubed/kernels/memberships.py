@@ -206,7 +206,7 @@ def gather_parts(keys, rows, codes, bounds, part_from, part_to, weight, space, m
 
     `codes` are the clusters of the rows, -1 for none. They are overwritten, from the beginning of the first part, by
     those of items in several, ascending, the last of an item as -1 - code. Rows of a part ascend; `rows` may be None
-    if rows are in order, and `weight` if there is none. `space` is space for a table, the item of each row of a part,
+    if rows are in order, and `weight` if there is none. `space` is scratch for a table, the item of each row of a part,
     the end of each item, and the rows and clusters in the order of items.
     """
     slots, item_of, ends, order, taken = space
@@ -452,7 +452,7 @@ def group_parts(records, bounds, part_from, part_to, shift, space, cells):
 
     Cells are numbered from 0 in the order of their true set, then of their first item; returns their
     number. The cell number replaces the rank in each record. `cells` gets, from the beginning of the first part,
-    the rank, the predicted set and the items of each. `space` is space for the beginning of each rank of a part,
+    the rank, the predicted set and the items of each. `space` is scratch for the beginning of each rank of a part,
     its records in order, and for a table.
     """
     ends, order, slots = space

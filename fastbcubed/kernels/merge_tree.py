@@ -576,9 +576,9 @@ def reaching_before(highest, place, limit):
 
 @kernel
 def measure_stretches(highest, places, limits, sizes, parts):
-    """Count, around each place, the items between which all levels are below a limit, and their clusters just before.
+    """Count the items around each place that are joined at levels below a limit, and their clusters just before.
 
-    These are the parts of the range when the last level below the limit is not used either. `highest` is a heap
+    These are their clusters without the last level below the limit. `highest` is a heap
     over the levels: its second half contains them, the last above all limits, and the first half the maximum of
     each pair.
     """

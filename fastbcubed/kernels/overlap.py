@@ -231,7 +231,7 @@ def add_size(sums, sizes, j, weighted):
 def add_others(sums, sizes, j, n, w, weighted):
     """Add one of the sizes to the sums (items, weight, its rounding error), except n of its items, of weight w.
 
-    These are subtracted from each size before it is added: lighter mates would lose digits in the sums.
+    These are subtracted from each size before it is added, or lighter mates would lose digits in the sums.
     """
     count, mass, rest = sums
     if weighted:
@@ -421,8 +421,8 @@ def compare_shared(
 ):
     """Add up pairs of items that share t true and s predicted clusters, one of them two or more.
 
-    `sums` gets the sum of t s, the number of pairs with t = s, and the number of pairs, for positive t and
-    s. A block has the key of its two clusters and the units that are in both and, on
+    `sums` gets the sum of t s, the number of pairs with t = s, and the number of pairs, for positive t and s.
+    A block has the key of its two clusters and the units that are in both and, on
     one side at least, in a larger cluster.
     """
     for u in range(n.size):

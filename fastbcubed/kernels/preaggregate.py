@@ -221,7 +221,7 @@ def n_of_slot(few, many, t, s):
 def write_pairs(box, grid, pairs, weights, tables, first, last, out):
     """Write the pairs of the nonempty slots of a range to `out`, summed over all tables; return their number.
 
-    Afterwards `n` of its slot in the first table is the place of each pair. `tables` are those of
+    Afterwards the place of each pair is in `n` of its slot in the first table. `tables` are those of
     `condense_rows`. Shapes: of their arrays (n_tables, n_slots).
     """
     low_true, n_true, low_pred, _ = box

@@ -179,8 +179,8 @@ def send_back(records, places, n_each, mass, rest, told, back, floats):
 def share_subsets(cells, start, stop, bits, words, next_row, back, floats, space, found):
     """Write the totals shared by the items of each cell and their mates in other cells, from the totals of its subsets.
 
-    Nothing is written for wide cells and those of the prediction alone. `space` is a `Space`, `found` a `Found` of
-    `overlap.subsets`; records of the shards are in `back`, of which `floats` is a view, as written by
+    Nothing is written for wide cells and those of the prediction alone. `space` is a `Space`, `found` a `FoundShares`
+    of `overlap.mates`; records of the shards are in `back`, of which `floats` is a view, as written by
     `scatter_subsets`.
     """
     for cell in range(start, stop):
@@ -374,7 +374,7 @@ def meet_wide(cells, number, wide, apart, met, others, sums):
     """Add the cells of a shard to the sums of the wide cells that share a cluster with them.
 
     `number` is that of the shard's first wide cell; `apart` states whether items of the prediction alone have
-    separate sums. `met` and `others` are the workspace of `visit`, `sums` is a `Found` with a row for each wide cell.
+    separate sums. `met` and `others` are workspace for `visit`, `sums` a `FoundShares` with a row for each wide cell.
     """
     for cell in range(cells.n.size):
         c, g = count_sides(cells, cell)
@@ -393,7 +393,7 @@ def meet_wide(cells, number, wide, apart, met, others, sums):
 def share_wide(cells, number, wide, apart, met, others, sums, found):
     """Add wide cells to the shares of the scored cells of a shard with their mates; wide ones take over their sums.
 
-    Parameters are those of `meet_wide`, which has processed all shards; `found` is the `Found` of these cells.
+    Parameters are those of `meet_wide`, which has processed all shards; `found` is the `FoundShares` of these cells.
     """
     for cell in range(cells.n_scored):
         c, g = count_sides(cells, cell)

@@ -101,8 +101,8 @@ def find_run(keys, start, length):
 def add_by_power(n, weight, lost, more, outer, counts, sums):
     """Add up clusters by the power of two that their size reaches, except those without items.
 
-    Output: the number of clusters, and their items; their weight, weight per item, weight times size (if `outer`, else
-    squared), and the sums of `lost` and `more`. Shapes: `n` to `more` (n_clusters,),
+    Output: the number of clusters, and their items; their weight, weight per item, and weight times size if `outer`,
+    else weight squared; the sums of `lost` and `more`. Shapes: `n` to `more` (n_clusters,),
     `counts` (2, 64), `sums` (5, 64).
     """
     for i in range(n.size):

@@ -4,7 +4,7 @@ Texts are compared by all of their bytes. The last 32 are compared at once, with
 branches. They are read backwards from the end of a text, so at least 32 bytes must precede
 that; bytes that are not part of the text are masked.
 
-The table is a perfect hash: see `kernels.perfect`.
+The table is a perfect hash: see `kernels.hashing.place_codes`.
 """
 
 from __future__ import annotations

@@ -113,9 +113,9 @@ def _take_idle(size: int) -> mmap.mmap | None:
         if size <= len(memory) <= _LARGER * size
     )
     for _, key in fitting:
-        found = _idle.pop(key, None)
-        if found is not None:  # unless another thread was faster
-            return found[0]
+        entry = _idle.pop(key, None)
+        if entry is not None:  # unless another thread was faster
+            return entry[0]
     return None
 
 

@@ -128,9 +128,9 @@ class OneToMany:
         if parts is None or abs(bits - self._bits) > 1 or not same_values(self._keys, true_keys):
             self._bits, self._keys = bits, true_keys
             self._parts, self._places = parts, _ = place_keys(true_keys, bits, pool)
-        found: NDArray[np.int64] = buffers.empty(pred_keys.size, np.int64)
-        pred = scatter_keys(pred_keys, self._bits, pool, (values, found))
-        return _in_row_order(match_parts(parts, pred, pool, found), self._places, pool)
+        pred_values: NDArray[np.int64] = buffers.empty(pred_keys.size, np.int64)
+        pred = scatter_keys(pred_keys, self._bits, pool, (values, pred_values))
+        return _in_row_order(match_parts(parts, pred, pool, pred_values), self._places, pool)
 
 
 def _in_row_order(found: Matches, places: NDArray[np.integer], pool: Pool) -> Matches:

@@ -258,10 +258,10 @@ def _is_published(directory: Path, hidden: Path, manifest: str) -> bool:
     if not (directory / manifest).is_file():
         return False
     try:
-        found: Any = json.loads((directory / manifest).read_bytes())
+        content: Any = json.loads((directory / manifest).read_bytes())
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and found.get("staged_in") == hidden.name
+    return isinstance(content, dict) and content.get("staged_in") == hidden.name
 
 
 def _make_hidden(directory: Path) -> tuple[int | None, Path]:
@@ -469,7 +469,7 @@ class TableWriter:
 
     A file given by its path must exist and be empty.
 
-    Most of the output are numbers that hardly repeat: dictionaries and strong compression would take
+    Most output consists of numbers that hardly repeat: dictionaries and strong compression would take
     longer than all previous work, and hashed ids are incompressible. Small integers shrink to a tenth
     as differences, and scores of small clusters by a dictionary; both are read faster than compressed data.
     """
@@ -517,9 +517,9 @@ def _how_to_write(sample: pa.Table) -> dict[str, Any]:
     repeat = [name for name in names if _repeats(sample[name], is_attribute="." in name)]
     differ = [name for name in names if pa.types.is_integer(sample[name].type) and name not in repeat]
     how = {"use_dictionary": repeat or False, "write_page_checksum": True, "write_batch_size": BATCH}
-    made = _options(differ, [name for name in names if name not in differ])
+    options = _options(differ, [name for name in names if name not in differ])
     file = pa.BufferOutputStream()
-    pq.write_table(sample, file, **how, **made)
+    pq.write_table(sample, file, **how, **options)
     group = pq.read_metadata(pa.BufferReader(file.getvalue())).row_group(0)
     small = set[str]()
     for column in map(group.column, range(group.num_columns)):

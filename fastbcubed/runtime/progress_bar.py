@@ -79,11 +79,11 @@ class _Bar:
             )  # fmt: skip
             self._bar = Bars(*columns, console=Console(stderr=True), transient=True)
             self._bar.start()
-        stage, told = progress.stage, {"completed": progress.share, "facts": describe(progress)}
+        stage, fields = progress.stage, {"completed": progress.share, "facts": describe(progress)}
         if stage in self._tasks:
-            self._bar.update(self._tasks[stage], **told)
+            self._bar.update(self._tasks[stage], **fields)
         else:
-            self._tasks[stage] = self._bar.add_task(stage, total=1.0, **told)
+            self._tasks[stage] = self._bar.add_task(stage, total=1.0, **fields)
 
     def close(self) -> None:
         """Remove the bar."""
