@@ -15,16 +15,16 @@ import pyarrow as pa
 from fastbcubed.errors import ColumnError, FastBCubedError, IdTypeError, NullError, WeightError, first_few
 from fastbcubed.inputs import arrow_functions as pc
 
-#: What a conversion to Arrow may raise.
+#: Exceptions that a conversion to Arrow may raise.
 CONVERSION = (pa.ArrowException, OverflowError, TypeError, ValueError)
-#: Longer lists are left to Arrow, which reads texts ten times as fast once pandas is loaded.
+#: Longer lists are left to Arrow, which reads strings ten times as fast once pandas is loaded.
 MOST_PLAIN = 1 << 18
 
 
 def is_pandas(values: object, *names: str) -> bool:
     """Return whether `values` is one of these pandas classes, without importing pandas."""
     pandas = sys.modules.get("pandas")
-    kinds = [getattr(pandas, name, None) for name in names]  # another thread may be importing it just now
+    kinds = [getattr(pandas, name, None) for name in names]  # another thread may be importing it
     return any(kind is not None and isinstance(values, kind) for kind in kinds)
 
 
@@ -42,7 +42,7 @@ def is_object(dtype: Any) -> bool:
 def is_one_column(values: object) -> bool:
     """Return whether this is a single column, such as a Polars Series; decided by type, as exporting may be slow.
 
-    What may be structs is none: it is exported, and may be a table.
+    Possible structs return False: they are exported, and may be a table.
     """
     kind = getattr(values, "dtype", None)
     is_array = kind is not None and hasattr(values, "__len__") and not hasattr(values, "columns")
@@ -145,7 +145,7 @@ def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:
     try:
         return _chunked(pa.array(values, from_pandas=True))
     except pa.ArrowNotImplementedError:
-        if values.dtype.kind != "T":  # NumPy's texts of any length, which newer versions of Arrow read
+        if values.dtype.kind != "T":  # NumPy's variable-length strings, which newer Arrow reads
             raise
         return _from_objects(values.tolist(), where)
 
@@ -161,7 +161,7 @@ def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
     except pa.ArrowInvalid:
         if not all(value is None or isinstance(value, UUID) for value in values):
             raise
-        data = _from_uuids(values)  # which newer versions of Arrow read
+        data = _from_uuids(values)  # newer Arrow reads them
     kind = plain_type(data.type)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         if text := [value for value in values if isinstance(value, str)]:
@@ -180,7 +180,7 @@ def _from_uuids(values: Iterable[UUID | None]) -> pa.ChunkedArray:
 def _plain_list(values: Any) -> pa.Array | None:
     """Return a list of integers or strings as Arrow; None for anything else, or if pandas is already loaded.
 
-    Other ways to read a list import pandas, where it is installed, which takes longer than scoring a million items.
+    Other ways to read a list import pandas, if installed, which takes longer than scoring a million items.
     """
     if "pandas" in sys.modules or type(values) is not list or len(values) > MOST_PLAIN:
         return None
@@ -190,7 +190,7 @@ def _plain_list(values: Any) -> pa.Array | None:
             return from_numpy(np.array(values, np.int64))
         if kinds == {str} and "".join(values).encode():
             return from_texts(values)
-    except (OverflowError, UnicodeEncodeError):  # Arrow says what is wrong
+    except (OverflowError, UnicodeEncodeError):  # Arrow reports the cause
         pass
     return None
 
@@ -250,7 +250,7 @@ def _run_by_run(chunk: pa.RunEndEncodedArray) -> pa.Array:
     """Return the value of each row of run-end encoded data; Arrow decodes most value types itself."""
     try:
         return pc.run_end_decode(chunk)
-    except pa.ArrowNotImplementedError:  # dictionaries among them
+    except pa.ArrowNotImplementedError:  # such as dictionaries
         first, n_runs = chunk.find_physical_offset(), chunk.find_physical_length()
         ends = to_numpy(chunk.run_ends)[first : first + n_runs].astype(np.int64) - chunk.offset
         lengths = np.diff(np.minimum(ends, len(chunk)), prepend=0)
@@ -343,7 +343,7 @@ def no_rows(schema: pa.Schema) -> pa.Table:
 def to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """Return Arrow numbers or booleans as NumPy, in their own width; values at nulls are arbitrary.
 
-    Numbers of one chunk are not copied, and the result is read-only. Unlike Arrow's own this does not
+    Numbers of one chunk are not copied, and the result is read-only. Unlike Arrow's method this does not
     import pandas.
     """
     dtype = np.dtype(array.type.to_pandas_dtype())
@@ -374,7 +374,7 @@ def read_only(values: np.ndarray) -> np.ndarray:
 def codes_of(array: pa.DictionaryArray) -> np.ndarray:
     """Return the codes of a dictionary array; codes at nulls are arbitrary.
 
-    Codes beyond the dictionary, which Arrow does not look for, raise pyarrow.ArrowInvalid.
+    Codes outside the dictionary, which Arrow does not check, raise pyarrow.ArrowInvalid.
     """
     bounds = pc.min_max(array.indices).as_py()
     if bounds["max"] is not None and not 0 <= bounds["min"] <= bounds["max"] < len(array.dictionary):
@@ -386,7 +386,7 @@ def codes_of(array: pa.DictionaryArray) -> np.ndarray:
 def is_null(array: pa.Array) -> np.ndarray:
     """Return which values of an array with a validity bitmap, or without nulls, are null.
 
-    For a dictionary its codes alone count.
+    For a dictionary only its codes count.
     """
     buffer = array.buffers()[0]
     if array.null_count == 0 or buffer is None:
@@ -429,7 +429,7 @@ def combined(data: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array; codes of different dictionaries are unified."""
     if data.num_chunks == 1:
         return data.chunk(0)
-    if not data.num_chunks:  # where Arrow has no way for some types, dictionaries of large texts among them
+    if not data.num_chunks:  # Arrow fails here for some types, such as dictionaries of large strings
         return pa.nulls(0, data.type)
     if pa.types.is_dictionary(data.type):
         data = _unified(data)
@@ -478,7 +478,7 @@ def _unified(data: pa.ChunkedArray) -> pa.ChunkedArray:
     data = nulls_in_codes(data)
     try:
         return data.unify_dictionaries()
-    except pa.ArrowInvalid:  # more values than its codes can tell apart
+    except pa.ArrowInvalid:  # more values than its codes can number
         wide = pa.dictionary(pa.int32(), data.type.value_type, data.type.ordered)
         return data.cast(wide).unify_dictionaries()
 
@@ -567,7 +567,7 @@ def _take_from(chunk: pa.Array, rows: np.ndarray) -> pa.Array:
     if not is_view(kind):
         (widened,) = without_views(pa.chunked_array([chunk])).chunks
         return widened.take(from_numpy(rows))
-    validity, views, *data = chunk.buffers()  # take the views as 16 bytes each, with their data
+    validity, views, *data = chunk.buffers()  # take views as 16 bytes each, sharing their data
     fixed = pa.Array.from_buffers(pa.binary(16), len(chunk), [validity, views], offset=chunk.offset)
     fixed = fixed.take(from_numpy(rows))
     taken = pa.Array.from_buffers(kind, len(fixed), [*fixed.buffers(), *data], offset=fixed.offset)
@@ -702,7 +702,7 @@ def _decodes(value: bytes | None) -> bool:
         return False
 
 
-#: What is said of floats that are no ids.
+#: Advice for floats that are not ids.
 HINT = (
     "Whole numbers become float through nulls (pandas) or decimal points (CSV): cast them to int64 (or to pandas' "
     "Int64, if there are nulls) or to string."
@@ -723,7 +723,7 @@ def whole_numbers(part: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     if pa.types.is_decimal(part.type):
         return _of_decimals(part, where)
     dtype = np.dtype(part.type.to_pandas_dtype())
-    exact = 2.0 ** (np.finfo(dtype).nmant + 1)  # from here on neighbours are the same float
+    exact = 2.0 ** (np.finfo(dtype).nmant + 1)  # above, neighbouring integers are the same float
     chunks, strange, large = [], [], []
     for chunk in part.chunks:
         values = to_numpy(chunk).astype(np.float64)

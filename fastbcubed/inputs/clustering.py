@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 def by_position(truth: Any, prediction: Any, weight: Any, overlapping: bool) -> tuple[Any, Any, Any]:
     """Return both sides and the weights by position if a side is a list of sets; unchanged otherwise.
 
-    A list of sets may have the clusters of each item, or the items of each cluster: if `overlapping` it is the former.
+    A list of sets may hold the clusters of each item or the items of each cluster; if `overlapping`, the former.
     """
     if not (_has_sets(truth) or _has_sets(prediction)):
         return truth, prediction, weight
@@ -94,9 +94,9 @@ RowNumbers = NDArray[np.int64]
 def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tuple[RowNumbers, Column]:
     """Return the missing memberships in ancestor clusters.
 
-    `items` is the key of the item of each row; each cluster of `child` is within that of `parent`. Return a
-    row of the item of each new membership, and its cluster. Raise OptionError if a cluster is within itself,
-    ColumnError or NullError if these are no links. A row without label has no ancestors.
+    `items` is the item key of each row; each cluster of `child` is within that of `parent`. Return a row of the
+    item of each new membership, and its cluster. Raise OptionError if a cluster is its own ancestor,
+    ColumnError or NullError if these are not links. A row without label has no ancestors.
     Shapes: `items` (n_rows,), `rows` (n_new,).
     """
     from fastbcubed.runtime.codes import number
@@ -151,7 +151,7 @@ def _ancestors(steps: Memberships) -> Memberships:
     """Return all ancestors of each cluster: those reached by one step or more."""
     n = len(steps)
     known = steps
-    while True:  # each round doubles the length of the ways that are known
+    while True:  # each round doubles the length of known paths
         further = known.take(known.codes)
         starts = np.concatenate([known.rows(), np.repeat(known.rows(), further.counts)])
         ends = np.concatenate([known.codes, further.codes]).astype(np.int64)
@@ -166,7 +166,7 @@ def _end_to_end(columns: list[Column]) -> Column:
     return Column(columns[0].name, [join_pieces([column.parts[0] for column in columns], "the hierarchy")])
 
 
-#: What a clustering is called that was given no name.
+#: The name of a clustering without a name.
 UNNAMED = "the clustering"
 
 
@@ -251,8 +251,8 @@ class LabelledRows:
         Returns
         -------
         pyarrow.Table
-            The columns of the items, one for each part of a composite id and none for items by position; then those
-            of the labels. A row per membership, in the order of the clustering.
+            The columns of the items, one per part of a composite id and none for items by position; then those of
+            the labels. One row per membership, in the order of the clustering.
 
         Examples
         --------
@@ -284,12 +284,12 @@ class MadeOfLabels(LabelledRows):
         labels : array-like of shape (n_rows,)
             Cluster of each item.
         items : array-like of shape (n_rows,), optional
-            Item ids; without them the position is the identity. Tuples, a MultiIndex or an Arrow array of structs
-            make composite ids; names of parts say which are the same on both sides.
+            Item ids; by default items are identified by position. Tuples, a MultiIndex or an Arrow array of structs
+            make composite ids; parts are matched between the sides by name.
         weight : array-like of shape (n_rows,), optional
             Weight of each item.
         name : str, optional
-            What the clustering is called in messages.
+            Name of the clustering in messages.
 
         Returns
         -------
@@ -298,11 +298,11 @@ class MadeOfLabels(LabelledRows):
         Raises
         ------
         ColumnError
-            If these are no columns, or of different lengths.
+            If these are not columns, or differ in length.
         AlignmentError
             If they are pandas Series with different indexes.
         NullError, IdTypeError, WeightError
-            If an item is null, items or labels are of a type that ids cannot have, or weights are no numbers.
+            If an item is null, items or labels have an unsupported type, or weights are not numbers.
 
         Examples
         --------
@@ -326,11 +326,11 @@ class MadeOfLabels(LabelledRows):
         Parameters
         ----------
         mapping : dict
-            Its keys are the items. An empty set is a null label.
+            From item to cluster or clusters. An empty set is a null label.
         overlapping : bool, optional
-            Whether an item may be in several clusters; else that raises OverlapError.
+            Whether an item may be in several clusters; if not, that raises OverlapError.
         name : str, optional
-            What the clustering is called in messages.
+            Name of the clustering in messages.
 
         Returns
         -------
@@ -339,11 +339,11 @@ class MadeOfLabels(LabelledRows):
         Raises
         ------
         OptionError
-            If this is no dict, or has lists or dicts for clusters, or `overlapping` is neither True nor False.
+            If this is not a dict, or its values are lists or dicts, or `overlapping` is neither True nor False.
         OverlapError
             If an item is in several clusters, without `overlapping`.
         NullError, IdTypeError
-            If an item is None, or items or clusters are of types that ids cannot have, or of several.
+            If an item is None, or items or clusters have unsupported or mixed types.
 
         Examples
         --------
@@ -379,9 +379,9 @@ class MadeOfLabels(LabelledRows):
         Parameters
         ----------
         clusters : iterable of iterables, or a dict from label to iterable
-            The clusters; labels are 0, 1, ... if they have none.
+            The clusters, labelled 0, 1, ... unless given as a dict.
         name : str, optional
-            What the clustering is called in messages.
+            Name of the clustering in messages.
 
         Returns
         -------
@@ -390,9 +390,9 @@ class MadeOfLabels(LabelledRows):
         Raises
         ------
         OptionError
-            If these are no lists of items.
+            If these are not lists of items.
         NullError, IdTypeError
-            If an item is None, or items or labels are of types that ids cannot have, or of several.
+            If an item is None, or items or labels have unsupported or mixed types.
 
         Examples
         --------
@@ -409,7 +409,7 @@ class MadeOfLabels(LabelledRows):
         groups: Iterable[Any] = clusters.values() if isinstance(clusters, Mapping) else clusters
         members: list[list[Any]] = []
         for group in groups:
-            if isinstance(group, pa.Scalar):  # of an Arrow array of lists
+            if isinstance(group, pa.Scalar):  # from an Arrow array of lists
                 group = group.as_py()
             if isinstance(group, (str, bytes)) or not isinstance(group, Iterable) or is_bare(group):
                 raise OptionError(
@@ -436,11 +436,11 @@ class MadeOfLabels(LabelledRows):
         Parameters
         ----------
         series : pandas.Series
-            A MultiIndex makes composite ids; names of its levels say which parts are the same on both sides.
+            A MultiIndex makes composite ids; parts are matched between the sides by level name.
         weight : array-like of shape (n_rows,), optional
             Weight of each row, in the same order; a Series must have the same index.
         name : str, optional
-            What the clustering is called in messages.
+            Name of the clustering in messages.
 
         Returns
         -------
@@ -449,9 +449,9 @@ class MadeOfLabels(LabelledRows):
         Raises
         ------
         OptionError
-            If this is no Series.
+            If this is not a Series.
         ColumnError
-            If the weights are not as many, or have another index.
+            If the weights differ in length or index.
         NullError, IdTypeError, WeightError
             As `from_labels` does.
 
@@ -475,7 +475,7 @@ class MadeOfLabels(LabelledRows):
 def _are_columns(mapping: Mapping[Any, Any]) -> bool:
     """Return whether the values of a dict are columns (lists, dicts or tuples) rather than clusters."""
     one_of_each = {type(value): value for value in mapping.values()}
-    if one_of_each.keys() == {tuple}:  # clusters of several parts, or else columns
+    if one_of_each.keys() == {tuple}:  # composite clusters, or columns
         return {"item", "cluster"} <= mapping.keys()
     return any(
         isinstance(v, dict) or (is_array(v) and not isinstance(v, tuple)) for v in one_of_each.values()
@@ -501,7 +501,7 @@ def _flatten_sets(mapping: Mapping[Any, Any], overlapping: bool, name: str) -> t
     return items, labels
 
 
-#: Bytes of an item while components are found, beside a flag of each link.
+#: Bytes per item while components are found, in addition to a flag per link.
 TO_CONNECT = 16
 
 
@@ -528,35 +528,35 @@ class MadeOfLinks(LabelledRows):
         Parameters
         ----------
         table : path, URI, data frame, Arrow stream exporter or data set, dict of columns, or list of tuples
-            A row per link. Tuples are (left, right) or (left, right, score); an item that is a tuple is a composite
-            id. Links may be repeated, reversed, or from an item to itself. Of files only the needed columns are
+            One row per link. Tuples are (left, right) or (left, right, score); an item that is a tuple is a composite
+            id. Links may be repeated, reversed, or from an item to itself. Only the needed columns of files are
             read, block by block.
         left, right : str or list of str, optional
-            The columns of the two items; a list makes a composite id. When absent they are those that Splink, dedupe,
-            Zingg or recordlinkage writes, or those whose names differ as ``id_l`` and ``id_r``, ``left_id`` and
-            ``right_id``, ``id1`` and ``id2`` do.
+            The columns of the two items; a list makes a composite id. By default those written by Splink, dedupe,
+            Zingg or recordlinkage, or those with paired names such as ``id_l`` and ``id_r``, ``left_id`` and
+            ``right_id``, ``id1`` and ``id2``.
         score : str, optional
-            The column of scores; when absent ``match_probability``, ``match_weight``, ``score``, ... or the only
+            The column of scores; by default ``match_probability``, ``match_weight``, ``score``, ... or the only
             column left.
         threshold : float, optional
-            The score that a link needs to connect its items. All links connect when absent.
+            The score that a link needs to connect its items. By default all links connect.
         ascending : bool
-            Whether scores are distances, which have to be at most the threshold.
+            Whether scores are distances, so that links at or below the threshold connect.
         items : table, path, Clustering, or array-like, optional
-            All items that there are. Those without a link that connects are alone. When absent, they are all
-            items of the links; of others, `evaluate` says that they are alone, not missing.
+            The complete list of items. Those without a connecting link are singletons. By default the items of the
+            links; `evaluate` treats any others as singletons, not as missing.
         item : str or list of str
             The column of items, if `items` is a table with several columns.
         name : str, optional
-            What the clustering is called in messages; a path speaks for itself.
+            Name of the clustering in messages; paths keep theirs.
         memory_limit : int or str, optional
-            Bytes by which the process may grow, or a text such as "2GiB". Links that would take more raise, before
-            they are read or as soon as it shows. Nothing is looked at when absent.
+            Bytes by which the process may grow, or a string such as "2GiB". Links that need more raise, before
+            reading or as soon as it is known. No limit by default.
 
         Returns
         -------
         Clustering
-            An item per row, in the order in which items are given, or appear in the links; clusters are
+            One row per item, in the order in which items are given or appear in the links; clusters are
             numbered from 0 in that order.
 
         Raises
@@ -564,15 +564,14 @@ class MadeOfLinks(LabelledRows):
         NullError
             If an id is null.
         LinkError
-            If a score is null or NaN, or a link has an item that is not among `items`.
+            If a score is null or NaN, or a link has an item outside `items`.
         OptionError
-            If the memory limit is below what the links take; the message says what they need.
+            If the links need more memory than the limit; the message states how much.
 
         Notes
         -----
-        A threshold is rounded to 32 bits where the scores are, so that a score of 0.9 reaches 0.9. Cost is nearly
-        linear in the links; 24 bytes are used for each (12 without scores), and about 50 for each item, besides its
-        id.
+        A threshold is rounded to 32 bits if the scores are, so that a score of 0.9 reaches 0.9. Cost is nearly
+        linear in the links; memory is 24 bytes per link (12 without scores) and about 50 per item, plus its id.
 
         Examples
         --------
@@ -629,15 +628,15 @@ class MadeOfLinks(LabelledRows):
         left, right : array-like of shape (n_pairs,)
             The two items of each pair.
         items : array-like, optional
-            Further items, such as all there are; those in no pair become singletons. When absent, the items are those
-            of the pairs; of others, `evaluate` says that they are alone, not missing. Pass ``[]`` if there are none.
+            Further items, such as the complete list; those in no pair become singletons. By default the items are those
+            of the pairs, and `evaluate` treats any others as singletons, not as missing. Pass ``[]`` if there are none.
         name : str, optional
-            What the clustering is called in messages.
+            Name of the clustering in messages.
 
         Returns
         -------
         Clustering
-            An item per row, those of `items` first; clusters are numbered from 0 in that order.
+            One row per item, those of `items` first; clusters are numbered from 0 in that order.
 
         Examples
         --------
@@ -661,25 +660,25 @@ class MadeOfLinks(LabelledRows):
 class Clustering(MadeOfLabels, MadeOfLinks):
     """Items and the cluster of each, one row per membership.
 
-    Made by one of the `from_...` methods. Nothing that was given is changed or, where the types
-    allow it, copied; see `Column.keys` for what is.
+    Made by one of the `from_...` methods. Inputs are never changed nor, if their types allow it, copied; see
+    `Column.keys` for exceptions.
 
     Attributes
     ----------
     labels : Column
-        Cluster label of each row. Null labels are kept; what they mean is a policy of `evaluate`.
+        Cluster label of each row. Null labels are kept; their meaning is a policy of `evaluate`.
     items : Column or None
         Item id of each row, never null; None if the row number is the identity.
     weight : numpy.ndarray of shape (n_rows,) or None
         float64; without nulls, otherwise unchecked.
     attributes : Rows or None
-        All columns of the table the clustering came from, read when asked for.
+        All columns of the table the clustering came from, read on demand.
     name : str
-        What the clustering is, for messages: "the truth", "the prediction", or a path.
+        Name of the clustering in messages: "the truth", "the prediction", or a path.
     reading : Reading or None
-        How the columns were recognised, where they were neither named nor have the default names.
+        How the columns were recognised, if they were neither named nor have the default names.
     links : Connected or None
-        How it was made of links, if it was.
+        How it was made from links, if it was.
 
     Examples
     --------
@@ -706,15 +705,15 @@ class Clustering(MadeOfLabels, MadeOfLinks):
         Parameters
         ----------
         table : path, URI, data frame, Arrow stream exporter or data set, or dict of columns
-            The table. Arrow data are not copied; of files only the needed columns are read. An item in
+            The table. Arrow data are not copied; only the needed columns of files are read. An item in
             several clusters has several rows, or a list of clusters.
         item, cluster : str or list of str
-            Their columns; a list makes a composite id. A default name that the table lacks stands
-            for the only column left, or for the one that Splink, Zingg, dedupe or Senzing writes.
+            Their columns; a list makes a composite id. If the table lacks a default name, the only column left
+            is used, or the one written by Splink, Zingg, dedupe or Senzing.
         weight : str, optional
             The column of weights.
         name : str, optional
-            What the clustering is called in messages; a path speaks for itself.
+            Name of the clustering in messages; paths keep theirs.
 
         Returns
         -------
@@ -723,13 +722,13 @@ class Clustering(MadeOfLabels, MadeOfLinks):
         Raises
         ------
         ColumnError
-            If it is no table, or has no such columns.
+            If it is not a table, or lacks these columns.
         NullError, IdTypeError
-            If an item is null, or items or clusters are of a type that ids cannot have.
+            If an item is null, or items or clusters have an unsupported type.
         OptionError, WeightError
-            If `weight` is no name, or the column is not of numbers.
+            If `weight` is not a name, or the column is not numeric.
         FileFormatError
-            If there is no such file, or it cannot be read.
+            If the file does not exist or cannot be read.
 
         Examples
         --------
@@ -778,7 +777,7 @@ class Clustering(MadeOfLabels, MadeOfLinks):
         Parameters
         ----------
         path : str or os.PathLike
-            A file, a glob or a directory; or the URI of one; or a list of files.
+            A file, glob or directory, its URI, or a list of files.
         item, cluster, weight
             Columns, as in `from_table`.
 
@@ -789,7 +788,7 @@ class Clustering(MadeOfLabels, MadeOfLinks):
         Raises
         ------
         OptionError
-            If this is no path.
+            If this is not a path.
         FastBCubedError
             As `from_table` does.
 
@@ -814,20 +813,19 @@ class Clustering(MadeOfLabels, MadeOfLinks):
         Parameters
         ----------
         child, parent : array-like of shape (n_links,)
-            Clusters, and a cluster that each is within; a null parent says that there is none. A cluster
-            may have several.
+            Clusters and their parent clusters; a null parent means none. A cluster may have several parents.
 
         Returns
         -------
         Clustering
-            The same rows, and one for each further membership; without weights and attributes.
+            The same rows plus one per further membership, without weights and attributes.
 
         Raises
         ------
         OptionError
             If a cluster is its own ancestor, or items have no ids.
         ColumnError, NullError
-            If there is not one parent for each child, or a child is null.
+            If children and parents differ in number, or a child is null.
 
         Examples
         --------

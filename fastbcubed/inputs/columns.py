@@ -34,7 +34,7 @@ from fastbcubed.runtime.threads import Pool, blocks
 class Order(Enum):
     """How the parts of composite ids came into their order."""
 
-    OWN = "own"  #: the data: as levels of a MultiIndex, fields of a struct, or tuples
+    OWN = "own"  #: that of the data: levels of a MultiIndex, fields of a struct, or tuples
     LISTED = "listed"  #: the columns of a table were listed
     PAIRED = "paired"  #: they were listed for each side, so that they correspond by position
 
@@ -43,10 +43,10 @@ class Column:
     """Ids or labels, one per row, of one part or several (a composite id).
 
     `kind` is "integer", "string", "binary" or "composite", and `kinds` those of the parts. `parts` are the
-    data as they came, but not run-end encoded; `plain` the same as integers, strings, binary or dictionaries
-    of these. `where` says what the column is, for messages, and `order` who named the parts in this order.
+    original data, but not run-end encoded; `plain` the same as integers, strings, binary or dictionaries
+    of these. `where` is the column's name in messages, and `order` the origin of the order of parts.
 
-    Nothing is copied: the Arrow data are kept as they came.
+    The Arrow data are kept without copying.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Column:
         self.name = ", ".join(self.names)
         self.where = where = where or f"column {self.name!r}"
         self.order = Order.LISTED
-        #: whether values came as floats or decimals, which are all whole numbers
+        #: whether values were floats or decimals that are all whole numbers
         self.was_fractional = any(len(part) and is_fractional(part.type) for part in parts)
         self.parts = tuple(_decoded(part, where) for part in parts)
         self.kinds = tuple(id_kind(part.type, where) for part in self.parts)
@@ -97,20 +97,20 @@ class Column:
         """Return an int64 key per row; two are equal if and only if the values are equal.
 
         Integers are their own keys, uint64 reinterpreted: 64-bit ones in a contiguous NumPy array
-        or an Arrow array of one chunk are not copied, others are, once. Values of a dictionary of few
-        are numbered. Other values are hashed (8 bytes a row stay, 8 more and up to 256 MiB are used
-        meanwhile). Null rows get an arbitrary key.
-        Keys of two columns compare only if they come from one call of `key_pair`.
+        or a one-chunk Arrow array are not copied, others are copied once. Values of a small dictionary
+        are numbered. Other values are hashed (8 bytes per row stay; 8 more and up to 256 MiB are
+        temporary). Null rows get an arbitrary key.
+        Keys of two columns are comparable only if they come from one call of `key_pair`.
 
-        Those of a column without nulls may be `narrow`: int32, if integers are of at most 32 bits, or values are
-        numbered. Shapes: returns (n_rows,).
+        Keys of a column without nulls may be `narrow`: int32, for integers of at most 32 bits or numbered
+        values. Shapes: returns (n_rows,).
         """
         return comparable_keys([self], pool, narrow=narrow)[0]
 
     def take(self, rows: np.ndarray) -> pa.Array:
         """Return the values of some rows, in their own type; composite ids as structs.
 
-        Views (string_view, binary_view) come back as large strings, which Arrow can sort.
+        Views (string_view, binary_view) are returned as large strings, which Arrow can sort.
         """
         taken = [combined(part) for part in self.rows_of(rows)]
         return taken[0] if self.kind != "composite" else self._struct(taken)
@@ -175,7 +175,7 @@ class Column:
 def as_column(values: Any, name: str, where: str = "") -> Column:
     """Make a column of an array-like; tuples, a MultiIndex and struct columns become composite ids.
 
-    Values are ids or labels; a column stays as it is.
+    Values are ids or labels; a Column is returned unchanged.
     """
     where = where or f"column {name!r}"
     if isinstance(values, Column):
@@ -213,7 +213,7 @@ def _is_id(kind: pa.DataType) -> bool:
 def _decoded(part: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     if len(part) and is_fractional(part.type):
         return whole_numbers(part, where)
-    if not len(part) and not _is_id(part.type):  # what NumPy and pandas take for the type of nothing
+    if not len(part) and not _is_id(part.type):  # the default type of empty data in NumPy and pandas
         return pa.chunked_array([], pa.int64())
     if pa.types.is_run_end_encoded(part.type):
         return storage_of(part)
@@ -230,7 +230,7 @@ def _is_wrapped(kind: pa.DataType) -> bool:
 def _split_tuples(values: Any, where: str) -> list[list[Any]] | None:
     """Return the parts of a list of tuples, position by position; None if it is not such a list.
 
-    A missing tuple (None) gives a missing value in every part.
+    A missing tuple (None) is a missing value in every part.
     """
     if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1:
         values = values.tolist()
@@ -261,8 +261,8 @@ def joined_in_order(ids: Column | None, joined: tuple[Column, T] | None) -> tupl
 def in_order_of(ids: Column, column: Column, *, strict: bool = True) -> Column:
     """Return a column with its parts in the order of the parts of `ids`.
 
-    They go by name where both have the same names, else by position, as do columns that were listed for each side. If
-    `strict`, names that differ raise AlignmentError, unless those of both are columns that were listed.
+    Parts are matched by name if both have the same names, else by position, as are columns listed for each side. If
+    `strict`, different names raise AlignmentError, unless both are listed columns.
 
     Examples
     --------

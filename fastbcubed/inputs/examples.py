@@ -13,7 +13,7 @@ from fastbcubed.inputs.suggestions import did_you_mean
 
 __all__ = ["Example", "example"]
 
-#: What the sets are, by name; the last says whether clusters overlap.
+#: Descriptions of the sets by name; the last entry: whether clusters overlap.
 ABOUT = {
     "patentsview": (
         "Inventors named on US patents: items are mentions, clusters are persons. The truth is the release of June "
@@ -36,13 +36,13 @@ class Example:
     Attributes
     ----------
     name, about, source : str
-        The set, what its items and clusters are, and whose data they are.
+        Name of the set, a description of its items and clusters, and the origin of the data.
     truth : pyarrow.Table
-        A row for each item, or for each of its clusters: item, cluster, and attributes.
+        One row per item, or per cluster of an item: item, cluster, and attributes.
     predictions : dict of str to pyarrow.Table
         Tables of the same form by name.
     attributes : pyarrow.Table or None
-        Further attributes of items, where they are in a table of their own.
+        Further attributes of items, if in a separate table.
     overlapping : bool
         Whether items may be in several clusters.
     """
@@ -73,17 +73,17 @@ def example(name: str) -> Example:
     Parameters
     ----------
     name : {"patentsview", "wordnet_verbs"}
-        Which set.
+        Name of the set.
 
     Returns
     -------
     Example
-        Its truth, its predictions by name, and attributes of items if they are in a table of their own.
+        Its truth, predictions by name, and attributes of items if in a separate table.
 
     Raises
     ------
     OptionError
-        If there is no such set.
+        If the set is unknown.
 
     Examples
     --------

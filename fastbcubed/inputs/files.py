@@ -68,28 +68,27 @@ from fastbcubed.runtime.memory_budget import Gate, available_memory
 from fastbcubed.runtime.spill import Pages, Spill
 from fastbcubed.runtime.threads import blocks
 
-#: Groups, and rows of each, that are looked at to see how long values are.
+#: Number of groups, and rows of each, sampled for the length of values.
 PROBED, PROBE_ROWS = 8, 1 << 10
-#: The files of results, which a glob may match.
+#: Names of result files, which a glob may match.
 RESULTS = ("cells", "items", "pred_clusters", "repairs", "slices", "true_clusters")
-#: Folders whose logs say which Parquet files beside them count: what made them, and what to pass instead.
+#: Folders with logs of the Parquet files that count: the tool that wrote them, and what to pass instead.
 LOGS = {
     "_delta_log": ("Delta Lake", "deltalake.DeltaTable({}).to_pyarrow_dataset()"),
     ".hoodie": ("Apache Hudi", "what a reader of Hudi returns for {}"),
 }
 ICEBERG = ("Apache Iceberg", "what pyiceberg returns for {}, as by .scan().to_arrow()")
-#: Whole numbers as floats are written, which no two texts of this form share.
+#: Whole numbers written as floats; no two texts of this form have the same value.
 WHOLE = r"^(0|-?[1-9]\d{0,14})\.0$"
 
 
 def open_files(source: Any) -> Rows:
     """Open the table in one file, in the files of a glob or list, or below a directory.
 
-    Below a directory, files of Parquet, Arrow IPC, CSV or JSON lines are found by their names, which are to be of one
-    format; names that begin with a dot or underscore are skipped, as they are in a glob; `key=value` folders become
-    columns.
+    Below a directory, Parquet, Arrow IPC, CSV or JSON lines files are found by name and must be of one format; names
+    that begin with a dot or underscore are skipped, as in a glob; `key=value` folders become columns.
 
-    Only the beginning and end of the files are read; columns are read when asked for.
+    Only the beginning and end of the files are read; columns are read on demand.
     """
     source = held(source)
     files, root = files_of(source)
@@ -230,8 +229,7 @@ def _hidden(path: str) -> bool:
 class FileRows(BaseRows):
     """The concatenated rows of one or more files of one format.
 
-    All `files` have the columns of the first; `root` is the folder below which `key=value` folders count as
-    columns.
+    All `files` have the columns of the first; `key=value` folders below `root` are columns.
     """
 
     def __init__(self, files: Sequence[ParquetFile | IpcFile | TextFile], where: str, root: str) -> None:
@@ -264,7 +262,7 @@ class FileRows(BaseRows):
     def row_bytes(self, names: Sequence[str]) -> float:
         """Return the bytes per row of these columns, from the files' metadata or the first rows of some groups.
 
-        Repeated text is in a file once, but in memory each time.
+        Repeated text is stored once in a file, but every time in memory.
         """
         said = sum(file.bytes_of(names) for file in self._files if not isinstance(file, TextFile)) / len(self)
         varying = [name for name in names if not _has_width(self.type_of(name))]
@@ -286,7 +284,7 @@ class FileRows(BaseRows):
     def groups(self) -> list[Group]:
         """Return the row groups of all files, in order.
 
-        Those of Parquet are read past the page cache where there are too many of them for it.
+        Parquet files too large for the page cache are read past it.
         """
         found = []
         passing = self.bytes_in_memory > available_memory() // 2
@@ -350,10 +348,10 @@ class Group:
 
     table: FileRows  #: the table
     file: ParquetFile | IpcFile  #: the file
-    #: which group of the file, and its rows
+    #: number of the group in the file, and its rows
     number: int
     n_rows: int
-    folders: Mapping[str, str | None]  #: columns that the folders of the file give
+    folders: Mapping[str, str | None]  #: columns from the file's folders
 
     def held(self, names: Sequence[str]) -> int:
         """Return the bytes held while it is read, in addition to the rows yielded."""
@@ -397,7 +395,7 @@ def _constant(value: str | None, n_rows: int) -> pa.ChunkedArray:
 def read_integers(data: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return text as int64 if all are whole numbers in usual form, as float64 if all end in .0, else unchanged.
 
-    "007" keeps the column text, so that no two different texts become one id.
+    "007" keeps the column text, so that different texts never become one id.
     """
     if pa.types.is_dictionary(data.type):
         values = [read_integers(pa.chunked_array([chunk.dictionary])) for chunk in data.chunks]
@@ -424,7 +422,7 @@ def read_integers(data: pa.ChunkedArray) -> pa.ChunkedArray:
     return data
 
 
-#: Rows of the batches that are asked for, where the source lets us choose.
+#: Rows per batch, if the source supports a choice.
 BATCH_ROWS = 1 << 16
 
 
@@ -445,11 +443,11 @@ def open_stream(source: Any) -> Stream | None:
     if is_dataset(source):
         return Stream(source.schema, partial(_scan, source))
     result = unwrapped(source)
-    if (schema := relation_schema(result)) is not None:  # one result at a time: it is opened when it is read
+    if (schema := relation_schema(result)) is not None:  # one result at a time: opened when read
         return Stream(
             schema, lambda names: (batch.select(names) for batch in arrow_reader(result, BATCH_ROWS))
         )
-    if (reader := arrow_reader(result, BATCH_ROWS)) is not None:  # DuckDB has a length, but no rows yet
+    if (reader := arrow_reader(result, BATCH_ROWS)) is not None:  # DuckDB's has a length, but no rows yet
         source = reader
     if hasattr(source, "__len__") or not hasattr(source, "__arrow_c_stream__"):
         return None
@@ -551,9 +549,9 @@ def spool(
 ) -> SpooledRows:
     """Read a stream to its end, and write the columns used to disk.
 
-    An error that the stream raises passes, with a note of where. `use` says what will be done with each block
-    of rows: it shows which columns are used, all if `every`, and raises if the table lacks one. The spill
-    file must be of no other use.
+    Errors of the stream propagate, with a note of the position. `use` is applied to each block of rows later: it
+    shows which columns are used, all if `every`, and raises if the table lacks one. The spill file must not be
+    used otherwise.
     """
     asked = _Asked(stream.schema, where)
     use(asked)
@@ -594,15 +592,15 @@ def _has_strange_codes(chunk: pa.DictionaryArray) -> bool:
     return most is not None and (least < 0 or most >= len(chunk.dictionary))
 
 
-#: Rows of a block at most: a few columns of it are worked on at once by each thread.
+#: Maximum rows of a block; each thread works on a few of its columns at a time.
 BLOCK_ROWS = 1 << 20
-#: Bytes of a row; wider rows, such as those with texts, come in smaller blocks,
+#: Usual bytes per row; wider rows, such as those with text, come in smaller blocks,
 USUAL_WIDTH = 24
-#: down to an eighth of the rows, and from there on to so many bytes for each row of a usual block.
+#: down to an eighth of the rows, and beyond that to this many bytes per row of a usual block.
 MOST_WIDTH = 64
-#: What groups that are read at once may hold besides their blocks, such as dictionaries, for each row of a usual block.
+#: Bytes per row of a usual block that groups read at once may hold in addition to blocks, such as dictionaries.
 HELD_WIDTH = 256
-#: What one of them may hold at most: so many bytes, and so many more for each row of a usual block.
+#: Limit for one group: this many bytes, plus this many per row of a usual block.
 ROOM, ROOM_WIDTH = 64 << 20, 256
 
 Read = Callable[[Sequence[str]], list[pa.ChunkedArray]]
@@ -716,12 +714,12 @@ def _of_group(
             try:
                 yield from blocks_of_group(batches)
             finally:
-                batches.clear()  # a block that is kept holds on to no file
+                batches.clear()  # a block that is kept must not hold a file open
 
     def blocks_of_group(
         batches: dict[tuple[str, ...], Iterator[list[pa.ChunkedArray]]],
     ) -> Iterator[BlockRows]:
-        for start in range(0, group.n_rows, size):  # one by one: a damaged file may claim any number of rows
+        for start in range(0, group.n_rows, size):  # lazily: a damaged file may claim any number of rows
             stop = min(start + size, group.n_rows)
 
             def read(
@@ -732,7 +730,7 @@ def _of_group(
                     batches[tuple(names)] = group.read(names, size)
                 found = next(batches[tuple(names)])
                 if last:
-                    next(batches[tuple(names)], None)  # what comes at the end: the file must not have changed
+                    next(batches[tuple(names)], None)  # runs the final check: the file must not have changed
                 return found
 
             yield BlockRows(table, first_row + start, stop - start, read)
@@ -743,7 +741,7 @@ def _of_group(
 def as_rows(source: Any, where: str) -> Rows | None:
     """Return the rows of a table: a path, a frame, an Arrow exporter or data set, a dict of arrays; else None.
 
-    `where` says what the table is, for messages.
+    `where` is the table's name in messages.
     """
     source = listed_paths(source)
     if is_path(source):
@@ -754,7 +752,7 @@ def as_rows(source: Any, where: str) -> Rows | None:
     if isinstance(source, pa.Table):
         return ArrowRows(source, where)
     if is_pandas(source, "DataFrame"):
-        return PandasRows(source.copy(deep=False), where)  # attributes are read later: as it was, then
+        return PandasRows(source.copy(deep=False), where)  # attributes are read later, as they are now
     if isinstance(source, Mapping):
         return _mapping_rows(source, where)
     plain = isinstance(source, (pa.Array, pa.ChunkedArray, Column, np.ndarray))
@@ -766,7 +764,7 @@ def as_rows(source: Any, where: str) -> Rows | None:
         return ArrowRows(source.read_all(), where)
     try:
         streamed = from_stream(source)
-    except pa.ArrowException as error:  # such as the integers of 128 bits of Polars
+    except pa.ArrowException as error:  # such as Polars' 128-bit integers
         raise IdTypeError(
             f"{where} cannot be read as Arrow: {error}. Cast what is of an unusual type to int64 or to string."
         ) from error
@@ -803,7 +801,7 @@ def read_table(source: Any, columns: list[str] | None = None) -> pa.Table:
     source : path, glob, directory, data frame, Arrow stream exporter, or dict of columns
         The table. Arrow data are not copied.
     columns : list of str, optional
-        Columns to read; all when absent.
+        Columns to read; all by default.
 
     Examples
     --------
@@ -820,11 +818,11 @@ def read_table(source: Any, columns: list[str] | None = None) -> pa.Table:
     return pa.table(rows.columns(names), names=names)
 
 
-#: Text below this size cannot take much.
+#: Text below this size needs little memory.
 SMALL = 2 << 20
-#: Bytes of a field of CSV, and further ones of a field that is used, beside twice its text; how many are used.
+#: Bytes per CSV field, further bytes per used field in addition to twice its text, and the columns used.
 FIELD, USED, COLUMNS_USED = 16, 48, 4
-#: Bytes of compressed text that are decompressed to see how long it is; the rest is taken to be like them.
+#: Bytes of compressed text that are decompressed to estimate its length; the rest is assumed to be similar.
 MEASURED, AT_ONCE = 1 << 30, 1 << 20
 
 

@@ -14,9 +14,9 @@ from fastbcubed.inputs.keys import Writer, writer_of
 from fastbcubed.inputs.pair import Block, Pair, Stretch
 from fastbcubed.runtime.threads import Pool, blocks
 
-#: Rows that are hashed at once: their words stay in the cache.
+#: Rows hashed at once, so that their words stay in the cache.
 ROWS_AT_ONCE = 1 << 15
-#: The hash function; another one would change all fingerprints.
+#: Seed of the hash function; changing it would change all fingerprints.
 SEED = 0
 
 Words = NDArray[np.uint64]
@@ -52,7 +52,7 @@ def contents(pair: Pair, pool: Pool) -> list[Content]:
     """Return the content of the truth and of the prediction; files are read again."""
     found = []
     for stretches in pair.stretches:
-        if len(stretches) == 1:  # whole: its rows are shared among the threads
+        if len(stretches) == 1:  # one block: its rows are split among the threads
             sums = [[_sums(block, pool) for block in stretches[0].blocks()]]
         else:
             sums = pool.map(_of_stretch, stretches, stage="hash the rows")
@@ -84,7 +84,7 @@ def _sums_of(side: Clustering, first_row: int, pool: Pool) -> Sums:
             write_ids(start, stop, *ids)
             write_labels(start, stop, *labels)
             if nulls is not None:
-                labels[:, nulls[start:stop]] = 0  # what stands under a null is no value
+                labels[:, nulls[start:stop]] = 0  # data under a null are no value
             return stop - start, *kernels.hashing.add_combined(*ids, *labels, words)
 
     ranges = blocks(len(side), ROWS_AT_ONCE)

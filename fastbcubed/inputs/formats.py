@@ -19,7 +19,7 @@ from fastbcubed.errors import FastBCubedError, FileFormatError
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.locations import LOCAL, Place
 
-#: How text may be compressed, by the end of its name.
+#: Suffixes of compressed text.
 COMPRESSED = ("", ".gz", ".zst", ".bz2", ".lz4")
 #: Suffixes by format, in the order in which a directory is searched.
 SUFFIXES = {
@@ -28,11 +28,11 @@ SUFFIXES = {
     "CSV": tuple(f"{name}{end}" for name in (".csv", ".tsv") for end in COMPRESSED),
     "JSON lines": tuple(f"{name}{end}" for name in (".jsonl", ".ndjson") for end in COMPRESSED),
 }
-#: Text of either kind, which its beginning tells; below a directory it may be a note.
+#: Text of either kind, recognised by its beginning; below a directory it may be a note.
 PLAIN_TEXT = tuple(f".txt{end}" for end in COMPRESSED)
-#: How the names of files end that hold tables.
+#: Suffixes of table files.
 ENDS = (*(end for ends in SUFFIXES.values() for end in ends), *PLAIN_TEXT)
-#: Rows that a page of Parquet can have, and bytes that it takes at least.
+#: Maximum rows and minimum bytes of a Parquet page.
 PAGE_ROWS, PAGE_BYTES = 1 << 31, 16
 _ERRORS = (
     pa.ArrowException,
@@ -93,7 +93,7 @@ def _refuse_pipe(path: str) -> None:
     """Raise for a file that can be read only once; opening it could block forever."""
     try:
         mode = os.stat(path).st_mode
-    except OSError:  # whoever opens it says so
+    except OSError:  # reported when it is opened
         return
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode):
         raise FileFormatError(
@@ -192,7 +192,7 @@ class ParquetFile:
     def read_group(self, group: int, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
         """Yield columns of a row group, `size` rows at a time, with bounded read-ahead.
 
-        Dictionaries are read as the values that they stand for, of which each batch gets its own: it would have all.
+        Dictionaries are decoded and rebuilt per batch; otherwise each batch would have the whole dictionary.
         """
         kinds = {name: self.schema.field(name).type for name in names}
         coded = [name for name, kind in kinds.items() if pa.types.is_dictionary(kind)]
@@ -331,18 +331,18 @@ def _require_unchanged(place: Place, path: str, state: tuple[int, int, int]) -> 
         )
 
 
-#: What may stand between fields; the first of a file's name comes first, then the only one that fits.
+#: Possible delimiters; the one implied by a file's name has precedence, then the only one that fits.
 DELIMITERS = (",", "\t", ";", "|")
-#: Bytes, and rows in them, that are looked at to find the delimiter.
+#: Bytes, and rows in them, examined to find the delimiter.
 PROBED, PROBED_ROWS = 1 << 16, 50
-#: Bytes of CSV that are parsed for the names of columns; the header may not be longer.
+#: Bytes of CSV parsed for the column names; the header may not be longer.
 CSV_BLOCK = 1 << 20
-#: How compressed text begins, by the end of the name that it should have.
+#: Magic bytes of compressed text, by the suffix that its name should have.
 MARKS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".lz4": b"\x04\x22\x4d\x18"}
-#: Bytes of JSON lines that are parsed at once; a line may not be longer.
+#: Bytes of JSON lines parsed at once; a line may not be longer.
 JSON_BLOCK = 1 << 24
 
-#: How text begins that spreadsheets take for a formula, or that an apostrophe was put before.
+#: First characters of text that spreadsheets take for a formula.
 FORMULA = "[=+@＝＋－＠\t\r\n-]"
 
 
@@ -368,7 +368,7 @@ class TextFile:
     """One file that is held as a table from the start, as its types are known only at its end."""
 
     form = ""
-    #: what may be wrong if a column is not there
+    #: the likely reason for a missing column
     hint = ""
 
     def __init__(self, path: str, table: pa.Table) -> None:
@@ -399,7 +399,7 @@ class CsvFile(TextFile):
                 raise FileFormatError(
                     f"{path} has no text, not even names of columns. Was it written to the end?"
                 )
-            # Arrow says of a header without an end that it is empty; zeros are no text
+            # Arrow reports an unterminated header as empty; zero bytes are not text
             alone = len(begin.splitlines()) == 1 and b"\0" not in begin
             if alone:
                 begin += b"\n"
@@ -439,7 +439,7 @@ class JsonFile(TextFile):
             dates = [
                 field.with_type(pa.string()) for field in table.schema if pa.types.is_timestamp(field.type)
             ]
-            if dates:  # text that looks like a date is text all the same
+            if dates:  # text that looks like a date stays text
                 parse = pyarrow.json.ParseOptions(explicit_schema=pa.schema(dates))
                 with place.open_text(path) as text:
                     found = pyarrow.json.read_json(text, read_options=blocks, parse_options=parse)
@@ -450,8 +450,8 @@ class JsonFile(TextFile):
 def _names(begin: bytes, parse: Any) -> list[str]:
     """Return the CSV column names from its first two blocks, the second of which may end within a row.
 
-    A reader that streams reads ahead on a thread that closing it does not end. Of a file, that would go on where
-    another one has been opened under the same number, whose beginning would be lost.
+    A streaming reader reads ahead on a thread that survives closing. On a file, that thread could continue on another
+    file opened under the same descriptor, whose beginning would be lost.
     """
     import pyarrow.csv
 
@@ -463,7 +463,7 @@ def _names(begin: bytes, parse: Any) -> list[str]:
 def delimiter_of(head: str, path: str) -> str:
     r"""Return the delimiter of a CSV file: the one its name implies, or the only one that fits.
 
-    A mark fits if it cuts all rows into as many fields, two or more.
+    A delimiter fits if it cuts all rows into the same number of fields, two or more.
 
     Examples
     --------
@@ -485,7 +485,7 @@ def delimiter_of(head: str, path: str) -> str:
 def _fits(mark: str, head: str) -> bool:
     import csv
 
-    if len(head) > PROBED // 4:  # where the last row may be cut
+    if len(head) > PROBED // 4:  # the last row may be cut
         head = head[: head.rfind("\n") + 1] or head
     try:
         rows = list(islice(filter(None, csv.reader(io.StringIO(head), delimiter=mark)), PROBED_ROWS))

@@ -35,16 +35,16 @@ from fastbcubed.runtime.threads import BLOCK, Pool, blocks, lend
 Pairs = tuple[np.ndarray, np.ndarray]
 Writer = Callable[[int, int, np.ndarray, np.ndarray], None]
 
-#: Pairs copied at a time by the collision check: 256 MiB.
+#: Pairs copied at a time by the collision check (256 MiB).
 SCRATCH = 1 << 24
 #: A partition with more rows than this holds a frequent value and is checked without a copy.
 HEAVY = 1 << 20
 #: Rows of an average partition, so that its pairs and slots stay in cache.
 PARTITION = 1 << 14
-#: Of fewer pairs none are dropped; of others, where a sample has such a share of pairs that repeat.
+#: Repeated pairs are dropped only from this many pairs on, if a sample has at least this share of repeats.
 FEWEST_TO_SAMPLE = 1 << 17
 MANY_REPEATS = 1 / 3
-#: Pairs that are known to have been seen; they stay in cache. So many that are kept have memory at once.
+#: Size of the cache of seen pairs, which stays in the CPU cache; and of a chunk of memory for pairs kept.
 SEEN = 1 << 15
 PAIRS_AT_ONCE = 1 << 19
 
@@ -77,7 +77,7 @@ def laid_out(array: pa.Array) -> pa.Array:
 def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np.ndarray) -> None:
     """Write the fingerprints of an Arrow array that is no dictionary. Shapes: (n,), (6,), (n,), (n,).
 
-    Text that is not UTF-8, which files and other libraries may bring, raises pyarrow.ArrowInvalid.
+    Text that is not UTF-8, which files and other libraries may contain, raises pyarrow.ArrowInvalid.
     """
     kind = array.type
     if len(array) == 0:
@@ -94,14 +94,14 @@ def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np
         return
     offsets, data = offsets_and_bytes(laid_out(array))
     is_ascii = kernels.hashing.hash_strings(offsets, data, words, first, second)
-    if not is_ascii:  # bytes alone, or more than ASCII
+    if not is_ascii:  # bytes, or non-ASCII text
         array.validate(full=True)
 
 
 def part_writer(data: pa.ChunkedArray, words: np.ndarray) -> Writer:
     """Return a function that writes the fingerprints of rows start to stop of a column.
 
-    The values of a dictionary are hashed here, once, and looked up by code later.
+    Dictionary values are hashed here, once, and looked up by code later.
     """
     starts = list(accumulate((len(chunk) for chunk in data.chunks), initial=0))
     tables = dictionary_tables(data, words) if pa.types.is_dictionary(data.type) else None
@@ -127,7 +127,7 @@ def _of_values_in_use(data: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column with dictionaries no longer than its rows; those of a block of a long column are longer."""
     if not pa.types.is_dictionary(data.type) or all(len(c.dictionary) <= len(c) for c in data.chunks):
         return data
-    if is_view(data.type.value_type):  # Arrow cannot take some of them
+    if is_view(data.type.value_type):  # Arrow cannot take rows of some of them
         return data
     return pa.chunked_array([_compact(chunk) for chunk in data.chunks], data.type)
 
@@ -184,7 +184,7 @@ def writer_of(parts: Sequence[pa.ChunkedArray], words: np.ndarray) -> Writer:
 def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tuple[np.ndarray, list[Pairs]]:
     """Return the keys of a column of one or more parts, and the word pairs to check.
 
-    For a dictionary these are the pairs of its values, which are few; else one pair per row.
+    For a dictionary these are the few pairs of its values; else one pair per row.
     """
     parts = [_of_values_in_use(part) for part in parts]
     if len(parts) == 1 and pa.types.is_dictionary(parts[0].type):
@@ -297,7 +297,7 @@ def _without_repeats(first: np.ndarray, second: np.ndarray, pool: Pool) -> list[
 class Repeats:
     """The pairs of one column that one thread has seen, without most repeats.
 
-    Which pairs these are depends on the thread; all different pairs are among those of all threads.
+    The selection depends on the thread; together the threads have every distinct pair.
     """
 
     def __init__(self) -> None:
@@ -324,15 +324,15 @@ def _conflict(scratch: np.ndarray, bounds: np.ndarray, pool: Pool) -> bool:
         return bool(kernels.hashing.find_conflict(scratch, bounds, slots))
 
 
-#: Values of all dictionaries of a column, at most.
+#: Maximum number of values in all dictionaries of a column.
 FEW_VALUES = 1 << 16
 
 
 def number_values(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> np.ndarray | None:
     """Return a number per row, equal for equal values only; None if this is no dictionary of few values.
 
-    Numbers are int64, or int32 if `narrow`. Null rows get an arbitrary number. Values and codes that are not valid
-    raise pyarrow.ArrowInvalid.
+    Numbers are int64, or int32 if `narrow`. Null rows get an arbitrary number. Invalid values and codes raise
+    pyarrow.ArrowInvalid.
     """
     if not pa.types.is_dictionary(data.type) or not len(data):
         return None
@@ -386,24 +386,24 @@ def _look_up(rows: pa.DictionaryArray, table: np.ndarray, out: np.ndarray) -> No
         np.take(table if table.size else np.zeros(1, out.dtype), codes, out=out, mode="clip")
 
 
-#: What tells types of texts, and of bytes like these.
+#: Predicates of string and binary types.
 TEXTS = (
     pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
     pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
 )  # fmt: skip
-#: Fewer rows are hashed at once.
+#: Columns with fewer rows are hashed without sampling.
 FEWEST_ROWS = 1 << 17
-#: Texts that are known are those seen so often in the sample, so many at most.
+#: Known texts are those seen at least this often in the sample; and their maximum number.
 OFTEN = 2
 MOST_TEXTS = MOST_VALUES
-#: The share of the sample that is looked at first, and is enough if each of its texts is seen so often on average.
+#: One in this many sampled rows is examined first, and suffices if its texts occur this often on average.
 SMALL = 4
 VERY_OFTEN = 32
-#: The share of the sample that has to be known texts, and that which has to repeat if no text is known.
+#: Minimum share of known texts in the sample, and of repeats if no text is known.
 LEAST_SHARE = 0.8
-#: Rows of other texts are rare if they are fewer than one in so many.
+#: Unknown texts are rare if they are in fewer than one in this many rows.
 RARE = 256
-#: Bytes that stand before the end of each text that is looked up.
+#: Bytes readable before the end of each text that is looked up.
 TAIL = 32
 
 
@@ -427,8 +427,8 @@ class Sample(NamedTuple):
     """A sample of a column's rows."""
 
     size: int
-    texts: pa.Array  #: all different
-    seen: np.ndarray  #: how many times each; shape (n_texts,)
+    texts: pa.Array  #: distinct
+    seen: np.ndarray  #: frequency of each; shape (n_texts,)
 
     @classmethod
     def of(cls, data: pa.ChunkedArray) -> Sample:
@@ -466,12 +466,12 @@ class Sample(NamedTuple):
 class KnownTexts(NamedTuple):
     """A hash table of texts, for the kernels."""
 
-    slots: np.ndarray  #: eight words each; what stands in free slots is a text that is never looked for there
+    slots: np.ndarray  #: eight words each; free slots hold a text that is never looked up there
     pilots: np.ndarray
     seeds: np.ndarray  #: of the hash function, shape (2,)
     masks: np.ndarray  #: of the last 32 bytes of a text, by its size up to 32; four words each
-    one_size: np.uint64  #: that of all texts, if their last eight bytes tell them apart; 0 if not
-    own: np.ndarray  #: the texts, end to end, after some room
+    one_size: np.uint64  #: the common size of all texts, if their last eight bytes distinguish them; else 0
+    own: np.ndarray  #: the texts, contiguous, after some padding
     starts: np.ndarray  #: where they begin there
 
     @classmethod
@@ -509,7 +509,7 @@ def with_room_before(offsets: np.ndarray, data: np.ndarray) -> tuple[np.ndarray,
 def number_texts(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> np.ndarray | None:
     """Return a number per row, equal for equal texts only; None if texts do not repeat, or values are not text.
 
-    Numbers are int64, or int32 if they may be `narrow` and nearly all texts are known. Null rows get an arbitrary
+    Numbers are int64, or int32 if `narrow` and nearly all texts are known. Null rows get an arbitrary
     number. Text that is not UTF-8 raises pyarrow.ArrowInvalid.
     """
     if len(data) < FEWEST_ROWS or not any(is_kind(data.type) for is_kind in TEXTS):
@@ -557,7 +557,7 @@ def _number(
     for offsets, texts in _pieces(*offsets_and_bytes(laid_out(chunk))):
         own = numbers[done : done + offsets.size - 1]
         n, is_ascii = kernels.texts.number_texts(offsets, texts, known, words, own, room)
-        if not is_ascii:  # bytes alone, or more than ASCII
+        if not is_ascii:  # bytes, or non-ASCII text
             chunk.validate(full=True)
         if n:
             seen.add(room.first[:n], room.second[:n])
@@ -569,7 +569,7 @@ def _number(
 
 def _pieces(offsets: np.ndarray, data: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return texts in pieces that can be looked up; those at the beginning of their buffer are copied."""
-    tail = offsets.dtype.type(TAIL)  # of another type, it would be looked for in a copy
+    tail = offsets.dtype.type(TAIL)  # another type would make the search copy the array
     head = int(np.searchsorted(offsets[1:], tail))
     first = [with_room_before(offsets[: head + 1], data)] if head else []
     return [*first, (offsets[head:], data)] if head < offsets.size - 1 else first
@@ -610,9 +610,9 @@ def _masks() -> np.ndarray:
 MASKS = _masks()
 
 
-#: Hash seeds that are tried; a second one is needed about once in 3,000 columns of 10**8 strings.
+#: Hash seeds tried; a second one is needed about once in 3,000 columns of 10**8 strings.
 HASH_SEEDS = 8
-#: The types of keys, and of those that are half as much to read where all of them fit.
+#: The type of keys, and the narrow one, half as much to read, if all keys fit.
 WIDE, NARROW = np.dtype(np.int64), np.dtype(np.int32)
 
 
@@ -645,10 +645,10 @@ def comparable_keys(
 ) -> list[np.ndarray]:
     """Return the keys of columns, equal across them exactly where the values are equal.
 
-    They are of one kind; an empty column, or one of nulls only, goes with every kind. Keys of one column without nulls
-    may be `narrow`: int32, where all fit.
+    Columns must be of one kind; empty and all-null ones match any kind. Keys of one column without nulls may be
+    `narrow`: int32, if all fit.
 
-    Text that is not UTF-8, and a code that is not in its dictionary, raise IdTypeError.
+    Text that is not UTF-8, and codes outside the dictionary, raise IdTypeError.
     """
     check_kinds(columns)
     try:
@@ -701,8 +701,7 @@ def seeded_keys(
 ) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
     """Return the keys of a block of a column, and the word pairs that prove them once all blocks' are checked.
 
-    The same seed makes keys of several blocks, or columns, comparable; it is None where integers are their
-    own keys.
+    The same seed makes keys of several blocks or columns comparable; it is None if integers are their own keys.
     """
     try:
         if seed is None:

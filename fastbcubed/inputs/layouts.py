@@ -22,17 +22,17 @@ from fastbcubed.inputs.tables import ColumnName, Rows, column_names, listed
 class Layout:
     """A tool's names for the columns of its output, in lower case here, matched in any case."""
 
-    tool: str  #: the tool, as messages call it
-    clusters: tuple[str, ...]  #: what its column of clusters may be called
-    items: tuple[str, ...]  #: what the column of items may be called
-    spare_items: tuple[str, ...] = ()  #: what it may be called if the table has none of these
-    source: str | None = None  #: a column that makes a composite id with the item where it is there
-    marks: tuple[str, ...] = ()  #: further columns that tell it from layouts with the same names
-    #: a column that is not 0 in rows that link two clusters, which are no memberships
+    tool: str  #: name of the tool in messages
+    clusters: tuple[str, ...]  #: possible names of its cluster column
+    items: tuple[str, ...]  #: possible names of the item column
+    spare_items: tuple[str, ...] = ()  #: possible names if the table has none of these
+    source: str | None = None  #: a column that, if present, makes a composite id with the item
+    marks: tuple[str, ...] = ()  #: further columns that distinguish it from layouts with the same names
+    #: a column that is nonzero in rows that link two clusters rather than give a membership
     links: str | None = None
 
 
-#: The layouts that are recognised: to add one is to add a row.
+#: The layouts that are recognised; to add one, add a row.
 LAYOUTS = (
     Layout("fastbcubed", ("cluster",), ("item",)),
     Layout("Splink", ("cluster_id",), ("unique_id",), source="source_dataset"),
@@ -50,7 +50,7 @@ LAYOUTS = (
     ),
 )  # fmt: skip
 
-#: How many layouts have a name.
+#: Number of layouts per column name.
 _TOOLS = Counter(name for layout in LAYOUTS for name in {*layout.clusters, *layout.items})
 
 
@@ -60,7 +60,7 @@ class Reading(NamedTuple):
     items: tuple[str, ...]
     clusters: tuple[str, ...]
     layout: Layout
-    marked: bool = False  #: whether the table has one of its marks
+    marked: bool = False  #: whether the table has one of the layout's marks
 
     @property
     def tool(self) -> str | None:
@@ -75,8 +75,8 @@ def readings(
 ) -> list[Reading]:
     """Return the possible readings of a table's columns, each once.
 
-    `items` and `clusters` are the columns that are known already, else None. Where a layout has its marks, those
-    without do not count; nor do items without the source that another reading has.
+    `items` and `clusters` are the columns already known, else None. If a layout has its marks, those without are
+    ignored, as are items without the source that another reading has.
     """
     known: dict[str, list[str]] = {}
     for name in names:
@@ -113,19 +113,19 @@ def _of_layout(
             yield Reading(own, groups, layout, marked)
 
 
-#: How names of the left and of the right item differ, by case-blind endings or beginnings.
+#: Case-insensitive suffixes and prefixes that distinguish the left and right item's names.
 ENDINGS = (("_l", "_r"), ("left", "right"), ("1", "2"), ("_a", "_b"), ("_x", "_y"))
 BEGINNINGS = (("left", "right"), ("l_", "r_"), ("ltable_", "rtable_"))
-#: Pairs of names that differ as a whole; the second is Zingg's.
+#: Pairs of entirely different names; the second is Zingg's.
 WHOLE = (("source", "target"), ("z_zid", "z_z_zid"), ("src", "dst"))
-#: What is left of the names of ids; other columns may come in pairs, too.
+#: Stems of the names of ids; other columns may also come in pairs.
 IDS = (
     "unique_id", "", "item", "item_id", "id", "record", "record_id", "rec_id", "recid", "uid", "key", "node",
     "z_zid",
 )  # fmt: skip
-#: What is left of the names of a column that makes a composite id with that of the item.
+#: Stems of the names of columns that make a composite id with the item's.
 SOURCES = ("source_dataset", "data_source")
-#: Names of scores; of several the first is taken.
+#: Names of scores; the first one present is used.
 SCORES = (
     "match_probability", "match_weight", "score", "z_score", "match_score", "probability", "similarity",
     "confidence", "weight",
@@ -138,10 +138,10 @@ class LinkColumns(NamedTuple):
     left: list[str]
     right: list[str]
     score: str | None
-    items: list[str]  #: what the parts of an item are called
-    tool: str | None = None  #: whose names they are
-    recognised: bool = False  #: whether the items were found by such names, other than left and right
-    scores: tuple[str, ...] = ()  #: all columns with names of scores, the first one first
+    items: list[str]  #: names of the parts of an item
+    tool: str | None = None  #: the tool that uses these names
+    recognised: bool = False  #: whether the items were found by names other than left and right
+    scores: tuple[str, ...] = ()  #: all columns with names of scores, in order of precedence
 
 
 class _Pair(NamedTuple):
@@ -162,9 +162,8 @@ def choose_links(
 ) -> LinkColumns:
     """Return the columns of a table of links; a score column is looked for if none is named.
 
-    Without names, items are the columns that a known tool writes, or the only two with names that differ as left and
-    right do, or the only two. What is not there, or may be read in several ways, raises ColumnError; so does a score
-    that is not there, if links have to be `scored`.
+    Without names, items are the columns written by a known tool, or the only two with paired left and right names, or
+    the only two. Missing or ambiguous columns raise ColumnError; so does a missing score if links must be `scored`.
     """
     if (left is None) != (right is None):
         missing = "right" if right is None else "left"
@@ -240,7 +239,7 @@ def _recognised(rows: Rows, score: str | None) -> LinkColumns:
     ids = [pair for pair in pairs if pair.stem.lower() in IDS] or pairs
     if len(ids) > 1 and "match_probability" in {
         name.lower() for name in names
-    }:  # those of Splink may be among others
+    }:  # Splink's may be among others
         ids = [pair for pair in ids if pair.stem.lower() == "unique_id"] or ids
     if len(ids) > 1:
         ways = [Typed()({"left": [pair.left], "right": [pair.right]}) for pair in ids[:4]]
@@ -328,11 +327,11 @@ def choose_columns(
 ) -> Chosen:
     """Return the columns for an item and a cluster, or for an item and a weight.
 
-    `asked` is what is looked for, under its default name: a column, or the columns of a composite id; `taken`
-    a further column that has another use; `typed` writes arguments for messages.
+    `asked` has the requested columns by default name: a column, or the columns of a composite id; `taken` is a
+    further column with another use; `typed` writes arguments for messages.
 
-    A default name ("item" for the item, and so on) that the table lacks stands for the only column
-    that is left when the others are taken away, or for one that a known tool gives to it.
+    If the table lacks a default name ("item" for the item, and so on), the only column left without the others is
+    used, or a known tool's column.
     """
     typed = typed or Typed()
     chosen = {part: column_names(names, part) for part, names in asked.items()}
@@ -387,7 +386,7 @@ def _recognised_layout(
     names = [name for name in rows.names if name != taken]
     items, clusters = (None if part in missing else chosen[part] for part in ("item", "cluster"))
     found = readings(names, items, clusters)
-    if clusters == ["cluster"]:  # by default, where those of a tool may be meant
+    if clusters == ["cluster"]:  # the default, which may mean a tool's column
         found += [each for each in readings(names, items, None) if each.clusters != ("cluster",)]
     if items == ["item"]:
         found += [each for each in readings(names, None, clusters) if each.items != ("item",)]

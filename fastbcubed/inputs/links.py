@@ -51,7 +51,7 @@ from fastbcubed.runtime.codes import Numbering
 from fastbcubed.runtime.memory_budget import Allowance
 from fastbcubed.runtime.threads import Pool, ahead, blocks
 
-#: Types of floats, the widest and the narrowest.
+#: The widest and narrowest float types.
 DOUBLE: np.dtype[Any] = np.dtype(np.float64)
 HALF: np.dtype[Any] = np.dtype(np.float16)
 
@@ -129,7 +129,7 @@ def _floats(values: pa.ChunkedArray, where: str) -> NDArray[np.float64]:
     return to_numpy(pc.fill_null(data, np.nan) if data.null_count else data)
 
 
-#: What is in names of columns of distances.
+#: Pattern in names of distance columns.
 DISTANCE = re.compile(r"distance|(^|_)dist($|_)", re.IGNORECASE)
 
 
@@ -212,8 +212,8 @@ def warn_if_no_probabilities(scores: NDArray[np.float64], column: str, name: str
 def as_links(links: Any, name: str) -> Any:
     """Return pairs of items as a table; tables are unchanged.
 
-    dedupe gives an array of the fields "pairs" and "score", and lists of ((left, right), score); recordlinkage a
-    MultiIndex, or a frame that is indexed by one.
+    dedupe gives an array with the fields "pairs" and "score", or lists of ((left, right), score); recordlinkage a
+    MultiIndex, or a frame indexed by one.
     """
     links = listed_paths(links)
     if is_pandas(links, "MultiIndex"):
@@ -290,7 +290,7 @@ def _table(columns: list[Any], name: str) -> pa.Table:
     return pa.table(made)
 
 
-#: Bytes of a link while it is read: two codes, perhaps a score, and either again while all are joined.
+#: Bytes per link while reading: two codes, optionally a score, and either again while all are concatenated.
 SCORED, UNSCORED, JOINED = 24, 12, 8
 
 
@@ -301,20 +301,20 @@ class Links:
     Attributes
     ----------
     items : Column
-        The distinct items: those that were given as all there are, in their order, else those of the links, in the
-        order in which they first appear, link by link.
+        The distinct items: the complete list if given, in its order, else those of the links, in order of first
+        appearance, link by link.
     left, right : numpy.ndarray of shape (n_links,)
-        Codes of the two items of each link, int32 where they fit, else int64: places in `items`.
+        Codes of the two items of each link, int32 if they fit, else int64: positions in `items`.
     scores : numpy.ndarray of shape (n_links,) or None
-        float64, none of them NaN; None if they were not asked for.
+        float64 without NaN; None if not requested.
     columns : LinkColumns
         The columns that were read.
     name : str
-        What the links are called in messages.
+        Name of the links in messages.
     complete : bool
-        Whether the items were given, so that no item is missing.
+        Whether the complete list of items was given.
     precision : numpy.dtype
-        The type of float that scores came as; see `reaches`.
+        The original float type of the scores; see `reaches`.
     """
 
     items: Column
@@ -334,7 +334,7 @@ class Links:
     ) -> NDArray[np.bool_]:
         """Return the mask of links, or of some, with scores at or above a threshold; at or below, for distances.
 
-        A threshold is rounded as scores are, so that 0.9 of 32 bits reaches 0.9.
+        A threshold is rounded like the scores, so that a 32-bit 0.9 reaches 0.9.
         """
         assert self.scores is not None
         limit = as_score(threshold, self.precision)
@@ -385,42 +385,42 @@ def read_links(
     Parameters
     ----------
     table : path, URI, data frame, Arrow stream exporter, data set, relation, dict of columns, or list of tuples
-        A row per link. Tuples are (left, right), (left, right, score) or ((left, right), score); an item that is a
-        tuple itself is a composite id. Links may be repeated, reversed, or from an item to itself.
+        One row per link. Tuples are (left, right), (left, right, score) or ((left, right), score); an item that is
+        itself a tuple is a composite id. Links may be repeated, reversed, or from an item to itself.
     left, right : str or list of str, optional
         The columns of the two items; a list makes a composite id. Those of known tools are recognised.
     score : str, optional
         The column of scores.
     scored : bool
-        Whether scores are needed: they are looked for if no column is named. Else they are read if one is named.
+        Whether scores are required: they are looked for if no column is named. Otherwise they are read only if named.
     items : table, path, Column, or array-like, optional
-        All items that there are; one that is listed twice counts once.
+        The complete list of items; repeated ones count once.
     item : str or list of str
-        Its column, or columns, if that is a table with several.
+        Its column or columns, if it is a table with several.
     name : str
-        What the links are called in messages; a path speaks for itself.
+        Name of the links in messages; paths keep theirs.
     allowance : Allowance, optional
-        The memory that may be taken.
+        The memory that may be used.
     later : int
-        Bytes that each link takes later on, at least.
+        Minimum bytes per link needed later.
 
     Raises
     ------
     NullError
         If an id is null.
     LinkError
-        If a score is null or NaN, or a link has an item that is not among `items`.
+        If a score is null or NaN, or a link has an item outside `items`.
     OptionError
-        If the links take more memory than may be taken.
+        If the links need more memory than allowed.
 
     Warns
     -----
     EvaluationWarning
-        If scores in a column of probabilities are not.
+        If scores in a column of probabilities are outside [0, 1].
 
     Notes
     -----
-    Links take 8 bytes each, 16 with scores; items about 24, texts and composite ids 32, besides their values.
+    Memory: 8 bytes per link, 16 with scores; about 24 per item, 32 for strings and composite ids, plus the values.
     """
     given = as_links(table, name)
     stream = open_stream(given)
@@ -558,7 +558,7 @@ def _words(column: Column, pool: Pool) -> tuple[NDArray[np.int64], NDArray[np.ui
         return proved_keys(column, 0, pool)
     keys, _ = seeded_keys(column, None, pool)
     if pa.types.is_uint64(plain_type(column.plain[0].type)) and (keys < 0).any():
-        return keys, (keys < 0).astype(np.uint64)  # 2**63 and more, which are no negative integers
+        return keys, (keys < 0).astype(np.uint64)  # marks 2**63 and more, as distinct from negative integers
     return keys, None
 
 
@@ -600,15 +600,15 @@ class Connected:
     Attributes
     ----------
     n_links, n_connecting : int
-        How many links there were, and how many of them connect.
+        Number of links, and of links that connect.
     columns : LinkColumns
-        Where they were read from.
+        The columns they were read from.
     threshold : float or None
-        The score that links have to reach, if they have to.
+        The score that links must reach, if any.
     ascending : bool
-        Whether they reach it from above.
+        Whether scores are distances, at or below the threshold.
     complete : bool
-        Whether all items were given; else those without a link are not among its items, and are alone.
+        Whether the complete list of items was given; if not, items without a link are absent and count as singletons.
     """
 
     n_links: int
@@ -636,8 +636,8 @@ def connect(
 def connect_at(links: Links, thresholds: Sequence[float], *, ascending: bool = False) -> list[NDArray[Any]]:
     """Return each item's component under the links that reach each threshold, in threshold order.
 
-    Components are counted from 0 in the order of the items. They only grow as the threshold is relaxed, so each link
-    is looked at once, at the strictest one that it reaches.
+    Components are numbered from 0 in the order of the items. They only grow as the threshold is relaxed, so each link
+    is processed once, at the strictest threshold that it reaches.
     """
     strictest_first = sorted(range(len(thresholds)), key=lambda k: thresholds[k], reverse=not ascending)
     found: list[Any] = [None] * len(thresholds)

@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 from fastbcubed.errors import FileFormatError
 
-#: Linux since 6.14: what is in the cache is taken from there; what is not leaves it once it has been read.
+#: Linux since 6.14: cached data are used, other data leave the cache once read.
 RWF_DONTCACHE = 0x80
 
 
 class PassingFile:
     """A seekable file for pyarrow, not kept in the page cache: fresh memory for that may cost more than reading.
 
-    Where the system does not know the like, it is read as any other.
+    On systems without such reads, it is read like any other file.
     """
 
     def __init__(self, path: str) -> None:
@@ -62,7 +62,7 @@ class PassingFile:
         done = 0
         while done < data.size:
             got = self._read(data[done:], self._at + done)
-            if not got:  # it has become shorter
+            if not got:  # the file was truncated
                 break
             done += got
         self._at += done
@@ -90,22 +90,22 @@ class PassingFile:
 State = tuple[int, int, int]
 
 _URI = re.compile(r"[A-Za-z][\w+.:-]+://")
-#: Where the options of a URI begin; a question mark alone is a wildcard.
+#: The start of a URI's options; a question mark alone is a wildcard.
 _OPTIONS = re.compile(r"\?[A-Za-z_]\w*=")
-#: A key and its secret, which no message should show.
+#: A key and its secret, which must not appear in messages.
 _SECRET = re.compile(r"//[^/@]*:[^/@]*@")
-#: What pyarrow says of a scheme that it does not know, or was built without.
+#: pyarrow's message about a scheme that is unknown or not built in.
 _NOT_SERVED = re.compile(r"Unrecognized filesystem|(compiled|built) without")
-#: What a request may raise: of the network, of Arrow, of a library for one scheme.
+#: Exceptions of requests: from the network, Arrow, or the library of a scheme.
 _REFUSALS = (OSError, ValueError, RuntimeError, ImportError, LookupError, TypeError, NotImplementedError)
 
 
 class Place(Protocol):
     """A file system. Files have the names that messages show: paths, or URIs without secrets."""
 
-    read_ahead: int  #: bytes of a column to read at a time, where it is read bit by bit
-    at_once: int  #: how many files to open at a time: as many requests wait for one another
-    unnamed: bool  #: whether the names of files do not tell what is in them
+    read_ahead: int  #: bytes of a column to read at a time, if read piecewise
+    at_once: int  #: number of files to open concurrently, so that requests overlap
+    unnamed: bool  #: whether file names do not indicate their content
 
     def is_folder(self, name: str) -> bool:
         """Return whether the folder exists."""
@@ -224,7 +224,7 @@ class _Remote:
 def locate(text: str) -> tuple[Place, str]:
     """Return the file system of a path or URI, and its name there.
 
-    pyarrow is asked first, and fsspec, which need not be installed, for schemes that it does not know.
+    pyarrow is tried first, then fsspec, which need not be installed, for schemes unknown to pyarrow.
     """
     if not is_uri(text):
         return LOCAL, at_home(text)
@@ -260,7 +260,7 @@ def _by_fsspec(uri: str) -> tuple[Place, str]:
     class Handler(FSSpecHandler):  # type: ignore[misc]
         def open_input_file(self, path: str) -> Any:
             opened = self.fs.open(path, mode="rb")
-            if isinstance(opened, BytesIO):  # fsspec's memory hands out one object, with one position
+            if isinstance(opened, BytesIO):  # fsspec's memory returns one shared object, with one position
                 return pa.BufferReader(opened.getbuffer())
             return pa.PythonFile(opened, mode="r")
 

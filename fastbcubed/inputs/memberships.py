@@ -13,9 +13,9 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 
-#: Codes of clusters, in 32 bits where they fit.
+#: Codes of clusters, in 32 bits if they fit.
 Codes = NDArray[np.int32] | NDArray[np.int64]
-#: Threads that look at all rows at the same time, each for a range of items, and how many items make that pay.
+#: Maximum number of threads that each scan all rows for a range of items, and the items from which that pays.
 MOST_RANGES = 4
 SMALL = 1 << 14
 
@@ -32,8 +32,8 @@ class Memberships:
     """The clusters of each item, as compressed rows.
 
     Items and clusters are numbered from 0. The clusters of item `e` are
-    ``codes[offsets[e]:offsets[e + 1]]``, ascending and each once. Turned round by `by_cluster`, items and
-    clusters change places. A clustering that has the same cluster twice has two codes for it.
+    ``codes[offsets[e]:offsets[e + 1]]``, ascending and distinct. `by_cluster` transposes items and clusters.
+    A clustering with the same cluster twice has two codes for it.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class Memberships:
     ([0, 2], [1, 2, 2], [1, 2])
     """
 
-    offsets: NDArray[np.int64]  #: where the clusters of each item begin; shape (n_items + 1,)
+    offsets: NDArray[np.int64]  #: start of each item's clusters; shape (n_items + 1,)
     codes: Codes  #: cluster of each membership; shape (n_memberships,)
     n_clusters: int  #: clusters, with or without items
 
@@ -57,8 +57,8 @@ class Memberships:
     ) -> Memberships:
         """Make memberships from one (item, cluster) pair per row, in any order.
 
-        A row whose item is negative is left out. A duplicate pair stays in; see `without_repeats`. With a pool, each
-        thread looks at all rows and takes those of a range of items. Shapes: `items`, `clusters` (n_rows,).
+        Rows with negative items are dropped. Duplicate pairs stay; see `without_repeats`. With a pool, each thread
+        scans all rows and takes those of a range of items. Shapes: `items`, `clusters` (n_rows,).
         """
         offsets = np.zeros(n_items + 1, np.int64)
         lows, highs = ranges(n_items, pool)

@@ -154,15 +154,15 @@ def _are_items_with_clusters(given: Any) -> bool:
         return False
     try:
         return len({item for item, _ in given}) == len(given)
-    except TypeError:  # what has no hash is no item
+    except TypeError:  # unhashable values are not items
         return False
 
 
 def refuse_weights_by_row(weight: Any, tables: Iterable[tuple[Any, Any]]) -> None:
     """Raise if weights are a Series taken out of a table: its index numbers rows rather than items.
 
-    Then it is the index of one of the tables, has no name, and differs from all columns that may have the items. Each
-    table comes with the name of that column, which it may lack.
+    Such a Series has the unnamed index of one of the tables, which differs from all possible item columns. Each table
+    comes with the name of that column, which it may lack.
     """
     frames = [(frame, item) for frame, item in tables if is_pandas(frame, "DataFrame")]
     if not frames or not is_pandas(weight, "Series") or weight.index.names != [None]:
@@ -199,12 +199,12 @@ def in_one_order(truth: LabelledRows, prediction: Side) -> Side:
     """Return the prediction with the parts of its ids in the order of the truth's."""
     if truth.items is None or prediction.items is None:
         return prediction
-    strict = truth.links is None and prediction.links is None  # these have names for the ends of a link
+    strict = truth.links is None and prediction.links is None  # their names are those of the ends of a link
     moved = in_order_of(truth.items, prediction.items, strict=strict)
     return prediction if moved is prediction.items else replace(prediction, items=moved)
 
 
-#: A column name for both sides, or a pair of them: the truth's, the prediction's.
+#: A column name for both sides, or a pair: the truth's and the prediction's.
 PerSide = ColumnName | tuple[ColumnName, ColumnName]
 
 
@@ -220,7 +220,7 @@ class Given:
     table: Any = None
     attributes: Any = None
     overlapping: bool = False
-    #: what has the column of weights if neither side has it: the truth of a diff
+    #: the source of weights if neither side has them: the truth of a diff
     weighing: Clustering | None = None
 
     def __post_init__(self) -> None:
@@ -286,7 +286,7 @@ def read_pair(
 ) -> Inputs:
     """Read the two sides of an evaluation from any source.
 
-    The arguments are those of `fastbcubed.evaluate`; a column of weights that neither side has is that of `weighing`.
+    The arguments are those of `fastbcubed.evaluate`; a weight column that neither side has is taken from `weighing`.
     """
     if table is not None:
         if cluster != "cluster":
@@ -446,8 +446,8 @@ def asked_of_sides(item: PerSide, cluster: PerSide) -> tuple[Asked, Asked]:
 def one_side(given: Any, asked: Asked, weight: Any, overlapping: bool) -> Clustering:
     """Read one side.
 
-    `weight` is the name of a column of weights, which the table may lack, or anything else, which is passed
-    over. If `overlapping`, a dict may put an item in several clusters.
+    `weight` is the name of a weight column, which the table may lack, or anything else, which is ignored. If
+    `overlapping`, a dict may put an item into several clusters.
     """
     if isinstance(given, Clustering):
         return given.as_side(asked.name, given.weight if weight is None else own_weight(given, weight))
@@ -585,11 +585,11 @@ class Stretch:
 class Pair:
     """The two sides of an evaluation, in blocks."""
 
-    #: one list if the rows of the two sides correspond, so that every block has both; else one for the truth
-    #: and one for the prediction, to be joined by item
+    #: one list if rows of the two sides correspond, so that every block has both; else one for the truth and
+    #: one for the prediction, to be joined by item
     stretches: tuple[list[Stretch], ...]
-    names: tuple[str, str]  #: what the sides are called
-    weight_table: tuple[Column, np.ndarray] | None = None  #: items and weights, which are held in memory
+    names: tuple[str, str]  #: names of the sides
+    weight_table: tuple[Column, np.ndarray] | None = None  #: items and weights, held in memory
     attribute_table: tuple[Column, Rows] | None = None  #: items and attributes, likewise
 
     @property
@@ -608,17 +608,17 @@ class Pair:
 class Cut:
     """Parameters of reading block by block."""
 
-    size: int  #: rows of a block at most
+    size: int  #: maximum rows of a block
     spill_dir: Any = None  #: where streams are spilled
-    #: whether to spill all columns of them: those that are no part of a clustering are used, too
+    #: whether to spill all their columns, if columns outside the clusterings are also used
     every: bool = False
 
 
 def open_pair(given: Given, cut: Cut | None = None) -> Pair:
     """Open the two sides of an evaluation, each as one block or cut into blocks.
 
-    In blocks, files are read when their turn comes, and what passes by only once, such as a record-batch reader, is
-    written to the disk and read from there.
+    In blocks, files are read in turn, and one-pass streams, such as a record-batch reader, are spilled to disk and read
+    from there.
     """
     return open_pairs([given], [None], cut)[0]
 
@@ -753,7 +753,7 @@ def _of_sources(
         return (one_side(rows, asked[k], name_of_weight, False),)
 
     whole = [make(k, given.sources[k]) if source is None else () for k, source in enumerate(sources)]
-    if any(side.items is None for sides in whole for side in sides):  # labels alone, which raises
+    if any(side.items is None for sides in whole for side in sides):  # labels without items, which raises
         shown = [
             no_rows(each.schema) if isinstance(each, Stream) else given.sources[k]
             for k, each in enumerate(sources)
@@ -854,7 +854,7 @@ def _stretch(source: Source, make: Make, nulls: _NullsOfAll) -> Stretch:
                 raise
         else:
             return
-        raise nulls.error()  # when the source is closed, since all of them are read again
+        raise nulls.error()  # after the source is closed, since all blocks are read again
 
     return Stretch(source.first_row, source.n_rows, read)
 

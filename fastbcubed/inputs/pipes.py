@@ -20,9 +20,9 @@ from fastbcubed.runtime.spill import spill_directory
 
 #: The name of standard input.
 STDIN = "-"
-#: So many bytes are held in memory; more go to a file without a name.
+#: Maximum bytes held in memory; more go to an unnamed file.
 HELD = 64 << 20
-#: How compressed data begin, by compression.
+#: Magic bytes of compressed data.
 COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\x04\x22\x4d\x18": "lz4"}
 
 

@@ -13,7 +13,7 @@ from fastbcubed.errors import ColumnError
 from fastbcubed.inputs.arrays import combined, plain, wide_type
 from fastbcubed.runtime.spill import Spill
 
-#: Pieces begin at multiples of this, as Arrow likes its buffers.
+#: Pieces begin at multiples of this, the alignment Arrow prefers.
 ALIGNED = 64
 
 
@@ -32,7 +32,7 @@ class Stash:
     def put(self, index: Any, table: pa.Table, bounds: NDArray[np.int64] | None = None) -> None:
         """Add a batch with rows sorted by shard, and the start of each shard in it.
 
-        Batches are read back in the order of their indexes, whatever order they come in.
+        Batches are read back in the order of their indexes, in whatever order they were added.
         """
         bounds = np.array([0, table.num_rows]) if bounds is None else bounds
         whole = pa.RecordBatch.from_arrays(

@@ -39,8 +39,8 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 class Typed:
     """Writes the columns of one side as arguments; those of the other side stay as given.
 
-    `others` has what was given for the other side, by argument, and `side` is 0 for the truth and 1 for the
-    prediction. Without them the arguments are of one table alone.
+    `others` has the other side's columns by argument, and `side` is 0 for the truth and 1 for the prediction.
+    Without them the arguments describe a single table.
 
     Examples
     --------

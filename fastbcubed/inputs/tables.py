@@ -57,8 +57,8 @@ NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([iI][nN][fF]([iI][nN][
 class Rows(Protocol):
     """A table whose columns are converted or read on demand; the attributes of a clustering.
 
-    `where` says what it is, for messages: a path, or "the truth"; `untyped` names the columns that are
-    text for want of a type (CSV, names of folders), in which numbers may be written in any way.
+    `where` is its name in messages: a path, or "the truth"; `untyped` names the columns that are text for lack
+    of a type (CSV, names of folders), in which numbers may be in any notation.
     """
 
     where: str
@@ -288,7 +288,7 @@ def read_columns(
 def weight_array(values: Any, where: str, *, text: bool = False) -> np.ndarray:
     """Return weights as float64; a float64 array without nulls is not copied. Nulls raise.
 
-    The result is read-only. Weights that are `text` for want of a type are read as numbers.
+    The result is read-only. Weights that are `text` for lack of a type are read as numbers.
     """
     data = float_column(values, where, WeightError, text=text)
     if data.null_count:
@@ -340,7 +340,7 @@ def _first_nulls(data: pa.ChunkedArray, limit: int = 4) -> list[int]:
     return rows
 
 
-#: What a relation or result of DuckDB calls its ways to Arrow, by age.
+#: Methods of DuckDB relations and results that return Arrow data, newest first.
 TO_TABLE = ("to_arrow_table", "fetch_arrow_table")
 TO_READER = ("to_arrow_reader", "fetch_arrow_reader", "fetch_record_batch")
 
@@ -348,7 +348,7 @@ TO_READER = ("to_arrow_reader", "fetch_arrow_reader", "fetch_record_batch")
 def unwrapped(source: Any) -> Any:
     """Return the frame or relation behind a Polars LazyFrame or a Splink frame; anything else unchanged.
 
-    A frame of Polars with Python objects becomes a dict of its columns.
+    A Polars frame with Python objects becomes a dict of its columns.
     """
     if hasattr(source, "collect_schema"):
         frame = source.collect() if hasattr(source, "collect") else source
@@ -399,7 +399,7 @@ def _asked(source: Any, methods: tuple[str, ...], *arguments: int) -> Any:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # results take a copy, which cannot be helped here
+            warnings.simplefilter("ignore")  # results are copied, which is unavoidable here
             return ask(*arguments)
     except Exception as error:
         if not is_result(source):
@@ -455,9 +455,9 @@ class _Unlisted(BaseRows):
         ]
 
 
-#: Extension types that read best as text; all others are kept by their storage.
+#: Extension types kept as text; all others are kept as their storage type.
 AS_TEXT = ("arrow.uuid", "pandas.interval", "pandas.period")
-#: What Arrow raises for a type that it cannot handle.
+#: Exceptions of Arrow for unsupported types.
 UNABLE = (pa.ArrowException, NotImplementedError, TypeError)
 
 
@@ -574,7 +574,7 @@ def _as_text(array: Any) -> pa.Array:
 
 def _texts(array: Any) -> pa.Array:
     values = array.to_pylist() if array.type.extension_name == "arrow.uuid" else list(array.to_pandas())
-    known = [value is not None and value == value for value in values]  # pandas has NaN and NaT for null
+    known = [value is not None and value == value for value in values]  # pandas uses NaN and NaT for null
     texts = [str(value) if there else None for value, there in zip(values, known, strict=True)]
     return pa.array(texts, pa.string())
 
@@ -592,10 +592,10 @@ def readable(values: pa.Array | pa.ChunkedArray) -> Any:
         return values
     try:
         _ends(values.cast(kind))
-    except (OverflowError, ValueError, KeyError):  # the last is what pytz makes of a time zone that it lacks
+    except (OverflowError, ValueError, KeyError):  # KeyError: pytz lacks the time zone
         try:
             return values.cast(kind).cast(pa.string())
-        except pa.ArrowInvalid:  # there is no such time zone here
+        except pa.ArrowInvalid:  # the time zone is not installed
             return readable(values.cast(kind).cast(pa.timestamp(kind.unit)))
     return values
 
@@ -614,7 +614,7 @@ def number_values(values: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
     known = whole.dictionary
     if pa.types.is_floating(known.type):
         known, given = pc.add(known, pa.scalar(0.0, known.type)), True  # -0.0 is 0.0
-    if given:  # a dictionary may repeat a value, and hold nulls
+    if given:  # a dictionary may repeat values and hold nulls
         again = known.dictionary_encode()
         known = again.dictionary
     order = to_numpy(pc.array_sort_indices(known))
