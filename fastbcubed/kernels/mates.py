@@ -383,7 +383,7 @@ def add_copies(sums, k, n, weight, weighted):
 
 @kernel
 def score_cells(start, stop, items, rows, clusters, close, common, found, met, shares, mates):
-    """Add up the shared clusters of the items of a range of cells and their mates in other cells.
+    """Add up the hits and misses of the items of a range of cells with their mates in other cells.
 
     With g and c the predicted and true clusters that an item and its mate share, a mate with g > 0
     counts min(g, c) / g as a hit on the predicted side and the rest as a miss; likewise on the true

@@ -1,4 +1,4 @@
-"""Sums over cells in runs of fixed length: summed plainly within a run, exactly over runs by the caller."""
+"""Sums over cells in runs of fixed length: plainly within a run, and exactly over runs by the caller."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def send_back(records, places, n_each, mass, rest, told, back, floats):
 
 @kernel
 def share_subsets(cells, start, stop, bits, words, next_row, back, floats, space, found):
-    """Write the totals shared by the items of each cell and their mates in other cells, from the totals of its subsets.
+    """Write hits and misses of each cell's items with their mates in other cells, from the totals of its subsets.
 
     Nothing is written for wide cells and those of the prediction alone. `space` is a `Space`, `found` a `FoundShares`
     of `overlap.mates`; records of the shards are in `back`, of which `floats` is a view, as written by
@@ -391,7 +391,7 @@ def meet_wide(cells, number, wide, apart, met, others, sums):
 
 @kernel
 def share_wide(cells, number, wide, apart, met, others, sums, found):
-    """Add wide cells to the shares of the scored cells of a shard with their mates; wide ones take over their sums.
+    """Add wide cells to the hits and misses of the scored cells of a shard; wide ones take over their sums.
 
     Parameters are those of `meet_wide`, which has processed all shards; `found` is the `FoundShares` of these cells.
     """

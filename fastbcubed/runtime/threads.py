@@ -31,7 +31,7 @@ class Progress:
     done, total : int
         Blocks of the stage.
     seconds : float
-        Time since the stage began.
+        Seconds since the stage began.
     rows, total_rows : int
         Rows done, and in all; both 0 for a stage that does not count rows.
     spilled : int
