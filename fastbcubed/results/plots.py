@@ -572,6 +572,14 @@ def thresholds_chart(curve: Row, palette: Palette) -> Any:
     return alt.layer(*layers).properties(width=WIDTH + 110, height=220)
 
 
+#: Where a label stands by its point, which is at the left end of the plot or not, and how much of the plot that is.
+LABELS: dict[bool, Row] = {
+    False: {"align": "right", "dx": -7, "dy": 8},
+    True: {"align": "left", "dx": 7, "dy": -8},
+}
+LEFT = 0.25
+
+
 def precision_recall_chart(curve: Row, palette: Palette) -> Any:
     """Return precision by recall from threshold to threshold, near the best one; some are named, the best in bold."""
     points = [
@@ -589,14 +597,15 @@ def precision_recall_chart(curve: Row, palette: Palette) -> Any:
         .encode(x=x, y=y, order="at:Q")
     ]
     for is_best, colour in ((False, palette.pred), (True, palette.ink)):
-        some = chart_of([row for row in curve["named"] if row["best"] == is_best]).encode(x=x, y=y)
-        weight = "bold" if is_best else "normal"
+        rows = [row for row in curve["named"] if row["best"] == is_best]
+        some = chart_of(rows).encode(x=x, y=y)
+        text = {"fontSize": 11, "fontWeight": "bold" if is_best else "normal", "color": palette.ink}
         layers.append(some.mark_point(filled=True, size=90 if is_best else 45, opacity=1, color=colour))
-        layers.append(
-            some.mark_text(
-                align="right", dx=-7, dy=8, fontSize=11, fontWeight=weight, color=palette.ink
-            ).encode(text="text:N")
-        )
+        for left, place in LABELS.items():
+            here = [row for row in rows if (row["recall"] < low + LEFT * (high - low)) == left]
+            layers += (
+                [chart_of(here).mark_text(**place, **text).encode(x=x, y=y, text="text:N")] if here else []
+            )
     return alt.layer(*layers).properties(width=WIDTH + 60, height=WIDTH + 10)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from fastbcubed.results.display import coverage, definition
 from fastbcubed.results.page import Asked
 from fastbcubed.results.page_content import chart, document, section
 from fastbcubed.results.wording import count
-from fastbcubed.sweep_links.best import Best, shown
+from fastbcubed.sweep_links.best import Best
 from fastbcubed.sweep_links.sweep_text import axis_of, grid_of, tables, what_was_swept
 
 #: Points of the curve, and thresholds that are named along it besides the best one.
@@ -36,46 +36,53 @@ def curve_content(sweep: Any, best: Best | None = None) -> dict[str, Any]:
     if best is not None and np.isfinite(best.threshold):
         found |= {"best": best.threshold, "best_text": f"best {best.score} at {best.shown}"}
     if scores == ["precision", "recall", "f1"]:
-        found["named"] = _named(table["threshold"].to_numpy(), values, axis, best)
+        found["named"] = _named(sweep.shown, table["threshold"].to_numpy(), values, axis, best)
     return found
 
 
 def _named(
+    shown: Callable[[float], str],
     thresholds: NDArray[np.float64],
     values: Mapping[str, NDArray[np.float64]],
     axis: tuple[float, float],
     best: Best | None,
 ) -> list[dict[str, Any]]:
-    """Return thresholds evenly along precision by recall, as far as the axis goes, and the best one."""
+    """Return thresholds evenly along precision by recall, as far as the axis goes, and the best one.
+
+    Of those near an even place, the one that `shown` writes in the fewest characters is named.
+    """
     places = np.stack([values["recall"], values["precision"]])
     inside = np.flatnonzero(np.isfinite(thresholds) & (places >= axis[0]).all(0))
     if not inside.size:
         return []
     way = np.append(0.0, np.cumsum(np.hypot(*np.diff(places[:, inside]))))
-    at = inside[np.unique(np.searchsorted(way, way[-1] * (np.arange(NAMED) + 0.5) / NAMED))]
+    texts = [shown(float(thresholds[k])) for k in inside]
+    at = inside[np.unique([_short(texts, way, place) for place in (np.arange(NAMED) + 0.5) / NAMED])]
     marked = None
     if best is not None and np.isfinite(best.threshold):
         marked = np.array([[best.figures["recall"]], [best.figures["precision"]]])
         apart = np.hypot(*(places[:, at] - marked))
         at = at[apart > NEAR * (axis[1] - axis[0])]
     found = [
-        {"threshold": thresholds[k], **{name: of[k] for name, of in values.items()}, "best": False}
+        {
+            "threshold": thresholds[k],
+            **{name: of[k] for name, of in values.items()},
+            "best": False,
+            "text": shown(float(thresholds[k])),
+        }
         for k in at
     ]
-    for row, gap in zip(found, _gaps(thresholds[at]), strict=True):
-        row["text"] = shown(float(row["threshold"]), gap)
     if best is not None and marked is not None:
         figures = {name: best.figures[name] for name in values}
         found.append({"threshold": best.threshold, **figures, "best": True, "text": best.shown})
     return found
 
 
-def _gaps(thresholds: NDArray[np.float64]) -> list[float]:
-    """Return how far each threshold is from the nearest other one."""
-    steps = np.abs(np.diff(thresholds))
-    every = np.append(np.inf, np.append(steps, np.inf))
-    found: list[float] = np.minimum(every[1:], every[:-1]).tolist()
-    return found if steps.size else [0.0] * thresholds.size
+def _short(texts: Sequence[str], way: NDArray[np.float64], place: float) -> int:
+    """Return which point near a place, a share of the way along the curve, has the shortest text."""
+    near = way[-1] * np.array([place, place - 0.25 / NAMED, place + 0.25 / NAMED])
+    first, start, stop = np.searchsorted(way, near).tolist()
+    return min(range(start, max(stop, first + 1)), key=lambda k: (len(texts[k]), abs(k - first)))
 
 
 #: Figures of the thresholds that are listed.
@@ -110,6 +117,10 @@ def sweep_content(sweep: Any, best: Best, asked: Asked) -> dict[str, Any]:
             *(f"{name} is not known at every threshold: {reason}." for name, reason in sweep.not_computed.items()),
         ]),
     ]  # fmt: skip
-    facts = {"Truth": truth, "Links": links, "Scored": f"{count(sweep.coverage.n_common)} items"}
+    facts = {
+        "Truth": truth,
+        "Links": links,
+        "Scored": f"{count(sweep.coverage.n_scored(sweep.policies))} items",
+    }
     warnings = [each for each in sweep.warnings if each["code"] != "made-of-links"]  # which is of the best F1
     return document("sweep", asked.title or f"Thresholds for {links}", facts, sections, warnings)

@@ -578,8 +578,17 @@ def test_precision_by_recall_names_thresholds() -> None:
     for row in rows:
         ev = sweep.evaluate(row["threshold"])
         assert (row["precision"], row["recall"]) == pytest.approx((ev.precision, ev.recall))
-        assert float(row["text"]) == pytest.approx(row["threshold"], abs=0.05)
+        assert row["text"] == sweep.shown(row["threshold"]) and len(row["text"]) <= 9
+        typed, exact = (
+            sweep.at(float(each)).to_table()["cluster"] for each in (row["text"], row["threshold"])
+        )
+        assert typed.equals(exact)  # what the label says is what the point is
     assert len({row["text"] for row in rows}) == len(rows)
+    low, high = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    for layer in spec["layer"]:
+        if layer["mark"]["type"] == "text":  # no label leaves the plot at its left end
+            shares = [(row["recall"] - low) / (high - low) for row in spec["datasets"][layer["data"]["name"]]]
+            assert {share >= 0.25 for share in shares} == {layer["mark"]["align"] == "right"}
     with pytest.raises(MetricError, match="precision, recall and f1"):
         fb.charts.precision_recall(fb.sweep(TRUTH, LINKS, metrics="rand"))
 
@@ -599,7 +608,10 @@ def test_a_page_of_the_best_threshold(tmp_path: Any) -> None:
     (row,) = (row["cells"] for row in grid["rows"] if row["cells"][0] == best.shown)
     assert float(row[grid["header"].index("recall")]) == pytest.approx(best.value, abs=1e-5)
     assert len(merges["grids"][0]["rows"]) == 2 and "600" not in made["lines"][0]
+    assert report.content["facts"][-1]["message"] == "900 items"  # 300 clusters of 3
     with pytest.raises(OptionError, match="is there already"):
         sweep.report(tmp_path / "page.html")
+    partly = fb.sweep({**TRUTH, "f": 2, "g": 3}, LINKS).report()  # no link has f and g: they are alone
+    assert partly.content["facts"][-1]["message"] == "7 items"
     alone = fb.sweep({"a": 1, "b": 1}, [("a", "b", 0.5)], metrics="rand").report(score="rand")
     assert alone.content["sections"][0]["charts"] and "rand is best at threshold 0.5" in alone.html
