@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fastbcubed.runtime import starting as _starting  # noqa: F401  (first: what follows takes long, or may be lacking)
+from fastbcubed.runtime import starting as _starting  # noqa: F401  (first: later imports are slow, or may be missing)
 
 # isort: split
 from fastbcubed import errors, metrics
@@ -60,9 +60,9 @@ __all__ = [
     "sweep",
 ]
 
-if not TYPE_CHECKING:  # of a name that is not there, type checkers are to say so
-    #: Where names stand that are loaded on their first use: a fifth of the whole import. No module is called as what
-    #: it holds, for whoever imports a module sets that name of the package.
+if not TYPE_CHECKING:  # type checkers should report a name that does not exist
+    #: Modules of names that are loaded on first use: a fifth of the whole import. No module has the name of its
+    #: content, because importing a module sets that name of the package.
     _LATER = {
         "Comparison": "compare_runs.comparison",
         "Diff": "diff_runs.diff",

@@ -1,6 +1,6 @@
 """Altair charts of results, as on the pages of `report`, to show in a notebook or to save.
 
-They need the extra ``fastbcubed[report]``. Each function returns an `altair.Chart`, which a notebook shows, and whose
+They need the extra ``fastbcubed[report]``. Each function returns an `altair.Chart`, which a notebook shows; its
 ``save("chart.svg")`` writes SVG, PNG or HTML (with ``inline=True`` one that needs no network).
 """
 
@@ -33,8 +33,8 @@ __dir__ = only_all(globals())
 def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.Chart:
     """Return a chart of the scores by slice: dots with intervals, the score of all items as a line.
 
-    Slices with few independent groups of items are grey. Of more than 20 slices, those that cost most are drawn. Two
-    attributes crossed make a heat map.
+    Slices with few independent groups of items are grey. Of more than 20 slices, the costliest are drawn. Two crossed
+    attributes make a heat map.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def deltas(cmp: Comparison) -> altair.Chart:
     MissingPackageError
         If the packages of the extra are not installed.
     OptionError
-        If there is one run alone.
+        If there is only one run.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def deltas(cmp: Comparison) -> altair.Chart:
 def thresholds(sweep: Sweep) -> altair.Chart:
     """Return a chart of precision, recall and F1 by threshold, with the threshold of the best F1 marked.
 
-    The axis of the scores begins where they are near the best F1.
+    The axis of the scores begins at their values near the best F1.
 
     Parameters
     ----------

@@ -16,14 +16,14 @@ from fastbcubed.spark import frames
 
 Run = Callable[[Request, Pool], Answer]
 
-#: What the memory engine takes for a row, about: its keys, the row in its part, its share of a cell.
+#: Approximate bytes of a row in the memory engine: its keys, the row in its part, its share of a cell.
 ROW_BYTES = 64
 
 
 def choose(engine: str | None, request: Request, *others: Request, compared: bool = False) -> Run:
     """Return the engine: the named one, or one with room for the rows.
 
-    `others` differ from the request in their prediction, and are held at once; `compared` tells that all are compared.
+    `others` differ from the request in their prediction, and are held at the same time; `compared` if all are compared.
     """
     if not is_one_of(engine, (None, "memory", "disk", "spark")):
         raise OptionError(f'engine is "memory", "disk" or "spark", not {engine!r}')

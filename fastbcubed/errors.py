@@ -45,7 +45,7 @@ def __dir__() -> list[str]:
 class FastBCubedError(ValueError):
     """Base of all errors below, which state the expectation, the value passed, its place, and the remedy."""
 
-    #: What a reader of blocks needs to tell the same of all of them, where rows are null; see `sources.nulls`.
+    #: Data of a reader of blocks for the same message over all blocks, where rows are null; see `sources.nulls`.
     nulls: Any = None
 
 
@@ -132,7 +132,7 @@ class NotKeptError(FastBCubedError):
 def first_few(values: Iterable[object], limit: int = 3) -> str:
     """Return the first few of `values` for an error message, such as ``'a', 'b', 'c', …``.
 
-    Long ones are cut, and composite ids are shown as tuples.
+    Long values are cut, and composite ids are shown as tuples.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class MissingPackageError(FastBCubedError, ImportError):
 class EvaluationWarning(UserWarning):
     """A warning for readers of the scores; also in `Evaluation.warnings`.
 
-    Its text ends with its code in brackets, and `code` holds it, None where there is none.
+    The text ends with the code in brackets; `code` contains it, or None if there is none.
     """
 
     def __init__(self, message: str = "", code: str | None = None) -> None:
@@ -172,7 +172,7 @@ class EvaluationWarning(UserWarning):
         self.code = code
 
 
-#: What messages call what all runs have in common.
+#: Names, in messages, of inputs shared by all runs.
 SHARED = (
     "the truth", "the weight table", "weight is", "weight has", "weight should", "the attributes", "attributes should",
     "memory_limit is", "cannot spill to",
@@ -183,8 +183,7 @@ SHARED = (
 def naming(run: str | None, truth: str = "the truth", prediction: str = "the prediction") -> Iterator[None]:
     """Add the name of the run to an error, one of several; None if there is only one run.
 
-    Nothing is said where it is about the truth, weights or attributes, which all of them share. Sides go by these
-    names.
+    Errors about the truth, weights or attributes, which all runs share, are left unchanged. Sides have the given names.
     """
     try:
         yield

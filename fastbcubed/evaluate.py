@@ -70,84 +70,83 @@ def evaluate(
         relation or result of DuckDB, a frame of Splink; or the path or URI of a file or directory, a list of these, a
         glob, a pipe, or "-" for standard input, of Parquet, Arrow IPC, CSV or JSON lines) has one row per item and is
         joined by item.
-        A dict maps items to clusters. Two arrays of labels correspond by position, and with `overlapping` two lists
-        that have a set of labels for each item. With `table`, the names of two of its columns.
+        A dict maps items to clusters. Two arrays of labels correspond by position; with `overlapping`, so do two lists
+        with a set of labels for each item. With `table`, the names of two of its columns.
     item, cluster : str, list of str, or tuple of two of these
-        Columns of items and clusters: one name, or a pair (truth's, prediction's); a list makes a
-        composite id. Its parts go by name where both sides have the same names, else, and in a pair of lists, by
-        position. A default name that a table lacks stands for the only column left, or for the one that
-        Splink, Zingg, dedupe or Senzing writes, which a note in `Evaluation.warnings` says.
+        Columns of items and clusters: one name, or a pair (truth's, prediction's); a list makes a composite id. Its
+        parts are matched by name if both sides have the same names; otherwise, and in a pair of lists, by position. If
+        a table lacks the default name, its only remaining column is used, or the one that Splink, Zingg, dedupe or
+        Senzing writes; a note in `Evaluation.warnings` says so.
     weight : str, array-like of shape (n_items,), or table, optional
-        A column of the truth (else of the prediction), weights by position, or a table or dict from
-        item to weight. From 1e-120 to 1e120; multiplying all by some number changes no score.
+        A column of the truth (or else of the prediction), weights by position, or a table or dict from item to weight.
+        From 1e-120 to 1e120; a common factor changes no score.
     slices : str, Bins, tuple of these, mapping, or a list of several of these
-        Slices to score now; see `Evaluation.slices`. A tuple of names is one crossed slicing, a list of names
-        several. Masks go by the truth's rows.
+        Slices to score now; see `Evaluation.slices`. A tuple of names is one crossed slicing, a list of names several.
+        Masks refer to the truth's rows.
     attributes : table, optional
         Attributes to slice by, by item or by position, besides those of the tables given.
     metrics : str, callable, or iterable of these, optional
         Scores, families ("pointwise", "matching", ...), "all", or formulas ``f(tp, fp, fn, tn)``. By
         default precision, recall, f1, mean_f1, jaccard_distance, over_merge_rate, under_merge_rate.
     beta : float
-        Weight of recall in F; any other than 1 adds fbeta and mean_fbeta.
+        Weight of recall in F; any value other than 1 adds fbeta and mean_fbeta.
     weighting : {"pointwise", "outer"}
-        Whether weights count inside each item's confusion matrix and in the mean, or in the mean alone
-        (zeros are allowed then).
+        Whether weights count inside each item's confusion matrix and in the mean, or only in the mean (which allows
+        zeros).
     unmatched : {"drop", "raise", "singleton", "outside"} or dict
-        What happens to items that one side lacks; a dict has a policy for "truth" and one for
-        "prediction". "outside" is for those that only the prediction has: they are not scored,
-        but are false positives for the items they are clustered with. When absent, "drop"; but items that only
-        the truth has are "singleton" if the prediction was made of links without a list of all items.
+        Policy for items that one side lacks; a dict has a policy for "truth" and one for "prediction". "outside" is for
+        prediction-only items: they are not scored, but are false positives for the items they are clustered with. The
+        default is "drop"; but truth-only items are "singleton" if the prediction was made of links without a list of
+        all items.
     nulls : {"raise", "singleton", "drop"}
-        What happens to items with a null cluster; "drop" means that the side lacks the item. With
-        `table`, a null always means that.
+        Policy for items with a null cluster; "drop" means that the side lacks the item. With `table`, a null always
+        means that.
     duplicates : {"raise", "drop"}
-        What happens to rows that repeat an earlier one.
+        Policy for rows that repeat an earlier one.
     noise : object, optional
-        The label, such as -1, whose items are taken as alone.
+        The label, such as -1, whose items are treated as singletons.
     overlapping : bool
         Whether items may be in several clusters: tables then have a row per membership (or a list of
         clusters per item), and the scores are those of Extended BCubed; see `extended_bcubed`.
     max_pairs : float
-        With `overlapping`, how many pairs of cells to compare at most; with the disk engine, and how many sets of
+        With `overlapping`, the maximal number of pairs of cells to compare; on the disk engine, also of sets of
         clusters to count.
     table : table or path, optional
         One table with both labels of each item.
     out : path, optional
-        A directory to write the result to; see `Evaluation.save`. Whether it can be written to is
-        checked before the work.
+        A directory to write the result to; see `Evaluation.save`. Write access is checked
+        before the work.
     keep : {"scores", "cells", "items"}
         How much of the result to write to `out`; with the disk engine, how much to hold.
     repairs : int
         How many repairs to write to `out`, as ``repairs.parquet``; see `Evaluation.repairs`.
     paths : bool
-        Whether the result, its pages and what is saved of it have the paths of files as they were given. When false,
-        files go by their names, which do not show where they are on a machine. Nothing that is saved is read through
-        them: items and attributes are in the saved files.
+        Whether the result, its pages and saved files contain the paths of files as given. If false, they contain only
+        file names, without their location on the machine. Saved results never need the paths: items and attributes are
+        in the saved files.
     engine : {"memory", "disk", "spark"}, optional
-        Where the work is done. The disk engine reads files block by block and spills what does not fit, so
-        that the rows need not be in memory. Of overlapping clusterings it gives scores, slices and the summary;
-        neither cells nor items are kept, and scores that take all cells (matching, Omega, CICE-BCubed) are left to
-        the memory engine. Clusters whose labels are not integers are named by reading the input again. When absent,
-        the disk engine is used for Parquet and Arrow IPC files that would not fit, if it can serve what is asked
-        for within `max_pairs`. It writes record-batch readers, data sets and relations of DuckDB to the disk as they
-        come, while the memory engine reads them whole. DataFrames of Spark are scored on Spark, through the API of
-        DataFrames alone, so Spark Connect will do. They are read two or three times: persist what is expensive to
-        compute. `attributes` and a `weight` by item are DataFrames too, and `out` may be a URI; scores
-        that take all cells at once are not computed, nor subsets by name.
+        Where the work is done. The disk engine reads files block by block and spills what does not fit in memory. For
+        overlapping clusterings it gives scores, slices and the summary; it keeps neither cells nor items, and does not
+        compute scores that need all cells (matching, Omega, CICE-BCubed). It finds labels of clusters that are not
+        integers by reading the input again. By default, it is used for Parquet and Arrow IPC files that would not fit
+        in memory, if it supports the request within `max_pairs`. It writes record-batch readers, data sets and
+        relations of DuckDB to disk as they come, while the memory engine reads them whole. Spark DataFrames are scored
+        on Spark through the DataFrame API only, so Spark Connect works. They are read two or three times: persist what
+        is expensive to compute. `attributes` and a `weight` by item are DataFrames too, and `out` may be a URI; scores
+        that need all cells at once are not computed, nor subsets by name.
     memory_limit : int or str, optional
-        Bytes that the disk engine may use, or a text such as "2GiB"; half of the memory that the process
-        can still get when absent.
+        Bytes that the disk engine may use, or a text such as "2GiB"; by default half of the memory still available to
+        the process.
     spill_dir : path, optional
-        Where the disk engine spills; /var/tmp when absent. Nothing is left there.
+        Directory for the disk engine's spilled files; /var/tmp by default. It is left empty.
     threads : int, optional
-        All cores of the process when absent. The scores do not depend on it.
+        All cores of the process by default. The scores do not depend on it.
     progress : bool or callable, optional
-        Whether to show progress on stderr; when absent it is shown on a terminal. A callable gets a
+        Whether to show progress on stderr; by default only on a terminal. A callable gets a
         `fastbcubed.progress.Progress` after every block: `stage`, `done` of `total` blocks, `seconds`, `rows` of
-        `total_rows`, bytes `spilled`, and `rows_per_second` and `seconds_left` worked out from these. With
-        the disk engine, and for large work in memory, the first is of the stage "plan", and its `message`
-        says how the work will be done and what it takes.
+        `total_rows`, bytes `spilled`, and `rows_per_second` and `seconds_left` computed from these. With the disk
+        engine, and for large work in memory, the first has the stage "plan", and its `message` says how the work will
+        be done and what it needs.
 
     Returns
     -------
@@ -156,13 +155,13 @@ def evaluate(
     Raises
     ------
     FastBCubedError
-        One of its children, which says what is wrong with the input, where, and what to do.
+        One of its subclasses, which says what is wrong with the input, where, and what to do.
 
     Notes
     -----
-    All items that share a true and a predicted cluster share one confusion matrix, so each item is touched
-    once, to count the cells; cost is linear in the items. Memory is about 24 bytes an item (16 without
-    weights) while cells are built, and 36 a cell and 24 a cluster after.
+    All items that share a true and a predicted cluster share one confusion matrix, so each item is visited once, to
+    count the cells; cost is linear in the items. Memory is about 24 bytes an item (16 without weights) while cells are
+    built, and 36 a cell and 24 a cluster afterwards.
 
     References
     ----------
@@ -289,7 +288,7 @@ def contingency(
     >>> fb.contingency([0, 0, 1], [5, 5, 6])
     Contingency(3 items, 2 true and 2 predicted clusters, 2 cells)
 
-    Items in several clusters, and the scores of overlapping clusterings that take their cells:
+    Overlapping clusterings, and a score computed from their cells:
 
     >>> cells = fb.contingency({1: {"a"}, 2: {"a", "b"}}, {1: {"c"}, 2: {"c"}}, overlapping=True)
     >>> fb.metrics.extended_bcubed_recall(contingency=cells)

@@ -32,27 +32,26 @@ def extended_bcubed(truth: Any, prediction: Any, *, weight: Any = None, **option
     Raises
     ------
     TooMuchWorkError
-        If so many items overlap so much that more than `max_pairs` pairs of cells have to be compared.
+        If the clusters overlap so much that more than `max_pairs` pairs of cells have to be compared.
     FastBCubedError
         As `evaluate` does.
 
     Notes
     -----
-    With g the predicted clusters that two items share and c the true ones, the precision of an item is
-    the mean of min(g, c) / g over the items with g > 0, itself among them; recall is that of
-    min(g, c) / c over those with c > 0. A mate counts once, however many clusters it shares, and by its
-    weight. A cluster that is there twice counts twice.
+    With g the predicted clusters that two items share and c the true ones, the precision of an item is the mean of
+    min(g, c) / g over the items with g > 0, including itself; recall is that of min(g, c) / c over those with c > 0. A
+    mate counts once, however many clusters it shares, and by its weight. A repeated cluster counts twice.
 
-    Items in the same clusters on both sides form one cell. Pairs with g and c of 0 or 1 are counted
-    through what each true and each predicted cluster share, which costs the sum over cells of their true
-    times their predicted clusters. Other pairs are found by the pairs of clusters that cells have in
-    common, those of a cell in more than 8 clusters of a side among the cells of each of these but the
-    largest. So a cluster of a million items costs a million steps, however many of them are in a second.
+    Items in the same clusters on both sides form one cell. Pairs with g and c of 0 or 1 are counted through the
+    intersections of true and predicted clusters, at the cost of the sum over cells of their true times their predicted
+    clusters. Other pairs are found by the pairs of clusters that cells have in common; those of a cell in more than 8
+    clusters of a side, among the cells of each of these but the largest. So a cluster of a million items costs a
+    million steps, however many of them are in a second cluster.
 
-    The disk engine counts, for every set of the true and predicted clusters of an item, the items that are in all of
-    these; by inclusion and exclusion that says how many mates share how many clusters. Cost is the sum over items of
-    2 to the number of their clusters. Items in more than 8 clusters of both sides together are compared with all
-    that share one instead.
+    The disk engine counts, for every subset of an item's true and predicted clusters, the items that are in all of
+    these; by inclusion and exclusion that gives the number of mates by number of shared clusters. Cost is the sum over
+    items of 2 to the number of their clusters. Items in more than 8 clusters on both sides together are instead
+    compared with all items that share one.
 
     References
     ----------
@@ -92,11 +91,11 @@ def cice_bcubed(
     weight : str, table or dict, optional
         Weight of each item.
     match : {"global", "pair"}
-        Whether a cluster is matched with the most similar of all clusters of the other side, as the formula of
-        the paper says, or with the most similar of those that hold both items, as its text says. Only "pair"
-        keeps the homogeneity constraint; take it to rank systems.
+        Whether a cluster is matched with the most similar of all clusters of the other side, as in the formula of the
+        paper, or with the most similar of those that contain both items, as in its text. Only "pair" satisfies the
+        homogeneity constraint; use it to rank systems.
     similarity : {"jaccard", "rand", "f1"}
-        How like two clusters are.
+        Similarity of two clusters.
     **options
         Other arguments of `evaluate`.
 
@@ -113,8 +112,8 @@ def cice_bcubed(
 
     Notes
     -----
-    Each mate counts as in `extended_bcubed`, times the mean over the clusters that it shares with the item
-    of their similarity to the match. Cost is that of `extended_bcubed` again.
+    Each mate counts as in `extended_bcubed`, times the mean, over the clusters that it shares with the item, of their
+    similarity to the match. The cost is about twice that of `extended_bcubed`.
 
     References
     ----------

@@ -14,29 +14,29 @@ from fastbcubed.runtime.arguments import true_or_false
 def load(directory: Any, *, check: bool = True) -> Evaluation | Diff:
     """Read an evaluation or a diff written by `save` or `out=`.
 
-    The files are checked first: that they are those of one evaluation, as they were saved, and that what
-    they say is possible. So a directory that was damaged, or made up, is refused.
+    The files are checked first: that they belong to one evaluation, are unchanged, and have possible contents. So a
+    damaged or fabricated directory is refused.
 
     Parameters
     ----------
     directory : path
         Where it was saved.
     check : bool
-        Whether to read all files now and check them. Without it, a large result is there at once: overall scores,
-        slices that were asked for when evaluating, the costliest clusters and pages for people take parts of the files,
-        of which pages are checked as they are read. All files are read and checked when more is asked.
+        Whether to read and check all files now. Without it, a large result is available at once: overall scores, slices
+        computed by the evaluation, the costliest clusters and reports need only parts of the files, checked page by
+        page as they are read. All files are read and checked when more is requested.
 
     Returns
     -------
     Evaluation or Diff
-        What was saved, with all that was kept: saved with keep="items", it can be sliced by any attribute that the
-        tables had, or by those of another table; with "cells", listed by cluster; with "scores", it
-        has overall scores, coverage, summary and the slices that were asked for.
+        The saved result with everything kept: saved with keep="items", it can be sliced by any attribute of its tables
+        or of another table; with "cells", listed by cluster; with "scores", it has overall scores, coverage, summary
+        and the slices computed before.
 
     Raises
     ------
     FileFormatError
-        If the directory holds no saved result, files of several, or one that is damaged.
+        If the directory has no saved result, files of several, or a damaged one.
     OptionError
         If this is no path, or `check` is neither True nor False.
 

@@ -302,7 +302,7 @@ Exit codes
 Nothing half-written and nothing spilled is left in any case."""
 
 
-#: The exit code for wrong use.
+#: The exit code for invalid use.
 WRONG = 2
 
 
@@ -310,7 +310,7 @@ class Command(NamedTuple):
     """A command, and the text of its help before and after its flags."""
 
     name: str
-    module: str  #: of this room
+    module: str  #: in `fastbcubed.cli`
     help: str
     description: str
     epilog: str = EXIT_CODES

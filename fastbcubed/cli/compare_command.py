@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: The exit code if a gate failed.
 FAILED_GATE = 1
-#: Flags that the library has no argument for.
+#: Flags without an argument of the library.
 OWN = (
     "run",
     "named",
@@ -46,7 +46,7 @@ OWN = (
     "fail_on_warning",
     "report_columns",
 )
-#: Columns of slices and clusters that a terminal shows, where they are there.
+#: Columns of slices and clusters that a terminal shows, if present.
 SCORES = ("precision", "recall", "f1")
 
 

@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 
 #: The exit code if a gate failed.
 FAILED_GATE = 1
-#: Flags that the library has no argument for.
+#: Flags without an argument of the library.
 OWN = ("run", "json", "worst", "show", "fail_over", "fail_under", "report", "report_columns")
 SIDES = ("baseline", "experiment")
-#: Columns of listings that a terminal shows, where they are there.
+#: Columns of listings that a terminal shows, if present.
 SHOWN = (
     "outcome", "n_items", "n_parts", "split_rate", "merge_rate", "jaccard_distance", "bad_distance",
     "delta_precision", "delta_recall",
 )  # fmt: skip
-#: What these are called there.
+#: Their headings.
 CALLED = {
     "n_items": "items", "n_parts": "parts", "split_rate": "split", "merge_rate": "merged",
     "jaccard_distance": "distance", "bad_distance": "bad", "delta_precision": "ΔP", "delta_recall": "ΔR",
 }  # fmt: skip
-#: Slices that are all listed.
+#: Up to this many slices, all are listed.
 FEW_SLICES = 10
 
 
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
     bounds = _bounds(options)
     arguments = _needed(_arguments(options), bounds)
     diff = call(fastbcubed.diff, arguments, options.noise)
-    if options.json or not sys.stdout.isatty():  # a terminal gets them with the figures
+    if options.json or not sys.stdout.isatty():  # a terminal shows them with the figures
         for warning in diff.warnings:
             say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
     gates = _judged(diff, bounds)

@@ -18,7 +18,7 @@ from fastbcubed.cli.options import (
 )
 from fastbcubed.cli.output import in_flags, print_json, say
 
-#: Flags that the library has no argument for.
+#: Flags without an argument of the library.
 OWN = ("run", "json", "report")
 
 
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fastbcubed.EvaluationWarning)
         found = fastbcubed.estimate(**arguments)
-    if options.json or not sys.stdout.isatty():  # a terminal gets them with the estimates
+    if options.json or not sys.stdout.isatty():  # a terminal shows them with the estimates
         for warning in found.warnings:
             say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
     if options.json:

@@ -29,14 +29,14 @@ from fastbcubed.results.bins import element_of
 
 #: Bytes of local files below which one machine is faster; see the benchmarks.
 WORTH_IT = 20 << 30
-#: What is in the environment of a process that was started by Spark, or that is to use a server of it.
+#: Environment variables of a process that was started by Spark, or that is to use a Spark server.
 STARTED_BY = (
     "PYSPARK_GATEWAY_PORT",
     "SPARK_REMOTE",
     "SPARK_CONNECT_MODE_ENABLED",
     "DATABRICKS_RUNTIME_VERSION",
 )
-#: Arguments that may name tables.
+#: Arguments that may be tables.
 TABLES = ("truth", "prediction", "attributes", "weight")
 
 
@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     gates = Gates(options)
     arguments, order_by = with_order(with_links(evaluate_arguments(options), options), options.order_by)
     ev = call_evaluate(with_frames(gates.needs(arguments)), options.noise)
-    if options.json or not sys.stdout.isatty():  # a terminal gets them with the scores
+    if options.json or not sys.stdout.isatty():  # a terminal shows them with the scores
         for warning in ev.warnings:
             say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
     opened = costliest(ev, options.show) if options.show else []

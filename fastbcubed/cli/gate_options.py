@@ -60,7 +60,7 @@ def bound_of(text: str) -> tuple[str, float, str]:
     bound, at, where = text.partition("@")
     name, _, value = bound.partition("=")
     try:
-        if at and not where.strip():  # as of a variable that is not set: all items are not what was meant
+        if at and not where.strip():  # as from an unset variable: all items were not meant
             raise ValueError
         return name.strip(), float(value), where.strip()
     except ValueError:
@@ -69,7 +69,7 @@ def bound_of(text: str) -> tuple[str, float, str]:
         ) from None
 
 
-#: How a flag of bounds is read.
+#: Syntax of a flag of bounds.
 BOUND: Any = {"action": "append", "default": [], "type": bound_of}
 
 
@@ -81,7 +81,7 @@ class Gates:
         self.worse: list[Bound] = []
         self.baseline: Baseline | None = None
         self.codes: list[str] = options.fail_on_warning
-        if not any(getattr(options, flag) for flag in GATE_FLAGS):  # what follows imports all scores
+        if not any(getattr(options, flag) for flag in GATE_FLAGS):  # the imports below load all scores
             return
         from fastbcubed.results.baseline import Baseline
 

@@ -19,7 +19,7 @@ from fastbcubed.cli.output import give_up, in_flags, say, to_stdout
 from fastbcubed.errors import FastBCubedError, OptionError, VerificationError
 from fastbcubed.runtime.starting import STOPPED, WRONG, lacking
 
-#: Options that name a file, or a directory, to write to, by the name that argparse has for them.
+#: Options that name a file or directory to write, by their name in argparse.
 OUTPUTS = {"out": "--out", "pairs_out": "--out", "report": "--report", "summary": "--summary"}
 
 
@@ -55,7 +55,7 @@ def _is_in(file: str, out: str | os.PathLike[str]) -> bool:
     return folder == os.path.realpath(out) and name.removesuffix(".parquet") in RESULTS
 
 
-#: Objects that are made before the garbage collector looks at them: more than a command loads. Usually these are 700.
+#: Objects made between two runs of the garbage collector: more than a command loads. The default is 700.
 OBJECTS_AT_ONCE = 500_000
 
 FAULT, READER_GONE, TERMINATED = 70, 141, 143
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; without arguments, those of this process, which ends with it."""
     code = _run(argv)
     if argv is None:
-        gc.freeze()  # else Python looks through all that is loaded, for garbage, twice as it ends: 0.1 s
+        gc.freeze()  # otherwise Python searches everything loaded for garbage twice at exit: 0.1 s
     return code
 
 
@@ -92,7 +92,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except Terminated:
         say("terminated")
         return TERMINATED
-    except BrokenPipeError:  # the reader, such as head, has seen enough
+    except BrokenPipeError:  # the reader, such as head, has closed the pipe
         give_up(sys.stdout)
         return READER_GONE
     except VerificationError as error:
@@ -105,7 +105,7 @@ def _run(argv: Sequence[str] | None) -> int:
         say(f"out of memory{f': {error}' if str(error) else ''}")
         return WRONG
     except OSError as error:
-        if error.errno == errno.EBADF:  # a file that we have closed
+        if error.errno == errno.EBADF:  # a file closed by us
             return _report(error)
         _give_up_if_full(sys.stdout)
         say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
@@ -169,7 +169,7 @@ def _raising_on_sigterm() -> Iterator[None]:
     def terminate(*_: object) -> NoReturn:
         raise Terminated
 
-    ours = threading.current_thread() is threading.main_thread()  # the only one that may set handlers
+    ours = threading.current_thread() is threading.main_thread()  # only this thread may set handlers
     if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fastbcubed.cli.terminal import Terminal
 
 
-#: The least width of a terminal that has room for every column.
+#: Minimal width of a terminal for every column.
 WIDE = 160
 
 

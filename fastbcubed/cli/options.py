@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 FILES = "file, glob or directory (Parquet, Arrow IPC, CSV, JSON lines), by path or URI; - is standard input"
 OR_COLUMNS = f"{FILES}; with --table, a column"
 
-#: Flags of gates, which `evaluate` of the library has no arguments for; see `cli.gates`.
+#: Flags of gates, which are no arguments of the library's `evaluate`; see `cli.gate_options`.
 GATE_FLAGS = ("fail_under", "fail_over", "fail_worse", "baseline", "fail_on_warning", "summary")
-#: Flags that say that an input is links; see `cli.link_flags`.
+#: Flags for an input of links; see `add_link_flags`.
 LINK_FLAGS = ("links", "threshold", "ascending", "link_left", "link_right", "link_score", "link_items")
 
 
@@ -101,7 +101,7 @@ def add_input_flags(
 ) -> None:
     """Add the flags of the two sides and their policies; `item` is the flag of the item column.
 
-    `outside` says what that policy means.
+    `outside` explains that policy.
     """
     add = parser.add_argument_group("input").add_argument
     add(
@@ -433,7 +433,7 @@ def _in_link_flags() -> Iterator[None]:
         ) from error
 
 
-#: What clusters are ordered by unless a score is named.
+#: The default order of clusters.
 LOSS = "loss"
 
 
@@ -455,7 +455,7 @@ def with_order(arguments: dict[str, Any], asked: str) -> tuple[dict[str, Any], s
     return with_scores(arguments, [name]), name
 
 
-#: Clusters of each side, and members of each, that a page shows.
+#: Clusters of each side on a page, and members of each.
 WORST, MEMBERS = 20, 10
 
 

@@ -58,12 +58,12 @@ _FLAGS = {
     "spill_dir": "spill-dir",
     "population_clusters": "population-clusters",
 }
-#: The argument that a message begins with.
+#: An argument at the beginning of a message.
 _SUBJECT = re.compile(
     r"^(threshold|score|items|where|repairs|slices|metrics|beta|weighting|nulls|duplicates|keep|engine|memory_limit|spill_dir|"
     r"threads|max_pairs|sampling|draws|missing|level|population_clusters)(?= (?:is|are|must)\b)"
 )
-#: Columns as they are written in Python: a list, and a pair of names or lists.
+#: Columns in Python syntax: a list, and a pair of names or lists.
 _LIST = r'\["[^"]*"(?:, "[^"]*")*\]'
 _PAIR = rf'\((?:"[^"]*"|{_LIST}), (?:"[^"]*"|{_LIST})\)'
 _KEYWORD = re.compile(
@@ -72,9 +72,9 @@ _KEYWORD = re.compile(
     r"max_pairs|sampling|draws|missing|align|ascending)="
     rf'(?:"([^"]*)"|\{{([^}}]*)\}}|True\b|(?<=max_pairs=)(\d[\d.]*(?:e[+-]?\d+)?)|({_LIST}|{_PAIR})|(?=[\s.,;)?]|$))'
 )
-#: A function that is a command.
+#: A function that is also a command.
 _FUNCTION = re.compile(r"\bfb\.estimate\b")
-#: Bins as they are written in Python.
+#: Bins in Python syntax.
 _BINS = re.compile(r'fb\.bins\(("(?:[^"\\]|\\.)*"), \[?([^\])]*)\]?\)')
 
 
@@ -145,7 +145,7 @@ def call_evaluate(arguments: dict[str, Any], noise: str | None) -> Any:
 def call(function: Callable[..., Any], arguments: dict[str, Any], noise: str | None) -> Any:
     """Return a function's result; a noise label that looks like a number becomes text if labels are text.
 
-    Warnings that are not in the result are said.
+    Warnings that are not in the result are printed.
     """
     import warnings
 
@@ -159,7 +159,7 @@ def call(function: Callable[..., Any], arguments: dict[str, Any], noise: str | N
                 raise
             found = function(**{**arguments, "noise": noise})
     told = [each.message for each in caught if getattr(each.message, "code", None) is None]
-    for message in dict.fromkeys(map(str, told)):  # those with a code are in the result
+    for message in dict.fromkeys(map(str, told)):  # warnings with a code are in the result
         say(f"warning: {in_flags(message)}")
     return found
 

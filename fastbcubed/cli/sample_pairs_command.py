@@ -22,7 +22,7 @@ from fastbcubed.results.bins import element_of
 if TYPE_CHECKING:
     from fastbcubed.results.table import Table
 
-#: What columns are called that each side may have of its own.
+#: Names of columns that each side may have separately.
 SIDES = ("baseline's", "experiment's")
 #: Flags of sample-pairs itself.
 OWN = ("baseline", "experiment", "n", "score", "by", "columns", "seed", "pairs_out", "run")

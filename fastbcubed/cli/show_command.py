@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff import Diff
     from fastbcubed.results.evaluation import Evaluation
 
-#: What evaluate takes and show has no flag for.
+#: Arguments of evaluate without a flag of show.
 UNASKED: dict[str, Any] = {
     "beta": 1.0,
     "keep": "items",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fastbcubed.sweep_links.best import Best
     from fastbcubed.sweep_links.sweep import Sweep
 
-#: Flags that the library has no argument for.
+#: Flags without an argument of the library.
 OWN = ("run", "json", "best", "where", "merges", "out", "report", "rows")
 
 
@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
     best = sweep.best(options.best, where=options.where)
     for warning in sweep.warnings:
         if warning["code"] == "made-of-links" and not options.json:
-            continue  # of the best F1, whatever is to be best; and what is printed begins with the links
+            continue  # of the best F1, whatever the objective; and the output begins with the links
         say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
     if options.json:
         from fastbcubed.results.summary import as_json

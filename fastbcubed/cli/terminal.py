@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
     from fastbcubed.results.table import Table
 
-#: Scores that a listing shows where they were computed; else the first few that were.
+#: Scores that a listing shows if they were computed; otherwise the first few computed ones.
 LISTED = ("precision", "recall", "f1")
-#: What the last columns of slices are.
+#: Explanation of the last columns of slices.
 SHARES = "of P loss, of R loss: share of what all items lose of precision, and of recall"
 
 
@@ -94,7 +94,7 @@ def _part(loss: float, whole: float) -> str:
     return percent(loss / whole if whole else 0.0)
 
 
-#: A slicing into no more slices than these is shown as a whole.
+#: A slicing is shown as a whole up to this many slices.
 FEW_SLICES = 12
 #: Empty columns between two columns of a table.
 GAP = 2
@@ -106,7 +106,7 @@ class Terminal:
     def __init__(self) -> None:
         self.to_people = sys.stdout.isatty()
         reconfigure = getattr(sys.stdout, "reconfigure", None)
-        if reconfigure is not None:  # a name that the encoding lacks is no reason to fail
+        if reconfigure is not None:  # a name that the encoding lacks must not be an error
             reconfigure(errors="backslashreplace")
 
     def line(self, text: str = "") -> None:
@@ -247,7 +247,7 @@ def _not_best(evaluation: Evaluation, table: pa.Table, name: str) -> Any:
     return values > 0
 
 
-#: Slices of each slicing, and clusters of either side, that a page shows: those that cost most.
+#: Slices of each slicing on a page, and clusters of either side: the costliest.
 SLICES, CLUSTERS = 10, 3
 KINDS = {"pred": "Predicted", "true": "True"}
 
@@ -345,7 +345,7 @@ def _plain(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>|~#&$])", r"\\\1", visible(" ".join(text.split())))
 
 
-#: Pairs of sources that are printed: all if they are no more than FEW, else the FIRST with most wrong pairs.
+#: Printed pairs of sources: all up to FEW, otherwise the FIRST with the most wrong pairs.
 FEW, FIRST = 20, 10
 
 
@@ -373,7 +373,7 @@ def _cells(row: Mapping[str, Any], count: Any, score_text: Any) -> list[str]:
     ]
 
 
-#: Repairs that are printed: all if they are no more than FEW, else the first FIRST.
+#: Printed repairs: all up to FEW, otherwise the first FIRST.
 FEW, FIRST = 20, 10
 
 

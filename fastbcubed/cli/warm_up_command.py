@@ -13,7 +13,7 @@ from fastbcubed.cli.output import say
 from fastbcubed.errors import EvaluationWarning, FileFormatError
 from fastbcubed.runtime.progress_bar import announcing_compilation, kept
 
-#: Items of the tables that are evaluated.
+#: Items of the evaluated tables.
 N_ITEMS = 600
 WEIGHTS: tuple[dict[str, str], ...] = ({}, {"weight": "weight"}, {"weight": "weight", "weighting": "outer"})
 POLICIES = ("drop", "singleton", "outside")
@@ -118,7 +118,7 @@ def _covers(work: Path) -> None:
         _look_at(ev, work)
         fb.evaluate(truth, prediction, weight=weight, overlapping=True, engine="disk", progress=False)
     held = [(item, cluster, 1.0) for item, clusters in truth.items() for cluster in clusters]
-    rows, columns = [held, held[:1:-1]], ("item", "cluster", "weight")  # in order, and not; one lacks an item
+    rows, columns = [held, held[:1:-1]], ("item", "cluster", "weight")  # sorted and not; one lacks an item
     tables = [dict(zip(columns, map(list, zip(*each, strict=True)), strict=True)) for each in rows]
     for column in (None, "weight"):
         fb.extended_bcubed(*map(pa.table, tables), weight=column, unmatched="drop", progress=False)

@@ -39,16 +39,16 @@ class Question:
     outer: bool
     outside: bool
     bounded: bool = False  #: whether to bound the precision, as prediction-only items were dropped
-    metrics: list[Metric] = field(default_factory=list)  #: means over items to add up
+    metrics: list[Metric] = field(default_factory=list)  #: means over items to sum
     #: and means over clusters of means, by side
     by_cluster: list[tuple[str, Metric]] = field(default_factory=list)
     pairs: bool = False
     entropies: bool = False
-    #: attributes by name, under their names here
+    #: attributes by name, under their internal names
     slices: list[dict[str, Element]] = field(default_factory=list)
     grouped: list[Metric] = field(default_factory=list)  #: the scores of slices
     beta: float = 1.0
-    carried: list[str] = field(default_factory=list)  #: columns that cells are cut by
+    carried: list[str] = field(default_factory=list)  #: columns that cut the cells
     total: tuple[int, float] | None = None  #: scored items and their weight, where these are known
 
     @property
@@ -152,13 +152,13 @@ def columns_of(table: pa.Table, question: Question) -> dict[str, NDArray[Any]]:
     return {name: table[name].combine_chunks().to_numpy(zero_copy_only=False) for name in names}
 
 
-#: Cells that are worked on at once: batches of Spark are small beside what a call of a kernel costs.
+#: Cells processed at once: Spark's batches are small compared with the cost of a kernel call.
 AT_ONCE = 1 << 17
 #: The column in which tasks send their sums.
 PAYLOAD = "payload binary"
-#: What the sums of weight * score of items are called by, before the name of the score.
+#: Prefix of the sums of weight * score of items, before the name of the score.
 MEAN = "mean of "
-#: Cluster sizes below this one are counted by position.
+#: Cluster sizes below this are counted by position.
 USUAL = 1 << 16
 
 Sizes = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -330,9 +330,9 @@ def _sizes_added(parts: list[Sizes]) -> Sizes:
     return sizes_of(sizes, items)
 
 
-#: An error of a Python process on an executor, as its traceback ends.
+#: The last line of a Python traceback on an executor.
 RAISED = re.compile(r"^(?:fastbcubed\.errors\.)?(\w+): (.*)$", re.MULTILINE)
-#: Further lines that a message shows of what Spark says.
+#: Further lines of Spark's message that an error shows.
 SHOWN = 300
 
 

@@ -27,7 +27,7 @@ from fastbcubed.spark.grouping import (
 from fastbcubed.spark.listings import Frames, Stored, joined
 from fastbcubed.spark.spark_evaluation import SparkEvaluation
 
-#: How far sums of the same weights in another order may be apart, relatively.
+#: Relative difference allowed between sums of the same weights in another order.
 WEIGHT_BOUND = 1e-6
 
 

@@ -26,7 +26,7 @@ from fastbcubed.spark.aggregate import MEAN, Question, Sizes, Sums
 from fastbcubed.spark.frames import FrameRows, FrameSide, Looked, item_names
 from fastbcubed.spark.grouping import Table
 
-#: Families whose scores of all items are made of sums.
+#: Families whose scores of all items are computed from sums.
 SUMMED = ("pairs", "entropy")
 #: Scores that are means over the clusters of a side.
 BY_CLUSTER = {
@@ -170,7 +170,7 @@ def summary_of(sums: Sums) -> dict[str, dict[str, Any]]:
     return describe(sizes, counts["n_items"], dict.fromkeys(sizes, counts["n_exact"]))
 
 
-#: Why an attribute of both sides needs a prefix here.
+#: Reason why an attribute of both sides needs a prefix here.
 NOT_COMPARED = "the Spark engine does not look whether they are equal"
 
 

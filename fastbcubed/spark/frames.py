@@ -32,7 +32,7 @@ from fastbcubed.inputs.keys import check_kinds
 from fastbcubed.inputs.pair import Asked, Given, asked_of_sides, per_side
 from fastbcubed.inputs.tables import BaseRows, column_names, read_columns
 
-#: Types of Spark by their names: the Arrow type that they are read as, and a value that stands for all.
+#: Spark types by name: the Arrow type that they are read as, and an example value.
 TYPES: Mapping[str, tuple[pa.DataType, Any]] = {
     "byte": (pa.int8(), 1), "short": (pa.int16(), 1), "integer": (pa.int32(), 1), "long": (pa.int64(), 1),
     "string": (pa.string(), ""), "binary": (pa.binary(), b""), "boolean": (pa.bool_(), True),
@@ -200,7 +200,7 @@ def _refuse_floats(column: Column) -> None:
             )
 
 
-#: Examples that a message is given: one more than it shows.
+#: Examples for a message: one more than it shows.
 FEW = 4
 
 

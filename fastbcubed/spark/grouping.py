@@ -19,7 +19,7 @@ from fastbcubed.align.data_errors import (
 from fastbcubed.align.policies import Policies
 from fastbcubed.spark.frames import FrameRows, FrameSide, any_null, functions, ids_of, is_noise, quoted
 
-#: Who has an item, as `kind` says: both sides, the truth alone, the prediction alone; neither, its labels being null.
+#: The side that has an item, by `kind`: both, the truth only, the prediction only; neither, its labels being null.
 COMMON, TRUTH_ONLY, PREDICTION_ONLY, NEITHER = range(4)
 #: The prefixes of columns of the two sides: labels t0, t1, … and p0, p1, …; ids of items are i0, i1, …
 TRUE, PRED = "t", "p"
@@ -31,7 +31,7 @@ class Table:
 
     rows: FrameRows
     items: tuple[str, ...]
-    columns: Mapping[str, str]  #: what they are called here, by what they are called there
+    columns: Mapping[str, str]  #: their internal names, by their original names
     what: str  #: for messages
     one: str
 
@@ -154,7 +154,7 @@ def _standard(side: FrameSide, prefix: str) -> list[Any]:
 def _one_row_each(join: Join, which: int, prefix: str) -> Any:
     """Return a side with one row for each item, and its number of rows: `t_rows`, `p_rows`.
 
-    Where no row may repeat another, items with several are left out, which the numbers of rows tell in the end.
+    Where no row may repeat another, items with several are left out, which shows in the final counts of rows.
     """
     side = join.sides[which]
     own = [quoted(name).alias(new) for name, new in join.carried[which].items()]
@@ -180,7 +180,7 @@ def _first_of_equal(frame: Any, join: Join, prefix: str, *, weighted: bool) -> A
     from pyspark.sql import Window
 
     sql, labels = functions(), join.labels(prefix)
-    ordered = Window.partitionBy(*join.items).orderBy(*labels)  # one order, and so one sort, for all of it
+    ordered = Window.partitionBy(*join.items).orderBy(*labels)  # one order, and so one sort, for all columns
     by_item = ordered.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
     values = sql.struct(*labels, *([f"{prefix}_w"] if weighted else []))
     differ = sql.min(values).over(by_item) != sql.max(values).over(by_item)
@@ -286,13 +286,13 @@ def explain_unweighted(join: Join, n_items: int) -> None:
     raise Unweighted("both sides", rows.count(), n_items, named, len(kinds) > 1).error()
 
 
-#: From so many rows of a side on, heavy clusters are looked for, in a sample of so many.
+#: Minimal rows of a side for a search for heavy clusters, and the size of its sample.
 SKEW_FROM, SAMPLE = 1 << 22, 1 << 14
 #: A cluster with this share of the rows is heavy.
 HEAVY = 1 / 128
-#: Clusters are few if a sample has fewer of them than this share of its rows.
+#: Clusters are few if their number in a sample is less than this share of its rows.
 FEW_SHARE = 1 / 2
-#: Over how many groups the cells of a heavy cluster are spread, and those that a side lacks.
+#: Number of groups over which the cells of a heavy cluster are spread, and the cells that a side lacks.
 SPREAD, SPREAD_ABSENT = 64, 1 << 10
 
 Label = tuple[Any, ...]
@@ -350,8 +350,8 @@ class Cells:
     def grouped(self, rows: Any) -> Any:
         """Return the cells of rows: keys, `n`, `w`; `kind`, `again` and `fault` where policies do not imply them.
 
-        Rows go to where their predicted cluster is added up, so that cells need no shuffle of their own; but where
-        clusters are few, or heavy, cells are far fewer than rows, and one before is worth it.
+        Rows are partitioned by predicted cluster, so that cells need no separate shuffle; but where clusters are few,
+        or heavy, cells are far fewer than rows, and a shuffle before is worth its cost.
         """
         sql, join = functions(), self.join
         asked = [sql.count(sql.lit(1)).alias("n")]
@@ -379,9 +379,9 @@ class Cells:
     def with_margins(self, cells: Any) -> Any:
         """Return cells with the sums over their predicted and over their true cluster.
 
-        `b_n`, `b_w` and `a_n`, `a_w` are of the scored items, `u_n`, `u_w` of those that only the prediction has,
-        `l_n`, `l_w` of those that only the truth has. Where there are slices, `c_n` and `c_w` are of the cell as a
-        whole, and `head` is true in one of its parts.
+        `b_n`, `b_w` and `a_n`, `a_w` are of the scored items, `u_n`, `u_w` of prediction-only ones, `l_n`, `l_w` of
+        truth-only ones. Where there are slices, `c_n` and `c_w` are of the whole cell, and `head` is true in one of its
+        parts.
         """
         cells = self._summed_over(cells, PRED, TRUE, "b", "u").drop("p_by")
         cells = self._summed_over(self._placed(cells, TRUE, PRED), TRUE, PRED, "a", "l")
@@ -392,7 +392,7 @@ class Cells:
         from pyspark.sql import Window
 
         within = Window.partitionBy(*self.together(side))
-        if self.sliced and side == TRUE:  # so that one sort serves the whole cells, too
+        if self.sliced and side == TRUE:  # so that one sort also serves the whole cells
             end = Window.unboundedPreceding, Window.unboundedFollowing
             order = [*self.join.keys(side), *self.join.keys(other), *self.sliced]
             within = within.orderBy(*(n for n in order if n not in self.together(side))).rowsBetween(*end)

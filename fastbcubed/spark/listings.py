@@ -202,7 +202,7 @@ def _mean_clusters(metrics: list[Metric], needed: list[Metric], beta: float, tot
     return task
 
 
-#: The directories that each level of `keep` writes.
+#: The directories written for each level of `keep`.
 DIRECTORIES = {"scores": (), "cells": ("cells", "true_clusters", "pred_clusters"), "items": ("items",)}
 
 

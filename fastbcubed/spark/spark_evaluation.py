@@ -30,16 +30,16 @@ from fastbcubed.spark.listings import (
     where_label,
 )
 
-#: Rows that a listing has unless more are asked for.
+#: The default number of rows of a listing.
 LIMIT = 1000
 
 
 class SparkEvaluation(Evaluation):
     """The scores of a clustering of DataFrames; see `fastbcubed.Evaluation`.
 
-    Scores, slices, coverage and summary are here. Items, cells and clusters are where `out` has put them: `items`,
-    `cells` and `clusters` read as many rows as `limit` says, which Spark sorts and cuts, and `items_df`, `cells_df` and
-    `clusters_df` return them unread.
+    Scores, slices, coverage and summary are local. Items, cells and clusters are in `out`: `items`, `cells` and
+    `clusters` read up to `limit` rows, sorted and cut by Spark, and `items_df`, `cells_df` and `clusters_df` return
+    them unread.
     """
 
     stored: Stored
@@ -194,19 +194,19 @@ class SparkEvaluation(Evaluation):
         Parameters
         ----------
         directory : path or URI
-            Where Spark writes to. JSON goes to ``overall``, a directory of text, and, if the driver sees it, to
+            Where Spark writes. JSON goes to ``overall``, a directory of text, and, if the driver sees the directory, to
             ``overall.json`` and ``slices.parquet``, which `fastbcubed.load` reads.
         keep : {"scores", "cells", "items"}
             More than "scores" where `out` was the same directory.
         repairs : int
-            Not served: 0.
+            Not supported: 0.
 
         Raises
         ------
         OptionError
-            If repairs are asked for.
+            If repairs are requested.
         NotKeptError
-            If what is to be written was not kept.
+            If the data to write was not kept.
         """
         if repairs:
             raise OptionError(
