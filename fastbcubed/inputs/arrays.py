@@ -239,14 +239,14 @@ def storage_of(part: pa.ChunkedArray) -> pa.ChunkedArray:
         chunks = [chunk.storage for chunk in part.chunks]
         return storage_of(pa.chunked_array(chunks, type=part.type.storage_type))
     if pa.types.is_run_end_encoded(part.type):
-        chunks = [_run_by_run(chunk) for chunk in part.chunks]
+        chunks = [_decoded_runs(chunk) for chunk in part.chunks]
         return storage_of(pa.chunked_array(chunks, type=part.type.value_type))
     if pa.types.is_null(part.type):
         return part.cast(pa.int64())
     return part
 
 
-def _run_by_run(chunk: pa.RunEndEncodedArray) -> pa.Array:
+def _decoded_runs(chunk: pa.RunEndEncodedArray) -> pa.Array:
     """Return the value of each row of run-end encoded data; Arrow decodes most value types itself."""
     try:
         return pc.run_end_decode(chunk)
@@ -660,7 +660,7 @@ def require_valid(data: pa.ChunkedArray, where: str) -> None:
         data.validate(full=True)
     except pa.ArrowInvalid as error:
         data = without_views(storage_of(data))
-        rows = np.flatnonzero(np.concatenate([_beyond(chunk) for chunk in data.chunks]))
+        rows = np.flatnonzero(np.concatenate([_invalid_codes(chunk) for chunk in data.chunks]))
         if rows.size:
             raise IdTypeError(
                 f"{rows.size} of {len(data)} codes in {where} are not in its dictionary (first rows: "
@@ -677,7 +677,7 @@ def require_valid(data: pa.ChunkedArray, where: str) -> None:
         ) from error
 
 
-def _beyond(chunk: pa.Array) -> np.ndarray:
+def _invalid_codes(chunk: pa.Array) -> np.ndarray:
     """Return the mask of codes that are outside the dictionary."""
     if not pa.types.is_dictionary(chunk.type):
         return np.zeros(len(chunk), dtype=bool)

@@ -111,7 +111,7 @@ def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tu
         columns = [labels, child, parent]
         keys = np.concatenate(comparable_keys(columns, pool))
         codes, firsts = number(keys, pool)
-        values = _end_to_end(columns)
+        values = _concatenated(columns)
         cuts = np.cumsum([len(column) for column in columns])[:-1]
         own, low, high = np.split(codes, cuts)
         steps = Memberships.from_rows(low, high, firsts.size, firsts.size).without_repeats()
@@ -161,7 +161,7 @@ def _ancestors(steps: Memberships) -> Memberships:
         known = longer
 
 
-def _end_to_end(columns: list[Column]) -> Column:
+def _concatenated(columns: list[Column]) -> Column:
     """Return the values of several columns concatenated."""
     return Column(columns[0].name, [join_pieces([column.parts[0] for column in columns], "the hierarchy")])
 
@@ -614,8 +614,8 @@ class MadeOfLinks(LabelledRows):
         allowance.require(
             TO_CONNECT * len(links.items) + len(links), f"connecting {len(links.items):,} items"
         )
-        labels, made = connect(links, threshold, ascending=ascending)
-        return cls(as_column(labels, "cluster"), links.items, None, None, links.name, links=made)
+        labels, connected = connect(links, threshold, ascending=ascending)
+        return cls(as_column(labels, "cluster"), links.items, None, None, links.name, links=connected)
 
     @classmethod
     def from_pairs(cls, left: Any, right: Any, *, items: Any = None, name: str = UNNAMED) -> Self:
@@ -652,8 +652,8 @@ class MadeOfLinks(LabelledRows):
             if values is not None or what != "items"
         ]
         links = links_of(columns[-2], columns[-1], columns[0] if len(columns) > 2 else None, name)
-        labels, made = connect(links)
-        return cls(as_column(labels, "cluster"), links.items, None, None, name, links=made)
+        labels, connected = connect(links)
+        return cls(as_column(labels, "cluster"), links.items, None, None, name, links=connected)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -93,14 +93,14 @@ def open_files(source: Any) -> Rows:
     source = held(source)
     files, root = files_of(source)
     name = os.fspath(source) if isinstance(source, PathList) else place_of(source)[1]
-    formats = dict(zip((each.path for each in files), _each(files, sniff), strict=True))
+    formats = dict(zip((each.path for each in files), _map_files(files, sniff), strict=True))
     if len(set(formats.values())) > 1:
         found = ", ".join(f"{path} is {form}" for path, form in list(formats.items())[:3])
         raise FileFormatError(f"{name} mixes formats ({found}). Read one format at a time.")
     opener: Any = {"Parquet": ParquetFile, "CSV": CsvFile, "JSON lines": JsonFile}.get(
         formats[files[0].path], IpcFile
     )
-    return FileRows(_each(files, opener), name, root)
+    return FileRows(_map_files(files, opener), name, root)
 
 
 class Found(NamedTuple):
@@ -110,7 +110,7 @@ class Found(NamedTuple):
     path: str
 
 
-def _each(found: list[Found], do: Callable[[str, Place], Any]) -> list[Any]:
+def _map_files(found: list[Found], do: Callable[[str, Place], Any]) -> list[Any]:
     """Apply a function to each file; to several at a time where requests are slow."""
     paths, places = [each.path for each in found], [each.place for each in found]
     if places[0].at_once == 1:
@@ -158,9 +158,7 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
     if is_pattern(name):
         folder, pattern = split_pattern(name)
         matching = place.matching(name)
-        chosen = [
-            path for path in matching if not _passed_over(os.path.relpath(path, folder or "."), pattern)
-        ]
+        chosen = [path for path in matching if not _is_skipped(os.path.relpath(path, folder or "."), pattern)]
         if not chosen:
             but = f" but {os.path.basename(matching[0])}, which is passed over" if matching else ""
             raise FileFormatError(f"No file matches {name}{but}. Check the pattern and the folder.")
@@ -205,7 +203,7 @@ def require_outside(out: Any, sources: Iterable[Any]) -> None:
         folder, pattern = (name, []) if is_folder else split_pattern(name)
         inside = os.path.relpath(os.path.realpath(out), os.path.realpath(folder))
         written = [Path(inside, f"{each}.parquet").parts for each in RESULTS]
-        read = not _passed_over(inside, pattern) and (
+        read = not _is_skipped(inside, pattern) and (
             is_folder or any(matches(parts, pattern) for parts in written)
         )
         if read and not inside.startswith(".."):
@@ -216,10 +214,10 @@ def require_outside(out: Any, sources: Iterable[Any]) -> None:
             )
 
 
-def _passed_over(path: str, pattern: Sequence[str]) -> bool:
+def _is_skipped(path: str, pattern: Sequence[str]) -> bool:
     """Return whether a file below a glob is not data: a checksum, or hidden without the glob naming it."""
-    asked = any(part[:1] in "._" for part in pattern)
-    return path.endswith(".crc") or (not asked and _hidden(path))
+    names_hidden = any(part[:1] in "._" for part in pattern)
+    return path.endswith(".crc") or (not names_hidden and _hidden(path))
 
 
 def _hidden(path: str) -> bool:
@@ -525,23 +523,25 @@ class SpooledRows(BaseRows):
                 for parts in zip(*found, strict=True)]  # fmt: skip
 
 
-class _Asked(ArrowRows):
+class _ColumnRecorder(ArrowRows):
     """An empty table that records which of its columns are requested."""
 
     def __init__(self, schema: pa.Schema, where: str, like: Rows | None = None) -> None:
         super().__init__(no_rows(schema), where, like)
-        self.asked: dict[str, None] = {}
+        self.used: dict[str, None] = {}
 
     def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        self.asked.update(dict.fromkeys(names))
+        self.used.update(dict.fromkeys(names))
         return super()._read(names)
 
 
 def columns_used(table: Rows, use: Callable[[Rows], Any]) -> list[str]:
     """Return the columns that a function of a table's blocks will use; raise if one is missing."""
-    asked = _Asked(pa.schema([(name, table.type_of(name)) for name in table.names]), table.where, table)
-    use(asked)
-    return list(asked.asked)
+    recorder = _ColumnRecorder(
+        pa.schema([(name, table.type_of(name)) for name in table.names]), table.where, table
+    )
+    use(recorder)
+    return list(recorder.used)
 
 
 def spool(
@@ -553,15 +553,15 @@ def spool(
     shows which columns are used, all if `every`, and raises if the table lacks one. The spill file must not be
     used otherwise.
     """
-    asked = _Asked(stream.schema, where)
-    use(asked)
-    names = list(asked.asked)
+    recorder = _ColumnRecorder(stream.schema, where)
+    use(recorder)
+    names = list(recorder.used)
     if every:
         names = [name for name in stream.schema.names if stream.schema.names.count(name) == 1]
     rows, pages = SpooledRows(stream.schema, where, spill), Pages()
-    for table in in_blocks(_noting(stream.batches(names), where), size):
+    for table in in_blocks(_with_position(stream.batches(names), where), size):
         for name, column in zip(table.column_names, table.columns, strict=True):
-            if pa.types.is_dictionary(column.type) and any(map(_has_strange_codes, column.chunks)):
+            if pa.types.is_dictionary(column.type) and any(map(_has_invalid_codes, column.chunks)):
                 require_valid(column, f"column {name!r} of {where}")  # raises
         whole = pa.table([plain(column) for column in table.columns], names=table.column_names)
         sink = pa.BufferOutputStream()
@@ -574,7 +574,7 @@ def spool(
     return rows
 
 
-def _noting(batches: Iterable[pa.RecordBatch], where: str) -> Iterator[pa.RecordBatch]:
+def _with_position(batches: Iterable[pa.RecordBatch], where: str) -> Iterator[pa.RecordBatch]:
     """Yield batches; an error gets a note of how far reading came."""
     n_rows = 0
     try:
@@ -586,7 +586,7 @@ def _noting(batches: Iterable[pa.RecordBatch], where: str) -> Iterator[pa.Record
         raise
 
 
-def _has_strange_codes(chunk: pa.DictionaryArray) -> bool:
+def _has_invalid_codes(chunk: pa.DictionaryArray) -> bool:
     """Return whether codes are outside the dictionary, which may be long and is not scanned."""
     least, most = pc.min_max(chunk.indices).as_py().values()
     return most is not None and (least < 0 or most >= len(chunk.dictionary))
@@ -641,7 +641,7 @@ def sources_of(table: Rows, size: int = BLOCK_ROWS, names: Sequence[str] | None 
     if isinstance(table, FileRows) and table.can_be_cut and len(table):
         return _of_files(table, size, table.names if names is None else names)
     if isinstance(table, SpooledRows) and len(table):
-        return _of_pieces(table)
+        return _piece_sources(table)
     return [_stretch(table, start, stop) for start, stop in blocks(len(table), size)]
 
 
@@ -659,7 +659,7 @@ def rows_between(table: Rows, start: int, stop: int) -> BlockRows:
     return BlockRows(table, start, stop - start, read)
 
 
-def _of_pieces(table: SpooledRows) -> list[Source]:
+def _piece_sources(table: SpooledRows) -> list[Source]:
     """Return a source for each piece; pieces were cut to the rows of a block."""
     starts = accumulate((piece.n_rows for piece in table.pieces), initial=0)
     return [
@@ -847,14 +847,14 @@ def _of_file(place: Place, path: str) -> int:
         lines = head.splitlines() or [b""]
         rows = size * len(lines) // max(1, len(head))
         if packed:
-            size, rows = _measured(place, path, size)
+            size, rows = _text_size(place, path, size)
     if size < SMALL:
         return 0
     columns = 1 + max(lines[0].count(mark.encode()) for mark in DELIMITERS)
     return int(2 * size + rows * (FIELD * columns + USED * min(columns, COLUMNS_USED)))
 
 
-def _measured(place: Place, path: str, size: int) -> tuple[int, int]:
+def _text_size(place: Place, path: str, size: int) -> tuple[int, int]:
     """Return the uncompressed bytes and lines of compressed text, whose file size bounds neither."""
     n_bytes, n_lines = 0, 1
     with place.open(path) as file, pa.CompressedInputStream(file, pa.Codec.detect(path).name) as text:

@@ -75,7 +75,9 @@ def _sums(block: Block, pool: Pool) -> list[Sums]:
 def _sums_of(side: Clustering, first_row: int, pool: Pool) -> Sums:
     """Return the rows of each range and the sums of both words of their hashes. Shape (n_ranges, 3)."""
     words = kernels.hashing.seed_words(SEED)
-    write_ids = _of_numbers(first_row, words) if side.items is None else writer_of(side.items.plain, words)
+    write_ids = (
+        _row_number_writer(first_row, words) if side.items is None else writer_of(side.items.plain, words)
+    )
     write_labels, nulls = writer_of(side.labels.plain, words), side.labels.null_rows
 
     def add_up(start: int, stop: int) -> tuple[int, int, int]:
@@ -91,7 +93,7 @@ def _sums_of(side: Clustering, first_row: int, pool: Pool) -> Sums:
     return np.array(pool.map(add_up, *zip(*ranges, strict=True), stage="hash the rows"), np.uint64)
 
 
-def _of_numbers(first_row: int, words: Words) -> Writer:
+def _row_number_writer(first_row: int, words: Words) -> Writer:
     """Return a writer of the hashes of row numbers, for items without ids."""
 
     def write(start: int, stop: int, first: Words, second: Words) -> None:

@@ -513,13 +513,13 @@ def _decoded(head: bytes, path: str) -> str:
 def _no_header(line: str, path: str, n_columns: int) -> str:
     shown = line if len(line) <= 80 else f"{line[:79]}…"
     names = json.dumps(path)
-    told = f" The first line of {path} is {shown!r}. If that is no header, name the columns: pass "
+    intro = f" The first line of {path} is {shown!r}. If that is no header, name the columns: pass "
     if n_columns != 2:
         return (
-            f"{told}pandas.read_csv({names}, header=None, names=[...]), with a name for each of the {n_columns}, "
+            f"{intro}pandas.read_csv({names}, header=None, names=[...]), with a name for each of the {n_columns}, "
             '"item" and "cluster" among them'
         )
     return (
-        f'{told}pandas.read_csv({names}, header=None, names=["item", "cluster"]), or in a shell, of a prediction, '
+        f'{intro}pandas.read_csv({names}, header=None, names=["item", "cluster"]), or in a shell, of a prediction, '
         f"(echo item,cluster; cat {path}) | fastbcubed evaluate TRUTH -"
     )

@@ -123,7 +123,7 @@ def part_writer(data: pa.ChunkedArray, words: np.ndarray) -> Writer:
     return write
 
 
-def _of_values_in_use(data: pa.ChunkedArray) -> pa.ChunkedArray:
+def _with_compact_dictionaries(data: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column with dictionaries no longer than its rows; those of a block of a long column are longer."""
     if not pa.types.is_dictionary(data.type) or all(len(c.dictionary) <= len(c) for c in data.chunks):
         return data
@@ -177,7 +177,7 @@ def composite_writer(parts: Sequence[pa.ChunkedArray], words: np.ndarray) -> Wri
 
 def writer_of(parts: Sequence[pa.ChunkedArray], words: np.ndarray) -> Writer:
     """Return a function that writes the fingerprints of rows start to stop of a column of one or more parts."""
-    parts = [_of_values_in_use(part) for part in parts]
+    parts = [_with_compact_dictionaries(part) for part in parts]
     return part_writer(parts[0], words) if len(parts) == 1 else composite_writer(parts, words)
 
 
@@ -186,7 +186,7 @@ def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tupl
 
     For a dictionary these are the few pairs of its values; else one pair per row.
     """
-    parts = [_of_values_in_use(part) for part in parts]
+    parts = [_with_compact_dictionaries(part) for part in parts]
     if len(parts) == 1 and pa.types.is_dictionary(parts[0].type):
         n, words = len(parts[0]), kernels.hashing.seed_words(seed)
         first = buffers.empty(n, np.uint64)
@@ -734,11 +734,11 @@ def check_kinds(columns: Sequence[Column]) -> None:
             ]
             raise IdTypeError(
                 f"Ids of different types never match: {', but '.join(found)}. "
-                f"To match them, {_way_out(known[0], column)}."
+                f"To match them, {_kind_advice(known[0], column)}."
             )
 
 
-def _way_out(first: Column, second: Column) -> str:
+def _kind_advice(first: Column, second: Column) -> str:
     """Return advice for ids of different kinds: cast them, or name as many columns on both sides."""
     if len(first.parts) == len(second.parts):
         return "cast one side to the type of the other"

@@ -66,8 +66,8 @@ class Reading(NamedTuple):
     def tool(self) -> str | None:
         """The tool that wrote the table, if a column identifies it."""
         own = {name.lower() for name in (*self.items, *self.clusters)}
-        told = self.marked or any(_TOOLS[name] == 1 for name in own)
-        return self.layout.tool if told and self.layout is not LAYOUTS[0] else None
+        identified = self.marked or any(_TOOLS[name] == 1 for name in own)
+        return self.layout.tool if identified and self.layout is not LAYOUTS[0] else None
 
 
 def readings(
@@ -394,11 +394,11 @@ def _recognised_layout(
         return found[0] if found else None
     raise ColumnError(
         f"The columns of {rows.where} can be read in {len(found)} ways ({listed(rows.names)}). Say which: "
-        f"{'; or '.join(_ways(found, typed))}."
+        f"{'; or '.join(_alternatives(found, typed))}."
     )
 
 
-def _ways(found: list[Reading], typed: Typed) -> list[str]:
+def _alternatives(found: list[Reading], typed: Typed) -> list[str]:
     """Return the arguments that select each of several readings: those that distinguish it and are not defaults."""
     ways = []
     for each in found:

@@ -247,7 +247,7 @@ def _of_array(links: np.ndarray, name: str) -> pa.Table:
 
 
 def _of_tuples(links: list[Any], name: str) -> pa.Table:
-    rows = [_flat(link) for link in links]
+    rows = [_link_parts(link) for link in links]
     wrong = [
         link for link, row in zip(links, rows, strict=True) if row is None or len(row) != len(rows[0] or ())
     ]
@@ -259,7 +259,7 @@ def _of_tuples(links: list[Any], name: str) -> pa.Table:
     return _table(list(zip(*rows, strict=True)) if rows else [(), (), ()], name)
 
 
-def _flat(link: Any) -> tuple[Any, ...] | None:
+def _link_parts(link: Any) -> tuple[Any, ...] | None:
     """Return the two items of a link, and its score if any; None if it is not a link."""
     if not isinstance(link, (tuple, list)) or len(link) not in (2, 3):
         return None
@@ -528,7 +528,7 @@ def _number(
             more = numbering.growth(2 * len(block.left)) + JOINED * n_links
             allowance.require(more, f"the first {n_links:,} links of {name}, with {numbering.n:,} items,")
             codes, firsts = numbering.add(*_interleaved(_words(block.left, pool), _words(block.right, pool)))
-            values.append(_taken(block, firsts))
+            values.append(_take_interleaved(block, firsts))
             for pieces, piece in zip(found, (codes[::2], codes[1::2], block.scores), strict=True):
                 if piece is not None:
                     pieces.append(piece.copy())
@@ -537,15 +537,15 @@ def _number(
     faults.refuse()
     joined = [_joined(pieces, like.where) for pieces in zip(*values, strict=True)]
     items = Column(like.names, joined, f"the items of {name}")
-    left, right = map(_in_one, found[:2])
-    scores = _in_one(found[2]) if found[2] else None
+    left, right = map(_concatenated, found[:2])
+    scores = _concatenated(found[2]) if found[2] else None
     links = Links(items, left, right, scores, columns, name, known is not None, precision)
     if known is not None and strict:
         refuse_unknown(items, n_known, left, right, name)
     return links
 
 
-def _in_one(pieces: list[NDArray[Any]]) -> NDArray[Any]:
+def _concatenated(pieces: list[NDArray[Any]]) -> NDArray[Any]:
     """Concatenate arrays, and release them."""
     whole = np.concatenate(pieces)
     pieces.clear()
@@ -577,7 +577,7 @@ def _interleaved(
     return keys, proofs
 
 
-def _taken(block: Block, places: NDArray[np.int64]) -> list[pa.ChunkedArray]:
+def _take_interleaved(block: Block, places: NDArray[np.int64]) -> list[pa.ChunkedArray]:
     """Return the items at places in the interleaved left and right items, part by part."""
     rows, on_left = places >> 1, places & 1 == 0
     sides = block.left.rows_of(rows[on_left]), block.right.rows_of(rows[~on_left])

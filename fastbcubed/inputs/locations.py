@@ -208,13 +208,13 @@ class _Remote:
         return self._root + name.removeprefix(self._shown)
 
     def _info(self, name: str) -> Any:
-        with _asking(name):
+        with _naming_file(name):
             return self._system.get_file_info(self._path(name))
 
     def _listed(self, folder: str, recursive: bool) -> list[str]:
         from pyarrow.fs import FileSelector
 
-        with _asking(self._shown + folder.removeprefix(self._root)):
+        with _naming_file(self._shown + folder.removeprefix(self._root)):
             selector = FileSelector(folder, allow_not_found=True, recursive=recursive)
             infos = self._system.get_file_info(selector)
         files = (info.path for info in infos if info.type.name == "File")
@@ -236,7 +236,7 @@ def locate(text: str) -> tuple[Place, str]:
     from pyarrow.fs import FileSystem, LocalFileSystem
 
     try:
-        with _asking(name):
+        with _naming_file(name):
             system, path = FileSystem.from_uri(quote(base, safe="%/:@&=+,;!$'()~") + query)
     except FileFormatError as error:
         if not _NOT_SERVED.search(str(error)):
@@ -266,7 +266,7 @@ def _by_fsspec(uri: str) -> tuple[Place, str]:
 
         open_input_stream = open_input_file
 
-    with _asking(name):
+    with _naming_file(name):
         system, path = url_to_fs(uri)
     return _Remote(PyFileSystem(Handler(system)), name, path), name
 
@@ -277,7 +277,7 @@ def at_home(path: str) -> str:
 
 
 @contextmanager
-def _asking(name: str) -> Iterator[None]:
+def _naming_file(name: str) -> Iterator[None]:
     """Turn any error of a file system into one that names the file."""
     try:
         yield

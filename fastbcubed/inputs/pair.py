@@ -315,7 +315,7 @@ def read_pair(
     for joined in (weight_table, attribute_table):
         if joined is not None:
             joined[0].refuse_nulls()
-    if table is None and not any(map(_was_read, sides, (truth, prediction))):
+    if table is None and not any(map(_is_from_table, sides, (truth, prediction))):
         joins = weight_table is not None or attribute_table is not None
         for name, names in (("item", item), ("cluster", cluster)):
             if names != name and not (name == "item" and joins):
@@ -326,7 +326,7 @@ def read_pair(
     return Inputs(*sides, joined_in_order(ids, weight_table), joined_in_order(ids, attribute_table))
 
 
-def _was_read(side: Clustering, given: Any) -> bool:
+def _is_from_table(side: Clustering, given: Any) -> bool:
     """Return whether a side was read from a table."""
     return side.attributes is not None and not isinstance(given, Clustering)
 
@@ -633,7 +633,7 @@ def open_pairs(given: Sequence[Given], runs: Sequence[str | None], cut: Cut | No
         if pairs:
             weight = None if pairs[0].weight_table is not None else weight
             each = replace(each, attributes=None, weight=weight)
-        with naming(run, *map(_called, (each.truth, each.prediction), ("the truth", "the prediction"))):
+        with naming(run, *map(_source_name, (each.truth, each.prediction), ("the truth", "the prediction"))):
             pair = None if opened is None else _in_blocks(each, opened)
             if pair is None:
                 if whole is None:
@@ -642,7 +642,7 @@ def open_pairs(given: Sequence[Given], runs: Sequence[str | None], cut: Cut | No
                     each = _with_truth_of(whole, each)
                 inputs = (each if rows is None else replace(each, table=rows)).read()
                 if whole is not None:
-                    inputs = _with_own_weight(inputs, weight)
+                    inputs = _with_prediction_weight(inputs, weight)
                 whole = whole or inputs
                 pair = _of_inputs(inputs, None if cut is None else cut.size)
         if pairs:
@@ -659,14 +659,14 @@ def _with_truth_of(read: Inputs, given: Given) -> Given:
     return replace(given, truth=read.truth, weight=None if read.truth.weight is not None else given.weight)
 
 
-def _called(given: Any, otherwise: str) -> str:
+def _source_name(given: Any, otherwise: str) -> str:
     """Return the name of a side's source in messages: its path, the name of a clustering, or its kind."""
     if isinstance(given, Clustering):
         return given.name
     return os.fspath(given) if is_path(given) else otherwise
 
 
-def _with_own_weight(inputs: Inputs, weight: Any) -> Inputs:
+def _with_prediction_weight(inputs: Inputs, weight: Any) -> Inputs:
     """Return inputs whose truth was already read with weights, adding any weights of the prediction."""
     own = own_weight(inputs.prediction, weight)
     return inputs if own is None else inputs._replace(prediction=replace(inputs.prediction, weight=own))
