@@ -207,7 +207,7 @@ class ItemJoin:
     def _repeated(self, side: Side, keys: Keys, kept: NDArray[np.int64]) -> Fault:
         """Return the fault of a block's rows that are dropped as repeats of an earlier one."""
         kind = RepeatedRows if self._gather is None else RepeatedMemberships
-        return kind(side.name, len(side) - kept.size, len(side), _keys_left_out(keys, kept))
+        return kind(side.name, len(side) - kept.size, len(side), _dropped_keys(keys, kept))
 
     def _spool_weights(self) -> ItemShards:
         assert self._pair.weight_table is not None
@@ -246,7 +246,7 @@ class ItemJoin:
             weight, columns = read(start, stop)
             rows = without_repeats(keys, (), self._pool, overlap=False)
             if rows.size < stop - start:
-                first = _keys_left_out(keys, rows)
+                first = _dropped_keys(keys, rows)
                 self._report(k, start)(repeated(stop - start - rows.size, stop - start, first))
                 keys, weight = keys.take(rows), weight[rows]
                 columns = None if columns is None else columns.take(from_numpy(rows))
@@ -322,7 +322,7 @@ class ItemJoin:
             return partial(own_weights, sides)
 
         def weigh(matched: Matched) -> Weights:
-            reports = self._report(WEIGHTS, shard.number), _told_already
+            reports = self._report(WEIGHTS, shard.number), _ignore_fault
             found = [
                 weights_by_key(own, given.keys, given.columns["weight"], given.items.first_of, alone, report)
                 for own, report in zip(keys, reports, strict=True)
@@ -427,7 +427,7 @@ class ItemJoin:
         return list(found.values())
 
 
-def _keys_left_out(keys: Keys, kept: NDArray[np.int64]) -> list[int]:
+def _dropped_keys(keys: Keys, kept: NDArray[np.int64]) -> list[int]:
     """Return the first few keys of dropped rows."""
     left_out = np.ones(keys.first.size, np.bool_)
     left_out[kept] = False
@@ -435,7 +435,7 @@ def _keys_left_out(keys: Keys, kept: NDArray[np.int64]) -> list[int]:
     return found[np.argsort(firsts)][:4].tolist()
 
 
-def _told_already(fault: Fault) -> None:
+def _ignore_fault(fault: Fault) -> None:
     """Ignore the fault of a table that is looked up again for the second side."""
 
 

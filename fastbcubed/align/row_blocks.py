@@ -180,8 +180,8 @@ class Carried:
     def all_from_keys(self) -> bool:
         """Whether every column can be rebuilt from keys, so that none is carried with the rows."""
         labels = {"true_cluster", "pred_cluster"} if self.labels else set()
-        made = (labels | ({"item"} if self.ids else set())) <= set(self.from_keys)
-        return made and not self.numbers and all(side == "attributes" for side, _ in self.attributes)
+        rebuilt = (labels | ({"item"} if self.ids else set())) <= set(self.from_keys)
+        return rebuilt and not self.numbers and all(side == "attributes" for side, _ in self.attributes)
 
     def of_block(self, sides: Sequence[Clustering], k: int, first_row: int) -> pa.Table:
         """Return the columns of a block of one side, side `k`, or both."""

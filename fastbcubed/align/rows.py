@@ -676,7 +676,7 @@ def matched(
     if policies.noise is not None:
         require_known_type(policies.noise, truth.labels, prediction.labels)
     pair = truth, prediction
-    narrow = narrow and _as_they_are(pair, policies)
+    narrow = narrow and _rows_correspond(pair, policies)
     true_side, pred_side = (
         Side.of(side, policies, side.labels.keys(pool, narrow=narrow), null_is_absent) for side in pair
     )
@@ -691,7 +691,7 @@ def matched(
     return both
 
 
-def _as_they_are(pair: tuple[Clustering, Clustering], policies: Policies) -> bool:
+def _rows_correspond(pair: tuple[Clustering, Clustering], policies: Policies) -> bool:
     """Return whether rows match by position and every key stands for a label."""
     by_position = all(side.items is None for side in pair)
     return by_position and policies.noise is None and all(side.labels.null_rows is None for side in pair)
@@ -756,11 +756,11 @@ def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
         raise EmptyInputError(
             f"no item of {truth.name} is in {prediction.name}: {n} item{' is' if n == 1 else 's are'} only in the "
             f"first, {coverage.n_prediction_only} only in the second ({examples[0]} against {examples[1]}). "
-            + (_would_match(truth.items, prediction.items) or WRITTEN_ALIKE)
+            + (_matching_hint(truth.items, prediction.items) or WRITTEN_ALIKE)
         )
 
 
-def _would_match(a: Column | None, b: Column | None) -> str:
+def _matching_hint(a: Column | None, b: Column | None) -> str:
     """Return how unmatched text ids would match, judged by the first of each side; empty if they would not."""
     if a is None or b is None or a.kinds != b.kinds or "string" not in a.kinds:
         return ""
