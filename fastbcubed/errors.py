@@ -189,13 +189,13 @@ def naming(run: str | None, truth: str = "the truth", prediction: str = "the pre
         yield
     except FastBCubedError as error:
         text = str(error)
-        shared = _told(text, *SHARED, truth) and not _told(text, "the prediction", prediction)
+        shared = _mentions(text, *SHARED, truth) and not _mentions(text, "the prediction", prediction)
         if run is not None and not shared:
             error.args = (f"run {run!r}: {error}", *error.args[1:])
         raise
 
 
-def _told(text: str, *names: str) -> bool:
+def _mentions(text: str, *names: str) -> bool:
     """Return whether a text contains one of these names as a whole word."""
     return any(re.search(rf"(?<![\w./-]){re.escape(name)}(?!\w)", text) for name in names)
 

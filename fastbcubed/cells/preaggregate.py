@@ -187,13 +187,13 @@ class PairTable:
 
     @classmethod
     def _whole(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
-        """Return a slot for each two keys of a sample, if there are enough rows for each slot."""
+        """Return a table with a slot for each two keys of a sample, if there are enough rows for each slot."""
         box = cls._box(n_rows, true, pred, rows_per_slot)
         return box or cls._grid(n_rows, true, pred, rows_per_slot)
 
     @classmethod
     def _box(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
-        """Return a slot for each two keys of the ranges in the sample, if there are enough rows for each slot."""
+        """Return a table with a slot for each two keys of the sample's ranges, if there are enough rows for each."""
         ranges = [(int(keys.min()), int(keys.max()) - int(keys.min()) + 1) for keys in (true, pred)]
         found = None
         if true.size < n_rows:  # the sample may have missed some at the ends
@@ -204,7 +204,7 @@ class PairTable:
 
     @classmethod
     def _grid(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
-        """Return a slot for each two of few keys of any size."""
+        """Return a table with a slot for each two of few keys of any size."""
         true_known = KnownKeys.of(true.astype(np.int64, copy=False))
         pred_known = None if true_known is None else KnownKeys.of(pred.astype(np.int64, copy=False))
         if true_known is None or pred_known is None:
@@ -216,7 +216,7 @@ class PairTable:
     def _of_ranges(
         cls, n_rows: int, ranges: Sequence[tuple[int, int]], rows_per_slot: int, grid: Grid | None = None
     ) -> PairTable | None:
-        """Return slots for ranges of keys, or of numbers of known keys, if there are enough rows for each slot."""
+        """Return a table for ranges of keys, or of numbers of known keys, if there are enough rows for each slot."""
         n_slots = math.prod(n for _, n in ranges)
         if n_slots > MOST_SLOTS or n_slots * rows_per_slot > n_rows:
             return None
@@ -224,7 +224,7 @@ class PairTable:
 
     @classmethod
     def _frequent(cls, n_rows: int, true: Keys, pred: Keys, *, large: bool = False) -> PairTable | None:
-        """Return slots for frequent pairs if they cover most rows; otherwise for the `large` pairs among them."""
+        """Return a table of frequent pairs if they cover most rows; otherwise for the `large` pairs among them."""
         true, pred = true.astype(np.int64, copy=False), pred.astype(np.int64, copy=False)
         first, seen = different(true, pred)
         often = np.flatnonzero(seen >= OFTEN)

@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         table = _clusters(links, thresholds, ascending=options.ascending)
         for threshold in thresholds:
             warn_if_none_reaches(links, threshold, ascending=options.ascending, stacklevel=2)
-    told = [_told(links, table, k, threshold, options) for k, threshold in enumerate(thresholds or [None])]
+    told = [_counts(links, table, k, threshold, options) for k, threshold in enumerate(thresholds or [None])]
     if options.json:
         _print_json(links, told, options)
     else:
@@ -101,7 +101,7 @@ def _clusters(links: Links, thresholds: list[float], *, ascending: bool) -> pa.T
     return pa.table([*links.items.parts, pa.array(connect(links)[0])], names=names)
 
 
-def _told(
+def _counts(
     links: Links, table: pa.Table, k: int, threshold: float | None, options: argparse.Namespace
 ) -> dict[str, Any]:
     """Return the threshold, column and counts of one clustering."""

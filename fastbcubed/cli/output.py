@@ -158,8 +158,8 @@ def call(function: Callable[..., Any], arguments: dict[str, Any], noise: str | N
             if not isinstance(arguments["noise"], int):
                 raise
             found = function(**{**arguments, "noise": noise})
-    told = [each.message for each in caught if getattr(each.message, "code", None) is None]
-    for message in dict.fromkeys(map(str, told)):  # warnings with a code are in the result
+    messages = [each.message for each in caught if getattr(each.message, "code", None) is None]
+    for message in dict.fromkeys(map(str, messages)):  # warnings with a code are in the result
         say(f"warning: {in_flags(message)}")
     return found
 

@@ -245,7 +245,7 @@ class CoverShards:
         )  # fmt: skip
 
     def _refuse_wide(self) -> None:
-        """Raise for a cell with clusters on both sides whose pairs exceed the memory limit."""
+        """Raise if the pairs of one cell's true and predicted clusters exceed the memory limit."""
         least = (PAIR_BYTES * self._most_pairs * WIDE_SHARE >> 20) + 1
         if self._widths.size > self._narrow + 1 and least > self._limit >> 20:
             raise TooMuchWorkError(

@@ -554,11 +554,11 @@ class SubsetSums:
         self._extent, self._at_once = extent, at_once
         self._bits = part_bits(extent.n_subsets, at_once)
         words = [("first", "i8"), ("second", "i8"), ("n", "i8")] + [("weight", "f8")] * extent.weighted
-        told = extent.kinds + 2 * min(2, extent.kinds) * extent.weighted
+        n_words = extent.kinds + 2 * min(2, extent.kinds) * extent.weighted
         self._records = Spool(np.dtype(words), 1 << self._bits, spill, memory)
-        self._told = np.dtype([(f"word {k}", "i8") for k in range(told)])
+        self._returned = np.dtype([(f"word {k}", "i8") for k in range(n_words)])
         self._spill, self._memory = spill, memory // 2
-        needed = extent.n_subsets * (self._records.dtype.itemsize + self._told.itemsize)
+        needed = extent.n_subsets * (self._records.dtype.itemsize + self._returned.itemsize)
         spill.require_free(max(0, needed - memory - self._memory))
         self._back: Spool | None = None
         self._bounds: dict[tuple[int, int], NDArray[np.int64]] = {}
@@ -582,7 +582,7 @@ class SubsetSums:
 
     def add_up(self, pool: Pool) -> None:
         """Sum the subsets of each shard by name, and prepare the sums to be sent back."""
-        self._back = Spool(self._told, len(self._bounds), self._spill, self._memory)
+        self._back = Spool(self._returned, len(self._bounds), self._spill, self._memory)
         self._ranks = {index: rank for rank, index in enumerate(self._records.indexes)}
         sizes = self._records.sizes()
         largest_first = np.argsort(-sizes, kind="stable")
@@ -618,7 +618,7 @@ class SubsetSums:
     ) -> None:
         assert self._back is not None
         with self._spill.pages() as pages:
-            back, floats = _words(pages.empty(len(records), self._told), self._extent.weighted)
+            back, floats = _words(pages.empty(len(records), self._returned), self._extent.weighted)
             kernels.subsets.send_back(
                 records, places, table.n_each, table.mass, table.rest, told, back, floats
             )
