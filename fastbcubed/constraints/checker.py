@@ -109,7 +109,7 @@ def _symmetry(score: Score, sign: int, pair: Labels) -> float:
     (3,),
 )
 def _triangle(score: Score, sign: int, three: Labels) -> float:
-    """How much longer the way from a to c is than by b; the distance is the loss against equality."""
+    """Return the excess of the distance from a to c over that via b; the distance is the loss against equality."""
     a, b, c = three.T
 
     def distance(first: Labels, second: Labels) -> float:
@@ -124,17 +124,17 @@ def _triangle(score: Score, sign: int, three: Labels) -> float:
     (3, 4),
 )
 def _locality(score: Score, sign: int, here: Labels, there: Labels) -> float:
-    """How much the effect of a change here depends on what the other items are like."""
+    """Return the difference between the effects of a change here for two sets of other items."""
     true, before, after = here.T
     changes = [
-        score(_beside(true, other_true), _beside(after, other_pred))
-        - score(_beside(true, other_true), _beside(before, other_pred))
+        score(_disjoint_union(true, other_true), _disjoint_union(after, other_pred))
+        - score(_disjoint_union(true, other_true), _disjoint_union(before, other_pred))
         for other_true, other_pred in (there.T[:2], there.T[2:])
     ]
     return abs(changes[0] - changes[1])
 
 
-def _beside(labels: Labels, others: Labels) -> Labels:
+def _disjoint_union(labels: Labels, others: Labels) -> Labels:
     return np.concatenate([labels, others + labels.max() + 1])
 
 
@@ -389,7 +389,7 @@ def _of_all_clusterings(name: str) -> Iterator[Instance]:
 
 
 class _Trial:
-    """A score on trial: its direction and what counts as a tie."""
+    """A score under test: its direction and its tolerance for ties."""
 
     def __init__(self, score: Callable[[Any, Any], float], sign: int, tolerance: float) -> None:
         self._score, self._sign, self._tolerance = score, sign, tolerance

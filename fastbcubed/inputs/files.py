@@ -120,7 +120,7 @@ def _map_files(found: list[Found], do: Callable[[str, Place], Any]) -> list[Any]
 
 
 def files_of(source: Any) -> tuple[list[Found], str]:
-    """Return the files of a path, pipe or list, and the folder above them."""
+    """Return the files of a path, pipe or list, and their common root folder."""
     source = held(source)
     if not isinstance(source, PathList):
         place, name = place_of(source)
@@ -134,7 +134,7 @@ def files_of(source: Any) -> tuple[list[Found], str]:
 
 
 def find_files(place: Place, name: str) -> tuple[list[str], str]:
-    """Return the files of a path, glob or directory, sorted, and the folder above them."""
+    """Return the files of a path, glob or directory, sorted, and their root folder."""
     if place.is_folder(name):
         below = {os.path.relpath(path, name): path for path in place.below(name)}
         refuse_logs(name, below)
@@ -855,7 +855,7 @@ def _of_file(place: Place, path: str) -> int:
 
 
 def _text_size(place: Place, path: str, size: int) -> tuple[int, int]:
-    """Return the uncompressed bytes and lines of compressed text, whose file size bounds neither."""
+    """Return the estimated uncompressed bytes and lines of compressed text; its file size bounds neither."""
     n_bytes, n_lines = 0, 1
     with place.open(path) as file, pa.CompressedInputStream(file, pa.Codec.detect(path).name) as text:
         while n_bytes < MEASURED and (part := text.read(AT_ONCE)):
