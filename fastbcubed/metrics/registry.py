@@ -19,7 +19,7 @@ from fastbcubed.metrics.elm import elm
 from fastbcubed.metrics.entropy import entropy
 from fastbcubed.metrics.extended_bcubed import cice, extended
 from fastbcubed.metrics.matching import matching
-from fastbcubed.metrics.omega import overlap
+from fastbcubed.metrics.overlap_scores import overlap
 from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.pointwise import pointwise
 from fastbcubed.metrics.score import Formula, Metric, weight_of_precision

@@ -611,7 +611,7 @@ def test_a_collision_leads_to_another_seed(monkeypatch: pytest.MonkeyPatch) -> N
     assert seeds == [0, 0, 1, 1]
     assert a[1] == b[0] != a[0]
     assert a[0] != plain[0]
-    monkeypatch.setattr(keys, "ATTEMPTS", 1)
+    monkeypatch.setattr(keys, "HASH_SEEDS", 1)
     with pytest.raises(IdTypeError, match="collide"):
         as_column(["a", "b"], "item").keys()
 

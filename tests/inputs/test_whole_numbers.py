@@ -64,10 +64,8 @@ def test_it_is_said_once(engine: str, tmp_path: Path) -> None:
         pq.write_table(table, tmp_path / f"{name}.parquet")
     ev = fb.evaluate(tmp_path / "t.parquet", tmp_path / "p.parquet", engine=engine)
     assert ev.recall == pytest.approx(2 / 3)
-    assert [(w["code"], w["level"], w["column"]) for w in ev.warnings] == [
-        ("whole-floats", "note", "item"),
-        ("whole-floats", "note", "cluster"),
-    ]
+    noted = [(w["level"], w["column"]) for w in ev.warnings if w["code"] == "whole-floats"]
+    assert noted == [("note", "item"), ("note", "cluster")]
     pq.write_table(truth.set_column(0, "item", pa.array([1.0, 2.5, 3.0])), tmp_path / "t.parquet")
     with pytest.raises(IdTypeError, match=r"1 of 3 values are not whole numbers \(first: 2\.5\)"):
         fb.evaluate(tmp_path / "t.parquet", tmp_path / "p.parquet", engine=engine)

@@ -393,7 +393,7 @@ def test_the_warning_is_also_a_python_warning():
     truth, prediction = {1: 0, 2: 0}, {1: 0, 2: 0, 3: 0}
     with pytest.warns(EvaluationWarning, match=r"100 % of the scored weight.* 0\.66667 to 1\."):
         ev = fb.evaluate(truth, prediction)
-    assert [warning["code"] for warning in ev.warnings] == ["dropping-flatters"]
+    assert [warning["code"] for warning in ev.warnings] == ["dropping-flatters", "few-units"]
 
 
 def test_lower_bound_is_the_score_under_outside():

@@ -15,8 +15,8 @@ from worked_covers import EXAMPLES, WORKED
 
 from fastbcubed.errors import TooMuchWorkError
 from fastbcubed.inputs.memberships import Memberships
-from fastbcubed.metrics import omega as overlap
-from fastbcubed.metrics.omega import agreement as omega
+from fastbcubed.metrics import overlap_scores as overlap
+from fastbcubed.metrics.overlap_scores import agreement as omega
 from fastbcubed.overlap.mates import Sides
 from fastbcubed.runtime.threads import Pool
 

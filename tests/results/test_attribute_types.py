@@ -22,6 +22,7 @@ import fastbcubed as fb
 from fastbcubed.cells import shards as disk
 from fastbcubed.cli.main import main
 from fastbcubed.errors import ColumnError, EvaluationWarning, IdTypeError, SliceError
+from fastbcubed.inputs.files import as_rows
 
 #: The group of each of the truth's items: nulls in both halves.
 GROUPS = [1, 1, None, 2, None, 1]
@@ -214,7 +215,7 @@ def test_a_column_of_nulls_is_one_slice(make: Any, engine: str, keep: Any) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_slices_of_overlapping_clusterings_by_any_type(kind: str, tmp_path: Any) -> None:
     make, (first, second) = KINDS[kind]
-    column = fb.sources.as_rows({"group": make()}, "").column("group")
+    column = as_rows({"group": make()}, "").column("group")
     again = pa.chunked_array([*column.chunks, column.chunk(0).slice(0, 1)])
     truth = fb.Clustering.from_table({"item": [*ITEMS, "a"], "cluster": [*TRUE, 3], "group": again})
     ev = quietly(truth, sides(make())[1], overlapping=True, slices=["group"], unmatched="singleton")
