@@ -1,1 +1,1 @@
-"""What an evaluation holds and shows: scores, slices, clusters, items, files, text."""
+"""The results of an evaluation: scores, slices, clusters, items, files, text."""

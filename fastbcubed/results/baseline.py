@@ -36,7 +36,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Baseline:
-    """An earlier result: where it is from, and what `Evaluation.to_dict` gave of it."""
+    """An earlier result: its origin, and its `Evaluation.to_dict`."""
 
     name: str
     result: Mapping[str, Any]
@@ -63,7 +63,7 @@ class Baseline:
 
     @property
     def coverage(self) -> Coverage:
-        """How far its two sides have the same items."""
+        """Coverage of each side by the other."""
         return Coverage.of(self.result["coverage"])
 
     def require_comparable(self, ev: Any) -> None:
@@ -87,7 +87,7 @@ class Baseline:
             )
 
     def try_bound(self, bound: Bound, ev: Any) -> Gate:
-        """Say whether a score is no more than `bound.value` worse than here."""
+        """Return whether a score is at most `bound.value` worse than here."""
         called = Path(self.name).absolute().name
         gate = gate_of_change(bound, value_of(bound, ev), self._value(bound), called)
         n, n_before = self._n_items(bound, ev)
@@ -109,7 +109,7 @@ class Baseline:
         return ev.coverage.n_scored(policies), self.coverage.n_scored(policies)
 
     def _left_out(self, ev: Any) -> str:
-        """Say so if items that only the truth has are dropped, and are more of it than in the baseline."""
+        """Return a note if more truth-only items are dropped than in the baseline."""
         if ev.policies.truth != "drop" or not lacks_more(ev.coverage, self.coverage):
             return ""
         n, n_before = self._n_items(Bound("f1", 0.0), ev)
@@ -150,7 +150,7 @@ class Baseline:
 
 
 def gate_of_change(bound: Bound, now: float, before: float, where: str) -> Gate:
-    """Say whether a score is no more than `bound.value` worse than it was in what is named; NaN is not."""
+    """Return whether a score is at most `bound.value` worse than in the named result; False for NaN."""
     change = before - now if subject_of(bound, bound.name).best == "higher" else now - before
     worse = float(without_rounding(change, now))
     figures = {

@@ -135,7 +135,7 @@ class Bins:
         )
 
     def _of_dates(self, values: pa.Array) -> pa.Array:
-        """Return what text says of dates, which begins with year and month."""
+        """Return the parts of dates in text, which begins with year and month."""
         is_date = pc.match_substring_regex(values, DATE if self.unit == "year" else DATE.replace("?$", "$"))
         if strange := values.filter(pc.invert(is_date)).drop_null()[:4].to_pylist():
             raise SliceError(

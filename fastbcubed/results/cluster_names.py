@@ -29,7 +29,7 @@ from fastbcubed.runtime.threads import Pool
 
 
 class LabelShards:
-    """Labels by their keys, in shards; of a shard, all labels are read when one of them is asked for."""
+    """Labels by key, in shards; a lookup reads the whole shard."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class LabelShards:
         self._stash.put(index, table, bounds)
 
     def _home(self, mixed: NDArray[np.int64]) -> NDArray[np.int16]:
-        """Return the shard of each key, which the bits say that send rows and cells to their shards."""
+        """Return the shard of each key, from the bits that assign rows and cells to shards."""
         bits_of = kernels.partition.bits_of
         bits_of = getattr(bits_of, "py_func", bits_of)  # for arrays, whether it is compiled or not
         home: NDArray[np.int64] = bits_of(mixed, MAX_BITS, self._bits)
@@ -104,7 +104,7 @@ SHOWN = 1 << 12
 
 
 def label_bytes(first: Column) -> int:
-    """Return the bytes of a label, about, as the first rows show; none of integers, which are their own keys."""
+    """Estimate the bytes of a label from the first rows; 0 for integers, which are their own keys."""
     if number_type(first) is not None or not len(first):
         return 0
     shown = [plain(column) for column in first.rows_of(np.arange(0, len(first), -(-len(first) // SHOWN)))]
@@ -150,7 +150,7 @@ class NamesByKey:
 
     @contextmanager
     def all_of(self, side: str) -> Iterator[Callable[[NDArray[np.integer]], pa.Array]]:
-        """Give what returns labels by codes, for those who ask for all of a side, in the order of their codes."""
+        """Return a function from codes to labels, for reading all labels of a side in order of code."""
         own = self._sides[side]
         if own.kind is not None:
             yield partial(self, side)
@@ -170,7 +170,7 @@ class NamesByKey:
             yield labels
 
     def _are_made(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Tell which keys policies have made."""
+        """Return which keys were made by policies."""
         if self._made is None:
             return np.zeros(keys.size, bool)
         start, n = self._made

@@ -42,7 +42,7 @@ def require_items(table: Contingency, metrics: list[Metric], beta: float) -> Non
 
 
 def known_by_cluster(table: Contingency, metrics: list[Metric], beta: float) -> list[Metric]:
-    """Return those of some scores that can be worked out from what was kept."""
+    """Return which scores can be computed from the kept data."""
     if table.rows is not None:
         return metrics
     return [m for m in metrics if not aggregation.takes_items(table, m, beta)]
@@ -119,7 +119,7 @@ def _mates(table: Contingency, rows: ScoredRows, side: str, cell: int) -> NDArra
 
 
 def _has_unscored_mates(table: Contingency, cell: int) -> bool:
-    """Tell whether there may be items that only the prediction has in predicted clusters of a cell."""
+    """Return whether predicted clusters of a cell may have prediction-only items."""
     if not table.outside or table.overlapping:
         return table.outside
     only = table.only("pred")
@@ -129,7 +129,7 @@ def _has_unscored_mates(table: Contingency, cell: int) -> bool:
 def one_item(
     table: Contingency, rows: ScoredRows, items: Items, metrics: list[Metric], row: int, members: int
 ) -> dict[str, Any]:
-    """Return the item of a scored row as `Evaluation.item` does, with so many members of each set."""
+    """Return the item of a scored row as `Evaluation.item` does, with a limited number of members per set."""
     cell = int(rows.cell[row])
     scored = rows.cell >= 0
     same_true, same_pred = (_mates(table, rows, side, cell) for side in SIDES)
@@ -234,7 +234,7 @@ class ClusterRanges:
         return max(1, self.limit // 2 // (NAMED_BYTES + LABEL_COPIES * self._label_bytes))
 
     def to_be_named(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
-        """Yield what `by_code` does, but more clusters at once: what is written should be whole row groups."""
+        """Yield the same as `by_code` in larger ranges, so that whole row groups are written."""
         size = max(1, min(WRITTEN, self._named_at_once))
         size -= size % min(size, ROW_GROUP)
         first, n, held = 0, 0, list[Columns]()
@@ -387,7 +387,7 @@ class ClusterRanges:
 
 
 class _Beside:
-    """What there is to know of cells that takes more than these: true negatives, and scores that are known."""
+    """Data of cells that need all cells: true negatives, and scores already known."""
 
     def __init__(self, table: Contingency, metrics: list[Metric]) -> None:
         self._scores = {
@@ -423,7 +423,7 @@ class _Asked:
 
 
 def _runs(parts: list[int], n_cells: int) -> Iterator[tuple[int, int]]:
-    """Cut cells between parts into ranges of so many, or of one part where it has more.
+    """Cut cells between parts into ranges of a given size; a larger part is a range of its own.
 
     Examples
     --------

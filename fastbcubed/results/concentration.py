@@ -62,7 +62,7 @@ class LossCurve:
 
     @property
     def loss(self) -> float:
-        """What all clusters lose together."""
+        """Total loss of all clusters."""
         return float((self.losses * self.counts).sum())
 
     def share(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -73,7 +73,7 @@ class LossCurve:
         return shares
 
     def _lost_in(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return what the n clusters lose that cost most, of a curve that has any."""
+        """Return the loss of the n costliest clusters of a non-empty curve."""
         ends, lost = self._upto()
         n = np.minimum(n, ends[-1])
         run = np.searchsorted(ends, n)
@@ -102,7 +102,7 @@ class LossCurve:
         )
 
     def _rows(self, limit: int | None) -> NDArray[np.int64]:
-        """Return the numbers of clusters that a table of so many rows has."""
+        """Return the cluster counts listed in a table of a given number of rows."""
         n, marks = self.n_clusters, {self.n_clusters, max(1, self.n_lossy), 1}
         if limit is None or limit >= n:
             return np.arange(1, n + 1)
@@ -112,7 +112,7 @@ class LossCurve:
         return np.union1d(spread, np.array(sorted(marks)))
 
     def in_few_steps(self, limits: Iterable[int]) -> LossCurve:
-        """Return a curve that has the figures of this one, and the tables of so many rows, but few losses."""
+        """Return a curve with the same figures and tables of a given number of rows, but few losses."""
         rows = np.concatenate([[self.first_with(0.5)], *(self._rows(limit) for limit in limits)])
         ends = np.unique(np.clip(rows, 1, self.n_lossy)) if self.n_lossy else rows[:0]
         if ends.size >= self.losses.size:
@@ -158,7 +158,7 @@ def _with(curve: LossCurve, losses: NDArray[np.float64]) -> LossCurve:
 
 
 def concentration(curves: dict[str, LossCurve]) -> dict[str, dict[str, Any]]:
-    """Return, by side: what is lost, the clusters, those with a loss, and how few have half of it."""
+    """Return, by side, the loss, the clusters, those with a loss, and how few have half of it."""
     return {
         side: {
             "loss": curve.loss,
@@ -171,7 +171,7 @@ def concentration(curves: dict[str, LossCurve]) -> dict[str, dict[str, Any]]:
 
 
 def concentration_sentence(figures: dict[str, dict[str, Any]]) -> str:
-    """Return in a sentence where the loss is, and what follows from that; nothing if there is no loss.
+    """Return a sentence on where the loss is and its consequence; empty if there is no loss.
 
     The side that loses more comes first. A side that loses little beside the other is left out, and gets no advice.
 
@@ -230,7 +230,7 @@ AT_ONCE = 1 << 16
 
 @dataclass(frozen=True)
 class SizeClasses:
-    """What clusters of a side come to by size: of `1 << k` items and more, fewer than twice as many. Shapes: (64,)."""
+    """Totals of clusters of a side by size class: `1 << k` up to `2 << k` items, exclusive. Shapes: (64,)."""
 
     n_clusters: NDArray[np.int64]
     n_items: NDArray[np.int64]
@@ -300,7 +300,7 @@ def classes_of_cells(table: Contingency, side: str) -> SizeClasses:
 
 
 def recall_alone(table: Contingency, true: SizeClasses) -> float | None:
-    """Return the mean over items of what each is of its true cluster; None if their weights are not at hand."""
+    """Return the mean share of an item in its true cluster; None if the item weights are unavailable."""
     if not table.weighted or table.weighting == "outer":  # an item is 1 of n, whatever it weighs in the mean
         return float(true.per_item.sum() / table.total_weight)
     if table.rows is None:

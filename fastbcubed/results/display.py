@@ -1,4 +1,4 @@
-"""The first lines of a result, in sentences: how good it is, which error dominates, what became of the clusters."""
+"""The first sentences of a result: quality, dominant error, outcomes of the clusters."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _headline(ev: Estimated) -> str:
 
 
 def _kind_of_error(ev: Estimated) -> str:
-    """Say what share of an item's clusters is foreign and what share is missing, the larger first."""
+    """Describe the foreign and the missing share of an item's clusters, the larger first."""
     rates = _rates(ev)
     if rates is None:
         return ""
@@ -82,7 +82,7 @@ def _rate(rate: float) -> str:
 
 
 def _where(ev: Estimated) -> str:
-    """Say in how few clusters the loss is, where that is worked out in less time than the scores were."""
+    """Describe how few clusters have the loss, where this takes less time than the scores did."""
     cells = ev.contingency
     if not isinstance(cells, Contingency) or (cells.overlapping and cells.n_cells > FEW_CELLS):
         return ""
@@ -101,7 +101,7 @@ def _rates(ev: Estimated) -> tuple[float, float] | None:
 
 
 def outcomes(ev: Estimated) -> list[str]:
-    """Return what became of the clusters of either side; nothing where clusters overlap."""
+    """Return the outcomes of the clusters of both sides; nothing where clusters overlap."""
     lines = []
     for side, name in (("true", "true"), ("pred", "predicted")):
         counted: Mapping[str, int] = ev.summary[side].get("outcomes") or {}
@@ -136,7 +136,7 @@ def as_text(evaluation: Estimated) -> str:
 
 
 def overview(evaluation: Estimated, say: Callable[[str], str] = str) -> str:
-    """Return what was compared, what comes out in sentences, how far the sides have the same items, the scores.
+    """Return the inputs, the verdict, the coverage and the scores.
 
     `say` puts warnings in the words of whoever is told.
     """
@@ -152,7 +152,7 @@ def overview(evaluation: Estimated, say: Callable[[str], str] = str) -> str:
 
 
 def as_html(evaluation: Estimated) -> str:
-    """Return an evaluation as HTML for a notebook: plain tables, no style of its own but alignment."""
+    """Return an evaluation as HTML for a notebook: plain tables, styled only by alignment."""
     title, *names = _heading(evaluation)
     parts = [f"<p><b>{escaped(title)}</b>{''.join(f'<br>{escaped(n)}' for n in names)}</p>"]
     parts.append(f"<p>{'<br>'.join(map(escaped, verdict(evaluation)))}</p>")
@@ -173,7 +173,7 @@ def as_html(evaluation: Estimated) -> str:
 
 # Parts of an evaluation
 def coverage(evaluation: Estimated) -> list[str]:
-    """Return how far the sides have the same items, and what the policies did; nothing if nothing did."""
+    """Return the coverage and the effects of the policies; nothing if there are none."""
     found, policies = evaluation.coverage, evaluation.policies
     lines = []
     if found.n_truth_only or found.n_prediction_only:
@@ -212,7 +212,7 @@ def _share(evaluation: Estimated, side: str, only: int, of_weight: float) -> str
 
 
 def definition(evaluation: Estimated) -> str:
-    """Return what the scores mean, in a sentence or two: average, weighting, beta."""
+    """Return the definition of the scores in a sentence or two: average, weighting, beta."""
     table = evaluation.contingency
     if not table.weighted:
         how = "every item counts equally"

@@ -79,7 +79,7 @@ class Evaluation(Openings, BySlice):
     """
 
     def metric(self, which: str | Metric | Callable[..., Any]) -> float:
-        """Return a score over all items, by name or from a formula of your own.
+        """Return a score over all items, by name or from a custom formula.
 
         Parameters
         ----------
@@ -255,7 +255,7 @@ class Evaluation(Openings, BySlice):
         return report_of(self.page_content, path, asked, overwrite=overwrite)
 
     def page_content(self, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
-        """Return what `report` writes as plain data, with what gates came to."""
+        """Return the content of `report` as plain data, with the results of gates."""
         from fastbcubed.results.page_content import evaluation_content
 
         return evaluation_content(self, asked, gates)

@@ -1,4 +1,4 @@
-"""Where an evaluation comes from: what was given to it, as far as results tell of it; the manifest of a result."""
+"""Origin of an evaluation: its inputs as results show them, and the manifest."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Origin:
         contents: Sequence[Content] | None = None,
         say: Callable[[Any], Any] = lambda told: told,
     ) -> Origin:
-        """Look at what was given; nothing is read. `say` writes paths in arguments as they are shown."""
+        """Describe the inputs without reading them. `say` formats paths in arguments for display."""
         named = given.table is not None or is_path(given.truth)
         told = say({name: as_told(value) for name, value in arguments.items() if name not in UNTOLD})
         return cls(same_source(given), swapped_names(given), named, told, pair, contents)
@@ -86,7 +86,7 @@ class Origin:
 
     @cached_property
     def sides(self) -> dict[str, dict[str, Any]]:
-        """Rows and fingerprint of each side, from all rows, when it is first asked for; None if they are gone."""
+        """Rows and fingerprint of each side, computed from all rows on first access; None if they are gone."""
         found: list[dict[str, Any]] = [{"rows": None, "fingerprint": None}] * 2
         if self.contents is not None:
             found = [content._asdict() for content in self.contents]
@@ -99,7 +99,7 @@ class Origin:
         return dict(zip(("truth", "prediction"), found, strict=True))
 
     def at_rest(self, engine: str, memory_limit: int | None) -> Origin:
-        """Return it with its manifest in place of what was given."""
+        """Return it with its manifest in place of the inputs."""
         return replace(self, pair=None, contents=None, saved=self.manifest(engine, memory_limit))
 
 
@@ -116,7 +116,7 @@ def _versions() -> dict[str, str]:
 
 
 def not_default(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a function that are not its defaults; of data that only their type is told of, too."""
+    """Return the arguments that differ from their defaults; data, shown by type only, are included."""
     defaults = _defaults(function)
     return {name: value for name, value in given.items() if not _is_default(value, defaults[name])}
 
@@ -132,7 +132,7 @@ def _is_default(value: Any, default: Any) -> bool:
 
 
 def by_names(arguments: Mapping[str, Any], sides: Iterable[str]) -> Callable[[Any], Any]:
-    """Return what writes files in values by their names, without the folders that say where they are on a machine.
+    """Return a function that writes files in values by name, without the folders of this machine.
 
     Files of the same name keep the folders that tell them apart. `sides` is what the sides are called, by path where
     they are files; arguments that are paths are taken as such. With ``paths=True``, values stay as they are.
@@ -172,7 +172,7 @@ def by_names(arguments: Mapping[str, Any], sides: Iterable[str]) -> Callable[[An
 
 
 def as_told(value: Any) -> Any:
-    """Return an argument as a manifest tells it: plain values as they are, functions by name, data by their type.
+    """Return an argument as shown in a manifest: plain values as they are, functions by name, data by type.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def as_told(value: Any) -> Any:
 
 @dataclass(eq=False, repr=False)
 class Evaluated:
-    """What an evaluation holds; the attributes are described at `Evaluation`."""
+    """The data of an evaluation; the attributes are described at `Evaluation`."""
 
     #: whether what is asked is read from files, so that nothing is worked out from all items unasked
     in_files: ClassVar[bool] = False
@@ -240,7 +240,7 @@ class Evaluated:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """What the scores mean: average, weighting, policies."""
+        """Definition of the scores: average, weighting, policies."""
         return {
             "average": "item",
             "overlapping": self.contingency.overlapping,
@@ -272,7 +272,7 @@ class Evaluated:
 
     @cached_property
     def _outcomes(self) -> pa.Table | None:
-        """What `outcomes` returns; None where it is not known or not defined."""
+        """The result of `outcomes`; None where unknown or undefined."""
         table = self.contingency
         if table.overlapping or isinstance(table, NoCells):
             return None
@@ -294,17 +294,17 @@ class Evaluated:
 
     @cached_property
     def _shape(self) -> dict[str, Shape]:
-        """The shape of either side, as far as there may be something to warn of."""
+        """The shape of each side, where needed for warnings."""
         return shape_of(self)
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """What a reader of the scores should know: code, level (warning or note), message, figures of each."""
+        """Warnings and notes on the scores: code, level (warning or note), message, figures of each."""
         return [*found_in(self), *self._input_notes]
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """How this came about: versions, engine, arguments that were given, rows and fingerprint of either side.
+        """Provenance: versions, engine, arguments that were given, rows and fingerprint of each side.
 
         A fingerprint tells the rows of item and label, in whatever order and container. All rows are hashed when it
         is first asked for, as it is for JSON and saved results.
@@ -320,11 +320,11 @@ class Evaluated:
     # Output
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `to_json` writes, as plain dicts, lists, numbers and strings."""
+        """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
         return self._described({name: rows_for_json(table) for name, table in self.sliced.items()})
 
     def _described(self, slices: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the same with what stands for the slices."""
+        """Return the same with a placeholder for the slices."""
         return {
             "fastbcubed": __version__,
             "truth": self.names.get("truth"),
@@ -431,6 +431,6 @@ class Evaluated:
         return excerpt_of(self.contingency, codes)
 
     def all_cluster_labels(self, side: str) -> AbstractContextManager[Callable[[RowNumbers], pa.Array]]:
-        """Give what `cluster_labels` is on a side, for those who will ask for all of them by and by."""
+        """Return `cluster_labels` of a side, for reading all labels in batches."""
         every = getattr(self._labels, "all_of", None)
         return nullcontext(partial(self.cluster_labels, side)) if every is None else every(side)

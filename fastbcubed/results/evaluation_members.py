@@ -1,4 +1,4 @@
-"""What an evaluation says of its items and clusters one by one: who is in them, what they share, how to mend them."""
+"""Single items and clusters of an evaluation: members, shared items, repairs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Openings(Evaluated):
     def cluster(
         self, side: str, which: Any, *, columns: str | Iterable[str] | None = None, members: int = 20
     ) -> Cluster:
-        """Return a cluster: what it costs, and its members by the clusters of the other side, largest first.
+        """Return a cluster: its losses, and its members by the clusters of the other side, largest first.
 
         Parameters
         ----------
@@ -92,14 +92,14 @@ class Openings(Evaluated):
         return open_cluster(self, side, which, columns, members)
 
     def excerpt(self, codes: Codes, most: int = sys.maxsize) -> Openings | None:
-        """Return what opens some clusters, by side and code, in one pass over all rows; where they do not overlap.
+        """Return an opener of some clusters, by side and code, in one pass over all rows; not where they overlap.
 
         None of clusters that have more than `most` rows.
         """
         return excerpt(self, codes, Openings, most)
 
     def opener(self, codes: Codes, columns: Sequence[str], members: int) -> OpenOne:
-        """Return what opens some clusters as `cluster` does, by side, code and label."""
+        """Return a function that opens some clusters as `cluster` does, by side, code and label."""
         part: Openings | None = self
         if not self.contingency.overlapping and any(own.size for own in codes.values()):
             part = self.excerpt(codes)
@@ -229,7 +229,7 @@ class Openings(Evaluated):
         return Item(found)
 
     def cells(self, *, order_by: str | None = None, limit: int | None = None) -> Table:
-        """Return the cells: what a true and a predicted cluster share, where most is lost first.
+        """Return the cells, the overlaps of true and predicted clusters, largest loss first.
 
         Parameters
         ----------
@@ -267,7 +267,7 @@ class Openings(Evaluated):
         return list_cells(self, order_by, limit)
 
     def repairs(self, kinds: str | Iterable[str] = ("split", "gather"), *, limit: int | None = 200) -> Table:
-        """Return which clusters to repair first: what each brings alone, and what the first of them bring together.
+        """Return the clusters to repair first, with the gain of each alone and of the first k together.
 
         Parameters
         ----------
@@ -317,11 +317,11 @@ class Openings(Evaluated):
         return list_repairs(self, kinds, limit)
 
     def repairs_at_hand(self, limit: int) -> Table | None:
-        """Return the first repairs; None where they are not soon worked out."""
+        """Return the first repairs; None where they take long to compute."""
         return self.repairs(limit=limit)
 
     def source_pairs(self, by: str | Bins, *, attributes: Any = None) -> Table:
-        """Return how links do within each source, and across each two sources.
+        """Return the quality of links within each source, and across each two sources.
 
         Parameters
         ----------

@@ -137,7 +137,7 @@ class ByCluster(Evaluated):
         limit: int | None = None,
         outcome: str | None = None,
     ) -> Table:
-        """Return what `clusters` does, and the code of each cluster."""
+        """Return the table of `clusters`, and the code of each cluster."""
         side = side_of(side)
         clusters.require_items(
             self.contingency, [m for m in self.metrics if is_one_of(order_by, (m.name,))], self.beta
@@ -158,11 +158,11 @@ class ByCluster(Evaluated):
 
     @property
     def _lister(self) -> ClusterRanges | SavedClusters | None:
-        """What lists clusters without all of their cells."""
+        """A lister of clusters that does not need all cells."""
         return self.ranges
 
     def outcomes(self) -> Table:
-        """Return what became of the clusters: how many are exact, in parts, with others or both, and what they cost.
+        """Return the outcomes of the clusters (exact, in parts, with others, both) and their losses.
 
         A true cluster is "exact" (the same cluster is on the other side), "split" (in several predicted clusters,
         which hold nothing else), "merged" (whole, together with other items) or "split and merged". A predicted one
@@ -265,21 +265,21 @@ class ByCluster(Evaluated):
         return loss_curves(table, n_clusters, None if self.ranges is None else self.ranges.limit)
 
     def size_classes(self, side: str) -> SizeClasses:
-        """Return what the clusters of a side come to by size, in powers of two; not where they overlap."""
+        """Return totals of the clusters of a side by size, in powers of two; not where they overlap."""
         return classes_of_cells(self.contingency, side)
 
     def recall_alone(self) -> float | None:
-        """Return the recall if all items were alone in the prediction; None if their weights are not at hand."""
+        """Return the recall if all items were predicted singletons; None if their weights are unavailable."""
         return recall_alone(self.contingency, self.size_classes("true"))
 
     def loss_of_all(self, side: str) -> float:
-        """Return what is lost through the clusters of a side: of recall true ones, of precision predicted ones."""
+        """Return the loss of the clusters of a side: in recall for true, in precision for predicted ones."""
         name = LOSSES[LOSS_OF_SIDE[side]].name
         return self.overall[name] if name in self.overall else self._losses_of_all[side]
 
     @cached_property
     def _losses_of_all(self) -> dict[str, float]:
-        """What `loss_of_all` returns of both sides, from one look at all cells."""
+        """The results of `loss_of_all` for both sides, from one pass over all cells."""
         found = aggregation.overall(self.contingency, LOSSES.values(), beta=self.beta)
         return {side: found[LOSSES[LOSS_OF_SIDE[side]].name] for side in SIDES}
 
@@ -308,7 +308,7 @@ class Errors(NamedTuple):
 
 
 class Estimated(ByCluster):
-    """An evaluation that is asked how sure its scores are."""
+    """An evaluation with standard errors and intervals of its scores."""
 
     @cached_property
     def errors(self) -> Scores:
@@ -329,7 +329,7 @@ class Estimated(ByCluster):
 
     @cached_property
     def units(self) -> Units:
-        """How many components the items come in, how many equal ones would tell as much, and the largest's share."""
+        """Number of components, effective number of components, and the share of the largest."""
         if self._saved_errors is not None:
             return self._saved_errors.units
         return count_units(self.contingency, self._components)
@@ -388,7 +388,7 @@ class Estimated(ByCluster):
         return _interval(metric, self._value(metric), found, level)
 
     def estimates(self, *, level: float = 0.95, unit: str = COMPONENT) -> Table:
-        """Return the overall scores with standard errors and intervals, as far as they have any.
+        """Return the overall scores with standard errors and intervals where defined.
 
         Parameters
         ----------
@@ -441,7 +441,7 @@ class Estimated(ByCluster):
         )
 
     def intervals_at_hand(self, level: float = 0.95) -> dict[str, dict[str, float]]:
-        """Return standard error and interval of the overall scores, where they are known or soon worked out."""
+        """Return standard error and interval of the overall scores, where known or quickly computed."""
         found = self.errors_at_hand()
         known: dict[str, dict[str, float]] = {}
         for metric in self.metrics if found is not None else ():
@@ -516,7 +516,7 @@ class Estimated(ByCluster):
         return components(self.contingency, self._memory_limit)
 
     def _errors_by(self, metrics: list[Metric], unit: str, *, stacklevel: int) -> Errors:
-        """Return the standard errors of scores by a unit; warn of what makes them less than they seem."""
+        """Return the standard errors of scores by a unit; warn where they are too small."""
         found = self._errors_without_warning(metrics, unit)
         if (reason := self._why_too_small(unit)) is not None:
             message = f'standard errors by {unit} are too small: {reason}. Take unit="component"'
@@ -525,7 +525,7 @@ class Estimated(ByCluster):
         return found
 
     def _why_too_small(self, unit: str) -> str | None:
-        """Return why units of this kind depend on each other, as far as they do."""
+        """Return why units of this kind depend on each other, if they do."""
         if unit == COMPONENT or (unit == TRUE_CLUSTER and self.contingency.outside):
             return None
         if unit == TRUE_CLUSTER:
@@ -589,7 +589,7 @@ class Estimated(ByCluster):
         return result
 
     def errors_at_hand(self) -> Errors | None:
-        """Return the standard errors if they are known, or soon worked out."""
+        """Return the standard errors if known or quickly computed."""
         table = self.contingency
         known = self._saved_errors is not None or "_component_errors" in self.__dict__
         if not known and (self.in_files or not (isinstance(table, Contingency) and table.n_cells <= ALWAYS)):
@@ -601,12 +601,12 @@ class Estimated(ByCluster):
 
 
 def are_uneven(units: Units) -> bool:
-    """Tell whether units are so uneven that few equal ones would tell as much: errors from them are too small."""
+    """Return whether units are too uneven (few effective units), so that their standard errors are too small."""
     return units.effective < min(FEW, units.n / 2)
 
 
 def warn_of_units(units: Units, unit: str, *, stacklevel: int) -> None:
-    """Warn of a single unit, and of units so uneven that few of them tell all there is."""
+    """Warn of a single unit, and of very uneven units."""
     if units.n == 1:
         message = f"there is no standard error, as all items are in one unit ({unit})"
     elif are_uneven(units):

@@ -1,4 +1,4 @@
-"""Gates: what a score, the coverage or a slice has to reach, whether it does, and how that is said."""
+"""Gates: bounds on scores, coverage or slices, their results, and the sentences that report them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SlicesBy = Callable[[tuple[Element, ...]], tuple[Sequence[Row], list[str]]]
 
 @dataclass(frozen=True)
 class Bound:
-    """What a score has to be: at least or at most a value, over all items or in the slice of these attributes."""
+    """A bound on a score: at least or at most a value, over all items or in the slice of these attributes."""
 
     name: str
     value: float
@@ -52,7 +52,7 @@ class Bound:
 
     @property
     def subject(self) -> str:
-        """What it is about: ``f1``, ``f1 of country=US``."""
+        """The subject: ``f1``, ``f1 of country=US``."""
         named = ",".join(f"{name}={value}" for name, value in self.where.items())
         return f"{self.name} of {named}" if named else self.name
 
@@ -63,7 +63,7 @@ class Bound:
 
 
 class Subject(NamedTuple):
-    """What a bound is on, a score or a coverage: its name in the registry, its range, and which end is better."""
+    """The subject of a bound, a score or a coverage: its name in the registry, its range, the better end."""
 
     name: str
     low: float
@@ -73,7 +73,7 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True)
 class Gate:
-    """A gate that was tried: what it is about, what was wanted and found, and whether it was passed."""
+    """The result of a gate: its subject, the bound, the value, and whether it passed."""
 
     subject: str
     wanted: str
@@ -113,7 +113,7 @@ def require_bound(bound: Bound, written: str, instead: str = "") -> Bound:
 
 
 def subject_of(bound: Bound, written: str) -> Subject:
-    """Return what a bound is on; raise OptionError if that is a family, or slices have none."""
+    """Return the subject of a bound; raise OptionError if it is a family, or not defined for slices."""
     if bound.name in COVERAGES:
         found, overall_only = Subject(bound.name, 0.0, 1.0, "higher"), True
     else:
@@ -185,12 +185,12 @@ def as_where(text: str) -> dict[Element, str]:
 
 
 def try_bound(bound: Bound, ev: Any) -> Gate:
-    """Say whether an evaluation is within a bound; NaN is not."""
+    """Return the gate of a bound on an evaluation; NaN fails."""
     return gate_of(bound, value_of(bound, ev))
 
 
 def gate_of(bound: Bound, value: float) -> Gate:
-    """Say whether a value is within a bound; NaN is not."""
+    """Return the gate of a bound on a value; NaN fails."""
     passed = value >= bound.value if bound.at_least else value <= bound.value
     sense = "at least" if bound.at_least else "at most"
     figures = {
@@ -223,7 +223,7 @@ def value_of(bound: Bound, ev: Any) -> float:
 
 
 def slices_of(ev: Any) -> SlicesBy:
-    """Return what returns the slices of an evaluation."""
+    """Return a function that returns the slices of an evaluation."""
 
     def slices(names: tuple[Element, ...]) -> tuple[list[Row], list[str]]:
         table = slicing_of(ev, names)
@@ -233,7 +233,7 @@ def slices_of(ev: Any) -> SlicesBy:
 
 
 def slicing_of(ev: Any, names: tuple[Element, ...]) -> Any:
-    """Return the slicing by some attributes, crossed in whatever order they were asked for."""
+    """Return the slicing by some attributes, crossed in any order."""
     for table in ev.sliced.values():
         if same_slicing(name_columns(table.column_names), names):
             return table
@@ -241,7 +241,7 @@ def slicing_of(ev: Any, names: tuple[Element, ...]) -> Any:
 
 
 def same_slicing(columns: Iterable[str], names: Sequence[Element]) -> bool:
-    """Tell whether columns that name slices are these in whatever order."""
+    """Return whether the naming columns of slices are these, in any order."""
     here = list(columns)
     return len(here) == len(names) and all(any(names_element(each, name) for each in here) for name in names)
 
@@ -269,7 +269,7 @@ def slice_of(bound: Bound, slices: SlicesBy) -> Row:
 
 
 def _meant(where: Mapping[Element, str], names: Sequence[Element], known: Sequence[str]) -> str:
-    """Return what may have been meant by a slice that is not there, to end a message with."""
+    """Return suggestions for an unknown slice, to end a message with."""
     for name in names:
         if isinstance(name, str) and BIN.fullmatch(where[name]):
             return f" A bin is written with its width or edges, such as {name}:10={where[name]}."
@@ -283,7 +283,7 @@ def _meant(where: Mapping[Element, str], names: Sequence[Element], known: Sequen
 
 
 def try_warnings(codes: Sequence[str], ev: Any) -> list[Gate]:
-    """Say whether an evaluation has no warning; of a code that is named, no note either. "" stands for any warning."""
+    """Return the gates of warning codes: no warning, and of a named code no note either. "" is any warning."""
     return [_try_warning(code, ev) if code else _try_all_warnings(ev) for code in dict.fromkeys(codes)]
 
 
@@ -294,7 +294,7 @@ def _try_warning(code: str, ev: Any) -> Gate:
 
 
 def _try_all_warnings(ev: Any) -> Gate:
-    """Say whether there is no warning, and which notes there are all the same."""
+    """Return the gate of having no warning, with the notes that remain."""
     warnings, notes = (
         list(dict.fromkeys(w["code"] for w in ev.warnings if w["level"] == level))
         for level in (WARNING, NOTE)

@@ -37,7 +37,7 @@ RowNumbers = NDArray[np.int64]
 
 
 class Items(Protocol):
-    """What an evaluation asks of its items; rows are those of the alignment."""
+    """The item interface of an evaluation; rows are those of the alignment."""
 
     def __len__(self) -> int: ...
 
@@ -272,7 +272,7 @@ class TableItems:
 
 
 class AttributeTable:
-    """Attributes in a table of their own, joined by item."""
+    """Attributes in a separate table, joined by item."""
 
     def __init__(self, column: Column | None, table: Rows, items: Items) -> None:
         self._column, self._table, self._items = column, table, items
@@ -406,7 +406,7 @@ def list_labels(
 
 
 class PickedItems(TableItems):
-    """Some rows of items, which have numbers of their own."""
+    """Some rows of items, renumbered."""
 
     def __init__(self, items: Items, rows: NDArray[np.int64]) -> None:
         super().__init__(_PickedColumns(items, rows))
@@ -419,7 +419,7 @@ class PickedItems(TableItems):
 
 
 class PickedAttributes:
-    """Attributes of some rows, which have numbers of their own."""
+    """Attributes of some rows, renumbered."""
 
     def __init__(self, attributes: AttributeTable, rows: NDArray[np.int64]) -> None:
         self.names, self._attributes, self._rows = attributes.names, attributes, rows
@@ -433,7 +433,7 @@ class PickedAttributes:
 
 
 class _PickedColumns:
-    """The columns of a table of items, read when they are asked for, and kept."""
+    """The columns of a table of items, read on first access and kept."""
 
     def __init__(self, items: Items, rows: NDArray[np.int64]) -> None:
         self._rows, self.num_rows = rows, rows.size

@@ -1,4 +1,4 @@
-"""A saved result too large to be read as a whole unasked: what is asked is read part by part, where that suffices."""
+"""Saved results too large to load whole by default: they are read part by part where possible."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ FEW_CELLS = 4_000_000
 
 
 class LargeResult(InFiles, Evaluation):
-    """An evaluation that was saved; what it says of all clusters is read from their tables, or from a digest of these.
+    """A saved evaluation whose cluster data are read from their tables, or from a digest of these.
 
     Attributes
     ----------
@@ -98,11 +98,11 @@ class LargeResult(InFiles, Evaluation):
 
     @cached_property
     def _loss_curves(self) -> dict[str, LossCurve]:
-        """The loss of clusters, by side; what is asked of these are figures."""
+        """The loss of clusters, by side, for queries of figures."""
         return {side: self.saved_clusters.curve(side) for side in SIDES}
 
     def size_classes(self, side: str) -> SizeClasses:
-        """Return what the clusters of a side come to by size, in powers of two."""
+        """Return totals of the clusters of a side by size, in powers of two."""
         return self.saved_clusters.classes(side)
 
     def recall_alone(self) -> float | None:
@@ -138,7 +138,7 @@ class LargeResult(InFiles, Evaluation):
         return None if found is None else listing_of(self, list(KINDS), found)
 
     def opener(self, codes: Codes, columns: Sequence[str], members: int) -> OpenOne:
-        """Return what opens some clusters; see `Openings.opener`."""
+        """Return an opener of some clusters; see `Openings.opener`."""
         digest = self.saved_clusters.digest
         found = {} if digest is None else digest.some_opened(codes, members)
         known = KnownClusters(self, found, members)
@@ -168,7 +168,7 @@ Make = Callable[[Evaluation, Mapping[str, Any]], Any]
 
 
 def read_saved(directory: Any, make: Make, *, check: bool = True) -> Any:
-    """Return what `make` makes of a saved evaluation and its manifest; see `fastbcubed.load`.
+    """Return the result of `make` for a saved evaluation and its manifest; see `fastbcubed.load`.
 
     The files are checked first: that they are those of one evaluation, as they were saved, and that what
     they say is possible. So a directory that was damaged, or made up, is refused. Without `check`, those of a large
@@ -188,7 +188,7 @@ def read_saved(directory: Any, make: Make, *, check: bool = True) -> Any:
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """Say of errors in what files hold which result they are of."""
+    """Raise FileFormatError with the result's path for errors in its files."""
     try:
         yield
     except (FastBCubedError, pa.ArrowException, KeyError, OverflowError, TypeError, ValueError) as error:
@@ -196,7 +196,7 @@ def _told(path: Path) -> Iterator[None]:
 
 
 def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) -> LargeResult | None:
-    """Return a result whose files are read when they are asked for; None of one that is soon read as a whole."""
+    """Return a result whose files are read on demand; None for one that is small enough to load whole."""
     stamps = {name: Stamp(**each) for name, each in head["files"].items()}
     if not may_be_read_in_parts(head) or not is_large(stamps):
         return None
@@ -258,7 +258,7 @@ def _require_columns(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) 
 
 
 def _known(path: Path, head: Mapping[str, Any], sizes: Mapping[str, int]) -> Digest | None:
-    """Return the digest beside the files that a manifest names, if there is one of these."""
+    """Return the digest next to the files of a manifest, if it matches them."""
     for place in (path / DIGEST, path / head["staged_in"] / DIGEST):
         try:
             with open_regular(place) as file:
@@ -271,7 +271,7 @@ def _known(path: Path, head: Mapping[str, Any], sizes: Mapping[str, int]) -> Dig
 
 
 def _require_directory(path: Path) -> None:
-    """Raise if something else is there, and say what to load."""
+    """Raise unless this is a directory, with advice on loading."""
     if not os.path.exists(path) or path.is_dir():
         return
     if path.name == MANIFEST:
@@ -285,7 +285,7 @@ def _require_directory(path: Path) -> None:
 def _open_all(
     directory: Path, stack: ExitStack, *, whole: bool
 ) -> tuple[dict[str, Any], dict[str, BinaryIO]]:
-    """Return the manifest, and the files that it names; what is in these is compared if `whole`."""
+    """Return the manifest and its files, whose content is compared if `whole`."""
     for _ in range(ATTEMPTS):
         head = read_manifest(directory)
         try:
@@ -323,7 +323,7 @@ def _open(directory: Path, name: str, head: Mapping[str, Any], *, whole: bool) -
 
 
 def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Evaluation:
-    """Make an evaluation of what was saved."""
+    """Assemble an evaluation from the saved parts."""
     stored = tables.get(ITEMS)
     clusters = {side: tables[f"{side}_clusters.parquet"] for side in SIDES if head["keep"] != "scores"}
     for side, table in clusters.items():
@@ -350,7 +350,7 @@ def _of_manifest(
     labels: Any,
     slices: SavedTable | None,
 ) -> Made:
-    """Return an evaluation with the scores that the manifest has, and slices that have a file of their own."""
+    """Return an evaluation with the scores of the manifest, and slices in a separate file."""
     definition = head["definition"]
     ev = kind(
         contingency,
@@ -375,7 +375,7 @@ def _of_manifest(
 
 
 def _take_from_manifest(ev: Evaluation, head: Mapping[str, Any]) -> None:
-    """Take what would else be worked out from the cells."""
+    """Take from the manifest the figures that would otherwise be computed from the cells."""
     bounds = head["coverage"]["bounds"]
     ev._summary = head["summary"]
     if head.get("outcomes") is not None:
@@ -403,7 +403,7 @@ def _how(head: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sliced(slices: Mapping[str, Any], stored: SavedTable | None) -> dict[str, Table]:
-    """Return the slices by what it is sliced by, from the manifest, or from their file if that has them alone."""
+    """Return the slices by slicing, from the manifest or, if only there, from their file."""
     values = {f"{by}.{name}" for by, each in slices.items() if is_in_file(each) for name in each["columns"]}
     if values and stored is None:
         raise FileFormatError(f"{MANIFEST} names no file of its slices")
@@ -429,7 +429,7 @@ def _slices_in_file(by: str, told: Mapping[str, Any], stored: SavedTable, other:
 
 
 def _slices(rows: list[dict[str, Any]]) -> Table:
-    """Return slices as a table; what names them has the type that JSON has kept."""
+    """Return slices as a table; the naming columns have the type that JSON has kept."""
     columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
     names = name_columns(columns)
     for name, values in columns.items():
@@ -486,7 +486,7 @@ def _contingency(
     tables: Mapping[str, SavedTable],
     clusters: Mapping[str, SavedTable],
 ) -> Any:
-    """Return the cells, or what stands for them where they were not kept."""
+    """Return the cells, or a placeholder where they were not kept."""
     definition, how = head["definition"], _how(head)
     n_items = head["summary"]["true"]["items"]
     if not clusters:

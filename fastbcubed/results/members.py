@@ -51,7 +51,7 @@ class FirstMembers:
     alone: RowNumbers
 
     def fewer(self, members: int) -> FirstMembers:
-        """Return what is shown of the same cluster with fewer members."""
+        """Return the view of the same cluster with fewer members."""
         dealt = deal(np.append(self.parts["n_items"].to_numpy(), self.n_alone), members)
         n = int(np.count_nonzero(dealt[:-1]))
         rows = [own[:k] for own, k in zip(self.rows[:n], dealt.tolist(), strict=False)]
@@ -161,7 +161,7 @@ def rows_of_cluster(ev: Evaluated, side: str, label: Any) -> RowNumbers:
 
 
 def rows_in_clusters(ev: Evaluated, true_cluster: Any, pred_cluster: Any) -> NDArray[np.bool_]:
-    """Tell which rows are scored and in these clusters, None for any. Shape (n_rows,)."""
+    """Return which rows are scored and in these clusters, None for any. Shape (n_rows,)."""
     here = ev._rows().cell >= 0
     for side, label in (("true", true_cluster), ("pred", pred_cluster)):
         if label is not None:
@@ -200,7 +200,7 @@ def _refuse_unknown(items: Items, side: str, label: Any) -> NoReturn:
 
 
 def chosen_columns(ev: Evaluated, columns: Any) -> list[str]:
-    """Return the attributes asked for by name, each once; the first few that there are if `columns` is None."""
+    """Return the attributes of these names, each once; the first few if `columns` is None."""
     if columns is not None:
         names = as_several(columns)
         if strange := [name for name in names if not isinstance(name, str)]:
@@ -268,7 +268,7 @@ class Opened:
         return SIDES[self.side == "true"]
 
     def figures(self, ev: Evaluated, label: Any) -> dict[str, Any]:
-        """Return what the cluster comes to."""
+        """Return the figures of the cluster."""
         parts = self.parts
         sums = {name: float(np.sum(parts[name].to_numpy())) for name in parts.column_names if name in SUMS}
         found = {"n_items": int(self.rows.size), "weight": sums["weight"], "n_parts": parts.num_rows}
@@ -283,7 +283,7 @@ class Opened:
         return found | {"weighted": ev.contingency.weighted, "overlapping": ev.contingency.overlapping}
 
     def first_members(self, ev: Evaluated, members: int) -> FirstMembers:
-        """Return so many members that are shown: the heaviest of each part."""
+        """Return a limited number of members: the heaviest of each part."""
         sizes = np.append(np.diff(self.bounds), self.alone.size)
         dealt = deal(sizes, members)
         there = np.flatnonzero(dealt)
@@ -339,7 +339,7 @@ def _sums(
 
 
 def _losses_of_one(ev: Evaluated, cover: Cover, side: str, label: Any) -> dict[str, float]:
-    """Return what a cluster that may overlap others costs, as listings have it."""
+    """Return the losses of a cluster that may overlap others, as in listings."""
     labels = ev.cluster_labels(side, np.arange(cover.members(side).n_clusters))
     codes = as_column(labels, f"{side}_cluster").find(label)
     return {name: float(np.sum(lost[codes])) for name, lost in losses_of_cover(cover, side).items()}
@@ -397,7 +397,7 @@ Made = TypeVar("Made", bound=Evaluated)
 
 
 def excerpt(ev: Evaluated, codes: Codes, make: Callable[..., Made], most: int) -> Made | None:
-    """Return what `make` makes of the cells and rows of some clusters of an evaluation whose clusters do not overlap.
+    """Return the result of `make` for the cells and rows of some clusters, which do not overlap.
 
     All rows are gone through once, and each column that is asked for is read once. None of clusters that have more
     than `most` rows.
@@ -421,7 +421,7 @@ def of_rows(
     rows: NDArray[np.int64],
     make: Callable[..., Made],
 ) -> Made:
-    """Return what `make` makes of some cells and rows of an evaluation."""
+    """Return the result of `make` for some cells and rows of an evaluation."""
     return make(
         table, ev.metrics, ev.beta, ev.coverage, ev.policies, ev.overall, PickedItems(ev.kept_items(), rows),
         attributes=None if ev.attributes is None else PickedAttributes(ev.attributes, rows),

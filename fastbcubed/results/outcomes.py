@@ -1,4 +1,4 @@
-"""Passes over the cells, each of which works something out for a range of the clusters of either side."""
+"""Passes over the cells, each for a range of the clusters of both sides."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class ListedOutcomes:
 
     @staticmethod
     def of_sides(true: ListedOutcomes, pred: ListedOutcomes) -> pa.Table:
-        """Return what `count_outcomes` does, when all clusters of both sides have been taken."""
+        """Return the table of `count_outcomes` after all clusters of both sides were added."""
         counts = np.concatenate([true._counts, pred._counts], axis=1)
         sums = [_totals(np.concatenate(each._runs)).reshape(len(SUMS), 4) for each in (true, pred)]
         return _as_table([*counts, *np.concatenate(sums, axis=1)])
@@ -174,7 +174,7 @@ def _add_up(
 
 
 def by_side(table: pa.Table) -> dict[str, dict[str, int]]:
-    """Return the number of clusters of each outcome, by side, from what `count_outcomes` returns."""
+    """Return the number of clusters of each outcome, by side, from the table of `count_outcomes`."""
     found: dict[str, dict[str, int]] = {side: {} for side in SIDES}
     for row in table.to_pylist():
         found[row["side"]][row["outcome"]] = row["n_clusters"]

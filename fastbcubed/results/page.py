@@ -1,4 +1,4 @@
-"""What is asked of a page, checked before the work."""
+"""Options of a page, checked before the work."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MOST = 1000
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of a page: its title, clusters of each side, members of each, attributes shown, slicings added."""
+    """Options of a page: title, clusters of each side, members of each, attributes shown, slicings added."""
 
     title: str | None = None
     worst: int = 20
@@ -243,7 +243,7 @@ def made(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _is_far_too_large(content: Mapping[str, Any]) -> bool:
-    """Tell whether the data alone are so large that no page holds them, which also has them as text."""
+    """Return whether the data alone exceed any page, which also has them as text."""
     return len(_as_data(content).encode("utf-8")) > LARGEST // 2
 
 
@@ -273,7 +273,7 @@ def rendered(content: Mapping[str, Any], pictures: Mapping[str, Any]) -> str:
 
 
 def _environment() -> Any:
-    """Return what reads the templates; whatever they are given is escaped."""
+    """Return the template environment; it escapes all values."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -301,14 +301,14 @@ def _environment() -> Any:
 
 
 def named(value: Any) -> str:
-    """Return what an item, a cluster, a slice or a set of them is called, on one line."""
+    """Return the name of an item, a cluster, a slice or a set of them, on one line."""
     if isinstance(value, list | tuple):
         return ", ".join(map(label, value))
     return label(value)
 
 
 def _seen(value: Any) -> Any:
-    """Return what a template shows, with nothing in it that cannot be seen; markup is made of such."""
+    """Return a value for a template, with invisible characters escaped; markup is made of such."""
     return visible(value, kept="\n\u00a0") if type(value) is str else value
 
 
@@ -329,5 +329,5 @@ def _source(environment: Any, name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return how a policy names what may run, as the page has it."""
+    """Return the hash by which a content security policy allows a script or style of the page."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"

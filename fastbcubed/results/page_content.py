@@ -45,7 +45,7 @@ from fastbcubed.results.wording import Grid, count, percent, score_text
 
 
 def sides_content(ev: Estimated) -> dict[str, Any]:
-    """Return what is known of both sides: the summary, sizes, outcomes, curves of the loss."""
+    """Return the known data of both sides: the summary, sizes, outcomes, curves of the loss."""
     return {
         "summary": ev.summary,
         "sizes": size_rows(ev) if isinstance(ev.contingency, Contingency) else None,
@@ -91,7 +91,7 @@ def loss_curves_content(ev: Estimated) -> dict[str, Any] | None:
 
 
 def lorenz_curves(ev: Estimated) -> dict[str, Any]:
-    """Return the curves of the loss of either side, and what they come to."""
+    """Return the curves of the loss of each side, and their totals."""
     return {
         side: {**ev.concentration[side], "curve": ev.lorenz(side, limit=POINTS).to_pylist()} for side in SIDES
     }
@@ -115,7 +115,7 @@ def extremes(ev: Estimated) -> dict[str, dict[str, float]]:
 
 
 def _precision_in_one(ev: Estimated) -> float:
-    """Return the mean over items of what their true cluster is of all items."""
+    """Return the mean over items of their true cluster's share of all items."""
     true, total = ev.size_classes("true"), ev.contingency.total_weight
     everything = true.n_items.sum() if ev.contingency.weighting == "outer" else total
     return float(true.squares.sum() / total / everything)
@@ -138,7 +138,7 @@ def clusters_content(ev: Any, asked: Asked) -> dict[str, Any] | None:
 
 
 def _costliest(ev: Any, side: str, limit: int) -> Any:
-    """Return the clusters of a side that cost most, as far as they cost anything."""
+    """Return the costliest clusters of a side that have a loss."""
     n_lossy = _n_lossy(ev, side)
     table = ev.coded_clusters(side, limit=limit if n_lossy is None else min(limit, n_lossy))
     return table.filter(table[LOSS_OF_SIDE[side]].to_numpy() > 0)
@@ -197,7 +197,7 @@ def _opened(open_one: OpenOne | None, side: str, row: Mapping[str, Any]) -> dict
 
 
 def opened_content(found: Any) -> dict[str, Any]:
-    """Return what an opened cluster shows, with the attributes that differ from the commonest value."""
+    """Return the content of an opened cluster, with the attributes that differ from the commonest value."""
     figures = dict(found)
     parts = [*figures["parts"], figures["one_sided"]]
     members = [member for part in parts for member in part["members"]]
@@ -220,7 +220,7 @@ UNNAMED = {"truth": "the truth", "prediction": "the prediction"}
 
 
 def definitions_content(ev: Estimated) -> dict[str, Any]:
-    """Return the scores with their formulas, what the means are over, and what was done with unmatched items."""
+    """Return the scores with their formulas, the average, and the policies on unmatched items."""
     scores = [
         {"score": m.name, "definition": m.definition, "source": m.source, "best": m.best,
          "value": ev.overall[m.name]}
@@ -235,7 +235,7 @@ def definitions_content(ev: Estimated) -> dict[str, Any]:
 
 
 def _otherwise(ev: Estimated) -> Iterator[str]:
-    """Yield what the scores would be under other policies, as far as that is known."""
+    """Yield the scores under other policies, where known."""
     found = ev.coverage
     if found.n_truth_only and ev.policies.truth == "drop" and ev._change_if_alone is not None:
         figures = if_alone(ev)
@@ -352,7 +352,7 @@ def _flags(name: str, value: Any) -> list[str]:
 
 
 def _is_data(value: Any) -> bool:
-    """Tell whether an argument was data, of which a manifest tells the type alone."""
+    """Return whether an argument was data, of which a manifest has only the type."""
     if isinstance(value, Mapping):
         return True
     if isinstance(value, list):
@@ -374,7 +374,7 @@ LEVEL = 0.95
 
 
 def slices_content(ev: BySlice, by: tuple[SliceKey, ...]) -> dict[str, Any]:
-    """Return the slicings that were asked for when evaluating, and those asked for now."""
+    """Return the slicings of the evaluation and those added for the page."""
     keys: dict[str, SliceKey | None] = dict.fromkeys(ev.sliced)
     keys |= {slice_name(key): key for key in by}
     shown = list(keys.items())[:SLICINGS]
@@ -440,7 +440,7 @@ def _smallest(row: Mapping[str, Any]) -> int:
 
 
 def _has_errors(ev: BySlice) -> bool:
-    """Tell whether standard errors of slices are soon worked out."""
+    """Return whether standard errors of slices are quickly computed."""
     cells = ev.contingency
     return ev.has_items and not ev.in_files and isinstance(cells, Contingency) and cells.n_cells <= ALWAYS
 
@@ -456,7 +456,7 @@ def _with_errors(ev: BySlice, key: SliceKey) -> Any:
 
 
 def key_of(names: Sequence[str]) -> SliceKey:
-    """Return what slices by attributes of these names, or by bins of them, such as ``year:10``."""
+    """Return the key that slices by attributes of these names, or by bins of them, such as ``year:10``."""
     found = tuple(element_of(name.removeprefix("attribute.")) for name in names)
     return found[0] if len(found) == 1 else found
 
@@ -481,7 +481,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def _row(row: Mapping[str, Any], names: list[str], ev: BySlice, scores: list[str]) -> dict[str, Any]:
-    """Return one slice: what names it, its figures, its scores with intervals, and whether it is small."""
+    """Return one slice: its names, its figures, its scores with intervals, and whether it is small."""
     n_units = row.get("n_units")
     few = (row["n_items"] if n_units is None else n_units) < FEW
     found = {
@@ -537,12 +537,12 @@ def evaluation_content(ev: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dic
 
 
 def gates_content(gates: Sequence[Gate]) -> dict[str, Any]:
-    """Return what gates came to."""
+    """Return the results of gates."""
     return {"rows": [{**gate.to_dict(), "text": gate.line} for gate in gates]}
 
 
 def head(kind: str, title: str) -> dict[str, Any]:
-    """Return what says of content what it is."""
+    """Return the identifying head of content."""
     return {
         "format": "fastbcubed report",
         "layout": LAYOUT,
@@ -553,7 +553,7 @@ def head(kind: str, title: str) -> dict[str, Any]:
 
 
 def title_of(names: Mapping[str, Any]) -> str:
-    """Return what is evaluated, by the names of files without their folders.
+    """Return the title: the names of the evaluated files without their folders.
 
     Examples
     --------
@@ -566,7 +566,7 @@ def title_of(names: Mapping[str, Any]) -> str:
 
 
 def stem(name: str) -> str:
-    """Return what a file is called without its folders and ending, or a column of a table without the table.
+    """Return the name of a file without its folders and ending, or of a column without its table.
 
     Examples
     --------
@@ -578,7 +578,7 @@ def stem(name: str) -> str:
 
 
 def verdict_content(ev: Any) -> dict[str, Any]:
-    """Return the first sentences, and the scores of the headline with intervals, beside those of trivial runs."""
+    """Return the first sentences, and the scores of the headline with intervals, next to those of trivial runs."""
     known = ev.intervals_at_hand()
     names = [name for name in HEADLINE if name in ev.overall] or drawn_scores(ev)
     scores = [
@@ -651,5 +651,5 @@ def section(
 
 
 def chart(draws: str, title: str, text: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a chart as data; `draws` is what draws it, see `pictures`."""
+    """Return a chart as data; `draws` names its drawing function, see `pictures`."""
     return {"draws": draws, "title": title, "text": text, "data": data}

@@ -17,7 +17,7 @@ from fastbcubed.results.wording import count, label, score_text
 
 @dataclass(frozen=True)
 class Palette:
-    """What each thing is drawn in; a colour of CSS.
+    """Colours of the chart elements, as CSS.
 
     Truth and prediction are blue and orange, which all kinds of colour vision tell apart; they differ in lightness
     as well.
@@ -108,7 +108,7 @@ def chart_of(rows: Sequence[Row]) -> Any:
 
 
 def intervals_of(rows: Iterable[Row], named: Any) -> list[dict[str, Any]]:
-    """Return the intervals of rows that have one, and what places them."""
+    """Return the intervals of rows that have one, and their positions."""
     return [
         {**named(row), "low": row["low"], "high": row["high"]}
         for row in rows
@@ -126,7 +126,7 @@ def side_colours(palette: Palette) -> Any:
 
 
 def side_dashes() -> Any:
-    """Return how lines of the sides are dashed, so that colour is not all that tells them apart."""
+    """Return the dashes of the lines of each side, so that they differ not only by colour."""
     return alt.StrokeDash(
         "side:N", legend=None, scale=alt.Scale(domain=list(SIDES.values()), range=[[1, 0], [6, 3]])
     )
@@ -147,7 +147,7 @@ def short(text: str, longest: int = LONGEST) -> str:
 
 
 def scores_chart(verdict: Mapping[str, Any], palette: Palette, *, legend: bool = True) -> Any:
-    """Return precision, recall and F1 with intervals, beside what trivial predictions would reach."""
+    """Return precision, recall and F1 with intervals, next to those of trivial predictions."""
     names = {"alone": "all alone", "one": "all in one cluster"}
     labels = [row["label"] for row in verdict["scores"]]
     points = [
@@ -236,7 +236,7 @@ def slices_chart(
 
 
 def intervals_chart(estimated: Mapping[str, Any], palette: Palette) -> Any:
-    """Return estimates as dots with intervals, each in a row of its own."""
+    """Return estimates as dots with intervals, one a row."""
     rows = [
         {
             "slice": [row["name"]],
@@ -308,7 +308,7 @@ def sizes_chart(rows: Iterable[Row], palette: Palette, of: str = "items") -> Any
 
 
 def outcomes_chart(rows: Iterable[Row], side: str, palette: Palette) -> Any:
-    """Return what became of the clusters of a side, as two bars of 100 %: by clusters, and by their items."""
+    """Return the outcomes of the clusters of a side, as two bars of 100 %: by clusters, and by their items."""
     colours = OUTCOMES[side]
     own = [row for row in rows if row["side"] == side]
     bars = []
@@ -409,7 +409,7 @@ def _heaviest(rows: Iterable[Row], at: int, most: int) -> dict[str, int]:
 
 
 def _in_order(name: str) -> tuple[bool, float, str]:
-    """Return what sorts names as people do: by the number that they begin with, then as text; nulls last."""
+    """Return a natural sort key of names: by the leading number, then as text; nulls last."""
     number = re.match(r"-?\d+(\.\d+)?", name)
     return name == label(None), float(number.group()) if number else -math.inf, name
 
@@ -485,7 +485,7 @@ def _forest(
 
 
 def slice_changes_chart(slicing: Row, palette: Palette, most: int = 20) -> Any:
-    """Return what each slice has of the split and of the merge rate, as stacked bars."""
+    """Return the split and the merge rate of each slice, as stacked bars."""
     rows = slicing["rows"][:most]
     names = [short(", ".join(map(label, row["slice"])), 32) for row in rows]
     places = [(kind, slicing["figures"].index(f"{kind}_change")) for kind in ("split", "merge")]
@@ -628,7 +628,7 @@ REFERENCES = ("clip-path", "fill", "stroke", "mask", "filter")
 
 
 def drawn(chart: Any, name: str, said: str) -> str:
-    """Return a chart as SVG; `name` makes its identifiers its own, `said` is what a screen reader says of it."""
+    """Return a chart as SVG; `name` makes its identifiers unique, `said` is its text for screen readers."""
     import vl_convert
 
     spec = _enlarged(finished(chart, LIGHT).to_dict(validate=False))
@@ -647,7 +647,7 @@ def _enlarged(spec: Any) -> Any:
 
 
 def as_inline(text: str, name: str, said: str) -> str:
-    """Return SVG as an element of a page: without roles and styles of its own, and with numbers no longer than seen."""
+    """Return SVG as an inline element: without roles and styles, and with numbers as long as visible."""
     ElementTree.register_namespace("", SVG)
     root = ElementTree.fromstring(text)
     ids = [element.attrib["id"] for element in root.iter() if "id" in element.attrib]

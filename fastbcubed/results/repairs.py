@@ -1,4 +1,4 @@
-"""Repairs: which clusters to split or to gather first, what each brings alone, and what the first k bring together."""
+"""Repairs: clusters to split or gather first, the gain of each alone, and of the first k together."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _require_room(table: Contingency, limit: int | None) -> None:
 
 
 def kinds_asked(kinds: str | Iterable[str], limit: int | None) -> list[str]:
-    """Return the kinds of repairs that are asked for."""
+    """Return the requested kinds of repairs."""
     require_limit(limit)
     wanted = as_several(kinds)
     if not wanted or not all(is_one_of(kind, KINDS) for kind in wanted):
@@ -67,7 +67,7 @@ def kinds_asked(kinds: str | Iterable[str], limit: int | None) -> list[str]:
 
 
 def require_repairable(n: int, *, keep: str, overlapping: bool) -> None:
-    """Raise if so many repairs cannot be listed of an evaluation."""
+    """Raise if this number of repairs cannot be listed for an evaluation."""
     whole_number(n, "repairs")
     if n and keep == "scores":
         raise OptionError('repairs= takes the cells, which keep="scores" does not keep; pass keep="cells"')
@@ -78,7 +78,7 @@ def require_repairable(n: int, *, keep: str, overlapping: bool) -> None:
 
 
 def f_gain(lost: tuple[float, float], precision: Floats, recall: Floats) -> Floats:
-    """Return what gains of precision and recall are worth in F1, to the last digits however small they are.
+    """Return the F1 gain of gains in precision and recall, to the last digits however small.
 
     `lost` is what precision and recall lack of 1.
     """
@@ -90,7 +90,7 @@ def f_gain(lost: tuple[float, float], precision: Floats, recall: Floats) -> Floa
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """What repairs start from. Sums are two numbers: the sum, and what it lacks in digits."""
+    """The starting point of repairs. Sums are two numbers: the sum, and its rounding error."""
 
     table: Contingency
     pred: NDArray[np.integer]  #: the predicted cluster of each cell
@@ -151,7 +151,7 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class Repairs:
-    """Repairs, and what each brings alone; all shapes are (n_repairs,)."""
+    """Repairs, and the gain of each alone; all shapes are (n_repairs,)."""
 
     #: whether it is a split, of a predicted cluster, and not the gathering of a true one
     splits: NDArray[np.bool_]

@@ -1,4 +1,4 @@
-"""`digest.json` beside the tables of a large result: what pages ask of all clusters, so that nobody reads them again.
+"""`digest.json` next to the tables of a large result: cluster data for pages, so that tables are not read again.
 
 It is made of the tables while they are written. It says which files it is of: of others, damaged, or not there, it is
 as if it had not been written, and what it would tell is worked out from the tables.
@@ -89,7 +89,7 @@ AT_ONCE, LOSS_BYTES, CELL_BYTES = 1 << 18, 48, 256
 
 
 class Passing:
-    """What a digest, and a manifest, take of the clusters of both sides while their tables are written."""
+    """Cluster data of both sides for digest and manifest, collected while the tables are written."""
 
     def __init__(self, lost: tuple[float, float], *, outer: bool, room: int | None) -> None:
         self.lost, self._room = lost, room
@@ -117,7 +117,7 @@ class Passing:
 
     @property
     def outcomes(self) -> pa.Table:
-        """What became of the clusters; see `count_outcomes`."""
+        """Outcomes of the clusters; see `count_outcomes`."""
         return ListedOutcomes.of_sides(**self._outcomes)
 
     def _look(self, side: str, first: int, table: pa.Table) -> None:
@@ -163,7 +163,7 @@ def _looked_up(
 
 
 def _take(written: InFiles, codes: Codes, most: int) -> bool:
-    """Look the cells of some clusters up; tell whether they are not more than so many."""
+    """Look the cells of some clusters up; return whether they are within the limit."""
     if any(own.size for own in codes.values()):
         sizes_of = written.saved_clusters.sizes_of
         written.cells_at_hand = few_cells(written.contingency, codes, sizes_of, most)
@@ -172,7 +172,7 @@ def _take(written: InFiles, codes: Codes, most: int) -> bool:
 
 
 def _in_files(passing: Passing, ev: Evaluated, files: Mapping[str, Path], keep: str) -> InFiles:
-    """Return what the tables that were written of an evaluation tell of its clusters."""
+    """Return the cluster data from the written tables of an evaluation."""
     tables, outer = [StoredTable(files[name]) for name in TABLES], ev.contingency.weighting == "outer"
     clusters = SavedClusters(dict(zip(SIDES, tables, strict=True)), outer=outer, totals=passing.totals)
     found = InFiles(
@@ -193,7 +193,7 @@ def _of_few_members(table: pa.Table) -> NDArray[np.int64]:
 
 
 def as_text(digest: Digest, stamps: Mapping[str, Stamp]) -> str:
-    """Return a digest as JSON, which has its own checksum, and says of which files it is."""
+    """Return a digest as JSON with its checksum and the stamps of its files."""
     files = _made_of({name: stamp._asdict() for name, stamp in stamps.items()})
     whole = {"layout": LAYOUT, "files": files, **vars(digest)}
     text = json.dumps(whole, separators=(",", ":"), default=_plain)
@@ -201,14 +201,14 @@ def as_text(digest: Digest, stamps: Mapping[str, Stamp]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON has no word for as lists and dicts."""
+    """Return values that JSON lacks as lists and dicts."""
     if is_dataclass(value):
         return vars(value)
     return value.to_pydict() if isinstance(value, pa.Table) else value.tolist()
 
 
 def _made_of(stamps: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the stamps of those files that a digest tells of."""
+    """Return the stamps of the files that a digest covers."""
     return {name: stamps[name] for name in sorted(FILES["items"]) if name in stamps}
 
 
@@ -232,7 +232,7 @@ def read_digest(file: BinaryIO, head: Mapping[str, Any], sizes: Mapping[str, int
 
 
 def _digest(found: Mapping[str, Any]) -> Digest:
-    """Return a digest from what JSON says."""
+    """Return a digest from JSON."""
     ranked = found["repairs"]
     if ranked is not None:
         running = np.array(ranked["running"], np.float64).reshape(-1, 2)
@@ -266,7 +266,7 @@ def _known(figures: Mapping[str, Any], first: Mapping[str, Any]) -> KnownCluster
 
 
 def _is_possible(digest: Digest, sizes: Mapping[str, int]) -> bool:
-    """Tell whether a digest names clusters and rows that there are."""
+    """Return whether the clusters and rows of a digest exist."""
     n = {side: sizes[f"{side}_clusters.parquet"] for side in SIDES}
     named = [(own, n[side]) for side, own in digest.codes.items()]
     for side, opened in digest.opened.items():
@@ -298,7 +298,7 @@ def save(
     repairs: int = 0,
     more: Callable[[], Mapping[str, Any]] = dict,
 ) -> None:
-    """Write an evaluation; see `Evaluation.save`. What `more` returns is added to the manifest."""
+    """Write an evaluation; see `Evaluation.save`. The result of `more` is added to the manifest."""
     require_repairable(repairs, keep="cells", overlapping=ev.contingency.overlapping)
     if keep not in tuple(KEEP):
         raise OptionError(f"keep is one of {', '.join(map(repr, KEEP))}, not {keep!r}")
@@ -354,7 +354,7 @@ def save(
 
 
 def _require_kept(ev: ByCluster, keep: str) -> None:
-    """Raise NotKeptError if what is to be written was not kept, and say how to write what was."""
+    """Raise NotKeptError if data to be written were not kept, with advice on writing the rest."""
     kept = "scores" if isinstance(ev.contingency, NoCells) else "items" if ev.has_items else "cells"
     levels = list(KEEP)
     if levels.index(keep) > levels.index(kept):
@@ -378,7 +378,7 @@ def _staging(stored: StoredTable | None, directory: Path) -> Staging:
 
 
 def as_path(directory: Any) -> Path:
-    """Return a path, or raise OptionError for what is none."""
+    """Return a path, or raise OptionError if it is none."""
     if not isinstance(directory, str | os.PathLike) or not str(directory) or "\0" in str(directory):
         raise OptionError(f"a directory is named by a path, not {directory!r}")
     return Path(at_home(os.fspath(directory)))
@@ -418,7 +418,7 @@ def _write_all(tasks: Mapping[str, Callable[[], Iterable[pa.Table]]], staging: S
 
 
 def _described(ev: Evaluated) -> dict[str, Any]:
-    """Return what an evaluation says of itself, as JSON has it; many slices are in their file alone."""
+    """Return the description of an evaluation as JSON has it; many slices are only in their file."""
     slices = {
         by: rows_for_json(table)
         if table.num_rows <= SLICES_IN_MANIFEST
@@ -429,7 +429,7 @@ def _described(ev: Evaluated) -> dict[str, Any]:
 
 
 def _slices(ev: Evaluated) -> Iterator[pa.Table]:
-    """Yield the slices that were asked for: what it is sliced by, the slice as text, scores, the values of many."""
+    """Yield the requested slices: slicing, slice as text, scores, the values of many."""
     tables = {by: listing.to_arrow() for by, listing in ev.sliced.items()}
     blank = pa.concat_tables(
         [_slices_by(by, table, 0, 0) for by, table in tables.items()], promote_options="default"
@@ -459,7 +459,7 @@ def _slice_text(values: tuple[Any, ...]) -> str | None:
 
 
 def _passing(ev: ByCluster, keep: str, extra: Mapping[str, Any]) -> Passing | None:
-    """Return what looks at the clusters while they are written; None for results that are read as a whole."""
+    """Return a collector of clusters while they are written; None for results that are read whole."""
     known = vars(ev).get("_outcomes", ())  # which are still to be counted, if they are not known
     if not may_be_read_in_parts({"keep": keep, "definition": ev.definition, "outcomes": known, **extra}):
         return None
@@ -496,14 +496,14 @@ def _clusters_by_code(ev: Evaluated, side: str) -> Iterator[pa.Table]:
 
 
 def _numbers_full(columns: Mapping[str, Any]) -> pa.Table:
-    """Return a table that says of its NumPy columns that they have no nulls."""
+    """Return a table whose NumPy columns are marked as free of nulls."""
     return without_nulls(
         table_of(columns), [name for name, each in columns.items() if isinstance(each, np.ndarray)]
     )
 
 
 def _pair_weight(table: Contingency) -> float | None:
-    """Return what scores of pairs need of the weights of items, in place of these."""
+    """Return the pair weight, which scores of pairs need in place of the weights of items."""
     known = not table.weighted or table.weighting == "outer" or table.rows is None
     if known or table.outside or table.overlapping or table.pair_weight is not None:
         return table.pair_weight

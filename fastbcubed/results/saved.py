@@ -49,20 +49,20 @@ ASKED_FOR = {SLICES, "repairs.parquet"}
 
 
 def sealed(head: Mapping[str, Any], files: Mapping[str, Stamp], staged_in: str) -> str:
-    """Return the manifest as text, with its own checksum."""
+    """Return the manifest as text, with its checksum."""
     stamps = {name: stamp._asdict() for name, stamp in files.items()}
     whole = {"layout": LAYOUT, **head, "files": stamps, "staged_in": staged_in}
     return json.dumps({**whole, "crc32": _checksum(whole)}, indent=2, ensure_ascii=False) + "\n"
 
 
 def _checksum(head: Mapping[str, Any]) -> int:
-    """Return a checksum of what JSON says, however it is spaced and ordered."""
+    """Return a checksum of JSON content, independent of spacing and order."""
     text = json.dumps(head, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return zlib.crc32(text.encode("utf-8"))
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """Return what the manifest of a saved evaluation says."""
+    """Return the manifest of a saved evaluation."""
     path = directory / MANIFEST
     try:
         head = _parsed(path)
@@ -95,18 +95,18 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 
 def may_be_read_in_parts(head: Mapping[str, Any]) -> bool:
-    """Tell whether what is saved is of the kind of which tables tell part by part what is asked."""
+    """Return whether a saved result is of a kind that its tables can answer part by part."""
     overlapping = head["definition"]["overlapping"]
     return not (head["keep"] == "scores" or overlapping or head.get("outcomes") is None or DIFF_MARK in head)
 
 
 def is_large(files: Mapping[str, Stamp]) -> bool:
-    """Tell whether files are of a result that is not read as a whole unasked."""
+    """Return whether files belong to a result that is not loaded whole by default."""
     return files["cells.parquet"].bytes >= LARGE or (ITEMS in files and files[ITEMS].bytes >= LARGE_ITEMS)
 
 
 def fault_of_json(found: Any) -> str | None:
-    """Say what of the JSON of an evaluation is not as that of a saved one; None if it is as it should be."""
+    """Return the fault in the JSON of a saved evaluation; None if it is valid."""
     parts = ("definition", "overall", "coverage", "manifest", "slices")
     return next(_faults(found, {part: SCHEMA[part] for part in parts}, "it"), None)
 
@@ -130,7 +130,7 @@ Check = Callable[[Any], bool]
 
 
 def _faults(value: Any, wanted: Any, where: str) -> Iterator[str]:
-    """Yield what of a value is not as wanted: a check, or a dict of what its keys should have."""
+    """Yield the faults of a value: by a check, or a dict of checks by key."""
     if not isinstance(wanted, Mapping):
         if not wanted(value):
             yield f"{where} cannot be {str(value)[:60]!r}"
@@ -196,7 +196,7 @@ def _conforms(wanted: Any) -> Check:
 
 
 def _is_slicing(rows: Any) -> bool:
-    """Tell whether this is a table of slices, row by row."""
+    """Return whether this is a table of slices, row by row."""
     if not (_list_of(_each(_is_scalar))(rows) and rows and {"n_items", "weight"} <= rows[0].keys()):
         return False
     columns = list(rows[0])
@@ -206,12 +206,12 @@ def _is_slicing(rows: Any) -> bool:
 
 
 def is_in_file(value: Any) -> bool:
-    """Tell whether this stands for slices that are in their file alone, as they are many."""
+    """Return whether this stands for slices that are only in their file, as they are many."""
     return _conforms({"n_slices": _is_count, "columns": _list_of(_is_text)})(value)
 
 
 def _is_outcomes(rows: Any) -> bool:
-    """Tell whether this is a table of outcomes, row by row, or None."""
+    """Return whether this is a table of outcomes, row by row, or None."""
     if rows is None:
         return True
     each = _conforms(dict.fromkeys(COUNTS, _is_count) | dict.fromkeys(SUMS, _is_number))
@@ -329,7 +329,7 @@ class SavedTable:
         return SavedTable(self.table.slice(start, n), self._path)
 
     def where(self, mask: Any) -> SavedTable:
-        """Return the rows that a mask says."""
+        """Return the rows of a mask."""
         return SavedTable(self.table.filter(mask), self._path)
 
     def __len__(self) -> int:
@@ -434,7 +434,7 @@ def from_table(
     weighting: str,
     outside: bool,
 ) -> Cover:
-    """Make a cover of what `as_table` gave, and the number of clusters of each side; raise if it cannot be one."""
+    """Make a cover from the result of `as_table` and the number of clusters of each side; raise if invalid."""
     cells.require((*PARTS, *MATES))
     n_scored = len(cells) - cells.table[PARTS[0]].null_count
     scored = cells.slice(0, n_scored)
@@ -470,7 +470,7 @@ def _fault(
     mates: NDArray[np.int64],
     n_scored: int,
 ) -> str | None:
-    """Return what is wrong with the clusters and the shares of cells; None if nothing is."""
+    """Return the fault in the clusters and the shares of cells; None if there is none."""
     if (truth.counts[n_scored:] > 0).any() or not (truth.counts[:n_scored] > 0).all():
         return "a cell without shares has a true cluster, or another has none"
     if not (prediction.counts > 0).all():
@@ -526,7 +526,7 @@ def item_table(ev: Any) -> pa.Table:
 
 
 def metrics_by_name(names: Iterable[str], beta: float, options: Mapping[str, Any]) -> list[Metric]:
-    """Return scores of the registry by name, those of CICE-BCubed in the reading that `options` say."""
+    """Return scores of the registry by name, those of CICE-BCubed in the reading of `options`."""
     known = dict(METRICS)
     if "match" in options:
         known |= {m.name: m for m in cice(options["match"], options["similarity"])}
@@ -534,7 +534,7 @@ def metrics_by_name(names: Iterable[str], beta: float, options: Mapping[str, Any
 
 
 def state_of(ev: Any) -> dict[str, Any]:
-    """Return what an evaluation is made of; scores of the registry go by name."""
+    """Return the state of an evaluation; scores of the registry go by name."""
     state: dict[str, Any] = {**ev.__dict__, "ranges": None, "attributes": None}
     for worked_out in ("_first_rows", "_components"):
         state.pop(worked_out, None)
@@ -549,7 +549,7 @@ def state_of(ev: Any) -> dict[str, Any]:
 
 
 def set_state(ev: Any, state: Mapping[str, Any]) -> None:
-    """Make an evaluation of what `state_of` returned."""
+    """Make an evaluation from the result of `state_of`."""
     names, own, definition = state["metrics"]
     found = {m.name: m for m in (*metrics_by_name(names, state["beta"], definition), *own)}
     ev.__dict__.update(state, metrics=[found[name] for name in names])

@@ -53,7 +53,7 @@ Keyed = Mapping[str, Mapping[int, "KnownCluster"]]
 
 @dataclass(frozen=True, eq=False)
 class KnownCluster:
-    """What a cluster comes to, and its first parts, by code, with the rows of the first members of each."""
+    """Figures and first parts of a cluster, by code, with the rows of the first members of each."""
 
     figures: Mapping[str, Any]
     first: FirstMembers
@@ -74,7 +74,7 @@ def none_known() -> Keyed:
 
 
 def look_up(ev: Openings, codes: Codes, members: int, most: int) -> Keyed:
-    """Return what opens some clusters with so many members; none if they have more rows than `most` together."""
+    """Return an opener of some clusters with limited members; none if they have more than `most` rows together."""
     part = ev.excerpt(codes, most=most) if any(own.size for own in codes.values()) else None
     if part is None:
         return none_known()
@@ -92,7 +92,7 @@ def look_up(ev: Openings, codes: Codes, members: int, most: int) -> Keyed:
 
 
 def _looked_up(part: Openings, side: str, label: Any, members: int, rows: NDArray[np.int64]) -> KnownCluster:
-    """Return what is known of a cluster of an excerpt, whose rows are these of the whole."""
+    """Return the known data of a cluster of an excerpt, whose rows are these of the whole."""
     opened = Opened.of(part, side, rows_of_cluster(part, side, label))
     first, table = opened.first_members(part, members), part.contingency
     assert isinstance(table, CellExcerpt)
@@ -103,7 +103,7 @@ def _looked_up(part: Openings, side: str, label: Any, members: int, rows: NDArra
 
 
 class KnownClusters:
-    """Opens clusters that were looked up, each with so many members; each column of these is read once."""
+    """Opener of looked-up clusters with limited members; each column of these is read once."""
 
     def __init__(self, ev: Openings, known: Keyed, members: int) -> None:
         self._ev = ev
@@ -125,14 +125,14 @@ class KnownClusters:
 
 
 def _of_rows(ev: Openings, rows: NDArray[np.int64]) -> Openings:
-    """Return what tells of some rows, which have numbers of their own, and of no cell."""
+    """Return the data of some rows, renumbered, without cells."""
     cells, own = ev.contingency, ScoredRows.of(np.full(rows.size, -1), ev._rows().weights_of(rows))
     none = NoCells(rows.size, cells.weighted, cells.weighting, cells.outside, rows=own)
     return of_rows(ev, none, rows, Openings)
 
 
 def _named(ev: Openings, first: Sequence[FirstMembers]) -> list[FirstMembers]:
-    """Return what clusters show with the labels of their parts in place of codes; these are read once a side."""
+    """Return views of clusters with labels of their parts in place of codes, read once a side."""
     named = list(first)
     for side, other in (SIDES, SIDES[::-1]):
         own = [k for k, each in enumerate(first) if each.side == side]
@@ -153,7 +153,7 @@ LIMITS = (POINTS, ROWS)
 
 @dataclass(frozen=True, eq=False)
 class Digest:
-    """What all clusters come to by side, the first of listings by code, and clusters to open by side and code."""
+    """Totals of all clusters by side, the first of listings by code, and clusters to open by side and code."""
 
     classes: Mapping[str, SizeClasses]
     curves: Mapping[str, LossCurve]
@@ -162,7 +162,7 @@ class Digest:
     opened: Keyed
 
     def curve(self, side: str, limit: int | None) -> LossCurve | None:
-        """Return a curve of the loss for a table of so many rows; None if it is not known that finely."""
+        """Return a curve of the loss for a table of a given number of rows; None if not known that finely."""
         return self.curves[side] if limit in LIMITS else None
 
     def first_codes(self, side: str, limit: int) -> NDArray[np.int64] | None:
@@ -176,7 +176,7 @@ class Digest:
         return self.repairs.first(limit)
 
     def some_opened(self, codes: Codes, members: int) -> Keyed:
-        """Return those of some clusters that can be opened with so many members."""
+        """Return which clusters can be opened with a given number of members."""
         if members > MEMBERS:
             return {}
         return {
@@ -192,7 +192,7 @@ TIES, ROUNDING = 1 << 16, 1e-9
 
 
 class Totals:
-    """What all clusters of a side come to, by size and by loss."""
+    """Totals of all clusters of a side, by size and by loss."""
 
     def __init__(self, side: str, *, outer: bool) -> None:
         self.classes = SizeClasses.none()
@@ -221,7 +221,7 @@ class Totals:
 
 
 class Costliest:
-    """The clusters that may be among the first of a listing: their codes, and what they are ordered by.
+    """Candidates for the first of a listing: their codes, and their sort values.
 
     With `lossy`, only clusters for which that is above 0.
     """
@@ -244,7 +244,7 @@ class Costliest:
         self._last = np.inf  # the rank of the last of those that are listed
 
     def add(self, first: int, table: pa.Table) -> None:
-        """Take consecutive clusters from a code on; where labels are there, they tell apart what ties."""
+        """Take consecutive clusters from a code on; labels, where given, break ties."""
         own = [name for name in ("cluster", *self._figures) if name in table.column_names]
         there = np.flatnonzero(self._listed(table))
         more = table.select(own).take(from_numpy(there)).add_column(0, "code", from_numpy(first + there))
@@ -269,7 +269,7 @@ class Costliest:
         return listing.select(found.column_names)
 
     def _listed(self, table: pa.Table) -> NDArray[np.bool_]:
-        """Return which clusters of a table are what is asked for, have scored items, and may be among the first."""
+        """Return the scored clusters of a table that match the query and may be among the first."""
         there: NDArray[np.bool_] = to_numpy(table[self._order_by if self._lossy else "n_items"]) > 0
         if self._outcome is not None:
             there &= to_numpy(pc.equal(table["outcome"].cast(pa.string()), self._outcome))
@@ -319,7 +319,7 @@ ONLY_HERE = "n_items_only_here"
 
 
 class SavedClusters:
-    """The tables of clusters of a saved result, in which a row number is a code; what is known of all is not read."""
+    """The cluster tables of a saved result, whose row numbers are codes; known totals are not read."""
 
     def __init__(
         self,
@@ -333,7 +333,7 @@ class SavedClusters:
         self._totals = dict(totals)
 
     def totals(self, side: str) -> Totals:
-        """Return what all clusters of a side come to, for which their table is gone through once."""
+        """Return totals of all clusters of a side, from one pass over their table."""
         if side not in self._totals:
             found = Totals(side, outer=self._outer)
             for _, table in self.files[side].stretches(COLUMNS):
@@ -342,11 +342,11 @@ class SavedClusters:
         return self._totals[side]
 
     def classes(self, side: str) -> SizeClasses:
-        """Return what the clusters of a side come to by size."""
+        """Return totals of the clusters of a side by size."""
         return self.totals(side).classes if self.digest is None else self.digest.classes[side]
 
     def curve(self, side: str, limit: int | None = POINTS) -> LossCurve:
-        """Return the curve of the loss that the clusters of a side are blamed for, for a table of so many rows."""
+        """Return the loss curve of the clusters of a side, for a table of a given number of rows."""
         known = None if self.digest is None else self.digest.curve(side, limit)
         return self.totals(side).curve if known is None else known
 
@@ -381,14 +381,14 @@ class SavedClusters:
     def first(
         self, side: str, order_by: str, limit: int, metrics: list[Metric], outcome: str | None = None
     ) -> pa.Table:
-        """Return the same clusters with code, items, weight, and what they are ordered by."""
+        """Return the same clusters with code, items, weight, and sort values."""
         require_limit(limit)
         if outcome is not None:
             outcome_code(side, outcome)
         return self.passed(side, Costliest(order_by, limit, metrics, outcome))
 
     def passed(self, side: str, costliest: Costliest) -> pa.Table:
-        """Return what is picked of the clusters of a side, for which their table is gone through once."""
+        """Return the picked figures of the clusters of a side, from one pass over their table."""
         for first, table in self.files[side].stretches(costliest.columns):
             costliest.add(first, table)
         assert costliest.found is not None
@@ -408,7 +408,7 @@ def rank_first_repairs(
     kinds: Sequence[str],
     limit: int,
 ) -> Ranked | None:
-    """Return the first repairs of some kinds, as `rank_repairs` does; None if too many clusters tie to be told apart.
+    """Return the first repairs of some kinds, as `rank_repairs` does; None if too many clusters tie.
 
     Splitting a predicted cluster brings what it loses of precision; of gathering a true one see `MayGather`: so the
     tables tell which clusters may be among the first. Weights have to count in the confusion matrices.
@@ -489,7 +489,7 @@ def _in_excerpt(repairs: Repairs, table: CellExcerpt) -> Repairs:
 
 @dataclass(frozen=True, eq=False)
 class _Preds:
-    """What the table of predicted clusters tells of those that some cells are in; shapes are (n_pred,)."""
+    """Figures of the predicted clusters of some cells, from their table; shapes are (n_pred,)."""
 
     table: CellExcerpt
     weight: Floats
@@ -513,7 +513,7 @@ class _Preds:
         return _as_sums((self.weight - self.lost * total) * whole)
 
     def start(self, total: float, lost: Lost) -> Start:
-        """Return what repairs start from whose clusters have these cells."""
+        """Return the start of repairs of clusters with these cells."""
         if self.strangers is not None:
             self.table.take_one_sided({"pred": self.strangers})
         none = np.zeros(self.weight.size), np.zeros((self.table.n_codes["true"], 2))
@@ -522,12 +522,12 @@ class _Preds:
 
 
 def _as_sums(values: Floats) -> Floats:
-    """Return sums as two numbers side by side: the sum, and what it lacks in digits."""
+    """Return sums as two numbers side by side: the sum, and its rounding error."""
     return np.stack([values, np.zeros(values.size)], axis=1)
 
 
 class UnreadCells(Contingency):
-    """Cells in a file, of which some are read; all of them when anything else is asked."""
+    """Cells in a file, read in part; any other access reads all of them."""
 
     def __init__(
         self,
@@ -593,7 +593,7 @@ class UnreadLabels:
 
 
 class InFiles(Openings):
-    """What an evaluation says of its clusters, whose tables are in files.
+    """The cluster data of an evaluation whose tables are in files.
 
     Attributes
     ----------
@@ -614,5 +614,5 @@ class InFiles(Openings):
 
 
 def same(result: Any) -> Any:
-    """Return what is given: what stands for files is pickled as what is read of them."""
+    """Return the argument: placeholders for files are pickled as their content."""
     return result

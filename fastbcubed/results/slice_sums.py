@@ -92,7 +92,7 @@ class Part:
         return self._n
 
     def _put(self, total: NDArray[Any], error: NDArray[Any]) -> tuple[list[int], np.dtype]:
-        """Spill sums, so many slices at once; return where they are."""
+        """Spill sums, a number of slices at once; return where they are."""
         assert self._spill is not None
         places = []
         for start, stop in blocks(self._n, MANY):
@@ -124,7 +124,7 @@ class Part:
 
 
 class SliceSums:
-    """What the scores of the slices by some attributes are made of.
+    """The sums behind the scores of the slices by some attributes.
 
     Parameters
     ----------
@@ -150,12 +150,12 @@ class SliceSums:
 
     @property
     def n_slices(self) -> int:
-        """How many slices there are at least, by what has been added."""
+        """Lower bound of the number of slices, from the sums so far."""
         return len(self._parts[0]) if self._parts else 0
 
     @property
     def held(self) -> int:
-        """What these slices take when they are returned, about."""
+        """Approximate bytes of these slices when returned."""
         figures = len(self._metrics) + 4  # and their number of items, weight and losses
         names = self._parts[0].keys.nbytes if self._parts else 0
         return FIGURE * figures * self.n_slices + NAMES * names
@@ -176,14 +176,14 @@ class SliceSums:
         return Part(pa.table(keys), sums.items(), self._spill)
 
     def add(self, part: Part) -> None:
-        """Take the sums of a block; they wait until they are as many as half of what is added up."""
+        """Take the sums of a block; they wait until they reach half the size of the total."""
         self._parts.append(part)
         self._waiting += len(part)
         if self._waiting > max(MANY, len(self._parts[0]) // 2):
             self._parts, self._waiting = [Part(*self._added_up(), self._spill)], 0
 
     def added_up(self) -> Part:
-        """Return all sums as one part; what was added is used up."""
+        """Return all sums as one part, and empty this object."""
         return self._parts.pop() if len(self._parts) == 1 else Part(*self._added_up(), self._spill)
 
     def _added_up(self) -> tuple[pa.Table, Iterator[tuple[str, Sums]]]:
@@ -292,13 +292,13 @@ class SubsetSums(SliceSums):
 
 
 def _release() -> None:
-    """Give back the memory of what was added up."""
+    """Release the memory of the sums."""
     pa.default_memory_pool().release_unused()
     buffers.release()
 
 
 def _encoded(name: str, values: pa.ChunkedArray) -> Sliced:
-    """Return what `encoded` does, without a table of hashes, as most values are there once."""
+    """Return the result of `encoded` without a hash table, as most values occur once."""
     if not any(is_kind(values.type) for is_kind in SORTED_ALONE):
         return encoded(name, values)
     whole = combined(values)
@@ -341,7 +341,7 @@ NOT_COMPARED = "the disk engine does not look whether they are equal"
 
 @dataclass(frozen=True)
 class RowQuestions:
-    """What is asked for row by row.
+    """Queries answered row by row.
 
     Attributes
     ----------
@@ -368,7 +368,7 @@ class RowQuestions:
 
     @classmethod
     def of(cls, pair: Pair, slices: Sequence[SliceKey], keep: str) -> RowQuestions:
-        """Find the attributes that are asked for; unknown ones raise before the work."""
+        """Find the requested attributes; unknown ones raise before the work."""
         truth, prediction = pair.first
         sides = attribute_sides(truth, prediction)
         extra: tuple[str, ...] = ()
@@ -409,7 +409,7 @@ class RowQuestions:
 
     @property
     def told(self) -> str | None:
-        """What rows need to be told: see `cell_parts.Question`."""
+        """The row data needed: see `cell_parts.Question`."""
         return "matrix" if self.slices else "cell" if self.items else None
 
     def answer(
@@ -456,7 +456,7 @@ class RowQuestions:
         return sliced, stored
 
     def sums(self, metrics: Sequence[Metric], beta: float, spill: Spill) -> dict[str, SliceSums]:
-        """Return what adds up the slices, by name; it takes blocks of rows with their cells."""
+        """Return the accumulators of the slices, by name; they take blocks of rows with their cells."""
         return {slice_name(key): self._sums(key, metrics, beta, spill) for key in self.slices}
 
     def _sums(self, key: SliceKey, metrics: Sequence[Metric], beta: float, spill: Spill) -> SliceSums:

@@ -116,10 +116,10 @@ def elements(key: SliceKey) -> tuple[Element, ...]:
 
 
 class Renamed(str):
-    """A size that is called otherwise where it was asked for."""
+    """A size with another name where it was requested."""
 
     def __new__(cls, size: str, asked: str) -> Renamed:
-        """Return the name of a size here, which remembers the one that was asked for."""
+        """Return the name of a size here, which remembers the requested one."""
         found = super().__new__(cls, size)
         found.asked = asked
         return found
@@ -214,7 +214,7 @@ def numbered_slices(
 
 
 def named(element: Element, values: pa.Array) -> pa.Array:
-    """Return what slices are called: bins by their ranges, all else by the values themselves, or as text."""
+    """Return the names of slices: bins by their ranges, all else by the values themselves, or as text."""
     return element.labels(values) if isinstance(element, Bins) else readable(values)
 
 
@@ -247,7 +247,7 @@ def rows_for_json(table: Any) -> list[dict[str, Any]]:
 
 
 def names_element(column: str, element: Element) -> bool:
-    """Tell whether a column of slices, as `beside` calls it, is that of an attribute or of bins."""
+    """Return whether a column of slices, as named by `beside`, is that of an attribute or of bins."""
     return column in (str(element), f"attribute.{element}")
 
 
@@ -452,7 +452,7 @@ def missing_items(name: str, first: list[Any], n_missing: int, of_items: int) ->
 
 
 def _as_mask(which: Any, name: str) -> NDArray[np.bool_] | None:
-    """Return a mask if that is what was given; None for a list of items."""
+    """Return the argument if it is a mask; None for a list of items."""
     if isinstance(which, np.ndarray) and which.dtype == np.bool_:
         return which
     first = which[0] if isinstance(which, list | tuple) else None
@@ -472,7 +472,7 @@ def _as_mask(which: Any, name: str) -> NDArray[np.bool_] | None:
 def macro_of(
     slices: Table, name: str, metrics: Sequence[Metric], beta: float, min_items: int, f_of_means: bool
 ) -> Table:
-    """Return mean and standard deviation of each score over the slices of at least so many items."""
+    """Return mean and standard deviation of each score over the slices of a minimum number of items."""
     min_items = whole_number(min_items, "min_items", "items", least=1)
     n_items = to_numpy(slices["n_items"])
     large = n_items >= min_items

@@ -52,7 +52,7 @@ class Units(NamedTuple):
 
 
 class Alone(NamedTuple):
-    """Cells that are units by themselves and have weight."""
+    """Cells that each form a unit and have weight."""
 
     n: int = 0
     squares: float = 0.0  #: of their shares of the weight, added up
@@ -62,7 +62,7 @@ class Alone(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CellUnits:
-    """Cells in the order of their units, but for those that are units by themselves."""
+    """Cells in the order of their units, without those that each form a unit."""
 
     order: Codes  #: cells
     starts: NDArray[np.int64]  #: where the cells of each unit begin in `order`; shape (n_ordered + 1,)
@@ -180,14 +180,14 @@ ROUNDED = 1e-12
 
 
 class Interval(NamedTuple):
-    """A range that holds the score of the population, with the confidence that was asked for."""
+    """A confidence interval of the score of the population, with its level."""
 
     low: float
     high: float
 
 
 def check_level(level: Any) -> float:
-    """Return a confidence, or raise OptionError for what is none."""
+    """Return a confidence, or raise OptionError if it is none."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
         raise OptionError(f"level is a confidence between 0 and 1, such as 0.95, not {level!r}")
     return float(level)
@@ -284,7 +284,7 @@ HALVINGS, DOUBLINGS = 100, 200
 
 
 def sum_of_shares(weights: ArrayLike, seen: ArrayLike, drawn: ArrayLike, level: float) -> Interval:
-    """Return the interval of the sum of weight * share, of which so many of those drawn were seen in each sample.
+    """Return the interval of the sum of weight * share, from the number drawn and seen in each sample.
 
     >>> found = sum_of_shares([1.0], [8], [10], 0.95)  # that of Wilson: (8 + q/2 -+ sqrt(q (1.6 + q/4))) / (10 + q)
     >>> round(found.low, 4), round(found.high, 4)
@@ -337,7 +337,7 @@ INSTEAD = (
 
 
 def why_none(metric: Metric) -> str | None:
-    """Return why a score has no standard error, and what to do instead; None if it has one."""
+    """Return why a score has no standard error, with an alternative; None if it has one."""
     parts = metric.needs or (metric,)
     if any(part.score is not None for part in parts) or (metric.combine and metric.slopes is None):
         what = "it is no mean over items, but one figure of all clusters or pairs"
@@ -412,7 +412,7 @@ class _Influences:
         self.same_for_exact = all(m.family != "own" for m in needed)
 
     def __call__(self, cells: Codes) -> Floats:
-        """Return what each cell moves. Shape (n_scores, cells.size)."""
+        """Return the influence of each cell. Shape (n_scores, cells.size)."""
         table = self._table
         how: dict[str, Any] = {"weighting": table.weighting, "outside": table.outside}
         part = Contingency(table.cells.take(cells), lambda: cells, (0, 0), weighted=table.weighted, **how)
@@ -430,7 +430,7 @@ class _Influences:
 
 
 def _squares_of_alone(table: Contingency, units: CellUnits, influences: _Influences) -> list[float]:
-    """Return the squared influences of cells that are units by themselves, added up."""
+    """Return the sum of squared influences of cells that each form a unit."""
     alone = units.alone
     if alone.n and influences.same_for_exact:
         one = np.array([alone.heaviest])
@@ -446,7 +446,7 @@ def _squares_of_alone(table: Contingency, units: CellUnits, influences: _Influen
 
 @dataclass(frozen=True, eq=False)
 class RowUnits:
-    """Scored rows of some groups, by group and unit: a unit of a group is what of the unit is in the group."""
+    """Scored rows of some groups, by group and unit; a unit is restricted to its group."""
 
     rows: NDArray[np.int64]  #: those in a group
     group: NDArray[np.int64]  #: the group of each

@@ -51,7 +51,7 @@ class HeldRows:
 
     @classmethod
     def of(cls, table: Contingency | None, room: int, pool: Pool) -> HeldRows | None:
-        """Return what takes rows of these cells; None where there are too few."""
+        """Return a collector of rows of these cells; None where there are too few."""
         return None if table is None or table.n_cells < FEWEST_CELLS else cls(table, room, pool)
 
     def take(self, cell: NDArray[np.int64], table: pa.Table) -> None:
@@ -132,7 +132,7 @@ AT_ONCE = 1 << 20
 
 
 class StoredTable:
-    """A Parquet file whose columns are read when they are asked for; pages that are not as written are refused."""
+    """A Parquet file whose columns are read on demand; altered pages are refused."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class StoredTable:
         self._raw.close()
 
     def _open(self) -> Any:
-        """Return a reader of the file, for one thread: Arrow's own crash where two threads read at once."""
+        """Return a reader of the file for one thread: Arrow readers crash when two threads share one."""
         import pyarrow.parquet as pq
 
         return pq.ParquetFile(OwnPlace(self._raw), metadata=self._metadata, page_checksum_verification=True)
@@ -188,7 +188,7 @@ class StoredTable:
         return self.take_columns([name], rows)[name]
 
     def take_columns(self, names: Sequence[str], rows: NDArray[np.int64]) -> pa.Table:
-        """Return some rows of some columns, null for row -1; parts of the file that have any are read by themselves."""
+        """Return some rows of some columns, null for row -1; only the needed parts of the file are read."""
         if self.at_hand is not None and (known := self.at_hand.columns(names, rows)) is not None:
             return known
         home = np.searchsorted(self._starts, np.maximum(rows, 0), side="right") - 1
@@ -223,7 +223,7 @@ class StoredTable:
             raise FileFormatError(f"cannot write {place}: {error.strerror or error}") from error
 
     def _link(self, staging: Staging, name: str) -> bool:
-        """Give the file a second name if it is the one that is to be replaced; tell whether that was done."""
+        """Link the file to a second name if it is the one to be replaced; return whether this was done."""
         try:
             os.link(staging.directory / name, staging.path(name))
         except OSError:  # there is none, or the file system has no links
@@ -235,7 +235,7 @@ class StoredTable:
 
 
 class StoredItems(TableItems):
-    """Items in a file, whose columns are read when they are asked for."""
+    """Items in a file, whose columns are read on demand."""
 
     def __init__(self, file: StoredTable, left_out: Mapping[str, str] = {}) -> None:
         super().__init__(file, left_out)

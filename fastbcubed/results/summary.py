@@ -1,4 +1,4 @@
-"""Scores by name: what `Evaluation.overall` and subsets hold."""
+"""Scores by name, as in `Evaluation.overall` and subsets."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ Histogram = tuple[NDArray[Any], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Bounds:
-    """What complete labels could make of the precision, where prediction-only items are dropped."""
+    """Bounds of the precision under complete labels, where prediction-only items are dropped."""
 
     #: precision if every unlabelled mate were wrong, and if every one were right
     precision_lower: float
@@ -85,7 +85,7 @@ class Bounds:
     unlabelled_mates: float  #: share of the scored weight that has unlabelled mates in its predicted cluster
 
     def warning(self, *, estimable: bool) -> str:
-        """Say so if the bounds are far apart, or not known; nothing if they are not.
+        """Return a warning if the bounds are far apart or unknown; nothing otherwise.
 
         `estimable` tells whether scores can be estimated from a sample of true clusters.
         """
@@ -105,14 +105,14 @@ class Bounds:
 
 
 def precision_bounds(table: Contingency) -> Bounds | None:
-    """Return what complete labels could make of the precision; None where no item is unlabelled."""
+    """Return bounds of the precision under complete labels; None where no item is unlabelled."""
     if table.unlabelled_mates() is None:
         return None
     return bounds_from(bound_sums(table), table.total_weight)
 
 
 def bounds_from(sums: NDArray[np.float64], total_weight: float) -> Bounds:
-    """Return the bounds from what `bound_sums` gave for all cells."""
+    """Return the bounds from the `bound_sums` of all cells."""
     low, high, mated = sums / total_weight
     return Bounds(float(low), float(high), float(mated))
 

@@ -64,7 +64,7 @@ class Table:
         self._arrow = arrow
 
     def to_arrow(self) -> pa.Table:
-        """Return the Arrow table itself, for what takes nothing else, such as `pyarrow.parquet.write_table`.
+        """Return the Arrow table itself, for functions that require one, such as `pyarrow.parquet.write_table`.
 
         Returns
         -------
@@ -166,13 +166,13 @@ class Table:
 
 
 def refuse_table_verb(name: str, what: str, tables: str) -> None:
-    """Raise AttributeError if a name is one that tables have: `what` is none, but has `tables`."""
+    """Raise AttributeError for a method name of tables: `what` is none, but has `tables`."""
     if hasattr(Table, name) or hasattr(pa.Table, name):
         raise AttributeError(f"{what} is no table and has no {name!r}; its tables have it, such as {tables}")
 
 
 def _handed_on(thing: Any) -> Any:
-    """Return what an Arrow table has, so that tables made with it are tables to read again."""
+    """Return an attribute of the Arrow table, with resulting tables wrapped as `Table`."""
     if isinstance(thing, pa.Table):
         return Table(thing)
     if not callable(thing):
@@ -233,7 +233,7 @@ def _names_of_rows(schema: pa.Schema) -> int:
 
 
 def _text(name: str, kind: pa.DataType) -> Callable[[Any], str]:
-    """Return what writes the values of a column."""
+    """Return a function that formats the values of a column."""
     if pa.types.is_boolean(kind):
         return lambda value: "" if value is None else "yes" if value else "no"
     if pa.types.is_floating(kind):
@@ -245,7 +245,7 @@ def _text(name: str, kind: pa.DataType) -> Callable[[Any], str]:
 
 
 def _extent(table: pa.Table, shown: int, left_out: Sequence[str]) -> str:
-    """Return how large a table is, and what of it is not shown."""
+    """Return the size of a table, and how much of it is not shown."""
     rows = f"{count(table.num_rows)} row{'' if table.num_rows == 1 else 's'}"
     if shown < table.num_rows:
         rows = f"{rows}, the first {count(shown)} shown"
@@ -256,7 +256,7 @@ def _extent(table: pa.Table, shown: int, left_out: Sequence[str]) -> str:
 
 
 def _repeats_values(column: pa.ChunkedArray) -> bool:
-    """Tell whether a dictionary has a value twice."""
+    """Return whether a dictionary has a value twice."""
     if not pa.types.is_dictionary(column.type):
         return False
     return any(len(chunk.dictionary.unique()) < len(chunk.dictionary) for chunk in column.chunks)
@@ -305,7 +305,7 @@ def _in_order(
 
 
 def _order(keys: dict[str, pa.ChunkedArray], n: int) -> pa.Array:
-    """Return the first n rows in ascending order of some keys, and then of their own."""
+    """Return the first n rows in ascending order of some keys, ties by row number."""
     if len(keys["rank"]) <= n + MANY:
         return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])[:n]
     keys = {**keys, "row": from_numpy(np.arange(len(keys["rank"])))}

@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Verified:
-    """What was worked out anew, and agrees: items, scores over all items, slicings."""
+    """The results of verification: recomputed items, scores over all items, slicings."""
 
     n_items: int
     scores: tuple[str, ...]
@@ -49,7 +49,7 @@ class Verified:
 
 
 def verify(ev: Any, n: int, seed: int) -> Verified:
-    """Return what agrees, or raise VerificationError; see `Evaluation.verify`."""
+    """Return the verified figures, or raise VerificationError; see `Evaluation.verify`."""
     n, seed = whole_number(n, "n", "items", least=1), whole_number(seed, "seed")
     rows = Rows(ev)
     chosen = rows.draw(n, seed)
@@ -89,7 +89,7 @@ def _message(ev: Any, n: int, faults: dict[str, list[str]]) -> str:
 
 
 def _differences(stored: dict[str, float], anew: dict[str, float], source: str = "the rows") -> str:
-    """Say which figures differ; nothing if none does. NaN equals NaN."""
+    """Describe which figures differ; empty if none does. NaN equals NaN."""
     found = []
     for name, value in stored.items():
         other = anew[name]
@@ -103,7 +103,7 @@ def _differences(stored: dict[str, float], anew: dict[str, float], source: str =
 
 
 def _slices_differ(ev: Any) -> tuple[list[str], list[str]]:
-    """Return the slicings that were worked out anew, and what differs; subsets are known to those who made them."""
+    """Return the recomputed slicings and their differences; subsets cannot be recomputed."""
     done, faults = [], []
     for by, table in ev.sliced.items():
         anew = _sliced_anew(ev, by, name_columns(table.column_names))
@@ -241,7 +241,7 @@ class _Sets:
         self._rows, self._codes = rows, codes
 
     def shared(self, row: int, n: int) -> NDArray[np.int64]:
-        """Return how many labels each of so many rows shares with a row."""
+        """Return how many labels each of some rows shares with a row."""
         own = self._codes[self._rows == row]
         return np.bincount(self._rows[np.isin(self._codes, own)], minlength=n)
 

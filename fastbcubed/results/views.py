@@ -21,7 +21,7 @@ MEMBER = -1
 
 
 class Cluster(dict[str, Any]):
-    """What `Evaluation.cluster` returns: a dict that reads well.
+    """The result of `Evaluation.cluster`: a dict that reads well.
 
     Its keys are side, cluster, n_items, weight, n_parts, outcome (not of overlapping clusterings), precision_loss,
     recall_loss, weighted, overlapping, columns; "parts", a list of the parts that are shown, each with the other
@@ -93,7 +93,7 @@ class Cluster(dict[str, Any]):
     # Parts of the text
 
     def heading(self) -> list[str]:
-        """Return what the cluster is, and what it costs."""
+        """Return the name of the cluster and its losses."""
         n_parts = self["n_parts"]
         kinds = f"of {_counted(n_parts, f'{self.kinds[self._other]} cluster')}"
         if self["overlapping"]:
@@ -109,11 +109,11 @@ class Cluster(dict[str, Any]):
         return [title, ", ".join([*self._figures(), *weight])]
 
     def _figures(self) -> list[str]:
-        """Return what it costs."""
+        """Return the losses."""
         return [f"{name} loss {score_text(self[f'{name}_loss'])}" for name in ("precision", "recall")]
 
     def notes(self, left_out: Sequence[str]) -> list[str]:
-        """Return what is to be said below the members."""
+        """Return the notes below the members."""
         found = []
         if any(text.endswith(MARK) for column in self._texts().values() for text in column):
             found.append(f"{MARK} differs from the commonest value of the members shown")
@@ -231,7 +231,7 @@ def _counted(n: int, thing: str) -> str:
 
 
 def _again(kind: type[Cluster], figures: Mapping[str, Any], parts: Table, table: Table) -> Cluster:
-    """Make a cluster anew whose members are at hand."""
+    """Rebuild a cluster from its members."""
     return kind(figures, parts, lambda: table)
 
 
@@ -250,7 +250,7 @@ PLACES = (
 
 
 class Item(dict[str, Any]):
-    """What `Evaluation.item` returns: a dict that reads well.
+    """The result of `Evaluation.item`: a dict that reads well.
 
     Examples
     --------
@@ -303,7 +303,7 @@ class Item(dict[str, Any]):
         )
 
     def _sets(self) -> list[tuple[str, str, str]]:
-        """Return each set: its name, its number of items, what they are and the first of them."""
+        """Return each set: its name, its number of items, its description and its first items."""
         sets = []
         for name, members in self["members"].items():
             first = ", ".join(map(label, members["first"]))

@@ -32,7 +32,7 @@ FEW_ITEMS = 20
 
 
 class Notice(NamedTuple):
-    """What is to be said: "warning" if the scores may mislead, "note" if they are right and want care; the figures."""
+    """A message: "warning" if the scores may mislead, "note" if they are right but need care; its figures."""
 
     level: str
     message: str
@@ -40,7 +40,7 @@ class Notice(NamedTuple):
 
 
 def sentence(found: Mapping[str, Any]) -> str:
-    """Return what is said of an entry of `Evaluation.warnings`, with its code."""
+    """Return the sentence of an entry of `Evaluation.warnings`, with its code."""
     return f"{found['level'].capitalize()}: {found['message']} [{found['code']}]"
 
 
@@ -156,7 +156,7 @@ def _score(ev: Any, name: str) -> float:
 
 
 class OfRun(NamedTuple):
-    """A run, of several: its coverage, what `if_alone` says of it, F1 as shown, whether what it lacks is dropped."""
+    """One of several runs: coverage, result of `if_alone`, F1 as shown, whether missing items are dropped."""
 
     coverage: Coverage
     own: Mapping[str, Any]
@@ -170,14 +170,14 @@ class OfRun(NamedTuple):
 
     @property
     def loss(self) -> float:
-        """What F1 would lose if these were alone; their share of the truth where that is not known."""
+        """Loss of F1 if these were alone; their share of the truth where that is not known."""
         if math.isnan(self.own["f1_if_alone"]):
             return 1 - covered(self.coverage)
         return float(self.figures["shown_f1"] - self.own["f1_if_alone"])
 
     @property
     def figures(self) -> dict[str, Any]:
-        """What a warning has of it."""
+        """The figures for a warning."""
         counts = {"n_items": self.n_dropped, "truth_coverage": covered(self.coverage)}
         shown = self.own["f1"] if math.isnan(self.shown_f1) else self.shown_f1
         return {**counts, "shown_f1": shown, **self.own}
@@ -226,7 +226,7 @@ def _more(runs: Collection[str]) -> str:
 
 
 def lacks_more(coverage: Coverage, other: Coverage) -> bool:
-    """Tell whether items that only the truth has are so much more of it than in another result."""
+    """Return whether the share of truth-only items is much larger than in another result."""
     return covered(other) - covered(coverage) > LESS_COVERED
 
 
@@ -262,7 +262,7 @@ def few_items_labelled(ev: Any) -> Iterator[Notice]:
 
 
 def _is_estimable(ev: Any) -> bool:
-    """Tell whether scores of all items can be estimated from a sample of complete true clusters."""
+    """Return whether scores of all items can be estimated from a sample of complete true clusters."""
     return not (ev.contingency.overlapping or ev.contingency.weighted)
 
 
@@ -312,7 +312,7 @@ WAYS: dict[str, Callable[[str], str]] = {
 
 
 def _alike(truth: list[Any], prediction: list[Any]) -> str:
-    """Say in which way ids of both sides would match, if in any; judged by those that were looked at."""
+    """Describe the difference without which ids of both sides would match, if any; judged by a sample."""
     for way, plain in WAYS.items():
         sides = [{plain(str(value)): value for value in own} for own in (truth, prediction)]
         if common := sorted(sides[0].keys() & sides[1].keys()):
@@ -345,7 +345,7 @@ def same_input(ev: Any) -> Iterator[Notice]:
 
 
 def _is_perfect(ev: Any) -> bool:
-    """Tell whether each cluster is one of the other side; told from the number of cells where there are any."""
+    """Return whether each cluster equals one of the other side; by the number of cells where known."""
     table = ev.contingency
     if table.overlapping or isinstance(table, NoCells):
         return ev.coverage.complete and all(s["exact"] == s["clusters"] for s in ev._sides.values())
@@ -353,7 +353,7 @@ def _is_perfect(ev: Any) -> bool:
 
 
 def _same_names(ev: Any) -> bool:
-    """Tell whether the first items have equal labels on both sides; not if the items were not kept."""
+    """Return whether the first items have equal labels on both sides; False if the items were not kept."""
     if not ev.has_items:
         return False
     items = ev.kept_items()
@@ -379,7 +379,7 @@ def maybe_swapped(ev: Any) -> Iterator[Notice]:
 
 
 def same_source(given: Any) -> str | None:
-    """Return what both sides are, if they are one thing: "file", "column", "object"."""
+    """Return the common source of both sides, if they are one: "file", "column", "object"."""
     truth, prediction = given.truth, given.prediction
     if given.table is not None:
         return "column" if truth == prediction else None
@@ -401,7 +401,7 @@ def _same_file(a: str, b: str) -> bool:
 
 
 def swapped_names(given: Any) -> str | None:
-    """Say that the name of one side is that of the other, if it is, and the other's is not."""
+    """Return a sentence if one side is named like the other, and the other is not."""
     names = [_name(side) for side in (given.truth, given.prediction)]
     looks = [_looks_like(name) for name in names]
     if "prediction" == looks[0] != looks[1]:
@@ -463,7 +463,7 @@ def shape_of(ev: Any) -> dict[str, Shape]:
 
 
 def is_sampled(ev: Any) -> bool:
-    """Tell whether the sides are so large that a sample of their rows is looked at before clusters are counted."""
+    """Return whether the sides are so large that a sample of their rows is checked before counting clusters."""
     return (
         ev.coverage.n_scored(ev.policies) >= LARGE
         and hasattr(ev._items, "label_keys")
@@ -561,7 +561,7 @@ def giant_cluster(ev: Any) -> Iterator[Notice]:
 
 
 def _mixed_by_giant(ev: Any) -> int:
-    """Return how many true clusters the largest predicted one has items of; at least so many where it is not known."""
+    """Return the number of true clusters in the largest predicted one; a lower bound where unknown."""
     table = ev.contingency
     if table.overlapping or isinstance(table, NoCells):
         return -(-ev._shape["pred"].largest // ev._shape["true"].largest)
@@ -637,7 +637,7 @@ __all__ = ["CODES", "Code", "found_in", "require_code"]
 
 @dataclass(frozen=True)
 class Code:
-    """A kind of warning: when it is given, in a sentence, and what finds it; None if no evaluation by itself does."""
+    """A kind of warning: its condition as a sentence, and its check; None if it needs more than an evaluation."""
 
     meaning: str
     find: Callable[[Any], Iterable[Notice]] | None = None

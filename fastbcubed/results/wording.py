@@ -231,7 +231,7 @@ def escaped(text: str) -> str:
 
 
 def html_table(grid: Grid, *, text_last: bool = False) -> str:
-    """Return a grid as HTML, with no style of its own but alignment."""
+    """Return a grid as HTML, styled only by alignment."""
 
     def row(cells: Iterable[str], tag: str) -> str:
         shown = []
