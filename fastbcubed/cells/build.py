@@ -97,8 +97,8 @@ class TrueRows:
     """Rows by part, with the number of their true cluster within the part."""
 
     plan: Plan  #: without heavy clusters
-    places: NDArray[np.integer]  #: where the rows of each part stand; shape (n_rows,)
-    codes: NDArray[np.integer]  #: of the row that stands there; shape (n_rows,)
+    places: NDArray[np.integer]  #: position of each row, ordered by part; shape (n_rows,)
+    codes: NDArray[np.integer]  #: of the row at each position; shape (n_rows,)
     #: the first row of each cluster of a part, then the other rows; shape (n_rows,)
     order: NDArray[np.integer]
     weights: NDArray[np.float64] | None  #: likewise
