@@ -22,7 +22,7 @@ from fastbcubed.runtime.arguments import is_bare
 
 __all__ = ["Bins", "bins", "element_of"]
 
-#: Numbers of bins beyond this are no longer told apart.
+#: Numbers of bins beyond this are no longer distinct.
 MOST = 2.0**53
 #: Values this close to an edge, in widths of a bin, are on it.
 ROUNDING = 1e-9
@@ -33,7 +33,7 @@ UNITS = {"year": 1, "quarter": 4, "month": 12}
 CALENDAR = re.compile(
     r"(?P<width>[1-9]\d*)? ?(?:(?P<year>y|years?)|(?P<quarter>q|quarters?)|(?P<month>mo|months?))"
 )
-#: Dates as text: a year, maybe with a month, or a whole one with what follows.
+#: Dates as text: a year, maybe with a month, or a full date with any suffix.
 DATE = r"^\d{4}(-(0[1-9]|1[0-2])(-\d\d([T ].*)?)?)?$"
 
 Number = int | float
@@ -92,7 +92,7 @@ class Bins:
             return np.searchsorted(np.array(self.edges), figures, side="right")
         if whole:
             return np.floor_divide(figures, self.width)
-        with np.errstate(all="ignore"):  # what is too large is told below
+        with np.errstate(all="ignore"):  # overflow is reported below
             widths = figures / self.width
             near = np.rint(widths)
             on_edge = np.abs(widths - near) <= ROUNDING * np.maximum(1, np.abs(near))

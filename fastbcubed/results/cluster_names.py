@@ -128,7 +128,7 @@ class NamesByKey:
         self._made = made
         self._bits, self._directory = bits, directory
         self._threads = threads
-        self._one_at_a_time = threading.Lock()  # what is read takes memory
+        self._one_at_a_time = threading.Lock()  # reading takes memory
         self._sides = {
             "true": _Labels(pair, 0, labels[0], seeds[0], keys.true),
             "pred": _Labels(pair, 1, labels[1], seeds[1], keys.pred),
@@ -158,7 +158,7 @@ class NamesByKey:
         with Spill(self._directory, named=True) as spill, Pool(1) as pool:  # others work on tables meanwhile
             with self._one_at_a_time:
                 shards = LabelShards(own.stretches, own.labels_of, own.seed, self._bits, spill, pool)
-                buffers.release()  # what reading took
+                buffers.release()  # the memory of reading
 
             def labels(codes: NDArray[np.integer]) -> pa.Array:
                 mixed = np.ascontiguousarray(own.keys[codes])

@@ -166,7 +166,7 @@ def one_item(
 
 
 Columns = dict[str, NDArray[Any]]
-#: What a cell takes at most while its range is worked on, and what each score adds.
+#: Bytes per cell at most while its range is processed, and per score.
 CELL_BYTES, SCORE_BYTES = 128, 24
 #: Cells that are sent to their ranges at once, and cells whose clusters are scored at once, with columns in cache.
 BATCH, AT_ONCE = 1 << 16, 1 << 15
@@ -175,7 +175,7 @@ MAX_RANGES = 1 << 12
 NAMED_BYTES, LABEL_COPIES = 256, 8
 #: Clusters that are named and written at once, where there is room.
 WRITTEN = 2 * ROW_GROUP
-#: What true negatives are called beside the scores.
+#: Name of true negatives among the scores.
 TN = "tn"
 
 
@@ -395,7 +395,7 @@ class _Beside:
         }
         self._negatives = TrueNegatives(table) if any(m.uses_tn for m in metrics) else None
         if self._negatives is not None:
-            self._negatives(0, 1)  # makes what all threads use
+            self._negatives(0, 1)  # fills the cache that all threads use
         self.names = [*self._scores, *([TN] if self._negatives is not None else [])]
 
     def of(self, start: int, stop: int) -> Columns:

@@ -22,7 +22,7 @@ from fastbcubed.runtime.threads import blocks
 
 #: Clusters that somebody can look at one by one; more than this share of those with a loss is no concentration.
 FEW, SHARE = 50, 0.05
-#: A side is told of if it loses such a share of what the other does, and its clusters are worth advice from another on.
+#: A side is mentioned from this share of the other's loss on, and its clusters get advice from another.
 TOLD, ADVISED = 0.05, 1 / 3
 KINDS = {"true": "true cluster", "pred": "predicted cluster"}
 #: Rows of a curve by default, and those of one that is drawn: more than can be seen.
@@ -173,7 +173,7 @@ def concentration(curves: dict[str, LossCurve]) -> dict[str, dict[str, Any]]:
 def concentration_sentence(figures: dict[str, dict[str, Any]]) -> str:
     """Return a sentence on where the loss is and its consequence; empty if there is no loss.
 
-    The side that loses more comes first. A side that loses little beside the other is left out, and gets no advice.
+    The side that loses more comes first. A side that loses comparatively little is left out, and gets no advice.
 
     Examples
     --------

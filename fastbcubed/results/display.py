@@ -27,11 +27,11 @@ from fastbcubed.results.wording import (
     with_error,
 )
 
-#: Scores of the headline, and what they are called there.
+#: Scores of the headline, and their names there.
 HEADLINE = {"precision": "precision", "recall": "recall", "f1": "F1"}
-#: One kind of error dominates where it costs so many times as much as the other.
+#: One kind of error dominates if it costs this many times as much as the other.
 DOMINATES = 3.0
-#: Of so many cells where clusters overlap, what each cluster costs is worked out unasked.
+#: Up to this many cells of overlapping clusters, the loss of each cluster is computed by default.
 FEW_CELLS = 200_000
 
 
@@ -138,7 +138,7 @@ def as_text(evaluation: Estimated) -> str:
 def overview(evaluation: Estimated, say: Callable[[str], str] = str) -> str:
     """Return the inputs, the verdict, the coverage and the scores.
 
-    `say` puts warnings in the words of whoever is told.
+    `say` words warnings for the reader.
     """
     parts = ["\n".join(_heading(evaluation)), "\n".join(map(paragraph, verdict(evaluation)))]
     warned = [paragraph(say(sentence(found)), after="  ") for found in evaluation.warnings]

@@ -48,7 +48,7 @@ class Evaluation(Openings, BySlice):
     names : dict
         What the two sides are called.
     sliced : dict of str to Table
-        Slices that were asked for when evaluating.
+        Slices requested when evaluating.
     engine : {"memory", "disk"}
         What did the work.
     errors : Scores
@@ -208,17 +208,17 @@ class Evaluation(Openings, BySlice):
         Parameters
         ----------
         path : path, optional
-            The file to write. Without it, what is returned shows itself in a notebook.
+            The file to write. Without it, the returned report displays in a notebook.
         title : str, optional
-            The heading; what was compared when absent.
+            The heading; by default the names of the inputs.
         worst : int
             Clusters of each side to show, those that cost most, and repairs; 0 for none.
         members : int
             Members of each to show, as in `cluster`.
         columns : str or iterable of str
-            Attributes to show beside the members, named as in `slices`.
+            Attributes to show next to the members, named as in `slices`.
         by : str, Bins, tuple of these, mapping, or list of these, optional
-            Slices to show besides those that were asked for when evaluating.
+            Slices to show in addition to those of the evaluation.
         overwrite : bool
             Whether a file that is there may be replaced.
 
@@ -236,7 +236,7 @@ class Evaluation(Openings, BySlice):
         ColumnError, SliceError
             If there is no such attribute.
         NotKeptError
-            If columns or slices are asked for and the items were not kept.
+            If columns or slices are given and the items were not kept.
 
         Notes
         -----
@@ -280,7 +280,7 @@ class Evaluation(Openings, BySlice):
         OptionError
             If there is no such `keep`, or `repairs` is no number.
         NotKeptError
-            If what is to be written was not kept.
+            If data to be written were not kept.
         FileFormatError
             If it cannot be written there.
 

@@ -39,7 +39,7 @@ from fastbcubed.runtime.threads import Pool
 if TYPE_CHECKING:
     from fastbcubed.results.clusters import ClusterRanges
 
-#: Arguments that are told elsewhere, or change no figure and differ from machine to machine.
+#: Arguments reported elsewhere, or that change no figure and differ between machines.
 UNTOLD = ("truth", "prediction", "baseline", "experiment", "out", "progress", "threads", "spill_dir")
 
 
@@ -47,13 +47,13 @@ UNTOLD = ("truth", "prediction", "baseline", "experiment", "out", "progress", "t
 class Origin:
     """Where an evaluation comes from."""
 
-    same_source: str | None = None  #: what both sides are, if they are one thing
+    same_source: str | None = None  #: the kind of source that both sides share, if any
     swapped_names: str | None = None  #: why the sides may be in the wrong order, by their names
     by_name: bool = False  #: whether the sides are named: by path or column
     #: those that were not left out, as plain values
     arguments: Mapping[str, Any] = field(default_factory=dict)
     pair: Pair | None = field(default=None, repr=False)  #: both sides, to be read again
-    contents: Sequence[Content] | None = None  #: what both sides hold, where that is known already
+    contents: Sequence[Content] | None = None  #: contents of both sides, where already known
     saved: Mapping[str, Any] | None = None  #: the manifest, where it was read
 
     @classmethod
@@ -134,7 +134,7 @@ def _is_default(value: Any, default: Any) -> bool:
 def by_names(arguments: Mapping[str, Any], sides: Iterable[str]) -> Callable[[Any], Any]:
     """Return a function that writes files in values by name, without the folders of this machine.
 
-    Files of the same name keep the folders that tell them apart. `sides` is what the sides are called, by path where
+    Files of the same name keep the folders that differ. `sides` are the names of the sides, by path where
     they are files; arguments that are paths are taken as such. With ``paths=True``, values stay as they are.
 
     Examples
@@ -197,7 +197,7 @@ def as_told(value: Any) -> Any:
 class Evaluated:
     """The data of an evaluation; the attributes are described at `Evaluation`."""
 
-    #: whether what is asked is read from files, so that nothing is worked out from all items unasked
+    #: whether data are read from files on demand, so that nothing is computed from all items by default
     in_files: ClassVar[bool] = False
 
     contingency: Contingency
@@ -217,7 +217,7 @@ class Evaluated:
     _summary: dict[str, dict[str, Any]] | None = None
     _bounds: Bounds | None = None
     _input_notes: list[dict[str, Any]] = field(default_factory=list)
-    #: bytes that may be held for what is worked out later; None where there is no limit
+    #: bytes that later computations may hold; None where there is no limit
     _memory_limit: int | None = None
     #: standard errors and units that were saved
     _saved_errors: Any = None

@@ -50,7 +50,7 @@ class Openings(Evaluated):
         which : object
             Its label; a tuple if composite.
         columns : str or iterable of str, optional
-            Attributes to show beside the members, named as in `slices`; the first few when absent. Values that differ
+            Attributes to show next to the members, named as in `slices`; the first few when absent. Values that differ
             from the commonest one are marked.
         members : int
             Members to show: of each part one, then another of each, and so on, heaviest first, then by id.
@@ -134,7 +134,7 @@ class Openings(Evaluated):
         -------
         Table
             item, true_cluster, pred_cluster, the attributes, weight, tp, fp, fn, tn (null under "outside"),
-            precision_loss, recall_loss (what it costs of the precision and the recall of all items), then the
+            precision_loss, recall_loss (its loss of the precision and the recall of all items), then the
             scores; an item's own F is item_f1. With outer weights the matrix holds counts.
 
         Raises
@@ -282,7 +282,7 @@ class Openings(Evaluated):
         -------
         Table
             rank, kind, side, cluster, n_items, weight; gain and running, precision_gain, recall_gain,
-            running_precision and running_recall: what this repair alone adds to f1, precision and recall, and these
+            running_precision and running_recall: the gain of this repair alone in f1, precision and recall, and these
             scores when it and all before it are done, in this order. The largest gain comes first; ties are broken by
             weight, then by kind and label. If the labels of the two sides are of different kinds, such as
             integers and texts, they are texts here.
@@ -326,7 +326,7 @@ class Openings(Evaluated):
         Parameters
         ----------
         by : str or Bins
-            The attribute that tells the source of an item, such as a part of a composite id; named as in `slices`.
+            The attribute with the source of an item, such as a part of a composite id; named as in `slices`.
         attributes : table, optional
             Attributes by item, or row by row, as for `slices`.
 

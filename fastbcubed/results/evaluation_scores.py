@@ -317,7 +317,7 @@ class Estimated(ByCluster):
         They say how far a score would differ on other components of the same kind. Scores that are no means over
         items have none, and asking for one raises a MetricError that says why. A single component gives NaN. An
         error of 0 means that all components have the same score: none of the faults that may be was seen.
-        Worked out when first asked for, at a cost in proportion to the cells.
+        Computed on first access, at a cost in proportion to the cells.
         """
         found = self._component_errors
         warn_of_units(found.units, COMPONENT, stacklevel=4)
@@ -743,7 +743,7 @@ class BySlice(Estimated):
     ) -> Table:
         """Return the mean of each score over slices, each of which counts once, however many items it has.
 
-        This is how scores of several data sets are put together, where a column tells which one an item is of.
+        This combines scores of several data sets, where a column names the data set of an item.
 
         Parameters
         ----------
@@ -773,7 +773,7 @@ class BySlice(Estimated):
         MetricError, OptionError
             If `f_of_means` lacks a score that it takes, or is neither True nor False, or `min_items` is no number.
         NotKeptError
-            If the items were not kept, and the slices are not those that were asked for when evaluating.
+            If the items were not kept, and the slices are not those of the evaluation.
 
         Notes
         -----

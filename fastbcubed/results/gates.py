@@ -24,7 +24,7 @@ from fastbcubed.results.wording import label, score_text
 
 #: Shares of the items of a side that the other has; from 0 to 1, the more the better.
 COVERAGES = ("truth_coverage", "prediction_coverage")
-#: How a gate is written: a score, what it has to be, a value, and which slice.
+#: Syntax of a gate: a score, a comparison, a value, and a slice.
 WRITTEN = re.compile(r"\s*([^\s<>=@]+)\s*(>=|<=)\s*([^@]+?)\s*(?:@(.*\S.*))?")
 #: A comma between the attributes of a slice: without a backslash before it, and not that of a bin such as [0.5, 1).
 COMMA = re.compile(r"(?<!\\),(?!\s*[^,=]*\)\s*(?:,|$))")
@@ -32,7 +32,7 @@ COMMA = re.compile(r"(?<!\\),(?!\s*[^,=]*\)\s*(?:,|$))")
 BIN = re.compile(r"-?\d+(-| to )-?\d+|\[.*\)|(<|>=)-?[\d.]+")
 
 Row = Mapping[str, Any]
-#: Returns the rows of a slicing into attributes or bins, and what its columns of attributes are called.
+#: Returns the rows of a slicing by attributes or bins, and the names of its columns of attributes.
 SlicesBy = Callable[[tuple[Element, ...]], tuple[Sequence[Row], list[str]]]
 
 
@@ -100,7 +100,7 @@ class Gate:
 def require_bound(bound: Bound, written: str, instead: str = "") -> Bound:
     """Return a bound on a score of the registry or a coverage, or raise OptionError.
 
-    `written` says how it was given, `instead` what to write for the other sense.
+    `written` is how it was given, `instead` how to write the other sense.
     """
     name, low, high, best = subject_of(bound, written)
     if best == ("lower" if bound.at_least else "higher"):

@@ -65,7 +65,7 @@ from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.output_files import Stamp, open_regular, stamp_of
 from fastbcubed.runtime.threads import Pool
 
-#: Cells of which all are read for the repairs of a page, where that is the only way to tell the first.
+#: Up to this many cells are all read for the repairs of a page, where the first ones need all.
 FEW_CELLS = 4_000_000
 
 

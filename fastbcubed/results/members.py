@@ -112,7 +112,7 @@ def deal(sizes: NDArray[np.int64], n: int) -> NDArray[np.int64]:
     return dealt
 
 
-#: Columns of parts that add up to what the cluster comes to.
+#: Columns of parts that add up to those of the cluster.
 SUMS = ("weight", *LOSSES)
 #: Attributes that are shown where none are named, and rows among which a label is looked for that may be meant.
 SHOWN, LOOKED_AT = 6, 10_000
@@ -399,7 +399,7 @@ Made = TypeVar("Made", bound=Evaluated)
 def excerpt(ev: Evaluated, codes: Codes, make: Callable[..., Made], most: int) -> Made | None:
     """Return the result of `make` for the cells and rows of some clusters, which do not overlap.
 
-    All rows are gone through once, and each column that is asked for is read once. None of clusters that have more
+    All rows are scanned once, and each requested column is read once. None of clusters that have more
     than `most` rows.
     """
     table, every = ev.cell_excerpt(codes), ev._rows()

@@ -100,7 +100,7 @@ def lorenz_curves(ev: Estimated) -> dict[str, Any]:
 def extremes(ev: Estimated) -> dict[str, dict[str, float]]:
     """Return precision, recall and F1 if all items were alone in the prediction, and if all were in one cluster.
 
-    What the cells do not tell is left out: where clusters overlap, prediction-only items count, or nothing was kept.
+    Figures that the cells lack are left out: where clusters overlap, prediction-only items count, or nothing was kept.
     """
     cells = ev.contingency
     if not isinstance(cells, Contingency) or cells.overlapping or cells.outside:
@@ -121,7 +121,7 @@ def _precision_in_one(ev: Estimated) -> float:
     return float(true.squares.sum() / total / everything)
 
 
-#: Attributes that are shown beside members.
+#: Attributes shown next to members.
 MOST_COLUMNS = 12
 #: Figures of a cluster in a list.
 FIGURES = ("cluster", "n_items", "weight", "n_parts", "outcome", "precision_loss", "recall_loss")
@@ -317,7 +317,7 @@ def command(
 ) -> str | None:
     """Return the command that evaluates the same files again; None where data were given that are in no file.
 
-    `unnamed` says what sides are called that are in no file.
+    `unnamed` is the name of sides that are in no file.
 
     Examples
     --------
@@ -366,7 +366,7 @@ def _is_data(value: Any) -> bool:
     )
 
 
-#: Scores that are drawn, as far as they were computed; the first scores if none of them was.
+#: Scores that are drawn, where computed; the first scores if none of them was.
 DRAWN = ("precision", "recall", "f1")
 #: Slicings on a page, slices of one in its chart, and in its table.
 SLICINGS, CHARTED, LISTED = 12, 20, 100
@@ -500,7 +500,7 @@ def _row(row: Mapping[str, Any], names: list[str], ev: BySlice, scores: list[str
     return found
 
 
-#: Version of the layout of what is embedded in a page.
+#: Version of the layout of the data embedded in a page.
 LAYOUT = 1
 NO_INTERVAL = {"se": None, "low": None, "high": None}
 #: Entries of a listing of messages.
@@ -511,7 +511,7 @@ def evaluation_content(ev: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dic
     """Return the content of the page of an evaluation."""
     if asked.columns:
         chosen_columns(ev, asked.columns)
-    with warnings.catch_warnings():  # what they say is on the page
+    with warnings.catch_warnings():  # they are shown on the page
         warnings.simplefilter("ignore", EvaluationWarning)
         content = {
             **head("evaluation", asked.title or title_of(ev.names)),

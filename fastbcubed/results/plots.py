@@ -19,7 +19,7 @@ from fastbcubed.results.wording import count, label, score_text
 class Palette:
     """Colours of the chart elements, as CSS.
 
-    Truth and prediction are blue and orange, which all kinds of colour vision tell apart; they differ in lightness
+    Truth and prediction are blue and orange, which all kinds of colour vision distinguish; they differ in lightness
     as well.
     """
 
@@ -39,7 +39,7 @@ DARK = Palette(
     both="#c99bdb", calm="#66717d",
 )  # fmt: skip
 
-#: Names of the colours, by what charts are drawn in; in a page they follow the reader's preference.
+#: Names of the colours, keyed by the colours in charts; in a page they follow the reader's preference.
 NAMES = {colour: name for name, colour in asdict(LIGHT).items()}
 
 
@@ -54,14 +54,14 @@ def as_style(palette: Palette) -> str:
     return "".join(f"--{name}:{colour};" for name, colour in asdict(palette).items())
 
 
-#: Width of what is drawn, without its labels, and height of a row of a dot plot.
+#: Width of a chart without its labels, and height of a row of a dot plot.
 WIDTH, ROW = 250, 20
 #: Characters of a name at an axis.
 LONGEST = 24
 #: Values that differ by no more are one place of an axis.
 ROUNDING = 1e-9
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
-#: What the sides are called, and what outcomes are drawn in.
+#: Names of the sides, and colours of outcomes.
 SIDES = {"true": "truth", "pred": "prediction"}
 KINDS = {"true": "true clusters", "pred": "predicted clusters"}
 #: What scores are called at an axis, if not by their names.

@@ -25,7 +25,7 @@ from fastbcubed.runtime.threads import blocks
 Floats = NDArray[np.float64]
 #: The side whose clusters a kind of repair is of.
 KINDS = {"split": "pred", "gather": "true"}
-#: Bytes that repairs take of a cluster and of a cell, about; what they may take beside half of a memory limit.
+#: Approximate bytes of repairs per cluster and per cell; what they may take besides half of a memory limit.
 CLUSTER_BYTES, CELL_BYTES, BESIDE = 100, 16, 128 << 20
 
 
@@ -80,7 +80,7 @@ def require_repairable(n: int, *, keep: str, overlapping: bool) -> None:
 def f_gain(lost: tuple[float, float], precision: Floats, recall: Floats) -> Floats:
     """Return the F1 gain of gains in precision and recall, to the last digits however small.
 
-    `lost` is what precision and recall lack of 1.
+    `lost` is 1 minus precision and recall.
     """
     p, r = 1 - lost[0], 1 - lost[1]
     above = p * p * recall + r * r * precision + precision * recall * (p + r)
@@ -97,8 +97,8 @@ class Start:
     left: NDArray[np.int64]  #: cells of each predicted cluster
     mass: Floats  #: their tp, added up; shape (n_pred, 2)
     correct: Floats  #: their weight * tp, added up; shape (n_pred, 2)
-    split: Floats  #: what splitting a predicted cluster alone adds to precision, by code
-    gather: Floats  #: what gathering a true one alone adds to precision and recall; shape (n_true, 2)
+    split: Floats  #: gain in precision of splitting a predicted cluster alone, by code
+    gather: Floats  #: gain in precision and recall of gathering a true one alone; shape (n_true, 2)
     lost: tuple[float, float]  #: of precision and recall
 
     @classmethod

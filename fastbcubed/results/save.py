@@ -75,7 +75,7 @@ from fastbcubed.runtime.threads import Pool, ahead, blocks
 
 #: The tables of clusters, by side.
 TABLES = ("true_clusters.parquet", "pred_clusters.parquet")
-#: The file, the version of its layout, and what is between its checksum and the rest.
+#: The file, the version of its layout, and the separator between its checksum and the rest.
 DIGEST, LAYOUT, DIVIDER = "digest.json", 1, ',"digest":'
 #: Columns that are no float64.
 TYPES: dict[str, type] = {"splits": np.bool_} | dict.fromkeys(
@@ -343,7 +343,7 @@ def save(
         obsolete = [f"{name}.parquet" for name in tables if name not in wanted]
         digest = None
         if passing is not None and is_large(files):
-            buffers.release()  # what writing took
+            buffers.release()  # the memory of writing
             pa.default_memory_pool().release_unused()
             digest = make_digest(passing, ev, {name: staging.path(name) for name in files}, keep)
         if digest is None:
@@ -387,7 +387,7 @@ def as_path(directory: Any) -> Path:
 def _write_all(tasks: Mapping[str, Callable[[], Iterable[pa.Table]]], staging: Staging) -> dict[str, Stamp]:
     """Write files from tables that are made one after the other; return the stamp of each.
 
-    The true clusters are about half of the work, and go beside the others.
+    The true clusters are about half of the work, and are written in parallel to the others.
     """
     over = threading.Event()
     stamps: dict[str, Stamp] = {}

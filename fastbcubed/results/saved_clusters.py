@@ -147,7 +147,7 @@ def _named(ev: Openings, first: Sequence[FirstMembers]) -> list[FirstMembers]:
 
 #: Clusters of a side and repairs that are listed, clusters that can be opened, and members of each that are shown.
 LISTED, OPENED, MEMBERS = 1000, 50, 20
-#: Rows of a curve that a digest can tell.
+#: Rows of a curve in a digest.
 LIMITS = (POINTS, ROWS)
 
 
@@ -157,7 +157,7 @@ class Digest:
 
     classes: Mapping[str, SizeClasses]
     curves: Mapping[str, LossCurve]
-    codes: Mapping[str, NDArray[np.int64]]  #: of the costliest, as far as they cost anything
+    codes: Mapping[str, NDArray[np.int64]]  #: of the costliest that have a loss
     repairs: Ranked | None  #: of both kinds; None if they are not known
     opened: Keyed
 
@@ -187,7 +187,7 @@ class Digest:
 
 #: What is added up of a cluster, and the columns that it takes.
 COLUMNS = ("n_items", "weight", *LOSSES)
-#: Clusters that may tie before their labels decide; and what rounding may add to a bound.
+#: Clusters that may tie before their labels decide; and the rounding allowance of a bound.
 TIES, ROUNDING = 1 << 16, 1e-9
 
 
@@ -282,13 +282,13 @@ class MayGather:
     """The true clusters of which gathering may be among the first `limit` repairs.
 
     Gathering one brings what its items lose, and at most as much again of precision, for what they were clustered
-    with. `lost` is what precision and recall lack of 1. Weights have to count in the confusion matrices.
+    with. `lost` is 1 minus precision and recall. Weights have to count in the confusion matrices.
     """
 
     def __init__(self, lost: tuple[float, float], limit: int) -> None:
         self._lost, self._limit = lost, limit
         self.codes, self._most, self._least = np.empty(0, np.int64), np.empty(0), np.empty(0)
-        self._floor = -np.inf  # what the first `limit` gain at least
+        self._floor = -np.inf  # lower bound of the gain of the first `limit`
 
     def add(self, first: int, table: pa.Table) -> None:
         """Take consecutive clusters from a code on."""
@@ -600,7 +600,7 @@ class InFiles(Openings):
     saved_clusters : SavedClusters
         The tables of clusters.
     cells_at_hand : CellExcerpt, optional
-        All cells of the clusters that are asked for, where these have been looked up.
+        All cells of the requested clusters, where these have been looked up.
     """
 
     saved_clusters: SavedClusters

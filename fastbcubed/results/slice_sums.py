@@ -55,7 +55,7 @@ from fastbcubed.runtime.threads import blocks
 
 #: So many slices wait at least before the sums of equal ones are added up.
 MANY = 1 << 17
-#: The sums of so many slices stay in memory.
+#: The sums of this many slices stay in memory.
 FEW = 1 << 12
 #: Types of which equal values are next to each other when they are sorted; NaN is not equal to itself.
 SORTED_ALONE = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_temporal)

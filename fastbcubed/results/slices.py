@@ -185,7 +185,7 @@ def slice_codes(
 ) -> Sliced:
     """Return the slices by one attribute, or by several crossed; those without an item are left out.
 
-    `among` tells which rows count as items; those that are scored if it is left out.
+    `among` is a mask of the rows that count as items; by default the scored ones.
     """
     cut = numbered_slices(key, contingency, items, attributes, among)
     return Sliced(cut.codes, {str(each): named(each, cut.values[str(each)]) for each in elements(key)})

@@ -41,7 +41,7 @@ class Units(NamedTuple):
     n : int
         Units that have weight.
     effective : float
-        As many units of equal weight would tell as much: one over the sum of the squares of their shares.
+        The effective number of units: one over the sum of the squares of their shares.
     largest_share : float
         The share of the weight that the largest unit has.
     """
@@ -67,7 +67,7 @@ class CellUnits:
     order: Codes  #: cells
     starts: NDArray[np.int64]  #: where the cells of each unit begin in `order`; shape (n_ordered + 1,)
     alone: Alone
-    n: int  #: units, those by themselves, too, with or without weight
+    n: int  #: units, including those of one cell, with or without weight
 
     @classmethod
     def of(cls, codes: Codes, n_codes: int, alone: Alone) -> CellUnits:
@@ -173,9 +173,9 @@ def count_units(table: Contingency, units: CellUnits) -> Units:
     return Units(n, 1.0 / math.fsum(squares), largest)
 
 
-#: From so many degrees of freedom on, an expansion about the normal quantile is exact to 1e-10.
+#: From this many degrees of freedom on, an expansion about the normal quantile is exact to 1e-10.
 MANY = 200
-#: Differences and standard errors of at most this, beside the scores they are of (or beside 1), come from rounding.
+#: Differences and standard errors of at most this, relative to their scores (or to 1), come from rounding.
 ROUNDED = 1e-12
 
 
@@ -401,7 +401,7 @@ class _Influences:
         self._parts = [slopes(metric, self._means, beta) for metric in wanted]
         #: how large the means are that each score is made of
         self.sizes = [max(abs(self._means[name]) for name, _ in parts) for parts in self._parts]
-        #: those that need more than the cells at hand, worked out for all cells
+        #: those that need more than these cells, computed for all cells
         self._of_all = {
             m.name: aggregation.cell_scores(table, m)
             for m in needed

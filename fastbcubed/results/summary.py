@@ -87,7 +87,7 @@ class Bounds:
     def warning(self, *, estimable: bool) -> str:
         """Return a warning if the bounds are far apart or unknown; nothing otherwise.
 
-        `estimable` tells whether scores can be estimated from a sample of true clusters.
+        `estimable` is whether scores can be estimated from a sample of true clusters.
         """
         if self.precision_upper - self.precision_lower <= BOUNDS_APART:
             return ""

@@ -25,7 +25,7 @@ from fastbcubed.results.slices import name_columns
 from fastbcubed.results.wording import count
 from fastbcubed.runtime.arguments import whole_number
 
-#: How far figures may differ that were added up in another order, beside the larger one and 1.
+#: Tolerance of figures added up in another order, relative to the larger one and 1.
 ROUNDING = 1e-9
 #: Differences that a message shows.
 SHOWN = 5
@@ -140,7 +140,7 @@ def _equal(a: pa.ChunkedArray, b: pa.ChunkedArray) -> bool:
 class Rows:
     """The rows of an evaluation as they were given: labels, weights, and which of them count."""
 
-    #: Figures of one item; compared beside their own size alone.
+    #: Figures of one item; compared relative to their size alone.
     MATRIX = ("tp", "fp", "fn")
 
     def __init__(self, ev: Any) -> None:

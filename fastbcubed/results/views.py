@@ -11,7 +11,7 @@ from fastbcubed.results.table import WIDTH, Table
 from fastbcubed.results.wording import Grid, aligned, amount, count, escaped, html_table, label, score_text
 from fastbcubed.runtime.attributes import documented
 
-#: What the clusters of a side are called, and what becomes of items that the other side lacks.
+#: Names of the clusters of a side, and of items that the other side lacks.
 KINDS = {"true": "true", "pred": "predicted"}
 FATES = {"drop": "left out (drop)", "outside": "false positives (outside)"}
 #: The mark of a value that differs from the commonest one, and characters of a value that are shown.

@@ -27,7 +27,7 @@ from fastbcubed.results.wording import count, label, percent, score_text
 from fastbcubed.runtime.codes import sampled_rows
 
 WARNING, NOTE = "warning", "note"
-#: With fewer items nothing is told from shares: whoever evaluates so few can read them all.
+#: With fewer items shares show nothing: so few can be read in full.
 FEW_ITEMS = 20
 
 
@@ -44,7 +44,7 @@ def sentence(found: Mapping[str, Any]) -> str:
     return f"{found['level'].capitalize()}: {found['message']} [{found['code']}]"
 
 
-#: A loss of F1 from here on is a warning, and such a share of the truth where F1 is not known; a smaller one a note.
+#: A loss of F1 from here on (or this share of the truth where F1 is unknown) is a warning; a smaller one a note.
 FLATTERED = 0.01
 #: Where the truth labels less than half of the prediction, the scores are about the smaller part of it.
 MOSTLY_LABELLED = 0.5
@@ -54,7 +54,7 @@ MOSTLY_COMMON = 0.5
 ROWS_LOOKED_AT = 1 << 12
 #: Scores that leave out a larger share of the truth than another result's are of other items, easier ones as a rule.
 LESS_COVERED = 0.01
-#: A smaller change of F1 is not seen in what is printed.
+#: A smaller change of F1 is not visible in print.
 VISIBLE = 1e-5
 #: Runs that a message shows: those that lack most, and those whose F1 would change most.
 RUNS_SHOWN = 5
@@ -124,7 +124,7 @@ def if_alone(ev: Any) -> dict[str, Any]:
     """Return F1, precision and recall, and the same if items that only the truth has were alone.
 
     They are NaN where that is not known, and the same where no such items were dropped. `exact` says whether the
-    weights of the items of one cluster, which cells do not tell apart, need not be known.
+    weights of single items in a cluster, which cells lack, need not be known.
     """
     found, dropped = ev.coverage, ev.policies.truth == "drop" and ev.coverage.n_truth_only > 0
     change = ev._change_if_alone if dropped else 0.0
@@ -302,7 +302,7 @@ def unmatched_ids(ev: Any) -> dict[str, list[Any]]:
     return ids
 
 
-#: What ids of the two sides may differ in, and what is left without it.
+#: Differences between ids of the two sides, and the ids without them.
 WAYS: dict[str, Callable[[str], str]] = {
     "white space": str.strip,
     "upper and lower case": lambda text: text.strip().casefold(),
@@ -324,7 +324,7 @@ def _alike(truth: list[Any], prediction: list[Any]) -> str:
 #: Words of file and column names that say which side it is.
 TRUTH_WORDS = {"truth", "true", "gold", "golden", "reference", "gt", "labels", "labelled", "labeled"}
 PREDICTION_WORDS = {"pred", "preds", "prediction", "predictions", "predicted", "output", "system", "response"}
-#: Rows whose labels are compared where the two sides are alike: the first one tells different names apart.
+#: Rows whose labels are compared where the two sides are alike: the first one already shows different names.
 ROWS_COMPARED = 1 << 16
 #: A prediction with a tenth of the truth's items, and no others, may be the sample that was labelled.
 SAMPLE = 0.1
@@ -432,7 +432,7 @@ def _looks_like(name: str) -> str | None:
     return "truth" if sounds[0] else "prediction"
 
 
-#: From so many scored items on it is worth looking: below, all clusters are counted in a millisecond or two.
+#: From this many scored items on a sample pays off: below, counting all clusters takes 1 to 2 ms.
 LARGE = 1 << 17
 #: Clusters with a smaller share of the sample do not have a tenth of all rows, which is some 1,600 rows of the sample.
 SURELY_SMALL = 0.08
@@ -499,15 +499,15 @@ def _large_key(keys: NDArray[Any]) -> int | None:
     return int(found[np.argmax(counts)]) if found.size else None
 
 
-#: A cluster with a tenth of all items decides the score, since its items are scored by what it mixes.
+#: A cluster with a tenth of all items decides the score, since its items are scored by its purity.
 GIANT = 0.1
 #: A giant that mixes fewer true clusters than these may be one of them and little else.
 MANY_MIXED = 10
-#: With fewer units than these, what is known of means of independent units does not hold.
+#: With fewer units than these, standard results on means of independent units do not hold.
 FEW_UNITS = 30
 #: A unit with more than a tenth of all items moves the score by itself.
 HEAVY_UNIT = 0.1
-#: Up to so many cells, all are looked at: units are found in a few milliseconds; of clusters that overlap, in ten times
+#: Up to this many cells, all are used: units are found in a few milliseconds; of clusters that overlap, in ten times
 #: as long.
 FEW_CELLS, FEW_OVERLAPPING = 200_000, 20_000
 #: The mean over fewer items than these moves by several hundredths with each of them.
