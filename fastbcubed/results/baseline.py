@@ -102,7 +102,7 @@ class Baseline:
         )
 
     def _n_items(self, bound: Bound, ev: Any) -> tuple[int, int]:
-        """Return how many items the score is of, now and in the baseline."""
+        """Return the number of scored items, now and in the baseline."""
         if bound.where:
             return slice_of(bound, slices_of(ev))["n_items"], slice_of(bound, self._slices)["n_items"]
         policies = ev.policies  # the baseline's are the same

@@ -161,7 +161,7 @@ class Bins:
         return from_texts([None if k is None else self._label(int(k), whole) for k in numbers.to_pylist()])
 
     def holding(self, text: str) -> list[str]:
-        """Return the names that the bin may have that holds a number, which is given as text."""
+        """Return the possible names of the bin that holds a number, given as text."""
         try:
             if self.unit:
                 return self.labels(self.numbers(pa.array([text]))).to_pylist()
@@ -205,7 +205,7 @@ def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
         The width of all bins, one of which begins at 0; or the edges at which bins begin, ascending. The first of
         these is preceded by a bin of all that is less. Numbers are years where the attribute has dates. Or "year",
         "quarter" or "month", or several of these, such as "5 years" or "6 months" (also "5y", "1q", "6mo"), of dates,
-        or of text such as 2020-03-31; times with a zone go by the date there.
+        or of text such as 2020-03-31; times with a zone use the local date.
 
     Returns
     -------
@@ -270,7 +270,7 @@ def element_of(text: str) -> str | Bins:
 
 
 def bins_meant(name: str, known: Iterable[str]) -> str:
-    """Return how to have bins of an attribute, to end a message with, if this is how the command line writes them."""
+    """Return advice to pass `fb.bins` for a name such as ``year:10``, to end a message with; else an empty text."""
     try:
         element = element_of(name)
     except SliceError:
@@ -294,7 +294,7 @@ def _figure(value: Number) -> str:
 
 
 def _no_numbers(values: pa.Array) -> Iterator[str]:
-    """Yield the texts that stand for no number."""
+    """Yield the texts that are not numbers."""
     for text in filter(lambda value: isinstance(value, str), values.to_pylist()):
         try:
             _of_text(pa.array([text]))
@@ -303,7 +303,7 @@ def _no_numbers(values: pa.Array) -> Iterator[str]:
 
 
 def _of_text(values: pa.Array) -> pa.Array:
-    """Return the numbers that text stands for; pyarrow.ArrowInvalid if it stands for none."""
+    """Return the numbers in text; raise pyarrow.ArrowInvalid if there are none."""
     try:
         return values.cast(pa.int64())
     except pa.ArrowInvalid:

@@ -75,7 +75,7 @@ class LabelShards:
         return home.astype(np.int16)
 
     def find(self, mixed: NDArray[np.int64], pool: Pool) -> tuple[pa.Array, NDArray[np.bool_]]:
-        """Return the label of each mixed key, and which of them have one. Shape (n,)."""
+        """Return the label of each mixed key, and a mask of those that have one. Shape (n,)."""
         home = self._home(mixed)
         pieces, at = [], np.full(mixed.size, -1)
         n_labels = 0
@@ -216,7 +216,7 @@ class _Labels:
             )
 
     def look_for(self, wanted: NDArray[np.int64], pool: Pool) -> tuple[pa.Array, NDArray[np.int64]]:
-        """Read the input until the label of every key is found; return these, and which is each key's."""
+        """Read the input until the label of every key is found; return these, and the key of each."""
         place = np.full(wanted.size, -1)
         low = (8 << wanted.size.bit_length()) - 1  # these bits tell most other keys from those wanted
         likely = np.zeros(low + 1, bool)

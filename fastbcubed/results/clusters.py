@@ -171,7 +171,7 @@ CELL_BYTES, SCORE_BYTES = 128, 24
 #: Cells that are sent to their ranges at once, and cells whose clusters are scored at once, with columns in cache.
 BATCH, AT_ONCE = 1 << 16, 1 << 15
 MAX_RANGES = 1 << 12
-#: What a cluster takes, about, while its label is looked for and its columns wait; and how often its label is there.
+#: Approximate bytes of a cluster while its label is looked up and its columns wait; and the copies of its label.
 NAMED_BYTES, LABEL_COPIES = 256, 8
 #: Clusters that are named and written at once, where there is room.
 WRITTEN = 2 * ROW_GROUP
@@ -441,7 +441,7 @@ def _runs(parts: list[int], n_cells: int) -> Iterator[tuple[int, int]]:
 
 
 def _joined(ranges: list[Columns]) -> Columns:
-    """Put consecutive ranges together; one alone is not copied."""
+    """Join consecutive ranges; a single one is not copied."""
     if len(ranges) == 1:
         return ranges[0]
     return {name: np.concatenate([columns[name] for columns in ranges]) for name in ranges[0]}
@@ -458,7 +458,7 @@ def _blank(metrics: list[Metric], n: int) -> Columns:
 
 
 class _Sums:
-    """The columns of clusters that have some of their cells here and some there, added up."""
+    """Summed columns of clusters whose cells are in several parts."""
 
     def __init__(self, asked: _Asked, n: int) -> None:
         self._asked = asked

@@ -34,7 +34,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class LossCurve:
-    """The losses of clusters, descending, each with how many clusters have it; those without loss are left out."""
+    """The losses of clusters, descending, each with its number of clusters; those without loss are left out."""
 
     n_clusters: int  #: all clusters
     losses: NDArray[np.float64]
@@ -44,7 +44,7 @@ class LossCurve:
     def of(
         cls, n_clusters: int, losses: NDArray[np.float64], counts: NDArray[np.int64] | None = None
     ) -> LossCurve:
-        """Bring losses in order; equal ones together."""
+        """Sort losses and merge equal ones."""
         there = losses > 0
         if counts is None:  # sorting values is a fraction of the work of sorting places
             found = np.sort(losses[there])
@@ -57,7 +57,7 @@ class LossCurve:
 
     @property
     def n_lossy(self) -> int:
-        """Clusters that cost anything."""
+        """Clusters that have a loss."""
         return int(self.counts.sum())
 
     @property
@@ -81,7 +81,7 @@ class LossCurve:
         return found
 
     def first_with(self, share: float) -> int:
-        """Return how few clusters have this share of the loss, but for rounding."""
+        """Return the smallest number of clusters with this share of the loss, up to rounding."""
         if not self.counts.size:
             return 0
         ends, lost = self._upto()
@@ -126,7 +126,7 @@ def loss_curves(
 ) -> dict[str, LossCurve]:
     """Return, by side, the curve of the loss that its clusters are blamed for.
 
-    `n_clusters` are those with a scored item. `room` is how many bytes may be taken; the cells are gone through as
+    `n_clusters` are those with a scored item. `room` is a limit in bytes; the cells are passed through as
     often as that takes.
     """
     from fastbcubed.metrics import compiled
@@ -244,7 +244,7 @@ class SizeClasses:
 
     @classmethod
     def none(cls) -> SizeClasses:
-        """Return those of no clusters."""
+        """Return empty size classes."""
         counts = np.zeros((2, POWERS), np.int64)
         return cls(*counts, *np.zeros((5, POWERS)))
 

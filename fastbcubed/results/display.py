@@ -93,7 +93,7 @@ def _where(ev: Estimated) -> str:
 
 
 def _rates(ev: Estimated) -> tuple[float, float] | None:
-    """Return the over- and the under-merge rate; None if they are not there, and not quickly worked out."""
+    """Return the over- and the under-merge rate; None if not known or not quickly computed."""
     known = all(metric.name in ev.overall for metric in LOSSES.values())
     if known or isinstance(ev.contingency, Contingency):  # else cells that overlap, or were not kept
         return ev.loss_of_all("pred"), ev.loss_of_all("true")
@@ -203,7 +203,7 @@ def coverage(evaluation: Estimated) -> list[str]:
 
 
 def _share(evaluation: Estimated, side: str, only: int, of_weight: float) -> str:
-    """Return which share of a side's items, and of their weight if that is known, both sides have."""
+    """Return the share of a side's items, and of their weight if known, that both sides have."""
     n_common = evaluation.coverage.n_common
     text = f"{percent(n_common / (n_common + only))} of the {side}'s {count(n_common + only)}"
     if evaluation.contingency.weighted and not math.isnan(of_weight):
@@ -283,7 +283,7 @@ def _not_computed(evaluation: Estimated) -> list[str]:
 
 
 def _next_steps(evaluation: Estimated) -> str:
-    """Return two or three calls that show where the score is lost."""
+    """Return two or three calls for finding the lost score."""
     if not evaluation.has_clusters:
         return ""
     steps = [('  .clusters("pred", limit=5)', 'the worst predicted clusters; or "true"')]

@@ -220,7 +220,7 @@ class Evaluation(Openings, BySlice):
         by : str, Bins, tuple of these, mapping, or list of these, optional
             Slices to show in addition to those of the evaluation.
         overwrite : bool
-            Whether a file that is there may be replaced.
+            Whether an existing file may be replaced.
 
         Returns
         -------
@@ -232,7 +232,7 @@ class Evaluation(Openings, BySlice):
         MissingPackageError
             If the packages of the extra ``fastbcubed[report]`` are not installed.
         OptionError
-            If a file is there, or an argument cannot be.
+            If the file exists, or an argument is invalid.
         ColumnError, SliceError
             If there is no such attribute.
         NotKeptError
@@ -240,7 +240,7 @@ class Evaluation(Openings, BySlice):
 
         Notes
         -----
-        The same result gives the same bytes. Intervals are there where `to_json` has standard errors; lists that
+        The same result gives the same bytes. Intervals are included where `to_json` has standard errors; lists that
         would make the file too large are cut, which the page says.
 
         Examples

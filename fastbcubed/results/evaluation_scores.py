@@ -214,7 +214,7 @@ class ByCluster(Evaluated):
         side : {"true", "pred"}
             Which clusters: true ones lose recall, predicted ones precision.
         limit : int or None
-            Rows of the curve at most. The first clusters are there one by one, later ones ever farther apart; always
+            Rows of the curve at most. The first clusters are listed one by one, later ones ever farther apart; always
             the first, the last one that costs anything, and the last. None for all.
 
         Returns
@@ -752,7 +752,7 @@ class BySlice(Estimated):
         min_items : int
             Slices of fewer scored items are left out.
         f_of_means : bool
-            Whether an F is worked out from the mean precision and the mean recall. By default an F is averaged like
+            Whether an F is computed from the mean precision and the mean recall. By default an F is averaged like
             any other score.
         attributes : table, optional
             As for `slices`.
@@ -761,7 +761,7 @@ class BySlice(Estimated):
         -------
         Table
             score, mean, sd (the standard deviation over the slices, with one less than their number below; NaN for
-            one slice, and for what `f_of_means` has worked out), n_slices. A slice whose items all have weight 0 has
+            one slice, and for scores from `f_of_means`), n_slices. A slice whose items all have weight 0 has
             no score.
 
         Raises

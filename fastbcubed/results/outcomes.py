@@ -105,7 +105,7 @@ def named(columns: Mapping[str, Any], side: str) -> dict[str, Any]:
 def count_outcomes(table: Contingency, pool: Pool, most: int | None = None) -> pa.Table:
     """Return clusters, items, weight and losses by side and outcome.
 
-    `most` is how many clusters may be marked at once, a byte each; the cells are gone through as often as that takes.
+    `most` is how many clusters may be marked at once, a byte each; the cells are passed through as often as needed.
     """
     n_clusters, n_items = np.zeros((2, 4), np.int64), np.zeros(8, np.int64)
     unlabelled = with_unlabelled(table)

@@ -1,7 +1,7 @@
 """`digest.json` next to the tables of a large result: cluster data for pages, so that tables are not read again.
 
 It is made of the tables while they are written. It says which files it is of: of others, damaged, or not there, it is
-as if it had not been written, and what it would tell is worked out from the tables.
+as if it had not been written, and its figures are computed from the tables.
 """
 
 from __future__ import annotations

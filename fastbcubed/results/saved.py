@@ -43,7 +43,7 @@ FILES = {
     "cells": {"true_clusters.parquet", "pred_clusters.parquet", "cells.parquet"},
     "items": {"true_clusters.parquet", "pred_clusters.parquet", "cells.parquet", ITEMS},
 }
-#: Bytes of cells, and of items, from which a result is not read as a whole unasked; and what tells that it is a diff's.
+#: Bytes of cells, and of items, from which a result is not loaded whole by default; and the mark of a diff's result.
 LARGE, LARGE_ITEMS, DIFF_MARK = 6_000_000, 800_000_000, "diff"
 ASKED_FOR = {SLICES, "repairs.parquet"}
 

@@ -62,7 +62,7 @@ SORTED_ALONE = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_strin
 
 Sums = tuple[NDArray[Any], NDArray[Any]]
 
-#: Bytes of a figure of a slice, and how often its names are there; what slices may take beside half of the limit.
+#: Bytes of a figure of a slice, and the copies of its names; what slices may take besides half of the limit.
 FIGURE, NAMES, BESIDE = 8, 2, 224 << 20
 
 

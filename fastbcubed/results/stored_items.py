@@ -105,7 +105,7 @@ class RowsAtHand:
 
 
 def _marks_of_largest(table: Contingency, pool: Pool) -> NDArray[np.uint8]:
-    """Return a bit for each cell: whether it is of the largest clusters that have few rows together."""
+    """Return a bit for each cell: set for the largest clusters that have few rows together."""
     outer = table.weighting == "outer"
     ranges = blocks(table.n_cells, CELLS_AT_ONCE)
 
@@ -127,7 +127,7 @@ def _marks_of_largest(table: Contingency, pool: Pool) -> NDArray[np.uint8]:
     return marks
 
 
-#: Rows that are read at once, if more are gone through.
+#: Rows read at once in longer scans.
 AT_ONCE = 1 << 20
 
 
@@ -213,7 +213,7 @@ class StoredTable:
             raise FileFormatError(f"cannot read {', '.join(names)}: {str(error)[:200]}") from error
 
     def put_at(self, staging: Staging, name: str) -> Stamp:
-        """Bring the file to where others are staged, if it is not there, under a name; return its stamp."""
+        """Copy or link the file to the staging place, unless it is there, under a name; return its stamp."""
         if self._stamp is not None and (self.staging is staging or self._link(staging, name)):
             return self._stamp
         try:

@@ -188,7 +188,7 @@ class Cluster(dict[str, Any]):
 
 
 def _marked(values: Sequence[Any]) -> list[str]:
-    """Return values as texts, with a mark at those that differ from the commonest one, if any is there twice.
+    """Return values as texts, those that differ from the commonest one marked, if any occurs twice.
 
     Examples
     --------
@@ -204,7 +204,7 @@ def _marked(values: Sequence[Any]) -> list[str]:
 
 
 def differing(values: Sequence[Any]) -> list[bool]:
-    """Return which values differ from the commonest one, if any is there twice; no null does.
+    """Return which values differ from the commonest one, if any occurs twice; nulls never do.
 
     Examples
     --------

@@ -165,7 +165,7 @@ class OfRun(NamedTuple):
 
     @property
     def n_dropped(self) -> int:
-        """Items of the truth that are dropped since it lacks them."""
+        """Truth-only items that are dropped."""
         return self.coverage.n_truth_only if self.drops else 0
 
     @property
@@ -418,7 +418,7 @@ def _name(given: Any) -> str:
 
 
 def _looks_like(name: str) -> str | None:
-    """Return the side that a name sounds like, if it is one.
+    """Return the side suggested by a name, if it is one.
 
     Examples
     --------
@@ -441,7 +441,7 @@ FEW_CLUSTERS = 100
 
 
 class Shape(NamedTuple):
-    """How many clusters a side has, and how many items the largest has."""
+    """Number of clusters of a side, and of items in the largest."""
 
     clusters: int
     largest: int
@@ -472,7 +472,7 @@ def is_sampled(ev: Any) -> bool:
 
 
 def n_mixed(ev: Any) -> int:
-    """Return how many true clusters a sample of the largest predicted one has items of."""
+    """Return the number of true clusters in a sample of the largest predicted one."""
     true, pred = ev._items.label_keys()
     rows, key = sampled_rows(pred.size), _large_key(pred)
     return int(np.unique(true[rows[pred[rows] == key]]).size)
@@ -493,7 +493,7 @@ def _large_shape(table: Contingency, side: str, keys: NDArray[Any], n: int) -> S
 
 
 def _large_key(keys: NDArray[Any]) -> int | None:
-    """Return the most frequent key in a sample of the rows; None if it is surely that of a small cluster."""
+    """Return the most frequent key in a sample of the rows; None if its cluster is surely small."""
     sample = keys[sampled_rows(keys.size)].astype(np.int64, copy=False)
     found, counts = frequent_keys(sample, SURELY_SMALL * sample.size)
     return int(found[np.argmax(counts)]) if found.size else None
@@ -571,7 +571,7 @@ def _mixed_by_giant(ev: Any) -> int:
 
 
 def few_units(ev: Any) -> Iterator[Notice]:
-    """Note that the scores stand on few independent units, or that one has a large share of the weight."""
+    """Note that there are few independent units, or that one has a large share of the weight."""
     most, share = _units(ev, ev.coverage.n_scored(ev.policies))
     if most >= FEW_UNITS and share <= HEAVY_UNIT:
         return
@@ -586,7 +586,7 @@ def few_units(ev: Any) -> Iterator[Notice]:
 
 
 def _units(ev: Any, n_items: int) -> tuple[float, float]:
-    """Return how many equal units there are at most, and the share of the largest at least.
+    """Return an upper bound of the effective number of units, and a lower bound of the largest share.
 
     Items that clusters of either side join are one unit, so there are no more units than clusters of a side, and none
     is smaller than its largest cluster; exact where cells are few.
@@ -600,7 +600,7 @@ def _units(ev: Any, n_items: int) -> tuple[float, float]:
 
 
 def slices_without_scores(ev: Any) -> Iterator[Notice]:
-    """Warn if there are slices, and no score that they could have."""
+    """Warn if there are slices, but no score defined for them."""
     if not ev.sliced or any(not metric.overall_only for metric in ev.metrics):
         return
     names = [metric.name for metric in ev.metrics]
