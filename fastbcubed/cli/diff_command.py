@@ -175,9 +175,9 @@ def _needed(arguments: dict[str, Any], bounds: Sequence[Bound]) -> dict[str, Any
 def _judged(diff: Diff, bounds: Sequence[Bound]) -> list[Gate]:
     if not bounds:
         return []
-    from fastbcubed.results.gates import try_bound
+    from fastbcubed.results.gates import gate_of, value_of
 
-    return [try_bound(bound, diff) for bound in bounds]
+    return [gate_of(bound, value_of(bound, diff)) for bound in bounds]
 
 
 # Text

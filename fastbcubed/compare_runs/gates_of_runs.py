@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from fastbcubed.compare_runs.comparison_base import Compared
 from fastbcubed.errors import OptionError
 from fastbcubed.results.baseline import gate_of_change
-from fastbcubed.results.gates import COVERAGES, Bound, Gate, gate_of, value_of
+from fastbcubed.results.gates import COVERAGES, Bound, Gate, gate_of, on_part, value_of
 from fastbcubed.results.wording import count, label
 
 
 def try_bound(comparison: Compared, bound: Bound) -> list[Gate]:
     """Say of each run whether a score, or its coverage, is within a bound; NaN is not."""
-    return [_of_run(name, bound, gate_of(bound, _value(comparison, name, bound))) for name in comparison]
+    return [
+        _of_run(
+            name,
+            bound,
+            on_part(
+                gate_of(bound, _value(comparison, name, bound)), bound, comparison[name],
+                comparison.coverage_of[name], partial(comparison.own_scores.__getitem__, name),
+            ),
+        )
+        for name in comparison
+    ]  # fmt: skip
 
 
 def try_worse(comparison: Compared, bound: Bound) -> list[Gate]:
     """Say of each run whether a score is no more than `bound.value` worse than the baseline's; NaN is not.
 
-    One that drops more of the truth than the baseline does not pass either, as in `Baseline.try_bound`.
+    None passes where one of the two drops more of the truth than the other, or, on common items, another run does.
     """
     if not comparison.experiments:
         raise OptionError("there is one run, so that none can be worse than the baseline; name another one")
@@ -27,15 +38,26 @@ def try_worse(comparison: Compared, bound: Bound) -> list[Gate]:
     found = []
     for name in comparison.experiments:
         gate = gate_of_change(bound, _value(comparison, name, bound), before, baseline)
-        if bound.name not in COVERAGES and comparison.lacks_more(name, comparison.baseline):
-            n, n_before = map(comparison.n_dropped, (name, comparison.baseline))
-            reason = (
-                f"It lacks {count(n)} items of the truth, and {baseline} {count(n_before)}, which are dropped; pass "
-                'unmatched={"truth": "singleton"}'
-            )
+        if bound.name not in COVERAGES and (reason := _unlike_items(comparison, name)):
             gate = replace(gate, passed=False, reason=reason)
         found.append(_of_run(name, bound, gate))
     return found
+
+
+def _unlike_items(comparison: Compared, name: str) -> str:
+    """Return why scores of a run and the baseline do not stand for the same part of the truth; "" if they do."""
+    pair = name, comparison.baseline
+    others = [each for each in comparison if each not in pair] if comparison.align == "common" else []
+    for run in (*pair, *others):
+        if other := next((each for each in pair if comparison.lacks_more(run, each)), None):
+            lacks = "It lacks" if run == name else f"{label(run)} lacks"
+            than = "it" if other == name else label(other)
+            n, n_other = map(comparison.n_dropped, (run, other))
+            return (
+                f"{lacks} {count(n)} items of the truth, and {than} {count(n_other)}, which are dropped; pass "
+                'unmatched={"truth": "singleton"}'
+            )
+    return ""
 
 
 def _of_run(name: str, bound: Bound, gate: Gate) -> Gate:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from numbers import Real
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import FastBCubedError, GateError, OptionError, SliceError, first_few
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
@@ -19,8 +20,8 @@ from fastbcubed.metrics.score import Metric
 from fastbcubed.results.bins import Bins, element_of
 from fastbcubed.results.slices import Element, name_columns, names_element
 from fastbcubed.results.table import Table
-from fastbcubed.results.warnings import NOTE, WARNING
-from fastbcubed.results.wording import label, score_text
+from fastbcubed.results.warnings import FLATTERED, MOSTLY_COMMON, NOTE, WARNING, covered, if_alone
+from fastbcubed.results.wording import count, label, score_text
 
 #: Shares of the items of a side that the other has; from 0 to 1, the more the better.
 COVERAGES = ("truth_coverage", "prediction_coverage")
@@ -186,7 +187,28 @@ def as_where(text: str) -> dict[Element, str]:
 
 def try_bound(bound: Bound, ev: Any) -> Gate:
     """Return the gate of a bound on an evaluation; NaN fails."""
-    return gate_of(bound, value_of(bound, ev))
+    return on_part(gate_of(bound, value_of(bound, ev)), bound, ev, ev.coverage, lambda: if_alone(ev))
+
+
+def on_part(
+    gate: Gate, bound: Bound, ev: Any, coverage: Coverage, alone: Callable[[], Mapping[str, float]]
+) -> Gate:
+    """Add to a gate of how few items of the truth its score is, where the truth's others are dropped.
+
+    It is added where these are most of the truth, or F1 would be lower by a hundredth if they were alone. `coverage` is
+    that before several runs are restricted to common items, and `alone` returns what `if_alone` says.
+    """
+    n, n_truth = ev.coverage.n_common, coverage.n_common + coverage.n_truth_only
+    if bound.where or bound.name in COVERAGES or ev.policies.truth != "drop" or n == n_truth:
+        return gate
+    known, shown = alone(), ev.overall.get("f1", math.nan)
+    flattered = (known["f1"] if math.isnan(shown) else shown) - known["f1_if_alone"]
+    if min(covered(coverage), n / n_truth) >= MOSTLY_COMMON and not flattered >= FLATTERED:
+        return gate
+    value = known.get(f"{bound.name}_if_alone", math.nan)
+    others = "" if math.isnan(value) else f"; {score_text(value)} if the others were alone"
+    part = f"on {count(n)} of {count(n_truth)} items of the truth{others}"
+    return replace(gate, found=f"{gate.found} ({part})")
 
 
 def gate_of(bound: Bound, value: float) -> Gate:

@@ -193,7 +193,23 @@ def lacking(paths):
             0,
             "passed: linked: f1 is 0.85714, 0.85714 in full",
         ),
-        ("--fail-worse f1=0 --baseline linked", 0, "passed: full: f1 is 1, 1 in linked"),
+        (
+            "--fail-worse f1=0 --baseline linked",
+            1,
+            "failed: full: f1 is 1, 1 in linked: the same, wanted at most 0 worse. linked lacks 20 items of the truth, "
+            "and it 0, which are dropped; pass --unmatched",
+        ),
+        (
+            "same=full.parquet --fail-worse f1=0 --baseline full",
+            1,
+            "failed: same: f1 is 1, 1 in full: the same, wanted at most 0 worse. linked lacks 20 items of the truth, "
+            "and it 0",
+        ),
+        (
+            "same=full.parquet --fail-worse f1=0 --align each",
+            1,
+            "passed: same: f1 is 0.85714, 0.85714 in full",
+        ),
         ("--fail-worse truth_coverage=0.4", 1, "failed: linked: truth_coverage is 0.50000, 1 in full"),
         ("--fail-on-warning", 1, "failed: warnings: runs-lack-items"),
         ("--fail-on-warning runs-lack-items", 1, "failed: warning runs-lack-items: given"),
@@ -206,13 +222,14 @@ def lacking(paths):
         (
             "--fail-under truth_coverage=0.5 --fail-under f1=1",
             0,
-            "passed: linked: f1 is 1, wanted at least 1",
+            "passed: linked: f1 is 1 (on 20 of 40 items of the truth; 0.85714 if the others were alone), wanted at "
+            "least 1",
         ),
         ("--fail-over jaccard_distance=0.1 --align each", 1, "failed: full: jaccard_distance is 0.25"),
     ],
 )
 def test_a_run_that_lacks_rows_does_not_pass(lacking, capsys, gate, code, said):
-    assert main(f"compare truth.parquet full.parquet linked.parquet --worst 0 {gate}".split()) == code
+    assert main(f"compare truth.parquet full.parquet linked.parquet {gate} --worst 0".split()) == code
     out, err = capsys.readouterr()
     assert said in out
     assert ("[runs-lack-items]" in err) == ("singleton" not in gate)

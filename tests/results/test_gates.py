@@ -274,8 +274,8 @@ def test_a_baseline_may_be_a_directory_or_json(tmp_path, paths, baseline, capsys
         assert cli.main(["evaluate", *paths, *flags]) == 1
         lines = capsys.readouterr().out.splitlines()[-2:]
         assert lines == [
-            f"failed: f1 is 0.66667, 1 in {given}: 0.333 worse, wanted at most 0.3 worse",
-            f"passed: jaccard_distance is 0.55556, 0 in {given}: 0.556 worse, wanted at most 0.6 worse",
+            f"failed: f1 is 0.66667, 1 in {Path(given).name}: 0.333 worse, wanted at most 0.3 worse",
+            f"passed: jaccard_distance is 0.55556, 0 in {Path(given).name}: 0.556 worse, wanted at most 0.6 worse",
         ]
 
 
@@ -376,6 +376,22 @@ def linked(tmp_path) -> tuple[list[str], Path]:
 
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_a_gate_says_of_how_few_items_a_score_is(linked, capsys, engine) -> None:
+    """Were the six others alone, recall would be (4 + 6 / 2) / 10; of other scores that is not known."""
+    (truth, whole, pred), _ = linked
+    flags = ["--engine", engine, "--fail-under", "recall=0.9", "--fail-over", "jaccard_distance=0.1"]
+    few = "on 4 of 10 items of the truth"
+    assert cli.main(["evaluate", truth, pred, *flags]) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        f"passed: recall is 1 ({few}; 0.70000 if the others were alone), wanted at least 0.9",
+        f"passed: jaccard_distance is 0 ({few}), wanted at most 0.1",
+    ]
+    assert cli.main(["evaluate", truth, pred, *flags, "--unmatched", "truth=singleton"]) == 1
+    assert cli.main(["evaluate", truth, whole, *flags]) == 1
+    assert "items of the truth" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
 @pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 def test_leaving_items_out_makes_no_score_better(linked, capsys, engine) -> None:
     (truth, _, pred), old = linked
@@ -393,7 +409,7 @@ def test_leaving_items_out_makes_no_score_better(linked, capsys, engine) -> None
     )
     assert recall["reason"] == reason == sliced["reason"] and "reason" not in covered
     assert (
-        f"failed: recall is 1, 0.70000 in {old}: 0.3 better, of 4 items, 10 in the baseline, wanted at most 0.1 worse. "
+        f"failed: recall is 1, 0.70000 in {old.name}: 0.3 better, of 4 items, 10 in the baseline, wanted at most 0.1 worse. "
         f"{reason}\n" in err
     )
 
@@ -406,7 +422,7 @@ def test_the_same_items_or_nearly_so_are_compared(linked, capsys) -> None:
     assert cli.main(["evaluate", truth, whole, *alone, "--out", f"{old}-alone"]) == 0
     assert cli.main(["evaluate", truth, pred, *alone, "--baseline", f"{old}-alone", *flags]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last == f"passed: f1 is 0.82353, 0.82353 in {old}-alone: the same, wanted at most 0 worse"
+    assert last == f"passed: f1 is 0.82353, 0.82353 in {old.name}-alone: the same, wanted at most 0 worse"
     for n, name in ((200, "many"), (199, "fewer"), (197, "few")):
         pq.write_table(pa.table({"item": range(n), "cluster": range(n)}), old.parent / f"{name}.parquet")
     many, fewer, few = (str(old.parent / f"{name}.parquet") for name in ("many", "fewer", "few"))
