@@ -547,7 +547,7 @@ def giant_cluster(ev: Any) -> Iterator[Notice]:
     """Warn if one predicted cluster holds a large share of all items, and mixes many true clusters."""
     n_items, largest = ev.coverage.n_scored(ev.policies), ev._shape["pred"].largest
     share = largest / n_items
-    if n_items < FEW_ITEMS or share < GIANT or ev._shape["pred"].clusters == 1:
+    if n_items < FEW_ITEMS or share < GIANT:
         return
     mixed = _mixed_by_giant(ev)
     if mixed >= MANY_MIXED:

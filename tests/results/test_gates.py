@@ -409,8 +409,8 @@ def test_leaving_items_out_makes_no_score_better(linked, capsys, engine) -> None
     )
     assert recall["reason"] == reason == sliced["reason"] and "reason" not in covered
     assert (
-        f"failed: recall is 1, 0.70000 in {old.name}: 0.3 better, of 4 items, 10 in the baseline, wanted at most 0.1 worse. "
-        f"{reason}\n" in err
+        f"failed: recall is 1, 0.70000 in {old.name}: 0.3 better, of 4 items, 10 in the baseline, wanted at most 0.1 "
+        f"worse. {reason}\n" in err
     )
 
 

@@ -248,6 +248,8 @@ def test_giant_cluster(engine, keep) -> None:
     giant = {item: "all" if k < 40 else cluster for k, (item, cluster) in enumerate(PREDICTION.items())}
     warning = found(TRUTH, giant, engine=engine, keep=keep)["giant-cluster"]
     assert (warning["level"], warning["n_items"], warning["n_true_clusters"]) == ("warning", 40, 20)
+    everything = found(TRUTH, dict.fromkeys(TRUTH, "all"), engine=engine, keep=keep)["giant-cluster"]
+    assert (everything["level"], everything["share"], everything["n_true_clusters"]) == ("warning", 1, 60)
     pure = {item: "all" if k < 40 else cluster for k, (item, cluster) in enumerate(TRUTH.items())}
     assert "giant-cluster" not in found(pure, giant, engine=engine, keep=keep)
 
@@ -330,7 +332,7 @@ def test_large_clusters_are_told_from_a_sample_before_any_is_counted() -> None:
     giant = np.where(rng.random(n) < 0.12, -1, prediction)
     assert set(found(labels, giant)) == {"giant-cluster", "few-units"}
     assert set(found(np.arange(n), prediction)) == {"all-singleton-truth"}
-    assert set(found(labels, np.zeros(n, int))) == {"pure-by-construction", "few-units"}
+    assert set(found(labels, np.zeros(n, int))) == {"giant-cluster", "pure-by-construction", "few-units"}
 
 
 def test_slices_without_scores() -> None:
