@@ -679,6 +679,7 @@ CODES = {
     "few-units": Code("The scores stand on few clusters, or on one of great weight.", few_units),
     "slices-without-scores": Code("There are slices, and no score that slices have.", slices_without_scores),
     "small-slice": Code("Some slices have very few items.", small_slices),
+    "best-at-end": Code("The best threshold of a sweep is that of the weakest or the strongest link."),
     "columns-recognised": Code("Columns of ids and clusters were found by their names."),
     "whole-floats": Code("Floats or decimals were read as integers."),
     "made-of-links": Code("The clusters of a side are the connected components of links."),

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.inputs.suggestions import did_you_mean
-from fastbcubed.metrics.registry import METRICS, computed_as
+from fastbcubed.metrics.registry import METRICS, computed_as, known_as
+from fastbcubed.results.warnings import NOTE
 from fastbcubed.results.wording import count, score_text
 from fastbcubed.runtime.arguments import as_several, is_one_of
-from fastbcubed.sweep_links.curve import COUNTED, Curve
+from fastbcubed.sweep_links.curve import AT_SOME, COUNTED, NOT_KEPT, Curve, why_not_kept
 
 WRITTEN = re.compile(r"\s*(\w[\w-]*)\s*(>=|<=|>|<)\s*([-+]?[\d.,_]+(?:[eE][-+]?\d+)?)\s*")
 #: Commas between thousands; any other may be meant as a decimal point.
@@ -42,7 +43,9 @@ class Condition(NamedTuple):
         return f"{self.name} {self.sign} {self.value:g}"
 
 
-def as_conditions(where: str | Iterable[str] | None, names: Collection[str]) -> list[Condition]:
+def as_conditions(
+    where: str | Iterable[str] | None, names: Collection[str], *, weighted: bool = False
+) -> list[Condition]:
     """Return conditions from texts, in which several are joined by "and"; `names` are those that there are.
 
     Examples
@@ -53,10 +56,10 @@ def as_conditions(where: str | Iterable[str] | None, names: Collection[str]) -> 
     if where is None:
         return []
     parts = [part for text in as_several(where) for part in re.split(r"\s+and\s+|&", str(text))]
-    return [_condition(part, names) for part in parts]
+    return [_condition(part, names, weighted) for part in parts]
 
 
-def _condition(text: str, names: Collection[str]) -> Condition:
+def _condition(text: str, names: Collection[str], weighted: bool) -> Condition:
     found = WRITTEN.fullmatch(text)
     if found is None:
         raise OptionError(
@@ -66,8 +69,8 @@ def _condition(text: str, names: Collection[str]) -> Condition:
     known = name if name in names else computed_as(name, names)
     if known is None:
         raise OptionError(
-            f"there is no {name!r} to put a condition on; there are {', '.join(names)}.{did_you_mean(name, names)} "
-            "Name a score in metrics= to have it"
+            f"there is no {name!r} to put a condition on; there are {', '.join(names)}."
+            f"{how_to_have(name, names, weighted)}"
         )
     if "," in value and not THOUSANDS.fullmatch(value):
         raise OptionError(
@@ -77,6 +80,17 @@ def _condition(text: str, names: Collection[str]) -> Condition:
         return Condition(known, sign, float(value.replace(",", "")))
     except ValueError:
         raise OptionError(f"where is a condition with a number, and {value!r} is none") from None
+
+
+def how_to_have(name: str, names: Collection[str], weighted: bool) -> str:
+    """Say how to have a score that a curve lacks, or why no curve has it."""
+    metric = METRICS.get(str(known_as(name)))
+    if metric is None:
+        return f"{did_you_mean(name, names)} Name a score in metrics= to have it"
+    reason = why_not_kept(metric, weighted=weighted)
+    if reason is None:
+        return f" Name {metric.name} in metrics= to have it"
+    return f" {metric.name} {NOT_KEPT.format(reason)}. Pass {AT_SOME}, with {metric.name} in metrics="
 
 
 #: Characters of a threshold that need not become fewer.
@@ -103,6 +117,8 @@ class Best:
         All figures and scores of the curve there.
     where : str
         The conditions.
+    strongest : bool
+        Whether no link is stronger.
     shown, shown_until : str
         The threshold and the next score, as they are to be typed: in few digits, between which lie thresholds of the
         same clusters.
@@ -116,6 +132,7 @@ class Best:
     where: str = ""
     shown: str = ""
     shown_until: str = ""
+    strongest: bool = False
 
     def __repr__(self) -> str:
         return f"{self.sentence}\n{self.range}"
@@ -125,13 +142,16 @@ class Best:
         """The best threshold, and what comes with it."""
         others = [n for n in ("precision", "recall", "f1") if n in self.figures and n != self.score]
         told = ", ".join(f"{name} {score_text(self.figures[name])}" for name in others)
-        at = "with no link at all" if self._no_link else f"at threshold {self.shown}"
         clusters = self.figures["clusters"]
         return (
-            f"{self.score} is best {at}{f', where {self.where}' if self.where else ''}: {score_text(self.value)}"
+            f"{self.score} is best {self._at}{f', where {self.where}' if self.where else ''}: {score_text(self.value)}"
             f"{f' ({told})' if told else ''}, with {count(clusters)} cluster{'' if clusters == 1 else 's'}, the "
             f"largest of {count(self.figures['largest'])} item{'' if self.figures['largest'] == 1 else 's'}."
         )
+
+    @property
+    def _at(self) -> str:
+        return "with no link at all" if self._no_link else f"at threshold {self.shown}"
 
     @property
     def _no_link(self) -> bool:
@@ -140,12 +160,34 @@ class Best:
 
     @property
     def range(self) -> str:
-        """Which other thresholds give the same clusters."""
+        """Which other thresholds give the same clusters, and whether links beyond those given might do better."""
         if self.until is None:
-            return "No weaker threshold joins more."
-        if self._no_link:
-            return f"The first clusters are joined at {self.shown_until}."
-        return f"Any threshold from there to just before {self.shown_until} gives the same clusters."
+            text = "No weaker threshold joins more."
+        elif self._no_link:
+            text = f"The first clusters are joined at {self.shown_until}."
+        else:
+            text = f"Any threshold from there to just before {self.shown_until} gives the same clusters."
+        return f"{text} {self.end}".strip()
+
+    @property
+    def end(self) -> str:
+        """What it means that the threshold is at an end of the curve; empty where it is not."""
+        if self.until is None and self.figures["clusters"] > 1:
+            return "It is at the weak end of the curve: the best may lie beyond the links that are given."
+        if self.strongest and not self._no_link and self.until is not None:
+            return (
+                "It is at the strong end of the curve: no link is stronger, and a score that tells these links apart "
+                "may do better."
+            )
+        return ""
+
+    @property
+    def notes(self) -> list[dict[str, Any]]:
+        """That the threshold is at an end of the curve, as a note; empty where it is not."""
+        if not self.end:
+            return []
+        message = f"{self.score} is best {self._at}. {self.end}"
+        return [{"code": "best-at-end", "level": NOTE, "message": message, "score": self.score}]
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -182,7 +224,7 @@ def best_point(
 ) -> tuple[int, str, list[Condition]]:
     """Return the point at which a score is best, the strongest of several, and what the score is called."""
     known = known_score(curve, name)
-    conditions = as_conditions(where, ["threshold", *curve.names])
+    conditions = as_conditions(where, ["threshold", *curve.names], weighted=curve.weighted)
     allowed = np.ones(len(curve), np.bool_)
     for each in conditions:
         allowed &= each.holds(curve[each.name])
@@ -205,8 +247,8 @@ def known_score(curve: Curve, name: str) -> str:
     known = name if is_one_of(name, names) else computed_as(str(name), names)
     if known is None:
         raise MetricError(
-            f"the curve has no score {name!r}; it has {', '.join(names)}.{did_you_mean(str(name), names)} Name a score "
-            "in metrics= to have it"
+            f"the curve has no score {name!r}; it has {', '.join(names)}."
+            f"{how_to_have(str(name), names, curve.weighted)}"
         )
     if METRICS[known].best == "neither":
         raise MetricError(f"no value of {known} is better than another; name a score that is best somewhere")

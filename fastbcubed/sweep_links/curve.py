@@ -220,6 +220,7 @@ class Curve:
     thresholds: Floats  #: of each point; the first is infinite
     kept: Kept
     metrics: Sequence[Metric]
+    weighted: bool = False  #: whether items have weights
 
     def __len__(self) -> int:
         return int(self.thresholds.size)

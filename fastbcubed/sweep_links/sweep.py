@@ -216,7 +216,7 @@ class SweptCurve:
         >>> sweep = fb.sweep({"a": 1, "b": 1, "c": 2, "d": 2}, links)
         >>> sweep.best("recall", where="precision >= 0.98")
         recall is best at threshold 0.9, where precision >= 0.98: 0.75000 (precision 1, f1 0.85714), with 3 clusters, the largest of 2 items.
-        Any threshold from there to just before 0.8 gives the same clusters.
+        Any threshold from there to just before 0.8 gives the same clusters. It is at the strong end of the curve: no link is stronger, and a score that tells these links apart may do better.
         """  # noqa: E501
         point, name, conditions = best_point(self._curve, score, where)
         threshold = self._curve.thresholds[point].item()
@@ -231,6 +231,7 @@ class SweptCurve:
             " and ".join(map(str, conditions)),
             self.shown(threshold),
             "" if until is None else self.shown(until, stronger=bool(np.isfinite(threshold))),
+            point <= len(self._curve) - self.tree.n_levels,
         )
 
     def shown(self, threshold: float, *, stronger: bool = False) -> str:
@@ -597,7 +598,7 @@ class Sweep(SweptCurve):
             "unmatched": {"truth": self.policies.truth, "prediction": self.policies.prediction},
             "coverage": asdict(self.coverage),
             "best": None if best is None else best.to_dict(),
-            "warnings": self.warnings,
+            "warnings": [*self.warnings, *([] if best is None else best.notes)],
             "curve": self.curve(limit=limit).to_pylist(),
             "points": self.points.to_pylist(),
             "slices": {name: table.to_pylist() for name, table in self.sliced.items()},

@@ -364,4 +364,4 @@ def _curve(
     skipped = int(tree.n_levels > 0 and tree.points[1] == tree.points[0])
     shown = {name: values[skipped:] if values.ndim else values for name, values in sums.items()}
     thresholds = _as_typed(tree.points, links.precision)[skipped:]
-    return Curve(thresholds, Kept(shown, placed.rows.total, beta), metrics)
+    return Curve(thresholds, Kept(shown, placed.rows.total, beta), metrics, placed.rows.weights is not None)

@@ -91,6 +91,30 @@ def test_conditions_restrict_the_best(sweep: fb.Sweep) -> None:
     assert sweep.best("recall", where="largest <= 1,000").threshold == 0.4
 
 
+def test_the_best_at_an_end_of_the_curve_may_lie_beyond(sweep: fb.Sweep) -> None:
+    weak = "the best may lie beyond the links that are given"
+    strong = "no link is stronger"
+    middle, first, last = (
+        sweep.best("f1", where=where) for where in (None, "threshold >= 0.9", "largest > 4")
+    )
+    assert not middle.end and middle.notes == [] == [
+        each for each in sweep.to_dict()["warnings"] if each["code"] == "best-at-end"
+    ]
+    assert strong in repr(first) and weak not in repr(first)
+    assert not last.end  # all items are one cluster: no further link could change that
+    few = fb.sweep({**TRUTH, "f": 2}, LINKS[:2])  # a-b at 0.9, b-c at 0.7; d, e and f are alone
+    best = few.best("f1")
+    assert best.threshold == 0.7 and weak in repr(best) and weak in " ".join(repr(few).split())
+    (note,) = (each for each in few.to_dict()["warnings"] if each["code"] == "best-at-end")
+    assert (
+        note["level"] == "note"
+        and weak in note["message"]
+        and "f1 is best at threshold 0.7." in note["message"]
+    )
+    pytest.importorskip("altair")
+    assert any(weak in each for each in few.report().content["sections"][0]["sentences"])
+
+
 def test_no_link_may_be_best() -> None:
     best = fb.sweep({"a": 1, "b": 2}, [("a", "b", 0.9)]).best("f1")
     assert (best.threshold, best.until, best.value) == (math.inf, 0.9, 1.0)
@@ -103,7 +127,19 @@ def test_no_link_may_be_best() -> None:
     ("score", "where", "error", "told"),
     [
         ("presision", None, MetricError, "Did you mean 'precision'"),
-        ("mean_f1", None, MetricError, "the curve has no score 'mean_f1'"),
+        (
+            "mean_f1",
+            None,
+            MetricError,
+            r"no score 'mean_f1'; .*elm_f1, .* mean_f1 cannot be kept up .* Pass thresholds=",
+        ),
+        ("mirkin", None, MetricError, r"no score .* Name mirkin in metrics= to have it$"),
+        (
+            "f1",
+            "mean_f1 > 0.5",
+            OptionError,
+            r"no 'mean_f1' to put .* mean_f1 cannot be kept up .* Pass thresholds=",
+        ),
         ("clusters", None, MetricError, "'clusters' is no score that is best somewhere"),
         ("f1", 5, OptionError, "where is a condition such as .* not '5'"),
         ("f1", "precision", OptionError, 'such as "precision >= 0.98"'),
