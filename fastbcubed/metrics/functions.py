@@ -542,7 +542,7 @@ def _v_measures(table: Contingency, beta: float) -> HomogeneityCompletenessVMeas
     if not (isinstance(beta, Real) and beta >= 0):
         raise OptionError(f"beta is a number from 0 (homogeneity alone) up, not {beta!r}")
     h, c = compute(table, [entropy["homogeneity"], entropy["completeness"]])
-    return HomogeneityCompletenessVMeasure(h, c, v_of(h, c, beta))
+    return HomogeneityCompletenessVMeasure(h, c, float(v_of(h, c, beta)))
 
 
 V_OF_BETA = "(1 + beta) h c / (beta h + c), with h = homogeneity and c = completeness; 0 if both are"

@@ -181,7 +181,7 @@ def concentration_sentence(figures: dict[str, dict[str, Any]]) -> str:
     ...     "true": {"loss": 0.26, "n_half": 1084, "n_lossy": 4000},
     ...     "pred": {"loss": 0.1, "n_half": 9, "n_lossy": 300},
     ... }
-    >>> sentence(found)  # doctest: +NORMALIZE_WHITESPACE
+    >>> concentration_sentence(found)  # doctest: +NORMALIZE_WHITESPACE
     'Half of the recall loss is in 1,084 true clusters: look for a cause, not for clusters. Half of the precision loss
     is in 9 predicted clusters: fix these first.'
     """

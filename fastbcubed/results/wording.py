@@ -27,7 +27,7 @@ def score_text(value: float) -> str:
 
     Examples
     --------
-    >>> score(0.8072038), score(0.9999996), score(1.0), score(12345.67), score(float("nan"))
+    >>> score_text(0.8072038), score_text(0.9999996), score_text(1.0), score_text(12345.67), score_text(float("nan"))
     ('0.80720', '0.9999996', '1', '12,346', 'n/a')
     """
     value = float(value)

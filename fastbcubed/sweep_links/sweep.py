@@ -256,6 +256,7 @@ class SweptCurve:
         >>> sweep.shown(0.9123456789), sweep.shown(0.9123456789, stronger=True)
         ('0.91234', '0.91235')
         """
+        stronger = true_or_false(stronger, "stronger")
         levels, at = self._level_thresholds, self._n_used(threshold) - 1
         if at < 0 or levels[at] != threshold:
             return shown(threshold)

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 import fastbcubed as fb
 from fastbcubed.cells import shards
-from fastbcubed.compare_runs.compare import differences, units
+from fastbcubed.compare_runs import differences, units
 from fastbcubed.runtime import threads as pool
 
 SCORES = ["precision", "recall", "mean_f1", "jaccard_distance", "f1"]

@@ -143,7 +143,7 @@ def test_two_that_write_at_once_do_not_remove_what_the_other_writes(tmp_path: Pa
 
 def test_an_evaluation_on_disk_that_fails_late_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
     an_evaluation(12).save(tmp_path)
-    monkeypatch.setattr(fb.Evaluation, "to_json", lambda self: 1 / 0)
+    monkeypatch.setattr(fb.Evaluation, "_described", lambda self, slices: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         an_evaluation(18, "disk", out=tmp_path)
     assert files(tmp_path) == SAVED

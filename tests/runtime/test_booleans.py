@@ -21,6 +21,7 @@ DIFF = fb.diff(list("aabb"), list("xxxy"))
 LINKS = [("a", "b", 0.9), ("b", "c", 0.5)]
 TRUTH = {"a": 1, "b": 1, "c": 2}
 SWEEP = fb.sweep(TRUTH, LINKS)
+ESTIMATES = fb.estimate({"a": 1, "b": 1, "c": 2, "d": 2}, {"a": 1, "b": 2, "c": 2, "d": 2})
 JUDGED = DIFF.sample_pairs(4).to_pandas().assign(verdict="same")
 
 #: What takes a boolean, by what it is called and the name of the argument.
@@ -39,6 +40,9 @@ CALLS: dict[str, Callable[[Any, Path], Any]] = {
     ),
     "sweep ascending": lambda given, _: fb.sweep(TRUTH, LINKS, ascending=given),
     "Sweep.curve errors": lambda given, _: SWEEP.curve(errors=given),
+    "Sweep.shown stronger": lambda given, _: SWEEP.shown(0.5, stronger=given),
+    "Sweep.report overwrite": lambda given, path: SWEEP.report(path / "sweep.html", overwrite=given),
+    "Estimates.report overwrite": lambda given, path: ESTIMATES.report(path / "estimates.html", overwrite=given),
     "Evaluation.slices errors": lambda given, _: EV.slices("country", errors=given),
     "Evaluation.macro f_of_means": lambda given, _: EV.macro("country", f_of_means=given),
     "Evaluation.report overwrite": lambda given, _: EV.report(overwrite=given),

@@ -36,7 +36,7 @@ def test_all_bytes_are_written(sizes, through_cache, direct, tmp_path_factory):
     rng = np.random.default_rng(len(sizes))
     pieces = [rng.bytes(size) for size in sizes]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(output_files, "CHUNK", 8192)
+        patch.setattr(output_files, "WRITE_CHUNK", 8192)
         patch.setattr(output_files, "THROUGH_CACHE", through_cache)
         if not direct:
             patch.delattr(os, "O_DIRECT", raising=False)

@@ -132,10 +132,10 @@ def test_bars_on_a_terminal_of_eighty_columns() -> None:
 
     code = """
         import time
-        from fastbcubed.runtime import reporting
+        from fastbcubed.runtime import progress_bar
         from fastbcubed.runtime.threads import Progress
-        reporting.QUIET_SECONDS = 0
-        with reporting.reporting(None) as report:
+        progress_bar.QUIET_SECONDS = 0
+        with progress_bar.reporting(None) as report:
             report(Progress("plan", 0, 1, 0.0, message="disk engine: many rows"))
             report(Progress("build large clusters", 1, 4, 2.0, 5_000_000, 20_000_000, 7 << 28))
             report(Progress("close cells", 3, 3, 4.0, spilled=7 << 28))
