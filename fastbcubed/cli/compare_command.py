@@ -216,9 +216,13 @@ def _print_slices(cmp: Comparison, terminal: Terminal, name: str, key: Any, wors
 
 def _print_clusters(cmp: Comparison, terminal: Terminal, worst: int) -> None:
     """Write the true clusters that changed most."""
-    from fastbcubed.compare_runs.comparison_text import clusters_grid
+    from fastbcubed.compare_runs.comparison_text import changed, clusters_grid
     from fastbcubed.results.wording import label
 
     for name in cmp.experiments:
         terminal.title(f"True clusters that changed most from {label(cmp.baseline)} to {label(name)}")
-        terminal.grid(clusters_grid(cmp.clusters(run=name, limit=worst), [cmp.baseline, name]))
+        listed = changed(cmp.clusters(run=name, limit=worst))
+        if listed.num_rows:
+            terminal.grid(clusters_grid(listed, [cmp.baseline, name]))
+        else:
+            terminal.line("None changed.")

@@ -7,10 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from fastbcubed.compare_runs.comparison_base import LACKING
-from fastbcubed.compare_runs.comparison_text import lead, note, own_f1, sentences
+from fastbcubed.compare_runs.comparison_text import changed, lead, note, own_f1, sentences
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
 from fastbcubed.results.display import REPEATED
 from fastbcubed.results.gates import Gate
@@ -28,7 +26,6 @@ from fastbcubed.results.page_content import (
     manifest_content,
 )
 from fastbcubed.results.slices import SliceKey, name_columns, slice_name
-from fastbcubed.results.standard_errors import without_rounding
 from fastbcubed.results.wording import count, label
 
 #: Runs beside the baseline: more than anybody compares by eye.
@@ -70,8 +67,8 @@ def _definitions(cmp: Any) -> dict[str, Any]:
     """Return the definitions of scores, and which items each run and the truth lack before runs are restricted."""
     found = definitions_content(cmp[cmp.baseline])
     lacking = [
-        f"{label(name)} and the truth have {count(each.n_common)} items in common; "
-        f"{count(each.n_truth_only)} are in the truth alone, {count(each.n_prediction_only)} in the run alone."
+        f"{label(name)}: {count(each.n_common)} of its items are in the truth, {count(each.n_prediction_only)} are "
+        f"not; it lacks {count(each.n_truth_only)} of the truth's."
         for name, each in cmp.coverage_of.items()
         if not each.complete
     ]
@@ -111,7 +108,16 @@ def deltas_content(cmp: Any) -> Iterator[dict[str, Any]]:
         if row["score"] in shown:
             sense = {"higher": 1, "lower": -1}.get(best[row["score"]], 0) * row["delta"]
             verdict = None if not row["holds"] or not sense else "better" if sense > 0 else "worse"
-            yield {**row, "best": best[row["score"]], "verdict": verdict}
+            yield {**row, "best": best[row["score"]], "verdict": verdict, "said": verdict or _how_sure(row)}
+
+
+def _how_sure(row: Mapping[str, Any]) -> str:
+    """Return whether a difference that is for better or worse in no sure way holds."""
+    if not row["delta"]:
+        return "the same"
+    if row["holds"] is None:
+        return "error not known"
+    return "holds" if row["holds"] else "may be chance"
 
 
 def _warnings(cmp: Any) -> dict[str, Any]:
@@ -168,11 +174,7 @@ def _movers(cmp: Any, asked: Asked) -> dict[str, Any] | None:
         every = cmp.clusters(run=run)
     except (NotKeptError, MetricError):
         return None
-    rows = [
-        row
-        for row in every.slice(0, asked.worst).to_pylist()
-        if np.any(without_rounding([row["precision_delta"], row["recall_delta"]]))
-    ]
+    rows = changed(every.slice(0, asked.worst)).to_pylist()
     return {
         "run": run, "n": every.num_rows, "flow": _flow(every, cmp.baseline, run),
         "rows": [_mover(cmp, row, asked, run) for row in rows],

@@ -6,10 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from fastbcubed.compare_runs.comparison_base import Compared, lead_score
 from fastbcubed.compare_runs.slices_of_runs import slice_deltas
 from fastbcubed.results.display import HEADLINE, REPEATED
-from fastbcubed.results.evaluation_scores import are_uneven
+from fastbcubed.results.evaluation_scores import COMPONENT, are_uneven
 from fastbcubed.results.standard_errors import without_rounding
 from fastbcubed.results.table import Table
 from fastbcubed.results.wording import (
@@ -64,7 +66,9 @@ def lead(comparison: Compared) -> str:
     if not comparison.experiments:
         return "Only one run was given; there is nothing to compare."
     if comparison.why_no_ranks() is not None:
-        return "Which run is best is open: they lack different items of the truth, which are dropped."
+        return _of_lacking(comparison) or (
+            "Which run is best is open: they lack different items of the truth, which are dropped."
+        )
     deltas = [row for row in comparison._deltas().to_pylist() if row["delta"] == row["delta"]]
     if not deltas:
         return "No score is defined for all runs."
@@ -75,6 +79,22 @@ def lead(comparison: Compared) -> str:
         return _of_several(comparison, ranked)
     of_lead = (row for row in deltas if row["score"] == lead_score(comparison.metrics))
     return _of_two(comparison, next(of_lead, deltas[0]))
+
+
+def _of_lacking(comparison: Compared) -> str:
+    """Return which of two runs is better where the other has fewer items and, even on common ones, no better score."""
+    if len(comparison) != 2:
+        return ""
+    places = {row.pop("run"): list(row.values()) for row in comparison._ranks().to_pylist()}
+    (better, few), own = sorted(comparison, key=comparison.n_dropped), comparison.own_scores
+    before, after = (own[name]["f1_if_alone"] for name in (better, few))
+    ranked = [(a, b) for a, b in zip(places[few], places[better], strict=True) if None not in (a, b)]
+    if not (comparison.lacks_more(few, better) and after < before and all(a >= b for a, b in ranked)):
+        return ""
+    return (
+        f"{label(better)} is better: {label(few)} has no better score on common items, and an F1 of "
+        f"{score_text(after)}, not {score_text(before)}, if missing items are alone."
+    )
 
 
 def _of_two(comparison: Compared, row: Mapping[str, Any]) -> str:
@@ -115,14 +135,20 @@ def _in_slices(comparison: Compared, row: Mapping[str, Any], word: str) -> str:
 def _of_several(comparison: Compared, ranked: Sequence[Mapping[str, Any]]) -> str:
     """Return which run is best, and which are as good."""
     first, second, *_ = ranked
-    good = [row["run"] for row in ranked[1:] if row["as_good"]]
+    same = [row["run"] for row in ranked[1:] if row["as_good"] and not row["delta"]]
+    good = [row["run"] for row in ranked[1:] if row["as_good"] and row["delta"]]
     what = f"the best {HEADLINE.get(first['score'], first['score'])}, {score_text(first['value'])}"
-    if len(good) == len(ranked) - 1:
-        return f"No run is clearly best: {label(first['run'])} has {what}; how all others differ from it may be chance."
+    if same:
+        what += f"; {_named(same)} {'has' if len(same) == 1 else 'have'} the same"
+    if good and len(good) + len(same) == len(ranked) - 1:
+        others = "the others differ" if same else "all others differ from it"
+        return f"No run is clearly best: {label(first['run'])} has {what}; how {others} may be chance."
     has = "seems to have" if comparison.why_no_errors() is None and are_uneven(comparison.units) else "has"
     best = f"{label(first['run'])} {has} {what}"
     if good:
         return f"{best}; {_named(good)} {'is' if len(good) == 1 else 'are'} as good: the difference may be chance."
+    if same:
+        return f"{best}."
     unknown = "; no standard error is known" if second["as_good"] is None else ""
     return f"{best}, ahead of {label(second['run'])} by {with_error(abs(second['delta']), second['se'])}{unknown}."
 
@@ -138,7 +164,8 @@ def heading(comparison: Compared) -> str:
     runs = f"{count(len(comparison))} run{'s' * (len(comparison) != 1)}"
     if comparison.align == "each":
         return f"Comparison of {runs}, each on the items that it scores"
-    return f"Comparison of {runs} on {count(comparison.n_items)} items that all of them score"
+    n = comparison.n_items
+    return f"Comparison of {runs} on {count(n)} item{'s' * (n != 1)} that all of them score"
 
 
 def sentences(comparison: Compared) -> list[str]:
@@ -216,12 +243,36 @@ def _how_sure(comparison: Compared) -> list[str]:
         return [f"There are no standard errors: {reason}."]
     units = comparison.units
     if units.n < 2:
-        return ["All items are in one group that shares clusters, so there is no telling what is chance."]
+        return [
+            f"All items are in one group that shares clusters{_connecting(comparison)}; no standard error is known."
+        ]
+    if not _has_intervals(comparison):
+        why = ": a run has a single group of items that share clusters" * bool(
+            comparison.metrics_with_errors()
+        )
+        return [f"No standard error is known{why}."]
     groups = f"{count(units.n)} groups of items that share clusters in the truth or a run"
     line = f"± is one standard error of the difference, from {groups}"
     if are_uneven(units):
         line += f", so uneven that {units.effective:.1f} equal ones would tell as much: it is too small"
     return [f"{line}."]
+
+
+def _has_intervals(comparison: Compared) -> bool:
+    """Return whether the interval of any difference is known."""
+    return any(low == low for low in comparison._deltas()["low"].to_pylist())
+
+
+def _connecting(comparison: Compared) -> str:
+    """Return whose clusters alone connect all items, where that is not so of each run."""
+    if comparison.unit != COMPONENT:
+        return ""
+    found = [name for name, ev in comparison.runs.items() if ev.units.n < 2]
+    rest = len(comparison) - len(found)
+    if not found or not rest:
+        return ""
+    leave = f"; leave {'it' if len(found) == 1 else 'them'} out to compare the others" if rest > 1 else ""
+    return f", because clusters of {_named(found)} connect them{leave}"
 
 
 def scores_grid(comparison: Compared) -> Grid:
@@ -279,7 +330,7 @@ def deltas_grid(comparison: Compared) -> Grid:
         if REPEATED.get(row["score"]) in comparison[comparison.baseline].overall:
             continue
         ends = [signed(row["low"]), signed(row["high"])]
-        holds = {True: "yes", False: "no", None: ""}[row["holds"]]
+        holds = {True: "yes", False: "no" if row["delta"] else "the same", None: ""}[row["holds"]]
         error = plus_minus(row["se"], row["experiment_value"])
         rows.append([label(row["experiment"]), row["score"], signed(row["delta"]), error, *ends, holds])
     if not any(text for row in rows for text in row[3:]):
@@ -304,7 +355,7 @@ def note(comparison: Compared) -> str:
     """Return what the intervals are of."""
     if not comparison.experiments:
         return "Name a second run."
-    if comparison.why_no_errors() is not None:
+    if not _has_intervals(comparison):
         return f"Differences are of the runs less {label(comparison.baseline)}."
     n, level = len(comparison.experiments), percent(comparison.level)
     how = (
@@ -336,6 +387,12 @@ def slices_grid(table: Table) -> Grid:
             cells += [plus_minus(row.get(f"{name}_delta_se"))] if known else []
         rows.append(cells)
     return Grid(header, rows, 1 + len(names))
+
+
+def changed(table: Table) -> Table:
+    """Return the clusters of a listing that change precision or recall."""
+    changes = [table[f"{name}_delta"].to_numpy() for name in ("precision", "recall")]
+    return table.filter(np.any(without_rounding(np.array(changes)), axis=0))
 
 
 def clusters_grid(table: Table, runs: Sequence[str]) -> Grid:

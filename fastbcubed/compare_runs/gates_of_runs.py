@@ -54,8 +54,8 @@ def _unlike_items(comparison: Compared, name: str) -> str:
             than = "it" if other == name else label(other)
             n, n_other = map(comparison.n_dropped, (run, other))
             return (
-                f"{lacks} {count(n)} items of the truth, and {than} {count(n_other)}, which are dropped; pass "
-                'unmatched={"truth": "singleton"}'
+                f"{lacks} {count(n)} item{'s' * (n != 1)} of the truth, and {than} {count(n_other)}, which are "
+                'dropped; pass unmatched={"truth": "singleton"}'
             )
     return ""
 

@@ -279,7 +279,7 @@ def believe(ev: Estimated) -> str:
     warned, noted = levels.count("warning"), levels.count("note")
     told = [f"{n} {kind}{'s' * (n != 1)}" for n, kind in ((warned, "warning"), (noted, "note")) if n]
     said.append(
-        f"there {'is' if warned + noted == 1 else 'are'} {' and '.join(told)}"
+        f"there {'is' if (warned or noted) == 1 else 'are'} {' and '.join(told)}"
         if told
         else "nothing to warn of"
     )

@@ -423,7 +423,7 @@ def deltas_chart(rows: Iterable[Row], palette: Palette) -> Any:
         + (" (low is good)" if row.get("best") == "lower" else "")
         for row in own
     ]
-    return _forest(own, names, ("holds up", "may be chance"), "difference from the baseline", palette)
+    return _forest(own, names, ("holds up", "does not hold"), "difference from the baseline", palette)
 
 
 def slice_deltas_chart(slicing: Row, score: str, palette: Palette, most: int = 20) -> Any:

@@ -244,3 +244,9 @@ def test_json_of_runs_that_lack_rows(lacking, capsys):
     (warning,) = (each for each in found["warnings"] if each["code"] == "runs-lack-items")
     assert warning["by_run"]["linked"]["truth_coverage"] == 0.5
     assert "lacks 20 items" in found["gates"][0]["reason"]
+
+
+def test_clusters_that_did_not_change_are_not_listed(lacking, capsys):
+    assert main("compare truth.parquet full.parquet linked.parquet".split()) == 0
+    out = capsys.readouterr().out
+    assert out.rstrip().endswith("True clusters that changed most from full to linked\nNone changed.")

@@ -650,7 +650,7 @@ def test_the_page_says_which_items_runs_lack():
         .report()
         .content["definitions"]
     )
-    said = ["cut and the truth have 60 items in common; 20 are in the truth alone, 0 in the run alone."]
+    said = ["cut: 60 of its items are in the truth, 0 are not; it lacks 20 of the truth's."]
     assert found["otherwise"]["lines"] == said
     (same,) = (
         fb.compare(truth, {"old": whole, "new": whole}).report().content["definitions"]["otherwise"]["lines"]
@@ -669,3 +669,50 @@ def test_against_a_run_of_one_unit_no_error_is_known(options):
     assert math.isnan(rows["one"]["se"]) and math.isnan(rows["one"]["low"])
     assert rows["new"]["se"] > 0
     assert all(math.isnan(row["se"]) for row in cmp.against("one").deltas().to_pylist())
+    assert "No standard error is known: a run has a single group" in repr(cmp.against("one"))
+
+
+def test_the_run_that_lacks_items_and_is_nowhere_better_is_not_as_good():
+    """Both are equal on common items; were the missing items alone, recall of each of them would be one half."""
+    truth = {item: item // 2 for item in range(80)}
+    few = dict(list(pairs_of(OLD).items())[:40])
+    said = "old is better: few has no better score on common items, and an F1 of "
+    for runs in ({"old": pairs_of(OLD), "few": few}, {"few": few, "old": pairs_of(OLD)}):
+        assert " ".join(repr(fb.compare(truth, runs)).split()).startswith(said)
+    best = fb.compare(
+        truth, {"old": pairs_of(set(range(20))), "few": dict(list(pairs_of(set()).items())[:40])}
+    )
+    assert repr(best).startswith("Which run is best is open")
+
+
+def test_runs_that_connect_all_items_are_named():
+    truth = {item: item // 2 for item in range(80)}
+    runs = {"old": pairs_of(OLD), "new": pairs_of(NEW), "all": dict.fromkeys(truth, 0)}
+    text = " ".join(repr(fb.compare(truth, runs)).split())
+    why = "because clusters of all connect them; leave it out to compare the others; no standard error is known."
+    assert f"All items are in one group that shares clusters, {why}" in text
+    assert "Bonferroni" not in text and "intervals" not in text
+    page = fb.compare(truth, runs).report()
+    assert {row["said"] for row in page.content["deltas"]["rows"]} <= {"error not known", "the same"}
+    assert "may be chance" not in page.html
+
+
+def test_equal_runs_are_the_same():
+    truth = {item: item // 2 for item in range(80)}
+    runs = {"old": pairs_of(OLD), "copy": pairs_of(OLD), "worst": pairs_of(set(range(80)))}
+    cmp = fb.compare(truth, runs)
+    assert repr(cmp).startswith("old has the best F1, ") and "; copy has the same." in " ".join(
+        repr(cmp).split()
+    )
+    said = {(row["experiment"], row["said"]) for row in cmp.report().content["deltas"]["rows"]}
+    assert ("copy", "the same") in said and ("copy", "may be chance") not in said
+
+
+def test_scores_without_errors_have_no_reason_in_the_items():
+    cmp = fb.compare([0, 0, 1, 1], {"old": [0, 1, 2, 3], "new": [0, 0, 1, 1]}, metrics="pair_f1")
+    assert "No standard error is known." in repr(cmp)
+
+
+def test_one_item_is_no_items():
+    cmp = fb.compare({0: 0, 1: 0}, {"old": {0: 0, 1: 0}, "new": {0: 0}})
+    assert "Comparison of 2 runs on 1 item that all of them score" in repr(cmp)

@@ -42,7 +42,9 @@ CALLS: dict[str, Callable[[Any, Path], Any]] = {
     "Sweep.curve errors": lambda given, _: SWEEP.curve(errors=given),
     "Sweep.shown stronger": lambda given, _: SWEEP.shown(0.5, stronger=given),
     "Sweep.report overwrite": lambda given, path: SWEEP.report(path / "sweep.html", overwrite=given),
-    "Estimates.report overwrite": lambda given, path: ESTIMATES.report(path / "estimates.html", overwrite=given),
+    "Estimates.report overwrite": lambda given, path: ESTIMATES.report(
+        path / "estimates.html", overwrite=given
+    ),
     "Evaluation.slices errors": lambda given, _: EV.slices("country", errors=given),
     "Evaluation.macro f_of_means": lambda given, _: EV.macro("country", f_of_means=given),
     "Evaluation.report overwrite": lambda given, _: EV.report(overwrite=given),
