@@ -7,7 +7,9 @@ from typing import Any
 
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request
+from fastbcubed.engines.scoring import require_room
 from fastbcubed.errors import OptionError, TooMuchWorkError
+from fastbcubed.inputs.files import bytes_of_text
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.memory_budget import available_memory
@@ -36,6 +38,10 @@ def choose(engine: str | None, request: Request, *others: Request, compared: boo
         )
     if engine == "memory" or (compared and request.given.overlapping):
         return memory.run
+    if engine is None and request.memory_limit is not None:
+        for each in (request, *others):
+            if any(map(bytes_of_text, each.given.sources)):  # held as a whole by either engine
+                require_room(each)
     sources = [request.given.sources, *(other.given.sources[1:] for other in others)]
     files = [source for of_request in sources for source in of_request]
     if engine is None and ((needed := _bytes_in_memory(files)) is None or needed <= request.limit):

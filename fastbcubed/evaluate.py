@@ -136,7 +136,7 @@ def evaluate(
         that need all cells at once are not computed, nor subsets by name.
     memory_limit : int or str, optional
         Bytes that the disk engine may use, or a text such as "2GiB"; by default half of the memory still available to
-        the process.
+        the process. CSV or JSON lines that need more raise an error, also if no engine is named.
     spill_dir : path, optional
         Directory for the disk engine's spilled files; /var/tmp by default. It is left empty.
     threads : int, optional

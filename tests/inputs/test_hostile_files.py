@@ -419,6 +419,8 @@ def test_compressed_text_is_judged_by_what_is_in_it(tmp_path: Path) -> None:
     assert 0.99 * wanted < files.bytes_of_text(path) < 1.01 * wanted
     with pytest.raises(OptionError, match=r"rows.csv.gz, given as truth= would take about .*held as a whole"):
         fb.evaluate(path, path, engine="disk", memory_limit="64MiB")
+    with pytest.raises(OptionError, match=r"rows.csv.gz, given as truth= would take about .*held as a whole"):
+        fb.evaluate(path, path, memory_limit="64MiB")
     path.write_bytes(b"nonsense")
     with pytest.raises(FileFormatError, match=r"rows.csv.gz cannot be read"):
         files.bytes_of_text(path)
