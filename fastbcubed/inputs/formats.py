@@ -34,6 +34,8 @@ PLAIN_TEXT = tuple(f".txt{end}" for end in COMPRESSED)
 ENDS = (*(end for ends in SUFFIXES.values() for end in ends), *PLAIN_TEXT)
 #: Maximum rows and minimum bytes of a Parquet page.
 PAGE_ROWS, PAGE_BYTES = 1 << 31, 16
+#: Bytes of a row from which on a file is read in batches, and bytes of a batch.
+WIDE, BYTES_AT_ONCE = 1 << 12, 1 << 26
 _ERRORS = (
     pa.ArrowException,
     OSError,
@@ -223,7 +225,13 @@ class ParquetFile:
     def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         """Read columns."""
         with self._open() as file:
-            table = file.read(columns=list(dict.fromkeys(names)))
+            columns, n_rows = list(dict.fromkeys(names)), max(1, self._metadata.num_rows)
+            width = self.bytes_of(names) // n_rows
+            if width < WIDE:
+                table = file.read(columns=columns)
+            else:  # a signal is heard after each batch
+                batches = list(file.iter_batches(max(1, BYTES_AT_ONCE // width), columns=columns))
+                table = pa.Table.from_batches(batches)
         _require_unchanged(self._place, self.path, self._state)
         return [table.column(name) for name in names]
 

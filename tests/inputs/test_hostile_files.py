@@ -424,3 +424,14 @@ def test_compressed_text_is_judged_by_what_is_in_it(tmp_path: Path) -> None:
     path.write_bytes(b"nonsense")
     with pytest.raises(FileFormatError, match=r"rows.csv.gz cannot be read"):
         files.bytes_of_text(path)
+
+
+def test_parquet_of_wide_texts_is_read_in_batches_of_bytes(tmp_path: Path) -> None:
+    """A signal is heard between batches; 1,500 rows of 100 kB are 150 MB, in batches of at most 64 MiB."""
+    texts = [f"{i:08d}" + "ab" * 50_000 for i in range(1500)]
+    path = tmp_path / "wide.parquet"
+    pq.write_table(pa.table({"item": texts, "n": range(1500)}), path, compression="zstd")
+    read, numbers = open_files(path).columns(["item", "n"])
+    assert max(chunk.nbytes for chunk in read.chunks) <= 64 << 20
+    assert read.to_pylist() == texts
+    assert numbers.to_pylist() == list(range(1500))
