@@ -229,9 +229,9 @@ class ParquetFile:
             width = self.bytes_of(names) // n_rows
             if width < WIDE:
                 table = file.read(columns=columns)
-            else:  # a signal is heard after each batch
-                batches = list(file.iter_batches(max(1, BYTES_AT_ONCE // width), columns=columns))
-                table = pa.Table.from_batches(batches)
+            else:  # list() would hear no signal between batches
+                parts = file.iter_batches(max(1, BYTES_AT_ONCE // width), columns=columns)
+                table = pa.Table.from_batches([part for part in parts])
         _require_unchanged(self._place, self.path, self._state)
         return [table.column(name) for name in names]
 
