@@ -30,7 +30,7 @@ def try_bound(comparison: Compared, bound: Bound) -> list[Gate]:
 def try_worse(comparison: Compared, bound: Bound) -> list[Gate]:
     """Say of each run whether a score is no more than `bound.value` worse than the baseline's; NaN is not.
 
-    None passes where one of the two drops more of the truth than the other, or, on common items, another run does.
+    None passes that drops more of the truth than the baseline, or where the items compared are half of it or less.
     """
     if not comparison.experiments:
         raise OptionError("there is one run, so that none can be worse than the baseline; name another one")
@@ -45,10 +45,15 @@ def try_worse(comparison: Compared, bound: Bound) -> list[Gate]:
 
 
 def _unlike_items(comparison: Compared, name: str) -> str:
-    """Return why scores of a run and the baseline do not stand for the same part of the truth; "" if they do."""
+    """Return why a gate on a run and the baseline cannot pass on the items that both score; "" if it can.
+
+    The run drops more of the truth than the baseline, or the baseline or, on common items, another run drops half.
+    """
     pair = name, comparison.baseline
     others = [each for each in comparison if each not in pair] if comparison.align == "common" else []
     for run in (*pair, *others):
+        if run != name and comparison.coverage_of[run].truth_coverage > 0.5:
+            continue  # what the run itself scores is not worse for lacking items elsewhere
         if other := next((each for each in pair if comparison.lacks_more(run, each)), None):
             lacks = "It lacks" if run == name else f"{label(run)} lacks"
             than = "it" if other == name else label(other)

@@ -187,7 +187,10 @@ def as_where(text: str) -> dict[Element, str]:
 
 def try_bound(bound: Bound, ev: Any) -> Gate:
     """Return the gate of a bound on an evaluation; NaN fails."""
-    return on_part(gate_of(bound, value_of(bound, ev)), bound, ev, ev.coverage, lambda: if_alone(ev))
+    gate = gate_of(bound, value_of(bound, ev))
+    if not isinstance(ev.coverage, Coverage):  # a diff, which has no truth to be complete
+        return gate
+    return on_part(gate, bound, ev, ev.coverage, lambda: if_alone(ev))
 
 
 def on_part(
