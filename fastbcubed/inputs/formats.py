@@ -226,7 +226,9 @@ class ParquetFile:
         """Read columns."""
         with self._open() as file:
             columns, n_rows = list(dict.fromkeys(names)), max(1, self._metadata.num_rows)
-            width = self.bytes_of(names) // n_rows
+            width = (
+                self.bytes_in_memory // n_rows
+            )  # of all columns: details of one may be damaged, and end the process
             if width < WIDE:
                 table = file.read(columns=columns)
             else:  # list() would hear no signal between batches
