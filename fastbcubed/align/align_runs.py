@@ -16,7 +16,6 @@ from fastbcubed.align.rows import (
     Alignment,
     CheckedWeights,
     Combination,
-    Mask,
     Rows,
     WeightTable,
     is_used,
@@ -29,6 +28,7 @@ from fastbcubed.inputs.columns import as_column
 from fastbcubed.inputs.keys import key_pair
 from fastbcubed.runtime.codes import OneToMany, match
 from fastbcubed.runtime.threads import Pool
+from fastbcubed.types import Mask
 
 Pair = tuple[Clustering, Clustering]
 

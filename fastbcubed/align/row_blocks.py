@@ -26,7 +26,6 @@ from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.align.rows import (
     Combination,
     Facts,
-    Mask,
     Matched,
     Side,
     check_weights,
@@ -51,6 +50,7 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.codes import MAX_BITS, ItemParts, number, offsets
 from fastbcubed.runtime.spill import Spill, Spool
 from fastbcubed.runtime.threads import Pool
+from fastbcubed.types import Mask
 
 PAIR = np.dtype([("first", "u8"), ("second", "u8")])
 

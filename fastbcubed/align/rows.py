@@ -36,9 +36,9 @@ from fastbcubed.inputs.keys import key_pair
 from fastbcubed.inputs.pair import in_one_order
 from fastbcubed.runtime.codes import Matches, match, same_values, take
 from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Mask
 
 Rows = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 
 
 class Ids(Protocol):

@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from fastbcubed.cells.build import cells_of_keys
 from fastbcubed.cells.contingency import Contingency, ScoredRows
 from fastbcubed.runtime.threads import Pool
-
-Floats = NDArray[np.float64]
+from fastbcubed.types import Floats
 
 
 class ItemSets(NamedTuple):

@@ -50,9 +50,8 @@ from fastbcubed.results.standard_errors import (
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.codes import number
 from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Codes, Floats
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.integer]
 #: Units whose differences are squared by one kernel call.
 UNITS_AT_ONCE = 1 << 17
 #: Ranges of units that are added up by one.

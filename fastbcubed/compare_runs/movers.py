@@ -20,8 +20,8 @@ from fastbcubed.results.members import chosen_columns, with_attributes
 from fastbcubed.results.outcomes import OUTCOMES
 from fastbcubed.results.table import first_rows, require_limit, sortable
 from fastbcubed.runtime.arguments import is_one_of
+from fastbcubed.types import Floats
 
-Floats = NDArray[np.float64]
 #: What listings are ordered by: the size of the change, or what got worse, or better.
 DELTA, WORSE, BETTER = "delta", "worse", "better"
 #: Losses, and what the change of each is called.

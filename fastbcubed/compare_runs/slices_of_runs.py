@@ -21,9 +21,8 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, subset_mask
 from fastbcubed.results.standard_errors import RowUnits, standard_error, without_rounding
 from fastbcubed.results.table import Table, require_limit
+from fastbcubed.types import Codes, Floats
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 #: Columns that slices are put in order by: the place of the slice, and that of the run.
 AT, RUN_AT = "\0slice", "\0run"
 

@@ -19,8 +19,8 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.codes import match, number, offsets
 from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Codes
 
-Numbers = NDArray[np.integer]
 #: Into how many pieces the cells of a run are cut; each has a mark for every true cluster.
 PIECES = 2
 #: Bytes of the sums of a range of units, and ranges at most.
@@ -42,17 +42,15 @@ class Piece(NamedTuple):
     """What a stretch of the cells of a run says of its true clusters."""
 
     cells: np.ndarray  #: all of them
-    places: Numbers  #: of those whose two clusters differ, and of those whose true cluster was asked for
-    codes: Numbers  #: their true clusters
+    places: Codes  #: of those whose two clusters differ, and of those whose true cluster was asked for
+    codes: Codes  #: their true clusters
     linked: NDArray[np.bool_]  #: the true clusters of these; shape (n_true,)
-    left: Numbers  #: pairs of true clusters that a predicted one has items of
-    right: Numbers
+    left: Codes  #: pairs of true clusters that a predicted one has items of
+    right: Codes
     alone: Alone  #: the cells left out
 
     @classmethod
-    def of(
-        cls, table: Contingency, start: int, stop: int, wanted: NDArray[np.bool_], firsts: Numbers
-    ) -> Piece:
+    def of(cls, table: Contingency, start: int, stop: int, wanted: NDArray[np.bool_], firsts: Codes) -> Piece:
         """Look through a stretch of cells; `firsts` is room for a true cluster by predicted one, -1 at first."""
         cells = table.cells[start:stop]
         linked = np.zeros(table.n_codes["true"], np.bool_)
@@ -98,7 +96,7 @@ def _stretches(table: Contingency) -> list[tuple[int, int]]:
     return list(pairwise(np.unique(table.parts[ends]).tolist()))
 
 
-def _room_for_firsts(tables: Sequence[Contingency]) -> list[Numbers]:
+def _room_for_firsts(tables: Sequence[Contingency]) -> list[Codes]:
     """Return room for a true cluster by predicted one, for each run; in 32 bits, if these do, as it is met at random.
 
     That of all runs is one stretch of memory: there is used one of about that size.
@@ -123,7 +121,7 @@ class CellsByUnit:
 
     @classmethod
     def of(
-        cls, runs: Sequence[Sequence[Piece]], units: Sequence[Numbers], n_units: int, width: int, pool: Pool
+        cls, runs: Sequence[Sequence[Piece]], units: Sequence[Codes], n_units: int, width: int, pool: Pool
     ) -> CellsByUnit:
         """Bring the cells of pieces together; a unit has `width` sums, those of all runs. Pieces are written over."""
         per_range = max(kernels.runs.RUN, ROOM // (8 * width), n_units // MOST_RANGES)
@@ -153,11 +151,11 @@ class RunUnits:
     """The unit of each true cluster of each run."""
 
     #: run by run, by code of the true cluster; -1 for one that is a unit by itself, as all runs find it exactly
-    of_true: list[Numbers]
+    of_true: list[Codes]
     n: int  #: units, with or without scored items, but for those
 
 
-def components_of_runs(runs: Sequence[Sequence[Piece]], numbers: Sequence[Numbers] | None) -> RunUnits:
+def components_of_runs(runs: Sequence[Sequence[Piece]], numbers: Sequence[Codes] | None) -> RunUnits:
     """Return the connected components of the truth and of the predictions of all runs.
 
     `numbers` are those of the true clusters of each run; None if their codes are the same in all runs. Then those in no
@@ -166,7 +164,7 @@ def components_of_runs(runs: Sequence[Sequence[Piece]], numbers: Sequence[Number
     pieces = [(piece, r) for r, run in enumerate(runs) for piece in run]
     if numbers is None:
         linked = np.logical_or.reduce([piece.linked for piece, _ in pieces])
-        parents: Numbers = np.where(linked, np.arange(linked.size, dtype=pieces[0][0].left.dtype), -1)
+        parents: Codes = np.where(linked, np.arange(linked.size, dtype=pieces[0][0].left.dtype), -1)
     else:
         parents = np.arange(1 + max(int(own.max(initial=-1)) for own in numbers))
     for piece, r in pieces:
@@ -178,7 +176,7 @@ def components_of_runs(runs: Sequence[Sequence[Piece]], numbers: Sequence[Number
     return RunUnits([parents] * len(runs) if numbers is None else [parents[own] for own in numbers], n)
 
 
-def true_clusters_of_runs(tables: Sequence[Contingency], numbers: Sequence[Numbers] | None) -> RunUnits:
+def true_clusters_of_runs(tables: Sequence[Contingency], numbers: Sequence[Codes] | None) -> RunUnits:
     """Return the true clusters as units; parameters are those of `components_of_runs`."""
     if numbers is None:
         n = tables[0].n_codes["true"]

@@ -30,7 +30,7 @@ from fastbcubed.metrics.change import judged
 from fastbcubed.metrics.score import Metric, f_measure
 from fastbcubed.results.evaluation_base import Evaluated
 from fastbcubed.results.evaluation_scores import Estimated
-from fastbcubed.results.items import AlignedItems, AttributeTable, RowNumbers
+from fastbcubed.results.items import AlignedItems, AttributeTable
 from fastbcubed.results.standard_errors import (
     CellUnits,
     RowUnits,
@@ -44,6 +44,7 @@ from fastbcubed.results.standard_errors import (
 from fastbcubed.results.warnings import OfRun, runs_lack_items
 from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.threads import Pool
+from fastbcubed.types import RowNumbers
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from fastbcubed.errors import (
     AlignmentError,
@@ -40,6 +39,7 @@ from fastbcubed.inputs.tables import (
 from fastbcubed.runtime.arguments import is_bare, true_or_false
 from fastbcubed.runtime.attributes import documented
 from fastbcubed.runtime.threads import Pool
+from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:
     from fastbcubed.inputs.links import Connected
@@ -86,9 +86,6 @@ def _has_sets(given: Any) -> bool:
         return False
     first = next((label for label in given if label is not None), None)
     return isinstance(first, set | frozenset)
-
-
-RowNumbers = NDArray[np.int64]
 
 
 def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tuple[RowNumbers, Column]:

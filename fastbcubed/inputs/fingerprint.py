@@ -13,13 +13,13 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.keys import Writer, writer_of
 from fastbcubed.inputs.pair import Block, Pair, Stretch
 from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Words
 
 #: Rows hashed at once, so that their words stay in the cache.
 ROWS_AT_ONCE = 1 << 15
 #: Seed of the hash function; changing it would change all fingerprints.
 SEED = 0
 
-Words = NDArray[np.uint64]
 Sums = NDArray[np.uint64]
 
 

@@ -23,8 +23,9 @@ from fastbcubed.cells.contingency import (
 from fastbcubed.errors import MetricError, WeightError
 from fastbcubed.inputs.arrays import read_only
 from fastbcubed.metrics.pointwise import LOSSES, losses_of
-from fastbcubed.metrics.score import Floats, Metric
+from fastbcubed.metrics.score import Metric
 from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Floats
 
 #: The name of the sum of weights among sums of scores.
 WEIGHT = ""

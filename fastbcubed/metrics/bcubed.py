@@ -12,7 +12,8 @@ import numpy as np
 
 from fastbcubed.metrics.aggregation import cluster_means, overall
 from fastbcubed.metrics.pointwise import pointwise
-from fastbcubed.metrics.score import Family, Floats, Metric, f_measure, slopes_of_f1
+from fastbcubed.metrics.score import Family, Metric, f_measure, slopes_of_f1
+from fastbcubed.types import Floats
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency

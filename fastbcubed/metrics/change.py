@@ -10,7 +10,8 @@ import numpy as np
 
 from fastbcubed.cells.three_way import ItemSets, Joint
 from fastbcubed.metrics.pointwise import pointwise
-from fastbcubed.metrics.score import Family, Floats, Metric
+from fastbcubed.metrics.score import Family, Metric
+from fastbcubed.types import Floats
 
 ABOUT: dict[str, Any] = {
     "low": 0.0,

@@ -14,18 +14,16 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.metrics.matching import Pairing, pair_clusters
 from fastbcubed.metrics.pairs import pair_counts
-from fastbcubed.metrics.score import Family, Floats, f_measure
+from fastbcubed.metrics.score import Family, f_measure
+from fastbcubed.types import Counts, Floats
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency
     from fastbcubed.runtime.threads import Pool
-
-Counts = NDArray[np.int64]
 
 
 class Side(NamedTuple):

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from fastbcubed import kernels
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.labelings import as_contingency, check_defined, public
-from fastbcubed.metrics.score import Family, Floats
+from fastbcubed.metrics.score import Family
 from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Floats
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency

@@ -6,7 +6,8 @@ the *other* members of its clusters count. So tp may be 0, and a rate of an empt
 
 from __future__ import annotations
 
-from fastbcubed.metrics.score import Family, Floats, f_measure, rate, slopes_of_f1
+from fastbcubed.metrics.score import Family, f_measure, rate, slopes_of_f1
+from fastbcubed.types import Floats
 
 elm = Family("elm", low=0.0, high=1.0, best="higher", source="van Heusden et al. 2022", on_covers=True)
 WITHOUT = "each without the item itself"

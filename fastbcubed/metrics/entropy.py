@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.errors import OptionError
-from fastbcubed.metrics.score import LIKE_SKLEARN, Family, Floats, Page, rate
+from fastbcubed.metrics.score import LIKE_SKLEARN, Family, Page, rate
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Floats, Sizes
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 USUAL = 1 << 12
 #: Sizes of one side whose chance is summed by one task.
 SIZES_AT_ONCE = 16
-
-Sizes = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 class Entropies(NamedTuple):

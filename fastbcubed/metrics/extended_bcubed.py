@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.metrics.elm import elm
 from fastbcubed.metrics.pointwise import f1, mean_f1, pointwise, precision, recall
-from fastbcubed.metrics.score import Family, Floats, slopes_of_f1
+from fastbcubed.metrics.score import Family, slopes_of_f1
+from fastbcubed.types import Floats
 
 if TYPE_CHECKING:
     from fastbcubed.overlap.cover import Cover

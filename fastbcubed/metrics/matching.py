@@ -17,10 +17,11 @@ from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import PairingError
 from fastbcubed.metrics.labelings import Labels, as_cover, compute, public
 from fastbcubed.metrics.pointwise import pointwise
-from fastbcubed.metrics.score import Family, Floats, f_measure
+from fastbcubed.metrics.score import Family, f_measure
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Codes, Floats
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency
@@ -165,8 +166,6 @@ def n_same(sides: Sides) -> int:
 LIMIT = 10_000_000_000
 #: Looks between two chances to hear Ctrl-C.
 PATIENCE = 100_000_000
-
-Codes = NDArray[np.int64]
 
 
 class Pairing(NamedTuple):

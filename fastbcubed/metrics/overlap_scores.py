@@ -13,14 +13,13 @@ from fastbcubed import kernels
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.errors import TooMuchWorkError
 from fastbcubed.inputs.memberships import Memberships
-from fastbcubed.metrics.score import Family, Floats
+from fastbcubed.metrics.score import Family
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.item_sets import Signatures, signatures
 from fastbcubed.overlap.mates import Sides, Totals
 from fastbcubed.runtime.codes import number
 from fastbcubed.runtime.threads import Pool
-
-Counts = NDArray[np.int64]
+from fastbcubed.types import Counts, Floats
 
 
 class Groups(NamedTuple):

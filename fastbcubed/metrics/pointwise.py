@@ -15,7 +15,6 @@ import numpy as np
 
 from fastbcubed.metrics.score import (
     Family,
-    Floats,
     Formula,
     f_measure,
     rate,
@@ -23,6 +22,7 @@ from fastbcubed.metrics.score import (
     slopes_of_fbeta,
     weight_of_precision,
 )
+from fastbcubed.types import Floats
 
 pointwise = Family("pointwise", low=0.0, high=1.0, best="higher", source="van Staden 2024")
 

@@ -10,16 +10,15 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.types import Floats
 
 if TYPE_CHECKING:
     from fastbcubed.cells.contingency import Contingency
     from fastbcubed.cells.three_way import ItemSets
     from fastbcubed.runtime.threads import Pool
 
-Floats = NDArray[np.float64]
 Formula = Callable[[Floats, Floats, Floats, Floats], Floats]
 Combine = Callable[[Mapping[str, Any], float], Any]
 LIKE_SKLEARN = "As in scikit-learn, which has no weights."

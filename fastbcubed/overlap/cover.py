@@ -18,21 +18,19 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.codes import PART_ROWS, offsets, part_bits, part_blocks, row_blocks, slots_for
 from fastbcubed.runtime.threads import Pool, blocks
-
-Codes = NDArray[np.int64]
-Integers = NDArray[np.integer]
+from fastbcubed.types import Codes, Floats, Int64s
 
 
 class ItemCells(NamedTuple):
     """Items by their sets of clusters on both sides."""
 
-    cell: Codes  #: the cell of each item, -1 where a side lacks it; shape (n_items,)
-    true: Codes  #: the true set of each cell; shape (n_cells,), as of all that follow
-    pred: Codes  #: its predicted set
-    n: Codes  #: its items
+    cell: Int64s  #: the cell of each item, -1 where a side lacks it; shape (n_items,)
+    true: Int64s  #: the true set of each cell; shape (n_cells,), as of all that follow
+    pred: Int64s  #: its predicted set
+    n: Int64s  #: its items
 
 
-def item_cells(sets: Memberships, true: Codes, pred: Codes, n_pred: int, pool: Pool) -> ItemCells:
+def item_cells(sets: Memberships, true: Int64s, pred: Int64s, n_pred: int, pool: Pool) -> ItemCells:
     """Assign numbers to pairs of a true and a predicted set, ordered by the true set's first cluster, then by the set.
 
     Items are partitioned by their true set; each part is sorted and numbered in the cache. `sets` are the true ones,
@@ -78,7 +76,7 @@ def item_cells(sets: Memberships, true: Codes, pred: Codes, n_pred: int, pool: P
     return found
 
 
-def _ranked(sets: Memberships, wide: type[np.integer]) -> tuple[Integers, Integers]:
+def _ranked(sets: Memberships, wide: type[np.integer]) -> tuple[Codes, Codes]:
     """Return the rank of each set, by its first cluster and then in the given order, and the sets by rank."""
     counts = np.zeros(sets.n_clusters, np.int64)
     kernels.memberships.count_firsts(sets.offsets, sets.codes, counts)
@@ -87,7 +85,7 @@ def _ranked(sets: Memberships, wide: type[np.integer]) -> tuple[Integers, Intege
     return ranks, by_rank
 
 
-def _partitioned(true: Codes, pred: Codes, ranks: Integers, shift: int, pool: Pool) -> tuple[Integers, Codes]:
+def _partitioned(true: Int64s, pred: Int64s, ranks: Codes, shift: int, pool: Pool) -> tuple[Codes, Int64s]:
     """Partition the items of both sides by rank: rank, predicted set, item; and return where parts begin."""
     starts, stops = zip(*row_blocks(true.size, 1 << 16), strict=True)
     counts = np.zeros((len(starts), (max(0, ranks.size - 1) >> shift) + 1), np.int64)
@@ -105,7 +103,6 @@ def _partitioned(true: Codes, pred: Codes, ranks: Integers, shift: int, pool: Po
     return records, bounds
 
 
-Floats = NDArray[np.float64]
 #: Cells whose scores are filled in by one call.
 CELLS_AT_ONCE = 1 << 16
 #: Clusters named in a message.

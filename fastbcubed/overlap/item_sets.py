@@ -33,9 +33,7 @@ from fastbcubed.runtime.codes import (
     slots_for,
 )
 from fastbcubed.runtime.threads import Pool, blocks
-
-Codes = NDArray[np.int64]
-Integers = NDArray[np.integer]
+from fastbcubed.types import Codes, Int64s
 
 #: Hash seeds tried before giving up; a second one is almost never needed.
 ATTEMPTS = 8
@@ -44,10 +42,10 @@ ATTEMPTS = 8
 class ItemSets(NamedTuple):
     """The items of one side, in the order of their first rows, and the set of clusters of each."""
 
-    firsts: Codes  #: the first row of each item; shape (n_items,)
+    firsts: Int64s  #: the first row of each item; shape (n_items,)
     #: equal codes mean equal sets; -1 for an item in no cluster. The code of an item in one cluster is the cluster's;
     #: shape (n_items,)
-    codes: Codes
+    codes: Int64s
     #: the clusters of each set, by code: first each single cluster, then the larger sets
     sets: Memberships
     n_repeated: int  #: rows that repeat an earlier one, its item and its cluster
@@ -57,21 +55,21 @@ class ItemSets(NamedTuple):
 class Signatures(NamedTuple):
     """Items by their set of clusters."""
 
-    codes: Codes  #: as those of `ItemSets`; shape (n_items,)
+    codes: Int64s  #: as those of `ItemSets`; shape (n_items,)
     sets: Memberships  #: likewise
 
 
 class MembershipRows(NamedTuple):
     """Rows of memberships in parts; all rows of an item are in one part."""
 
-    keys: Codes  #: keys of items, possibly mixed; shape (n_rows,), as all but the bounds
-    rows: Integers | None  #: row numbers, ascending within a part; None where rows are in order
-    codes: Integers  #: the cluster of each row, -1 for none
-    bounds: Codes  #: where each part begins; shape (n_parts + 1,)
+    keys: Int64s  #: keys of items, possibly mixed; shape (n_rows,), as all but the bounds
+    rows: Codes | None  #: row numbers, ascending within a part; None where rows are in order
+    codes: Codes  #: the cluster of each row, -1 for none
+    bounds: Int64s  #: where each part begins; shape (n_parts + 1,)
 
 
 def item_sets(
-    keys: Codes | None, clusters: Codes, n_clusters: int, weight: NDArray[np.float64] | None, pool: Pool
+    keys: Int64s | None, clusters: Int64s, n_clusters: int, weight: NDArray[np.float64] | None, pool: Pool
 ) -> ItemSets:
     """Gather the clusters of each item. Shapes: `keys`, `clusters`, `weight` (n_rows,).
 
@@ -113,7 +111,7 @@ def signatures(members: Memberships, pool: Pool) -> Signatures:
     return Signatures(found, _with_large(n_clusters, codes, begins[several[numbered.firsts]]))
 
 
-def _in_parts(keys: Codes, clusters: Codes, wide: type[np.integer], pool: Pool) -> MembershipRows:
+def _in_parts(keys: Int64s, clusters: Int64s, wide: type[np.integer], pool: Pool) -> MembershipRows:
     """Partition the rows by item; rows whose items ascend are already in place."""
     codes = buffers.empty(keys.size, wide)
     if not any(kernels.memberships.find_unsorted(keys, a, b) for a, b in blocks(keys.size)):
@@ -129,7 +127,7 @@ def _in_parts(keys: Codes, clusters: Codes, wide: type[np.integer], pool: Pool) 
 
 
 def _mark_first_rows(
-    parts: MembershipRows, weight: NDArray[np.float64] | None, marks: Integers, pool: Pool
+    parts: MembershipRows, weight: NDArray[np.float64] | None, marks: Codes, pool: Pool
 ) -> tuple[int, int]:
     """Mark the first row of each item; return repeated and reweighted rows. See `gather_parts`."""
     marks.fill(kernels.memberships.REPEATED)
@@ -150,7 +148,7 @@ def _mark_first_rows(
     return repeated, reweighted
 
 
-def _listed(marks: Integers, pool: Pool) -> tuple[Codes, Codes, Codes, Codes]:
+def _listed(marks: Codes, pool: Pool) -> tuple[Int64s, Int64s, Int64s, Int64s]:
     """Return the first row of each item and its cluster's code; which items are in several, and where these are."""
     starts, stops = zip(*blocks(marks.size), strict=True)
     counts = pool.map(
@@ -165,7 +163,7 @@ def _listed(marks: Integers, pool: Pool) -> tuple[Codes, Codes, Codes, Codes]:
     return listed  # type: ignore[return-value]
 
 
-def _numbered(codes: Integers, starts: Codes, pool: Pool) -> Numbered:
+def _numbered(codes: Codes, starts: Int64s, pool: Pool) -> Numbered:
     """Assign numbers to sets of several clusters, distinguished by a 64-bit hash and then compared.
 
     The codes of a set begin at its start and end with a negative one: the last is -1 - code.
@@ -188,7 +186,7 @@ def _numbered(codes: Integers, starts: Codes, pool: Pool) -> Numbered:
     return numbered
 
 
-def _with_large(n_clusters: int, codes: Integers | None = None, starts: Codes | None = None) -> Memberships:
+def _with_large(n_clusters: int, codes: Codes | None = None, starts: Int64s | None = None) -> Memberships:
     """Return the sets of one cluster, followed by the larger ones, whose codes begin at `starts`."""
     wide: type[np.int32] | type[np.int64] = np.int32 if n_clusters < 2**31 else np.int64
     alone: NDArray[Any] = np.arange(n_clusters, dtype=wide)

@@ -17,9 +17,7 @@ from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.codes import offsets, part_bits, part_blocks, scatter_keys, table_slots
 from fastbcubed.runtime.spill import Spill, Spool
 from fastbcubed.runtime.threads import Pool, blocks, lend
-
-Counts = NDArray[np.int64]
-Integers = NDArray[np.integer]
+from fastbcubed.types import Codes, Counts, Floats
 
 #: A cell in more clusters of a side than this has too many pairs of clusters to be indexed by pairs.
 NARROW = 8
@@ -32,7 +30,7 @@ class CellRows(NamedTuple):
     """
 
     starts: Counts  #: the position of each row's number; shape (n_cells,)
-    codes: Integers
+    codes: Codes
     n_true: int
 
 
@@ -41,15 +39,13 @@ class CloseMates(NamedTuple):
 
     narrow: int  #: cells in no more clusters of a side than this are indexed by pairs
     pair_bounds: Counts  #: where the pairs of each cell begin; shape (n_cells + 1,)
-    groups: (
-        Integers  #: the group of each pair of clusters, -1 if no other cell has the pair; shape (n_pairs,)
-    )
+    groups: Codes  #: the group of each pair of clusters, -1 if no other cell has the pair; shape (n_pairs,)
     group_bounds: Counts  #: where each group begins; shape (n_groups + 1,)
-    members: Integers  #: the rows of the cells of each group
+    members: Codes  #: the rows of the cells of each group
     wide: bool  #: whether a cell is in more clusters of a side than `narrow`; if not, all fields below are empty
     bounds: Counts  #: where the cells of each cluster begin that are in others of its side, too
     ends: Counts  #: where those in more than `narrow` end, which come first
-    several: Integers  #: these cells
+    several: Codes  #: these cells
 
 
 def row_type(rows: CellRows) -> type[np.integer]:
@@ -83,7 +79,7 @@ def close_mates(rows: CellRows, n_clusters: int, pool: Pool) -> CloseMates:
     )
 
 
-def _groups(keys: Counts, pool: Pool) -> tuple[Integers, Counts]:
+def _groups(keys: Counts, pool: Pool) -> tuple[Codes, Counts]:
     """Return the group of each key, -1 for one that occurs once, and the sizes of the groups."""
     groups = buffers.empty(keys.size, np.int32 if keys.size < 2**31 else np.int64)
     groups.fill(-1)
@@ -92,7 +88,7 @@ def _groups(keys: Counts, pool: Pool) -> tuple[Integers, Counts]:
     assert rows is not None
     largest = int(np.diff(bounds).max())
 
-    def room() -> tuple[Integers, Integers]:
+    def room() -> tuple[Codes, Codes]:
         return np.empty(table_slots(largest), np.int32), np.empty((largest, 2), np.int32)
 
     def find(start: int, stop: int) -> tuple[int, int]:
@@ -112,7 +108,7 @@ def _groups(keys: Counts, pool: Pool) -> tuple[Integers, Counts]:
     return groups, sizes
 
 
-def _by_cluster(rows: CellRows, n_clusters: int) -> tuple[Counts, Counts, Integers]:
+def _by_cluster(rows: CellRows, n_clusters: int) -> tuple[Counts, Counts, Codes]:
     """Return the cells of each cluster that are in others of its side; nothing for no clusters."""
     if not n_clusters:
         return np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, row_type(rows))
@@ -125,7 +121,6 @@ def _by_cluster(rows: CellRows, n_clusters: int) -> tuple[Counts, Counts, Intege
     return bounds, ends, several
 
 
-Floats = NDArray[np.float64]
 #: Workspace for the close mates of a cell, and counts of cells.
 Found = tuple[NDArray[np.integer], NDArray[np.uint8]]
 

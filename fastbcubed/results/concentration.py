@@ -19,6 +19,7 @@ from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
 from fastbcubed.results.outcomes import ranges_of_clusters
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import blocks
+from fastbcubed.types import Floats
 
 #: Clusters that somebody can look at one by one; more than this share of those with a loss is no concentration.
 FEW, SHARE = 50, 0.05
@@ -221,7 +222,6 @@ def _advice(figures: dict[str, Any]) -> str:
     return ": look for a cause, not for clusters" if n > SHARE * figures["n_lossy"] else ""
 
 
-Floats = NDArray[np.float64]
 #: Powers of two that sizes may have.
 POWERS = 64
 #: Clusters that are added up at once.

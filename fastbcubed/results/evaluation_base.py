@@ -26,7 +26,7 @@ from fastbcubed.inputs.pair import Pair
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.metrics.score import Metric
 from fastbcubed.results.bins import Bins
-from fastbcubed.results.items import AttributeTable, Items, RowNumbers, without_noise
+from fastbcubed.results.items import AttributeTable, Items, without_noise
 from fastbcubed.results.outcomes import by_side, count_outcomes
 from fastbcubed.results.saved import set_state, state_of
 from fastbcubed.results.slices import rows_for_json
@@ -35,6 +35,7 @@ from fastbcubed.results.table import Table, refuse_table_verb
 from fastbcubed.results.warnings import Shape, found_in, same_source, shape_of, swapped_names
 from fastbcubed.runtime.attributes import cached_property, documented
 from fastbcubed.runtime.threads import Pool
+from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:
     from fastbcubed.results.clusters import ClusterRanges

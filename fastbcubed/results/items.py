@@ -32,8 +32,7 @@ from fastbcubed.inputs.tables import Rows, as_kept, attribute, read_columns, ref
 from fastbcubed.overlap.two_sides import Covered
 from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.threads import Pool
-
-RowNumbers = NDArray[np.int64]
+from fastbcubed.types import RowNumbers
 
 
 class Items(Protocol):

@@ -21,8 +21,8 @@ from fastbcubed.results.wording import label
 from fastbcubed.runtime.arguments import as_several, is_one_of, whole_number
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import blocks
+from fastbcubed.types import Floats
 
-Floats = NDArray[np.float64]
 #: The side whose clusters a kind of repair is of.
 KINDS = {"split": "pred", "gather": "true"}
 #: Approximate bytes of repairs per cluster and per cell; what they may take besides half of a memory limit.

@@ -26,10 +26,11 @@ from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.score import Metric
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.mates import Shares
-from fastbcubed.results.items import RowNumbers, TableItems
+from fastbcubed.results.items import TableItems
 from fastbcubed.results.outcomes import COUNTS, OUTCOMES, SUMS
 from fastbcubed.results.summary import Bounds
 from fastbcubed.runtime.output_files import Stamp, is_staging_name, maybe_with_nulls, open_regular
+from fastbcubed.types import RowNumbers
 
 #: The file that is written last, and says which others go with it; the one that is streamed; that of slices.
 MANIFEST, ITEMS, SLICES = "overall.json", "items.parquet", "slices.parquet"

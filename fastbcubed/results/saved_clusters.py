@@ -39,11 +39,12 @@ from fastbcubed.results.members import (
     rows_of_cluster,
 )
 from fastbcubed.results.outcomes import outcome_code
-from fastbcubed.results.repairs import Floats, Ranked, Repairs, Start, f_gain, first_repairs
+from fastbcubed.results.repairs import Ranked, Repairs, Start, f_gain, first_repairs
 from fastbcubed.results.stored_items import StoredTable
 from fastbcubed.results.table import LOSS, Table, contenders, listed, rank_of, require_known, require_limit
 from fastbcubed.results.views import Cluster
 from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.types import Floats
 
 #: Where a part has the cluster of the other side, by code.
 CODE = "code"

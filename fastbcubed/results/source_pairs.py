@@ -21,6 +21,7 @@ from fastbcubed.results.items import AttributeTable, Items
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.table import Table
 from fastbcubed.results.wording import label
+from fastbcubed.types import Counts
 
 #: Pairs of sources that are listed at most.
 MOST = 1_000_000
@@ -28,8 +29,6 @@ MOST = 1_000_000
 FEW = 1 << 31
 #: The bits of a count that are multiplied at once where there are more.
 LOW = 20
-
-Counts = NDArray[np.int64]
 
 
 def list_source_pairs(

@@ -22,9 +22,8 @@ from fastbcubed.overlap.cover import Cover
 from fastbcubed.runtime.codes import number
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Codes, Floats
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.integer]
 #: Cells that are handled at once: few enough for a core's cache.
 CELLS_AT_ONCE = 1 << 14
 #: Cells of one task of a pool, unless one unit has more.

@@ -30,8 +30,6 @@ ROUNDING = 1e-9
 #: Differences that a message shows.
 SHOWN = 5
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class Verified:

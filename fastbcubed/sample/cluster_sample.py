@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.policies import Policies
@@ -28,9 +27,7 @@ from fastbcubed.inputs.tables import read_columns
 from fastbcubed.metrics.score import Formula
 from fastbcubed.runtime.codes import number
 from fastbcubed.runtime.threads import Pool
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from fastbcubed.types import Counts, Floats
 
 UNIFORM, CLUSTER_SIZE = "uniform", "cluster_size"
 

@@ -12,15 +12,13 @@ from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fastbcubed.errors import MetricError
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as
 from fastbcubed.metrics.score import Formula, Metric, f_measure, weight_of_precision
 from fastbcubed.results.standard_errors import without_rounding
 from fastbcubed.sample.cluster_sample import Drawn
-
-Floats = NDArray[np.float64]
+from fastbcubed.types import Floats
 
 
 class Ratio(NamedTuple):

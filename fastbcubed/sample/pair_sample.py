@@ -26,7 +26,7 @@ from fastbcubed.inputs.columns import as_column
 from fastbcubed.inputs.formats import no_formulas
 from fastbcubed.inputs.keys import comparable_keys, write_both
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.items import RowNumbers, without_noise
+from fastbcubed.results.items import without_noise
 from fastbcubed.results.members import chosen_columns
 from fastbcubed.results.slices import SliceKey, attribute_values, check_key, slice_codes
 from fastbcubed.results.table import Table
@@ -36,8 +36,8 @@ from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.output_files import written_aside
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.sample.judged_pairs import MERGED, RATES, SPLIT, STABLE, PairScore, count_verdicts, pair_score
+from fastbcubed.types import Floats, RowNumbers
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.int64]
 Keys = NDArray[np.uint64]
 

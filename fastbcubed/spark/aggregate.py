@@ -26,9 +26,7 @@ from fastbcubed.results.slices import Element
 from fastbcubed.results.summary import bound_sums
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.spark.grouping import COMMON, NEITHER, PREDICTION_ONLY
-
-Floats = NDArray[np.float64]
-Counts = NDArray[np.int64]
+from fastbcubed.types import Counts, Floats, Sizes
 
 
 @dataclass(frozen=True)
@@ -160,8 +158,6 @@ PAYLOAD = "payload binary"
 MEAN = "mean of "
 #: Cluster sizes below this are counted by position.
 USUAL = 1 << 16
-
-Sizes = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass

@@ -22,9 +22,10 @@ from fastbcubed.results.slice_sums import SliceSums
 from fastbcubed.results.slices import ID, Element, SliceKey, attribute_home, elements, size_named, slice_name
 from fastbcubed.results.summary import Bounds, bounds_from, describe
 from fastbcubed.runtime.threads import Pool
-from fastbcubed.spark.aggregate import MEAN, Question, Sizes, Sums
+from fastbcubed.spark.aggregate import MEAN, Question, Sums
 from fastbcubed.spark.frames import FrameRows, FrameSide, Looked, item_names
 from fastbcubed.spark.grouping import Table
+from fastbcubed.types import Sizes
 
 #: Families whose scores of all items are computed from sums.
 SUMMED = ("pairs", "entropy")

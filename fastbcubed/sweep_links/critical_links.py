@@ -17,8 +17,8 @@ from fastbcubed.results.table import Table
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.threads import blocks
 from fastbcubed.sweep_links.merge_tree import Effects
+from fastbcubed.types import Floats
 
-Floats = NDArray[np.float64]
 #: Merges that are put in order together, if only the first ones are listed.
 MERGES_AT_ONCE = 1 << 18
 #: What merges are ordered by, and the sign that has the most telling ones first.

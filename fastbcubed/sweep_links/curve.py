@@ -19,8 +19,8 @@ from fastbcubed.metrics.score import Metric
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Floats
 
-Floats = NDArray[np.float64]
 #: Pairs together on both sides, on one of them, apart on both.
 PAIRS = ("tp", "fp", "fn", "tn")
 

@@ -24,15 +24,14 @@ from fastbcubed.runtime.threads import Pool, ahead
 from fastbcubed.sweep_links.merge_tree import (
     DOMINANT,
     MERGES_AT_ONCE,
-    Counts,
     Effects,
-    Floats,
     Meetings,
     TreeRows,
     find_meetings,
     merges_of,
     total_of,
 )
+from fastbcubed.types import Counts, Floats
 
 #: What can be kept up: families of scores, and the sums that each is made of.
 SUMS = {

@@ -26,9 +26,7 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.codes import PARTS_AT_ONCE, number, offsets, part_bits, row_blocks
 from fastbcubed.runtime.threads import Pool, blocks
-
-Codes = NDArray[np.integer]
-Floats = NDArray[np.float64]
+from fastbcubed.types import Codes, Counts, Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,8 +269,6 @@ def _record(fields: Iterable[tuple[str, str]], same: Iterable[tuple[str, str]] =
         }
     )
 
-
-Counts = NDArray[np.int64]
 
 #: Meetings that are found by one call of a kernel.
 MEETINGS_AT_ONCE = 1 << 18

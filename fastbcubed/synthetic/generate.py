@@ -29,11 +29,11 @@ from fastbcubed.runtime.arguments import true_or_false, whole_number
 from fastbcubed.runtime.output_files import written_aside
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Counts, Words
 
 if TYPE_CHECKING:
     from fastbcubed.runtime.progress_bar import Report
 
-Counts = NDArray[np.int64]
 Floats = NDArray[np.floating[Any]]
 
 SPLIT = 0.15  # share of true clusters that the prediction splits in two
@@ -218,7 +218,6 @@ KINDS: dict[str, pa.DataType] = {
     "country": pa.dictionary(pa.int8(), pa.string()),
     "year": pa.int16(),
 }
-Words = NDArray[np.uint64]
 
 
 class Synthetic:

@@ -30,6 +30,7 @@ LONGER: dict[str, str] = {}
 ORDER = (
     "_version",
     "errors",
+    "types",
     "kernels",
     "runtime",
     "inputs",
