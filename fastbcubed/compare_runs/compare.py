@@ -96,9 +96,9 @@ def compare(
         What replicates are drawn from. The same seed draws the same, whatever the engine and the order of rows and of
         runs.
     unit : str
-        What could have been drawn otherwise, as a whole: "component", a connected component of the truth and all
-        runs; "true_cluster", which is right only with ``unmatched="outside"``; or a column of the truth, in memory and
-        with ``align="common"``.
+        What could have been drawn otherwise, as a whole: "component", a connected component of the truth and all runs
+        (of the two runs compared where one of all runs is heavy: see `Comparison.deltas`); "true_cluster", which is
+        right only with ``unmatched="outside"``; or a column of the truth, in memory and with ``align="common"``.
     item, cluster, weight, slices, attributes, metrics, beta, weighting, unmatched, nulls, duplicates, noise
         As for `evaluate`. Of a pair of columns the second is that of all runs. Policies are those of all runs: if one
         is made of links, items that only the truth has are alone by default.

@@ -184,8 +184,10 @@ class Compared(Runs):
         -----
         Errors are paired, and linearised: with D_u what a unit u adds to the score of the experiment less what it adds
         to that of the baseline, se² = U / (U - 1) Σ D_u². Units are the connected components of the truth and of
-        all runs. A run that is equal to the baseline differs by 0 ± 0. With align="each", se is NaN where the items of
-        one of the two runs are a single unit. Under "outside", items that only a run has connect nothing.
+        all runs; where one of these has more than a tenth of the weight, the components of the truth, the baseline and
+        the experiment, so that a third run that joins much leaves the error as it is. A run that is equal to the
+        baseline differs by 0 ± 0. With align="each", se is NaN where the items of one of the two runs are a single
+        unit. Under "outside", items that only a run has connect nothing.
 
         Examples
         --------
@@ -205,7 +207,9 @@ class Compared(Runs):
         if self.experiments and found.units is not None:
             for reason in found.warnings:
                 warnings.warn(reason, EvaluationWarning, stacklevel=2)
-            warn_of_units(found.units, self.unit, stacklevel=3)
+            same = len(set(found.units_of.values())) == 1
+            for name, units in list(found.units_of.items())[: 1 if same else None]:
+                warn_of_units(units, self.unit, stacklevel=3, of="" if same else f"{label(name)}: ")
         return self._deltas(level)
 
     def _deltas(self, level: float | None = None) -> Table:
@@ -217,7 +221,9 @@ class Compared(Runs):
 
     @cached_property
     def units(self) -> Units:
-        """How many independent units all runs have in common, how many equal ones would tell as much, the largest.
+        """Number of independent units of all runs, effective number of them, and the share of the largest.
+
+        Errors may be by the units of two runs alone, of which there are more; see `deltas`.
 
         Raises
         ------
@@ -283,9 +289,13 @@ class Compared(Runs):
             return self
         found = copy.copy(self)
         found.baseline = run
-        for name in ("_differences", "ranking"):
+        for name in ("_differences", "_against_best", "ranking"):
             found.__dict__.pop(name, None)
         return found
+
+    @cached_property
+    def _against_best(self) -> Self:
+        return self.against()
 
     @cached_property
     def ranking(self) -> list[dict[str, Any]]:
@@ -297,7 +307,7 @@ class Compared(Runs):
         score = lead_score(self.metrics)
         if score is None or self.why_no_ranks() is not None:
             return []
-        best = self.against()
+        best = self._against_best
         shown = ("delta", "se", "low", "high")
         found = {
             row["experiment"]: {name: row[name] for name in shown}

@@ -12,7 +12,7 @@ from fastbcubed.compare_runs.comparison_base import Compared, lead_score
 from fastbcubed.compare_runs.slices_of_runs import slice_deltas
 from fastbcubed.results.display import HEADLINE, REPEATED
 from fastbcubed.results.evaluation_scores import COMPONENT, are_uneven
-from fastbcubed.results.standard_errors import without_rounding
+from fastbcubed.results.standard_errors import Units, without_rounding
 from fastbcubed.results.table import Table
 from fastbcubed.results.wording import (
     Grid,
@@ -116,7 +116,8 @@ def _of_two(comparison: Compared, row: Mapping[str, Any]) -> str:
         return (
             f"No clear difference between {baseline} and {name}: {figures}, which may be chance){in_slices}."
         )
-    return f"{name} {'seems' if are_uneven(comparison.units) else 'is'} {word}: {figures}){in_slices}."
+    seems = are_uneven(comparison._differences.units_of[row["experiment"]])
+    return f"{name} {'seems' if seems else 'is'} {word}: {figures}){in_slices}."
 
 
 def _in_slices(comparison: Compared, row: Mapping[str, Any], word: str) -> str:
@@ -143,7 +144,8 @@ def _of_several(comparison: Compared, ranked: Sequence[Mapping[str, Any]]) -> st
     if good and len(good) + len(same) == len(ranked) - 1:
         others = "the others differ" if same else "all others differ from it"
         return f"No run is clearly best: {label(first['run'])} has {what}; how {others} may be chance."
-    has = "seems to have" if comparison.why_no_errors() is None and are_uneven(comparison.units) else "has"
+    units = comparison._against_best._differences.units_of.values()  # none where there are no errors
+    has = "seems to have" if any(map(are_uneven, units)) else "has"
     best = f"{label(first['run'])} {has} {what}"
     if good:
         return f"{best}; {_named(good)} {'is' if len(good) == 1 else 'are'} as good: the difference may be chance."
@@ -241,8 +243,8 @@ def _how_sure(comparison: Compared) -> list[str]:
         return []
     if (reason := comparison.why_no_errors()) is not None:
         return [f"There are no standard errors: {reason}."]
-    units = comparison.units
-    if units.n < 2:
+    units = comparison._differences.units_of
+    if all(own.n < 2 for own in units.values()):
         return [
             f"All items are in one group that shares clusters{_connecting(comparison)}; no standard error is known."
         ]
@@ -251,11 +253,30 @@ def _how_sure(comparison: Compared) -> list[str]:
             comparison.metrics_with_errors()
         )
         return [f"No standard error is known{why}."]
-    groups = f"{count(units.n)} groups of items that share clusters in the truth or a run"
-    line = f"± is one standard error of the difference, from {groups}"
-    if are_uneven(units):
-        line += f", so uneven that {units.effective:.1f} equal ones would tell as much: it is too small"
-    return [f"{line}."]
+    line = f"± is one standard error of the difference, from {_groups(units)}"
+    uneven = {name: own for name, own in units.items() if own.n > 1 and are_uneven(own)}
+    if uneven:
+        effective = min(own.effective for own in uneven.values())
+        whose = f" for {_named(list(uneven))}" * (len(uneven) < len(units))
+        line += f",{whose} so uneven that {effective:.1f} equal ones would tell as much: it is too small"
+    single = [name for name, own in units.items() if own.n < 2]
+    found = [f"{line}."]
+    if single:
+        found.append(
+            f"No standard error is known for {_named(single)}, whose clusters and those of "
+            f"{label(comparison.baseline)} connect all items."
+        )
+    return found
+
+
+def _groups(units: Mapping[str, Units]) -> str:
+    """Return the number of groups that errors are from; of several runs these may be different ones."""
+    numbers = sorted({own.n for own in units.values() if own.n > 1})
+    shared, n = (
+        "groups of items that share clusters in the truth or",
+        " to ".join(map(count, numbers[:: len(numbers) - 1 or 1])),
+    )
+    return f"{n} {shared} {'a run' if len(set(units.values())) == 1 else 'one of the two runs'}"
 
 
 def _has_intervals(comparison: Compared) -> bool:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.compare_runs.runs import Runs
+from fastbcubed.compare_runs.runs import Runs, is_heavy
 from fastbcubed.compare_runs.units import (
     NONE_ALONE,
     Alone,
@@ -424,15 +424,16 @@ ADJUSTMENTS = ("bonferroni", "none")
 class Differences:
     """The standard errors of differences, and replicates of these, by experiment and score."""
 
-    units: Units | None  #: None if there are no errors
+    units: Units | None  #: of all runs; None if there are no errors
     errors: Mapping[tuple[str, str], float]
+    units_of: Mapping[str, Units]  #: those that the errors of an experiment are by
     replicates: Mapping[tuple[str, str], NDArray[np.float64]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()  #: what makes the errors less than they seem
 
     def interval(self, experiment: str, score: str, delta: float, level: float) -> Interval:
         """Return the interval of a difference: percentiles of its replicates, else by Student's t."""
         error = self.errors.get((experiment, score), math.nan)
-        if math.isnan(error) or self.units is None:
+        if math.isnan(error):
             return Interval(math.nan, math.nan)
         if (experiment, score) in self.replicates:
             found = self.replicates[experiment, score]
@@ -441,7 +442,7 @@ class Differences:
                 return Interval(math.nan, math.nan)
             low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
             return Interval(float(low), float(high))
-        reach = t_quantile(level, self.units.n - 1) * error
+        reach = t_quantile(level, self.units_of[experiment].n - 1) * error
         return Interval(delta - reach, delta + reach)
 
 
@@ -499,9 +500,13 @@ def table_of_deltas(
 
 
 def estimated(comparison: Runs) -> Differences:
-    """Work out the standard errors of the differences, and their replicates if these were asked for."""
+    """Work out the standard errors of the differences, and their replicates if these were asked for.
+
+    Where clusters of several runs connect much of the weight, those of an experiment are by the components of the
+    truth, the baseline and that experiment.
+    """
     if comparison.why_no_errors() is not None:
-        return Differences(None, {})
+        return Differences(None, {}, {})
     metrics, beta = comparison.metrics_with_errors(), comparison[comparison.baseline].beta
     needed = needed_by(metrics, beta)
     by_cluster = comparison.unit in (COMPONENT, TRUE_CLUSTER)
@@ -512,8 +517,11 @@ def estimated(comparison: Runs) -> Differences:
         ]
         add_up = _of_clusters if by_cluster else _of_column
         scores, sums, keys, squares, single = add_up(comparison, metrics, needed, means, said, pool)
+    units = squares.units
+    if comparison.unit == COMPONENT and len(comparison) > 2 and is_heavy(units.largest_share):
+        return _by_pair(comparison, units)
     scores_of_runs = [[ev.overall[m.name] for m in metrics] for ev in comparison.runs.values()]
-    errors = standard_error(squares.by_run, squares.units.n, scores_of_runs)
+    errors = standard_error(squares.by_run, units.n, scores_of_runs)
     errors = np.where((single | single[_place(comparison)])[:, None], np.nan, errors)
     by_score = {
         (name, metric.name): float(error)
@@ -527,7 +535,18 @@ def estimated(comparison: Runs) -> Differences:
         drawn = replicates(
             dict(zip(names, scores, strict=True)), sums, comparison.baseline, metrics, beta, keys, n, seed
         )
-    return Differences(squares.units, by_score, drawn, tuple(said))
+    return Differences(units, by_score, dict.fromkeys(comparison.experiments, units), drawn, tuple(said))
+
+
+def _by_pair(comparison: Runs, units: Units) -> Differences:
+    """Return the differences of each experiment by the units of the baseline and that experiment."""
+    found = {name: estimated(comparison.beside_baseline(name)) for name in comparison.experiments}
+    return Differences(
+        units,
+        {key: error for each in found.values() for key, error in each.errors.items()},
+        {name: own for each in found.values() for name, own in each.units_of.items()},
+        {key: drawn for each in found.values() for key, drawn in each.replicates.items()},
+    )
 
 
 class _Found(NamedTuple):

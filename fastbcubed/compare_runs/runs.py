@@ -31,6 +31,14 @@ from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.attributes import cached_property, documented
 from fastbcubed.runtime.threads import Pool
 
+#: Where a component of all runs has a larger share of the weight, units are those of the two runs compared.
+HEAVY_SHARE = 0.1
+
+
+def is_heavy(share: float) -> bool:
+    """Return whether a component of all runs is too heavy for units; rounding does not decide."""
+    return share > HEAVY_SHARE + 1e-9
+
 
 class Runs:
     """Evaluations of several runs against one truth; the attributes are described at `Comparison`."""
@@ -107,6 +115,18 @@ class Runs:
     def own_scores(self) -> dict[str, dict[str, Any]]:
         """Scores of each run on all items that it scores, and if those of the truth that it lacks were alone."""
         return {name: self._by_itself.get(name) or if_alone(ev) for name, ev in self.runs.items()}
+
+    def beside_baseline(self, name: str) -> Runs:
+        """Return the baseline and one other run alone, on the same items; neither is scored again."""
+        places = [k for k, run in enumerate(self.runs) if run in (self.baseline, name)]
+        names, keys = list(self.runs), self._true_keys
+        return Runs(
+            {names[k]: self.runs[names[k]] for k in places},
+            baseline=self.baseline, align=self.align, level=self.level, unit=self.unit,
+            n_bootstrap=self.n_bootstrap, seed=self.seed, shared=self._shared,
+            n_scored=[self._n_scored[k] for k in places], coverage=[self._coverage[k] for k in places],
+            true_keys=None if keys is None else [keys[k] for k in places],
+        )  # fmt: skip
 
     @property
     def coverage_of(self) -> dict[str, Coverage]:

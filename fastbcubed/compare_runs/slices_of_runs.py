@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.compare_runs.differences import needed_by, slopes_by
 from fastbcubed.compare_runs.movers import rank_of
-from fastbcubed.compare_runs.runs import Runs
+from fastbcubed.compare_runs.runs import Runs, is_heavy
 from fastbcubed.errors import NotKeptError
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, from_texts, to_numpy
@@ -18,6 +18,7 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.pointwise import LOSSES
 from fastbcubed.metrics.score import Metric
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.evaluation_scores import COMPONENT
 from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, subset_mask
 from fastbcubed.results.standard_errors import RowUnits, standard_error, without_rounding
 from fastbcubed.results.table import Table, require_limit
@@ -84,7 +85,7 @@ def slices_of_runs(
             columns |= _differences(table, tables[baseline], names, runs[name], name == baseline)
             if errors is not None:
                 n_units, of_run = errors
-                columns["n_units"] = n_units
+                columns["n_units"] = n_units[name]
                 for score, own in of_run.get(name, {}).items():
                     columns[f"{score}_delta_se"] = without_rounding(own, to_numpy(table[score]))
         columns |= {AT: from_numpy(order[name]), RUN_AT: from_numpy(np.full(table.num_rows, k))}
@@ -159,22 +160,54 @@ def _differences(
     return found
 
 
-def _errors(comparison: Runs, by: SliceKey) -> tuple[NDArray[np.int64], dict[str, dict[str, Floats]]] | None:
-    """Return the units of each slice and standard errors by run and score; None if they are not known.
+def _errors(
+    comparison: Runs, by: SliceKey
+) -> tuple[dict[str, pa.Array], dict[str, dict[str, Floats]]] | None:
+    """Return the units of each slice by run, and standard errors by run and score; None if they are not known.
 
-    All runs have to have the same items in each slice.
+    All runs have to have the same items in each slice. The units are those of `Comparison.deltas`; where they are not
+    the same for all experiments, the baseline has none.
     """
     if not comparison.shares_rows or comparison.why_no_errors() is not None:
         return None
     groups = _groups(comparison, by)
     if groups is None:
         return None
-    first, n = comparison[comparison.baseline], comparison.require_rows()
-    rows = first.contingency.rows
+    units = _padded_units(comparison)
+    if comparison.unit == COMPONENT and len(comparison) > 2 and _is_one_heavy(comparison, units):
+        n_units, errors = {}, {}
+        for name in comparison.experiments:
+            pair = comparison.beside_baseline(name)
+            n_of_slices, own = _errors_by(pair, groups, _padded_units(pair))
+            n_units[name], errors[name] = from_numpy(n_of_slices), own[name]
+        n_units[comparison.baseline] = pa.nulls(len(n_units[name]), pa.int64())
+        return n_units, errors
+    n_of_slices, errors = _errors_by(comparison, groups, units)
+    return dict.fromkeys(comparison, from_numpy(n_of_slices)), errors
+
+
+def _padded_units(comparison: Runs) -> Codes:
+    """Return the unit of each row of the baseline; 0 for rows that not all runs score."""
+    rows, n = comparison[comparison.baseline].contingency.rows, comparison.require_rows()
     assert rows is not None
     units = np.zeros(rows.cell.size, np.int64)
     units[:n] = comparison.units_of_rows()
-    metrics = comparison.metrics_with_errors()
+    return units
+
+
+def _is_one_heavy(comparison: Runs, units: Codes) -> bool:
+    """Return whether a unit has so much of the weight that errors are by the units of pairs of runs."""
+    rows, n = comparison[comparison.baseline].contingency.rows, comparison.require_rows()
+    assert rows is not None
+    weight = rows.weight[:n]
+    return is_heavy(np.bincount(units[:n], weight).max() / weight.sum())
+
+
+def _errors_by(
+    comparison: Runs, groups: Sequence[tuple[Codes, int]], units: Codes
+) -> tuple[NDArray[np.int64], dict[str, dict[str, Floats]]]:
+    """Return how many units each slice has, and the standard errors of the experiments by score."""
+    first, metrics = comparison[comparison.baseline], comparison.metrics_with_errors()
     parts = []
     for codes, n_groups in groups:
         paired = PairedRows(first, codes, n_groups, units)

@@ -605,8 +605,8 @@ def are_uneven(units: Units) -> bool:
     return units.effective < min(FEW, units.n / 2)
 
 
-def warn_of_units(units: Units, unit: str, *, stacklevel: int) -> None:
-    """Warn of a single unit, and of very uneven units."""
+def warn_of_units(units: Units, unit: str, *, stacklevel: int, of: str = "") -> None:
+    """Warn of a single unit, and of very uneven units; `of` says whose they are."""
     if units.n == 1:
         message = f"there is no standard error, as all items are in one unit ({unit})"
     elif are_uneven(units):
@@ -616,7 +616,7 @@ def warn_of_units(units: Units, unit: str, *, stacklevel: int) -> None:
         )
     else:
         return
-    warnings.warn(message, EvaluationWarning, stacklevel=stacklevel)
+    warnings.warn(of + message, EvaluationWarning, stacklevel=stacklevel)
 
 
 def _interval(metric: Metric, value: float, found: Errors, level: float) -> Interval:

@@ -76,21 +76,30 @@ class Replicates:
 @examples(100)
 @given(comparisons(6, least_runs=2, most_runs=3), st.integers(0, 2**31))
 def test_a_replicate_is_rows_of_whole_components_drawn_anew(case, seed):
-    """With one replicate both ends of the interval are its delta; one drawing has to explain those of all runs."""
+    """With one replicate both ends of the interval are its delta; one drawing has to explain them.
+
+    Of several experiments each is drawn by the components of its pair of runs, as all have over a tenth of the weight.
+    """
     case = case._replace(options={**case.options, "beta": 1})  # others add scores
     cmp = compared(case, metrics=SCORES, bootstrap=1, seed=seed)
     expected = twin.compare(case.truth, case.runs, case.weight, **case.options)
-    unit = expected.components()
-    assume(2 <= len(expected.units(unit)) and len(set(unit.values())) <= 3)
-    found = ends(cmp)
-    assert all(low == high or math.isnan(low) for low, high in found.values())
-    if any(math.isnan(low) for low, _ in found.values()):
-        return  # nothing was drawn
-    copies = Replicates(expected, unit).copies(found)
-    assert copies is not None, found
-    drawn = expected.resampled(copies, unit)
-    for (experiment, score), (low, _) in found.items():
-        assert low == close(float(drawn.delta(experiment, score)))
+    every = ends(cmp)
+    assert all(low == high or math.isnan(low) for low, high in every.values())
+    for experiment in expected.experiments:
+        unit = expected.components_for(experiment)
+        if len(expected.units(unit)) < 2 or len(set(unit.values())) > 3:
+            continue
+        found = {key: ends_of for key, ends_of in every.items() if key[0] == experiment}
+        if any(math.isnan(low) for low, _ in found.values()):
+            continue  # nothing was drawn
+        pair = twin.Compared(
+            {name: expected.runs[name] for name in (expected.baseline, experiment)}, expected.baseline
+        )
+        copies = Replicates(pair, unit).copies(found)
+        assert copies is not None, found
+        drawn = pair.resampled(copies, unit)
+        for (_, score), (low, _) in found.items():
+            assert low == close(float(drawn.delta(experiment, score)))
 
 
 # The same replicates

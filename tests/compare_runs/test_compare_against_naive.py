@@ -59,8 +59,8 @@ def check_deltas(table, expected, unit=None, level=0.95):
     rows = table.to_pylist()
     wanted = [(name, score) for name in expected.experiments for score in NAMES]
     assert sorted((row["experiment"], row["score"]) for row in rows) == sorted(wanted)
-    n_units = len(expected.units(unit))
     for row in rows:
+        n_units = len(expected.units(unit or expected.components_for(row["experiment"])))
         assert row["baseline"] == expected.baseline
         exact = expected.compare(row["experiment"], row["score"], unit)
         assert row["delta"] == close(float(exact.delta))

@@ -685,9 +685,43 @@ def test_the_run_that_lacks_items_and_is_nowhere_better_is_not_as_good():
     assert repr(best).startswith("Which run is best is open")
 
 
-def test_runs_that_connect_all_items_are_named():
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize("options", [{}, {"bootstrap": 50}, {"align": "each"}])
+def test_a_run_that_joins_all_leaves_the_errors_of_others(engine, options):
+    """Those of a difference are by the components of its two runs; the page and slices say the same."""
     truth = {item: item // 2 for item in range(80)}
-    runs = {"old": pairs_of(OLD), "new": pairs_of(NEW), "all": dict.fromkeys(truth, 0)}
+    two = {"old": pairs_of(OLD), "new": pairs_of(NEW)}
+    three = two | {"all": dict.fromkeys(truth, 0)}
+    alone, cmp = (fb.compare(truth, runs, engine=engine, **options) for runs in (two, three))
+    rows = cmp.deltas(adjust="none").to_pylist()
+    assert [row for row in rows if row["experiment"] == "new"] == alone.deltas().to_pylist()
+    assert all(math.isnan(row["se"]) for row in rows if row["experiment"] == "all")
+    text = " ".join(repr(cmp).split())
+    assert "No standard error is known for all, whose clusters and those of old connect all items." in text
+    assert (
+        f"from {alone.units.n} groups of items that share clusters in the truth or one of the two runs"
+        in text
+    )
+    assert cmp.units.n == 1
+    said = {(row["experiment"], row["said"]) for row in cmp.report().content["deltas"]["rows"]}
+    assert ("all", "error not known") in said and ("all", "may be chance") not in said
+
+
+def test_slices_have_the_errors_of_two_runs_where_a_third_joins_all():
+    truth = {item: item // 2 for item in range(80)}
+    half = {"item": list(truth), "half": [item // 40 for item in truth]}
+    two = {"old": pairs_of(OLD), "new": pairs_of(NEW)}
+    three = {"all": dict.fromkeys(truth, 0)} | two
+    alone = fb.compare(truth, two, attributes=half).slices("half").to_pylist()
+    every = fb.compare(truth, three, baseline="old", attributes=half).slices("half").to_pylist()
+    assert [row for row in every if row["run"] == "new"] == [row for row in alone if row["run"] == "new"]
+    assert [row["n_units"] for row in every if row["run"] == "old"] == [None, None]
+    assert [row["n_units"] for row in every if row["run"] == "all"] == [1, 1]
+
+
+def test_a_baseline_that_connects_all_items_is_named():
+    truth = {item: item // 2 for item in range(80)}
+    runs = {"all": dict.fromkeys(truth, 0), "old": pairs_of(OLD), "new": pairs_of(NEW)}
     text = " ".join(repr(fb.compare(truth, runs)).split())
     why = "because clusters of all connect them; leave it out to compare the others; no standard error is known."
     assert f"All items are in one group that shares clusters, {why}" in text

@@ -63,6 +63,23 @@ class Compared:
                 mates[e] |= (run.true_mates(e) | run.pred_mates(e)) & set(run.true)
         return connected(mates)
 
+    def components_for(self, experiment: str) -> dict[Item, int]:
+        """Return those that the error of a delta is by: of two runs, where one of all has over a tenth of the weight.
+
+        The weight is the mean over the runs of a component's share of the run's items.
+        """
+        shares: dict[int, Fraction] = {}
+        unit = self.components()
+        for run in self.runs.values():
+            total = sum(map(run.weight.get, run.true))
+            for e in run.true:
+                share = Fraction(run.weight[e]) / Fraction(total) / len(self.runs)
+                shares[unit[e]] = shares.get(unit[e], Fraction(0)) + share
+        if len(self.runs) < 3 or max(shares.values()) <= Fraction(1, 10):
+            return unit
+        pair = {name: run for name, run in self.runs.items() if name in (experiment, self.baseline)}
+        return Compared(pair, self.baseline).components()
+
     def true_clusters(self) -> dict[Item, Cluster]:
         return {e: cluster for run in self.runs.values() for e, cluster in run.true.items()}
 
@@ -82,7 +99,7 @@ class Compared:
         self, experiment: str, score: str, unit: Units | None = None, subset: Iterable[Item] | None = None
     ) -> dict[Hashable, Fraction]:
         """Return d_u, by which each unit moves the delta, or by which its items in a subset move that of the subset."""
-        unit = self.components() if unit is None else unit
+        unit = self.components_for(experiment) if unit is None else unit
         unit = unit if subset is None else {e: unit[e] for e in subset if e in unit}
         new, old = (self.influence(run, score, unit) for run in (experiment, self.baseline))
         return {u: new.get(u, Fraction(0)) - old.get(u, Fraction(0)) for u in self.units(unit)}
@@ -99,7 +116,7 @@ class Compared:
 
         NaN where the items of one of the two runs are one unit.
         """
-        unit = self.components() if unit is None else unit
+        unit = self.components_for(experiment) if unit is None else unit
         found = self.differences(experiment, score, unit, subset)
         own = [self._own_units(run, unit, subset) for run in (experiment, self.baseline)]
         n = len(found)

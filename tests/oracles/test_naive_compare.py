@@ -48,10 +48,13 @@ def test_a_split_cluster():
 
 
 def test_a_third_run_joins_components():
-    """It merges ab and cd: two units, abcd with (2 - 3) / 25 and e with 1 / 25."""
+    """It merges ab and cd, two units, of which one has over a tenth of the weight: those of two runs are taken."""
     cmp = compare(*five(third=labels("abcd", "e")))
     assert len(set(cmp.components().values())) == 2
-    assert cmp.error("new", "recall") == pytest.approx(2 / 25, rel=1e-15)  # 2/1 * 2 / 625
+    assert cmp.error("new", "recall") == pytest.approx(math.sqrt(21) / 25, rel=1e-15)
+    # of all runs: abcd with (2 - 3) / 25 and e with 1 / 25
+    joint = cmp.error("new", "recall", cmp.components())
+    assert joint == pytest.approx(2 / 25, rel=1e-15)  # 2/1 * 2 / 625
     by_true = cmp.error("new", "recall", cmp.true_clusters())
     assert by_true == pytest.approx(math.sqrt(21) / 25, rel=1e-15)
 
