@@ -93,7 +93,8 @@ class Comparison(Compared):
             run, the slice, n_items, weight, the scores and the losses. With `deltas`, behind each stands
             <score>_delta, and <score>_delta_se, its standard error, where all runs have the same items in a slice and
             the score has one, null for the baseline; and n_units, the units (those of `deltas`) that have items in the
-            slice, null for the baseline where they differ from run to run. An attribute that is called run is attribute.run here.
+            slice, null for the baseline where they differ from run to run. An attribute that is called run is
+            attribute.run here.
 
         Raises
         ------
