@@ -1,1 +1,1 @@
-"""Several runs against one truth: what differs, by how much, where, and whether it would on other data."""
+"""Several runs against one truth: differences of scores, where they arise, and whether they hold on other data."""

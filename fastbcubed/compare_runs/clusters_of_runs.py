@@ -20,7 +20,7 @@ from fastbcubed.runtime.attributes import documented
 
 
 class ClusterInRuns(dict[str, Any]):
-    """What `Comparison.cluster` returns: a dict that reads well.
+    """A true cluster in all runs, as a dict with a readable display; returned by `Comparison.cluster`.
 
     Its keys are side, cluster, n_items, columns, and "runs": for each run the number of clusters that its items are in.
 
@@ -62,7 +62,7 @@ class ClusterInRuns(dict[str, Any]):
         return f"<div><p><b>{escaped(self.heading())}</b></p>{html_table(self.grid())}{notes}</div>"
 
     def heading(self) -> str:
-        """Return what the cluster is, and in how many clusters its items are in each run."""
+        """Return the cluster's label, and the number of clusters its items have in each run."""
         where = [f"in {label(name)} in {count(n)}" for name, n in self["runs"].items()]
         first = next(iter(self["runs"].values()))
         where[0] += " cluster" if first == 1 else " clusters"

@@ -1,4 +1,4 @@
-"""compare(): any number of runs against one truth, aligned, scored, and set beside each other."""
+"""compare(): any number of runs against one truth, aligned and scored on the same items."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def compare(
     threads: int | None = None,
     progress: Progress = None,
 ) -> Comparison:
-    """Score several runs against one truth on the same items, and tell how they differ and whether that holds up.
+    """Score several runs against one truth on the same items; return their differences, and whether these hold.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def compare(
 
 
 def _names(runs: Any, baseline: Any) -> list[str]:
-    """Return the names of the runs, or raise OptionError for what holds none."""
+    """Return the names of the runs, or raise OptionError if there are none."""
     if not isinstance(runs, Mapping):
         raise OptionError(
             'runs is a dict from the name of a run to its clustering, such as {"old": old, "new": new}, not '
@@ -208,7 +208,7 @@ def _names(runs: Any, baseline: Any) -> list[str]:
 
 
 class _Found(NamedTuple):
-    """What the engine answers of each run, and how far their rows and true clusters are known to be the same."""
+    """The engine's answers by run, and whether their rows and true clusters are known to be the same."""
 
     runs: list[tuple[Request, Answer]]
     shared: bool  #: whether rows and codes of true clusters are
@@ -221,7 +221,7 @@ class _Found(NamedTuple):
 
 
 def _by_itself(found: _Found, k: int) -> dict[str, Any] | None:
-    """Return what a run scores on its own items, and if those that it lacks were alone; None if its evaluation says."""
+    """Return a run's scores on its own items, and with missing items as singletons; None if its evaluation has them."""
     request, answer = found.runs[k]
     if found.alone is None or found.coverage is None or found.n_scored is None:
         return None

@@ -1,4 +1,4 @@
-"""Comparison: runs beside each other against one truth."""
+"""Comparison: several runs evaluated against one truth."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["Comparison"]
 
 
 class Comparison(Compared):
-    """Several runs against one truth: the evaluation of each, and what differs between them.
+    """Several runs against one truth: the evaluation of each, and their differences.
 
     Made by `fastbcubed.compare`. ``cmp["old"]`` is the `Evaluation` of a run; iterating gives the names of the runs.
 
@@ -129,7 +129,7 @@ class Comparison(Compared):
         order_by: str | None = "delta",
         limit: int | None = None,
     ) -> Table:
-        """Return the items that all runs score, and what each adds to the difference between two of them.
+        """Return the items that all runs score, with their contribution to the difference between two runs.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class Comparison(Compared):
         order_by: str | None = "delta",
         limit: int | None = None,
     ) -> Table:
-        """Return the true clusters: what became of each in each run, and what it adds to the difference of two.
+        """Return the true clusters: the outcome of each in each run, and its contribution to the difference of two.
 
         Parameters
         ----------
@@ -309,13 +309,13 @@ class Comparison(Compared):
         return report_of(self.page_content, path, asked, overwrite=overwrite)
 
     def page_content(self, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
-        """Return what `report` writes as plain data, with what gates came to."""
+        """Return the content of `report` as plain data, with the results of gates."""
         from fastbcubed.compare_runs.comparison_page import comparison_content
 
         return comparison_content(self, asked, gates)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `to_json` writes, as plain dicts, lists, numbers and strings."""
+        """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
         found = self._differences
         return {
             "fastbcubed": __version__,

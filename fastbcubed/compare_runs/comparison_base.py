@@ -420,5 +420,5 @@ class Compared(Runs):
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """What a reader should know: code, level (warning or note), message, runs (those it is of), figures of each."""
+        """Warnings and notes: code, level (warning or note), message, the runs concerned, and figures."""
         return notices_of_runs(self)

@@ -1,4 +1,4 @@
-"""A comparison as the content of a page: which run is better, where, and what became of the true clusters."""
+"""A comparison as the content of a page: the better run, where it is better, and outcomes of true clusters."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _scores(cmp: Any) -> list[str]:
 
 
 def deltas_content(cmp: Any) -> Iterator[dict[str, Any]]:
-    """Yield the differences, and whether each is for the better, as far as it holds and one end is better."""
+    """Yield the differences, and whether each one that holds is an improvement."""
     shown, best = _scores(cmp), {m.name: m.best for m in cmp.metrics}
     for row in cmp._deltas().to_pylist():
         if row["score"] in shown:
@@ -121,7 +121,7 @@ def _how_sure(row: Mapping[str, Any]) -> str:
 
 
 def _warnings(cmp: Any) -> dict[str, Any]:
-    """Return what is to be known of the runs, each with the runs that it is about."""
+    """Return warnings and notes, each with the runs it concerns."""
     rows = []
     for each in cmp.warnings:
         runs = [label(name) for name in each["runs"]]
@@ -166,7 +166,7 @@ def _overall_deltas(cmp: Any, scores: list[str]) -> dict[str, float]:
 
 
 def _movers(cmp: Any, asked: Asked) -> dict[str, Any] | None:
-    """Return the true clusters that changed most in the first experiment, and from what to what."""
+    """Return the true clusters that changed most in the first experiment, with the outcomes before and after."""
     if not asked.worst or not cmp.experiments:
         return None
     run = cmp.experiments[0]

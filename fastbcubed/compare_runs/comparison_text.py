@@ -162,7 +162,7 @@ def _named(runs: Sequence[str]) -> str:
 
 
 def heading(comparison: Compared) -> str:
-    """Return what is compared."""
+    """Return the heading: the runs that are compared."""
     runs = f"{count(len(comparison))} run{'s' * (len(comparison) != 1)}"
     if comparison.align == "each":
         return f"Comparison of {runs}, each on the items that it scores"
@@ -171,7 +171,7 @@ def heading(comparison: Compared) -> str:
 
 
 def sentences(comparison: Compared) -> list[str]:
-    """Return what comes out besides: a few experiments against the baseline, items left out, how sure it is."""
+    """Return further sentences: experiments against the baseline, items left out, how certain the differences are."""
     few = comparison.experiments if len(comparison.experiments) <= FEW else ()
     found = [line for name in few for line in _against_baseline(comparison, name)]
     found += [*_best(comparison), *_left_out(comparison)]
@@ -373,7 +373,7 @@ def signed(value: float) -> str:
 
 
 def note(comparison: Compared) -> str:
-    """Return what the intervals are of."""
+    """Return the note on the intervals."""
     if not comparison.experiments:
         return "Name a second run."
     if not _has_intervals(comparison):
@@ -417,7 +417,7 @@ def changed(table: Table) -> Table:
 
 
 def clusters_grid(table: Table, runs: Sequence[str]) -> Grid:
-    """Return true clusters with what became of each in two runs, and what that changes."""
+    """Return true clusters with their outcomes in two runs, and the resulting change."""
     header = ["cluster", "items", *(f"in {label(name)}" for name in runs), "precision", "recall"]
     rows = []
     for row in table.to_pylist():

@@ -1,4 +1,4 @@
-"""What each unit adds to the scores of runs, and the squares of how runs differ by that.
+"""Contributions of units to the scores of runs, and the squared differences between runs.
 
 What a unit adds to a score of one run and to that of another are taken from each other before they are squared:
 where both runs treat a unit alike, it adds nothing to the error of their difference. True clusters that all runs find
@@ -101,13 +101,13 @@ class RunScores:
         return found
 
     def of_share(self, coefficients: Floats) -> Floats:
-        """Return how much each score moves with the share of what is found exactly. Shape (n_metrics,)."""
+        """Return the slope of each score by the share of exactly found clusters. Shape (n_metrics,)."""
         means = np.array([self.means[name] for name in self.needed])
         return np.asarray(coefficients @ (self.origins - means))
 
 
 class Moves(NamedTuple):
-    """How much each score of each run moves with what a unit adds up to, and which run is the baseline."""
+    """The slopes of each score of each run by the sums of a unit, and the number of the baseline."""
 
     baseline: int
     of_scores: Floats  #: shape (n_runs, n_metrics, n_needed)
@@ -122,7 +122,7 @@ class Moves(NamedTuple):
 
 
 class UnitSums(NamedTuple):
-    """What the units of several runs add up to."""
+    """The sums of the units of several runs."""
 
     shares: Floats  #: of the weight; shape (1, n_units), or (n_runs, n_units) where they are not the same in all runs
     sums: Floats  #: share * (score - origin) by unit; shape (n_runs, n_units, n_needed)
@@ -149,7 +149,7 @@ class UnitSums(NamedTuple):
 
 
 class Squares(NamedTuple):
-    """The squares, added up, of what units add to each run's scores, less what they add to the baseline's."""
+    """Sums of squared contributions of units: those to each run's scores less those to the baseline's."""
 
     by_run: Floats  #: shape (n_runs, n_metrics)
     units: Units
@@ -158,7 +158,7 @@ class Squares(NamedTuple):
     def of(
         cls, parts: Sequence[tuple[Floats, Floats]], moves: Moves, total: float, alone: Alone = NONE_ALONE
     ) -> Squares:
-        """Add up those of parts of the units, as kernels tell them, and of true clusters that are alone."""
+        """Add up the squares of parts of the units, as kernels return them, and of true clusters that are alone."""
         squares = np.sum([own for own, _ in parts], axis=0)
         n, of_shares, largest = zip(*(counted for _, counted in parts), strict=True)
         every = math.fsum([*of_shares, alone.squares / total**2])
@@ -211,7 +211,7 @@ def squares_of_cells(
 
 
 def squares_of_sums(found: UnitSums, moves: Moves, pool: Pool) -> Squares:
-    """Square the differences of sums that are at hand."""
+    """Square the differences of known sums."""
 
     def square(a: int, b: int) -> tuple[Floats, Floats]:
         squares, counted = np.zeros(moves.of_shares.shape), np.zeros(3)
@@ -226,7 +226,7 @@ def squares_of_sums(found: UnitSums, moves: Moves, pool: Pool) -> Squares:
 
 
 def _room(kept: UnitSums, n: int) -> tuple[Floats, Floats, tuple[Floats, Floats, Floats]]:
-    """Return room for the sums of n units, or what is kept of all of them, and for a run of units."""
+    """Return buffers for the sums of n units (or their kept part) and for a run of units."""
     (n_shares, n_kept), (n_runs, _, n_needed) = kept.shares.shape, kept.sums.shape
     rows = (
         np.empty((n_shares, kernels.runs.RUN)),
@@ -262,7 +262,7 @@ def slopes_by(metric: Metric, means: Mapping[str, Any], beta: float) -> list[tup
 
 
 def same_where_exact(metrics: Sequence[Metric]) -> bool:
-    """Tell whether all clusters that are found exactly have the same scores, as with all scores of the registry."""
+    """Return whether all exactly found clusters have the same scores, as with all scores of the registry."""
     return all(metric.family != "own" for metric in metrics)
 
 
@@ -337,7 +337,7 @@ def content_of(values: Any, name: str) -> Keys:
 
 
 def keys_of_units(runs: Sequence[Evaluation], units: RunUnits, numbers: Sequence[Keys] | None) -> Keys:
-    """Return what tells the units apart: the keys of the true clusters that any run has of them, added up.
+    """Return a key for each unit: the sum of the keys of its true clusters in any run.
 
     `numbers` are those of the true clusters of each run; None if their codes are the same in all runs.
     """
@@ -406,7 +406,7 @@ def replicates(
 def _scores(
     run: RunScores, metrics: Sequence[Metric], beta: float, shares: Floats, totals: Floats
 ) -> dict[str, Floats]:
-    """Return the scores of each replicate from what its units add up to."""
+    """Return the scores of each replicate from the sums of its units."""
     with np.errstate(invalid="ignore", divide="ignore"):
         means = {name: run.origins[k] + totals[:, k] / shares for k, name in enumerate(run.needed)}
         means |= {name: 1.0 - means[own] for name, (own, _) in MIRRORED.items() if own in means}
@@ -454,7 +454,7 @@ def adjusted(level: float, n_experiments: int, adjust: Any) -> float:
 
 
 def holds(interval: Interval) -> bool | None:
-    """Tell whether an interval excludes 0; None if there is none."""
+    """Return whether an interval excludes 0; None without an interval."""
     return None if math.isnan(interval.low + interval.high) else not interval.low <= 0.0 <= interval.high
 
 
@@ -550,7 +550,7 @@ def _by_pair(comparison: Runs, units: Units) -> Differences:
 
 
 class _Found(NamedTuple):
-    """What the units of all runs add up to."""
+    """The sums of the units of all runs."""
 
     scores: list[RunScores]
     sums: UnitSums  #: without units if they are not drawn

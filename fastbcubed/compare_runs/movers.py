@@ -1,4 +1,4 @@
-"""What moved: items and true clusters by what they add to the difference between two runs."""
+"""Movers: items and true clusters by their contribution to the difference between two runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def items_of_runs(
     order_by: str | None,
     limit: int | None,
 ) -> pa.Table:
-    """Return the items that all runs score; what each adds to the difference of a pair of runs."""
+    """Return the items that all runs score, with their contribution to the difference of two runs."""
     first = runs[pair[0]]
     names = chosen_columns(first, columns)
     rows = first.contingency.rows
@@ -69,7 +69,7 @@ def true_clusters_of_runs(
     order_by: str | None,
     limit: int | None,
 ) -> pa.Table:
-    """Return the true clusters: what became of each in each run, and what it adds to the difference of a pair of runs.
+    """Return the true clusters: outcomes in each run, and contributions to the difference of two runs.
 
     `numbers` are those of the true clusters of each run; None if their codes are the same in all runs.
     """
@@ -122,7 +122,7 @@ def _code_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def rank_of(order_by: str, changes: Sequence[Floats]) -> Floats:
-    """Return numbers that ascend from what is listed first, from what is added to precision and to recall."""
+    """Return ranks in listing order from the contributions to precision and recall."""
     if not is_one_of(order_by, (DELTA, WORSE, BETTER)):
         raise OptionError(f"order_by is {DELTA!r}, {WORSE!r} or {BETTER!r}, not {order_by!r}")
     if order_by == DELTA:  # what one gains and the other loses does not cancel out

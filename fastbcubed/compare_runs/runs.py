@@ -1,4 +1,4 @@
-"""What a comparison holds: runs with their evaluations, and the units that they have in common."""
+"""The runs of a comparison with their evaluations, and the units that they share."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Runs:
         return self.coverage_of[run].n_truth_only if self[run].policies.truth == "drop" else 0
 
     def lacks_more(self, run: str, other: str) -> bool:
-        """Tell whether a run lacks so much more of the truth than another that their scores do not compare."""
+        """Return whether a run lacks so much more of the truth than another that their scores are not comparable."""
         dropped = self[run].policies.truth == "drop"
         return dropped and lacks_more(self.coverage_of[run], self.coverage_of[other])
 
@@ -210,6 +210,6 @@ class Runs:
 
 
 def _makes_true_clusters(ev: Evaluation) -> bool:
-    """Tell whether policies may have put items into true clusters of their own."""
+    """Return whether policies may have made true clusters of single items."""
     made = [(ev.policies.prediction, ev.coverage.n_prediction_only), (ev.policies.nulls, ev.coverage.n_null)]
     return ev.coverage.n_noise > 0 or any(policy == "singleton" and n > 0 for policy, n in made)

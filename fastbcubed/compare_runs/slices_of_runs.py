@@ -102,7 +102,7 @@ def slices_of_runs(
 
 
 def _slices(ev: Evaluation, by: SliceKey) -> pa.Table:
-    """Return the slices of a run; raise for those that were to be asked for before, as items are not at hand."""
+    """Return the slices of a run; raise for slices that had to be requested earlier, as items are not kept."""
     try:
         return ev.slices(by).to_arrow()
     except NotKeptError as error:

@@ -39,7 +39,7 @@ NONE_ALONE = Alone()
 
 
 class Piece(NamedTuple):
-    """What a stretch of the cells of a run says of its true clusters."""
+    """The true clusters in a range of the cells of a run."""
 
     cells: np.ndarray  #: all of them
     places: Codes  #: of those whose two clusters differ, and of those whose true cluster was asked for
@@ -200,7 +200,7 @@ def number_keys(keys: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
 
 
 def are_alike(keys: Sequence[NDArray[np.int64]]) -> bool:
-    """Tell whether keys are the same in all runs; they are compared block by block, so that a difference ends it."""
+    """Return whether keys are the same in all runs; blocks are compared until one differs."""
     sizes = {own.size for own in keys}
     return len(sizes) == 1 and all(
         np.array_equal(keys[0][start:stop], own[start:stop])

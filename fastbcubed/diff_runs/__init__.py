@@ -1,1 +1,1 @@
-"""What an experiment does to a baseline, and whether a truth approves of it."""
+"""Changes from a baseline to an experiment, and how many of them a truth confirms."""

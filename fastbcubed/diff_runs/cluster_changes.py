@@ -1,4 +1,4 @@
-"""What became of the clusters of a baseline: unchanged, split, merged, both or gone; and which clusters appeared."""
+"""Outcomes of the clusters of a baseline (unchanged, split, merged, both, gone) and clusters that appeared."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _with_scored_items(table: Contingency, side: str) -> NDArray[np.bool_]:
 
 
 def changes(ev: Estimated) -> pa.Table:
-    """Return what became of the clusters, how many, and how much they hold."""
+    """Return the outcomes of the clusters: how many clusters and items each has."""
     outcomes = ev._outcomes
     if outcomes is None:
         raise not_defined()
@@ -104,7 +104,7 @@ def _drops(ev: Estimated, side: str) -> bool:
 
 
 def changes_by(ev: Estimated, key: SliceKey) -> pa.Table:
-    """Return what became of the clusters that have items in a slice, and how many of these items there are."""
+    """Return the outcomes of the clusters with items in a slice, and the number of these items."""
     if ev.contingency.overlapping:
         raise not_defined()
     if isinstance(key, Mapping):
@@ -135,7 +135,7 @@ def changes_by(ev: Estimated, key: SliceKey) -> pa.Table:
 
 
 def _fates(ev: Estimated, items: Items) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Return by row what became of its cluster, its place in BECAME, and a code of that cluster; and how many codes.
+    """Return, by row, the outcome of its cluster (position in BECAME) and the cluster's code; and the number of codes.
 
     Rows of clusters that both sides have items of go by the outcome of the baseline's; -1 for a row that one side
     lacks of such a cluster.

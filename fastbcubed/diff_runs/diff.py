@@ -1,4 +1,4 @@
-"""What a diff lists: its clusters, what they share, its items; and clusters and items opened."""
+"""Diff: changes between two clusterings, listed by cluster, cell and item."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class DiffLists(Diffed):
     def clusters(
         self, side: str, *, order_by: str | None = None, limit: int | None = None, outcome: str | None = None
     ) -> Table:
-        """Return what changed and scores by cluster, those with most change first.
+        """Return changes and scores by cluster, largest change first.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class DiffLists(Diffed):
         return listed(found, (), "n_items" if order_by is None else order_by, limit)
 
     def cells(self, *, order_by: str | None = None, limit: int | None = None) -> Table:
-        """Return what a baseline and an experiment cluster share, where most changed first.
+        """Return the cells (intersections of a baseline and an experiment cluster), largest change first.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ class DiffLists(Diffed):
         order_by: str | None = None,
         limit: int | None = None,
     ) -> Table:
-        """Return every item, or those of a cluster: its clusters, weight, what stayed, left and joined it, and scores.
+        """Return all items, or those of a cluster: clusters, weight, mates that stayed, left and joined, and scores.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class DiffLists(Diffed):
         return Table(in_a_diff(with_attributes(found, ev, asked, at, 3), asked))
 
     def _require_clear(self, names: Iterable[object]) -> None:
-        """Raise ColumnError for what the true cluster is called, if baseline or experiment has such an attribute."""
+        """Raise ColumnError if baseline or experiment has an attribute with the name of the true cluster's column."""
         if self.judgement is not None and TRUE_CLUSTER in names:
             sides = self.evaluation.kept_items().attribute_sides()
             own = {place: sides[place] for place in PLACES.values()}
@@ -219,7 +219,7 @@ class DiffLists(Diffed):
         return chosen_columns(self.evaluation, asked)
 
     def item(self, which: Any, *, columns: str | Iterable[str] = (), members: int = 5) -> ChangedItem:
-        """Return one item: what stayed with it, left and joined it, scores, and the first few of each set.
+        """Return one item: the mates that stayed, left and joined (the first few of each), and scores.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class DiffLists(Diffed):
     def cluster(
         self, side: str, which: Any, *, columns: str | Iterable[str] | None = None, members: int = 20
     ) -> ChangedCluster:
-        """Return a cluster: what changed, and its members by the clusters of the other side, largest first.
+        """Return a cluster: its changes, and its members by the clusters of the other side, largest first.
 
         Parameters
         ----------
@@ -288,7 +288,7 @@ class DiffLists(Diffed):
 
 
 def _outcome_of(side: str, outcome: str | None) -> str | None:
-    """Return what an evaluation calls the outcome of a cluster."""
+    """Return an evaluation's name for the outcome of a cluster."""
     if outcome is None:
         return None
     known = {new: old for old, new in OUTCOMES[side].items()}
@@ -351,7 +351,7 @@ class DiffErrors(DiffLists):
         return interval(value, error, n_units=judgement.units.n, **how)
 
     def estimates(self, *, level: float = 0.95) -> Table:
-        """Return the overall scores with standard errors and intervals, as far as they have any.
+        """Return the overall scores, with standard errors and intervals where these are known.
 
         Parameters
         ----------
@@ -380,7 +380,7 @@ MARK = "diff"
 
 
 def state_of(diff: Diffed) -> dict[str, Any]:
-    """Return what the manifest holds of a diff, as JSON has it."""
+    """Return the entry of a diff in the manifest, as JSON."""
     found = diff.to_dict()
     state: dict[str, Any] = {
         name: found.get(name) for name in ("changes", "warnings", "not_computed", "truth", "verdict")
@@ -392,7 +392,7 @@ def state_of(diff: Diffed) -> dict[str, Any]:
 
 
 def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a diff is made of, from its evaluation and what the manifest holds."""
+    """Return the parts of a diff from its evaluation and its entry in the manifest."""
     verdict = None if state["verdict"] is None else _verdict(state["verdict"])
     saved = {"changes": state["changes"], "warnings": state["warnings"], "verdict": verdict}
     if state["errors"]:
@@ -430,7 +430,7 @@ __all__ = ["Diff"]
 
 
 class Diff(DiffErrors):
-    """What an experiment does to the clusters of a baseline, and whether a truth approves of it.
+    """Changes from a baseline's clusters to an experiment's, and how many of them a truth confirms.
 
     Made by `fastbcubed.diff` or `fastbcubed.load`. Scores are means over the items that both have, unless a policy
     says otherwise.
@@ -506,7 +506,7 @@ class Diff(DiffErrors):
             return self.evaluation.metric(MEANT.get(which, which) if isinstance(which, str) else which)
 
     def changes(self, by: SliceKey | None = None) -> Table:
-        """Return what became of the clusters of the baseline, and which clusters appeared.
+        """Return the outcomes of the baseline's clusters, and the clusters that appeared.
 
         Parameters
         ----------
@@ -578,7 +578,7 @@ class Diff(DiffErrors):
         order_by: str | None = None,
         limit: int | None = None,
     ) -> Table:
-        """Return what changed, and scores, by slice.
+        """Return changes and scores by slice.
 
         Parameters
         ----------
@@ -647,7 +647,7 @@ class Diff(DiffErrors):
         columns: str | Iterable[str] = (),
         seed: int = 0,
     ) -> Table:
-        """Draw pairs of items from what changed, to be judged by people; `fastbcubed.estimate_pairs` takes them.
+        """Draw pairs of items from the changes for people to judge; `fastbcubed.estimate_pairs` takes them.
 
         Parameters
         ----------
@@ -735,7 +735,7 @@ class Diff(DiffErrors):
         return as_json(self.to_dict(), indent)
 
     def report(self, path: Any = None, *, overwrite: bool = False, **asked: Any) -> Report:
-        """Write a page for people: what changed, whether a truth approves, and the clusters that changed most.
+        """Write an HTML page: the changes, how many a truth confirms, and the clusters that changed most.
 
         Parameters
         ----------
@@ -755,7 +755,7 @@ class Diff(DiffErrors):
         return report_of(self.page_content, path, asked, overwrite=overwrite)
 
     def page_content(self, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
-        """Return what `report` writes as plain data, with what gates came to."""
+        """Return the content of `report` as plain data, with the results of gates."""
         from fastbcubed.diff_runs.diff_page import diff_content
 
         return diff_content(self, asked, gates)

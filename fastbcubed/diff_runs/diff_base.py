@@ -1,4 +1,4 @@
-"""What a reader of a diff should know: those of an evaluation's warnings that make sense of one, in its words."""
+"""Warnings of a diff: those of an evaluation that apply to it, in the words of a diff."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MOSTLY_LABELLED, ALL_BUT_FEW = 0.5, 0.99
 
 
 def cautions(ev: Evaluated, verdict: Verdict | None) -> list[dict[str, Any]]:
-    """Return what is to be said of a diff: code, level, message, figures."""
+    """Return warnings and notes of a diff: code, level, message, figures."""
     chosen = [code for code in TOLD if code != "same-input" or ev._origin.same_source is not None]
     found = [
         {**each, "message": TOLD[each["code"]] or reworded(each["message"])} for each in found_in(ev, chosen)
@@ -143,7 +143,7 @@ def _share(common: float, alone: float) -> float:
 
 @dataclass(eq=False, repr=False)
 class Diffed:
-    """What a diff holds; the attributes are described at `Diff`."""
+    """Attributes of a diff; described at `Diff`."""
 
     evaluation: Evaluation
     judgement: Judgement | None = None
@@ -186,7 +186,7 @@ class Diffed:
 
     @cached_property
     def verdict(self) -> Verdict | None:
-        """What the truth says of all items together; None without one."""
+        """The truth's judgement of all items; None without a truth."""
         if self.judgement is None or self.saved.get("verdict") is not None:
             return self.saved.get("verdict")
         return self.judgement.verdict(self.judging)
@@ -241,7 +241,7 @@ class Diffed:
 
     @cached_property
     def names(self) -> dict[str, str | None]:
-        """What baseline, experiment and, if there is one, truth are called."""
+        """The names of baseline, experiment and, if given, truth."""
         found: dict[str, str | None] = {}
         for side, place in PLACES.items():
             name = self.evaluation.names.get(place)
@@ -255,7 +255,7 @@ class Diffed:
 
     @property
     def definition(self) -> dict[str, Any]:
-        """What the scores mean: average, weighting, policies."""
+        """The definition of the scores: average, weighting, policies."""
         found = self.evaluation.definition
         del found["beta"]
         found["unmatched"] = {side: found["unmatched"][place] for side, place in PLACES.items()}
@@ -276,7 +276,7 @@ class Diffed:
 
     @cached_property
     def known_changes(self) -> pa.Table | None:
-        """What `changes` returns; None where it is not known or not defined."""
+        """The table of `changes`; None where it is unknown or undefined."""
         if "changes" in self.saved:
             columns = {"became": pa.string(), **FIGURES}
             return (
@@ -289,7 +289,7 @@ class Diffed:
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """What a reader of a diff should know: code, level (warning or note), message, figures of each."""
+        """Warnings and notes: code, level (warning or note), message, figures."""
         if "warnings" in self.saved:
             return list(self.saved["warnings"])
         found = cautions(self.evaluation, self.verdict)
@@ -312,7 +312,7 @@ class Diffed:
     # Output
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `to_json` writes, as plain dicts, lists, numbers and strings."""
+        """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
         verdict, table = self.verdict, self.known_changes
         found: dict[str, Any] = {
             "fastbcubed": __version__,

@@ -1,4 +1,4 @@
-"""A diff as the content of a page: what changed, whether a truth approves, and the clusters that changed most."""
+"""A diff as the content of a page: the changes, how many a truth confirms, and the clusters that changed most."""
 
 from __future__ import annotations
 

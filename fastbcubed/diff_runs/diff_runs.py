@@ -1,4 +1,4 @@
-"""diff(): what an experiment does to the clusters of a baseline; with a truth, whether that is right."""
+"""diff(): changes from a baseline's clusters to an experiment's; with a truth, which of them are right."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def diff(
     threads: int | None = None,
     progress: Progress = None,
 ) -> Diff:
-    """Tell what changed from one clustering to another: overall, by cluster, by slice, by item.
+    """Compare one clustering with another: changes overall, by cluster, by slice, by item.
 
     No truth is needed for that. With one, the diff also says which changes are right.
 
@@ -251,7 +251,7 @@ def _judged(ev: Evaluation, truth: Any, judging: list[Metric], unlabelled: str, 
 def _alone(
     ev: Evaluation, k: int, truth: Clustering, unlabelled: str, pool: Pool, *, null_is_absent: bool
 ) -> OfRun:
-    """Return what the truth says of the baseline (0) or the experiment by itself."""
+    """Return the truth's judgement of the baseline (0) or the experiment (1) alone."""
     assert ev._origin.pair is not None
     pair = ev._origin.pair
     side, of_others = pair.first[k], (ev.policies.prediction, ev.policies.truth)[k]
@@ -271,7 +271,7 @@ def _alone(
 
 
 def _require_judgeable(truth: Any, unlabelled: Any, engine: Any, overlapping: bool) -> None:
-    """Raise OptionError for what does not go with a truth, or without one."""
+    """Raise OptionError for options that need a truth, or that exclude one."""
     if not is_one_of(unlabelled, ("drop", "outside")):
         raise OptionError(f'unlabelled is "drop" or "outside", not {unlabelled!r}')
     if truth is None:
@@ -291,7 +291,7 @@ def _require_judgeable(truth: Any, unlabelled: Any, engine: Any, overlapping: bo
 
 
 def _split(metrics: Any, *, judged: bool, overlapping: bool) -> tuple[list[Any], list[Metric]]:
-    """Return what to ask of baseline and experiment, and the scores that judge the change."""
+    """Return the scores that compare baseline and experiment, and those that judge the change."""
     if metrics is None:
         defined = [name for name in DEFAULT if METRICS[name].on_covers or not overlapping]
         return defined, [METRICS[name] for name in JUDGING] if judged else []

@@ -1,4 +1,4 @@
-"""A diff for people: what changed in plain sentences, which a release note can quote, and the figures behind them."""
+"""A diff as text: the changes in sentences that a release note can quote, and their figures."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def as_text(diff: Diffed) -> str:
 
 
 def overview(diff: Diffed, say: Callable[[str], str] = str) -> str:
-    """Return what was compared, what changed in sentences, what is to be known of it, and the figures.
+    """Return the heading, the changes in sentences, warnings, and figures.
 
     `say` puts warnings in the words of whoever is told.
     """
@@ -133,7 +133,7 @@ def _n_affected(diff: Diffed) -> int | None:
 
 
 def _kind_of_change(diff: Diffed) -> str:
-    """Say what share of an item's clusters left and joined, the larger first."""
+    """Return the shares of an item's clusters that left and joined, the larger first."""
     split, merged = diff.rates
     if not split + merged > 0:
         return ""
@@ -170,7 +170,7 @@ def _where(diff: Diffed) -> str:
 
 
 def what_became(diff: Diffed) -> list[str]:
-    """Return what became of the clusters; nothing where that is not known."""
+    """Return the outcomes of the clusters; nothing where they are unknown."""
     table = diff.known_changes
     if table is None:
         return []
@@ -184,7 +184,7 @@ def what_became(diff: Diffed) -> list[str]:
 
 
 def coverage(diff: Diffed) -> list[str]:
-    """Return how many items one side alone has, and what was done with them; nothing if there are none."""
+    """Return the number of items on one side only, and their treatment; nothing if there are none."""
     found, policies = diff.coverage, diff.evaluation.policies
     lines = []
     for which, side, n in (("gone", "baseline", found.n_gone), ("new", "experiment", found.n_new)):
@@ -232,7 +232,7 @@ def _whose(diff: Diffed, which: str, n: int) -> str:
 
 
 def what_truth_says(diff: Diffed) -> list[str]:
-    """Return which part of the change the truth approves of, and what becomes of precision and recall."""
+    """Return the share of the change that the truth confirms, and the effect on precision and recall."""
     verdict = diff.verdict
     if verdict is None:
         return []
@@ -302,7 +302,7 @@ def _sides(diff: Diffed) -> Grid:
 
 
 def changes_grid(diff: Diffed) -> Grid:
-    """Return rates and distances of what was split and merged; with a truth the good and the bad part, too."""
+    """Return rates and distances of splits and merges; with a truth, their good and bad parts."""
     judged = diff.verdict is not None
     header = ["", "rate", *(["good", "bad"] * judged), "distance", *(["good", "bad"] * judged)]
     rows = []
@@ -332,7 +332,7 @@ def others_grid(diff: Diffed) -> Grid:
 
 
 def notes(diff: Diffed) -> list[str]:
-    """Return what the figures mean, and which scores were not computed."""
+    """Return the meaning of the figures, and the scores that were not computed."""
     found = [definition(diff.evaluation)]
     table = (
         "A rate is the mean over items of what was split off, relative to the baseline cluster, or merged, relative to "

@@ -1,4 +1,4 @@
-"""The truth beside a diff: which of its items have a true cluster, and what else the truth knows of them."""
+"""The judgement of a diff by a truth: the items with a true cluster, and their attributes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def truth_of_table(truth: Any, other: Any, table: Any, item: ColumnName) -> Clus
 def label(
     ev: Evaluated, truth: Clustering, policies: Policies, pool: Pool, *, null_is_absent: bool
 ) -> tuple[Labelled, TruthAttributes]:
-    """Find the items of a diff in the truth; return those that have a true cluster, and what the truth knows of all."""
+    """Find the items of a diff in the truth; return those with a true cluster, and the truth's attributes of all."""
     items, cell = ev.kept_items(), ev._rows().cell
     ids = as_column(items.ids(), "item", "the items of baseline and experiment") if items.item_names else None
     if ids is not None and truth.items is not None:
@@ -121,7 +121,7 @@ def _labelled(
     keys: NDArray[np.int64],
     in_experiment: Callable[[], tuple[NDArray[np.bool_], NDArray[Any]]],
 ) -> Labelled:
-    """Return rows that the truth has; `in_experiment` tells which rows that has, and the keys of its clusters."""
+    """Return the rows that the truth has; `in_experiment` holds the experiment's rows and cluster keys."""
     scored = ev._rows().cell[rows] >= 0
     new = codes = np.empty(0, np.int64)
     if ev.policies.prediction == "outside" and not scored.all():
@@ -136,7 +136,7 @@ def _labelled(
 
 
 def labelled_again(ev: Evaluated) -> Labelled:
-    """Return what `label` found, from the attribute that was saved with the items."""
+    """Return the result of `label`, from the attribute that was saved with the items."""
     if ev.policies.nulls == "singleton":
         raise NotKeptError(
             'with nulls="singleton" a saved diff does not tell items whose true cluster is null from those that the '
@@ -217,7 +217,7 @@ LEVELS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the truth says of all items together.
+    """The truth's judgement of all items.
 
     Attributes
     ----------
@@ -254,7 +254,7 @@ class Judgement:
     def __init__(
         self, ev: Estimated, labelled: Labelled, unlabelled: str, alone: Mapping[str, OfRun] = NONE_LACKS
     ) -> None:
-        """Take what is judged; `alone` is what the truth says of each side by itself, where one lacks items of it."""
+        """Set the judgement; `alone` is the truth's judgement of each side alone, where one lacks items of it."""
         self._ev, self._labelled, self.unlabelled, self._alone = ev, labelled, unlabelled, alone
 
     @cached_property
@@ -280,7 +280,7 @@ class Judgement:
         return rows.weight[self._labelled.rows] if self._ev.contingency.weighted else None
 
     def at_rest(self) -> Judgement:
-        """Return it without what can be worked out again."""
+        """Return the judgement without derived values."""
         return Judgement(self._ev, self._labelled, self.unlabelled, self._alone)
 
     def lacking(self, verdict: Verdict) -> list[dict[str, Any]]:
@@ -294,7 +294,7 @@ class Judgement:
     # Scores
 
     def verdict(self, metrics: Sequence[Metric]) -> Verdict:
-        """Return scores over all labelled items, and what baseline and experiment are by themselves."""
+        """Return scores over all labelled items, and those of baseline and experiment alone."""
         joint, table = self.joint, self._ev.contingency
         scores = self.overall(metrics)
         levels = {

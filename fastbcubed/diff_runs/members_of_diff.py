@@ -1,4 +1,4 @@
-"""Clusters and items of a diff to read: what left them, what joined them, and what stayed."""
+"""Clusters and items of a diff for display: members that left, joined and stayed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SETS = {"tp": "stable", "fn": "split", "fp": "merged", "tn": "apart"}
 
 
 class ChangedCluster(Cluster):
-    """What `Diff.cluster` returns: a dict that reads well.
+    """A cluster of a diff, as a dict with a readable display; returned by `Diff.cluster`.
 
     Its keys are side, cluster, n_items, weight, n_parts, outcome (not of overlapping clusterings), split_change,
     merge_change, weighted, overlapping, columns; "parts", a list of the parts that are shown, each with the other
@@ -87,7 +87,7 @@ def _in_names(figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class ChangedItem(Item):
-    """What `Diff.item` returns: a dict that reads well.
+    """An item of a diff, as a dict with a readable display; returned by `Diff.item`.
 
     Examples
     --------

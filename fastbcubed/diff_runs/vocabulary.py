@@ -59,14 +59,14 @@ MEANT = {"merge_distance": "merge_jaccard_distance", "split_distance": "split_ja
 
 
 def side_of(side: Any) -> str:
-    """Return what an evaluation calls a side of a diff."""
+    """Return an evaluation's name for a side of a diff."""
     if not isinstance(side, str) or side not in SIDES:
         raise OptionError(f'the side of a cluster is "baseline" or "experiment", not {side!r}')
     return SIDES[side]
 
 
 def meant(name: Any) -> Any:
-    """Return what a score that has another name in a diff is called by the registry; all else as it is."""
+    """Return the registry's name for a score that a diff calls otherwise; other names unchanged."""
     return MEANT.get(name, name) if isinstance(name, str) else name
 
 
@@ -87,7 +87,7 @@ def as_policies(unmatched: Any, baseline: Any, experiment: Any) -> Any:
 
 
 def renamed(table: pa.Table | Table, known: Iterable[str] = ()) -> Table:
-    """Return a listing of an evaluation in the names of a diff, what was split before what was merged.
+    """Return a listing of an evaluation in the names of a diff, splits before merges.
 
     Columns of attributes, which are `known`, keep their names, behind ``attribute.`` where a figure has it.
     """
@@ -122,7 +122,7 @@ def _splits_first(names: list[str]) -> list[str]:
 
 
 def asked_order(order_by: str | None) -> str:
-    """Return by what an evaluation orders a listing to have it in this order; by what changed most if it is None."""
+    """Return the evaluation's sort column for this order of a diff; the largest change for None."""
     if is_one_of(order_by, (None, CHANGE)):
         return LOSS
     if not isinstance(order_by, str):
@@ -152,7 +152,7 @@ def _asked_element(element: Element, judged: bool) -> Element:
 
 
 def asked_name(name: str, *, judged: bool) -> str:
-    """Return what an evaluation calls an attribute of a diff."""
+    """Return an evaluation's name for an attribute of a diff."""
     if name in SIZES:
         raise ColumnError(
             f"there is no attribute {name!r}; a diff has {' and '.join(SIZES.values())}. A column of that name is "
@@ -170,14 +170,14 @@ def asked_name(name: str, *, judged: bool) -> str:
 
 
 def called(name: str) -> str:
-    """Return what a diff calls an attribute of an evaluation."""
+    """Return a diff's name for an attribute of an evaluation."""
     side, dot, own = name.partition(".")
     known = {old: new for new, old in PLACES.items()}
     return f"{known[side]}.{own}" if dot and side in known else name
 
 
 def called_as_slices(name: str) -> str:
-    """Return what a diff calls an attribute, or size, by which an evaluation has slices."""
+    """Return a diff's name for an attribute or size by which an evaluation is sliced."""
     return SIZES.get(name.removeprefix(OURS)) or called(name)
 
 

@@ -228,7 +228,7 @@ def _is_wrapped(kind: pa.DataType) -> bool:
 
 
 def _split_tuples(values: Any, where: str) -> list[list[Any]] | None:
-    """Return the parts of a list of tuples, position by position; None if it is not such a list.
+    """Return the parts of a list of tuples, position by position; None for other lists.
 
     A missing tuple (None) is a missing value in every part.
     """

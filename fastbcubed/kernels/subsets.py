@@ -1,4 +1,4 @@
-"""Subsets of the clusters of a cell, and wide cells, with so many clusters that all pairs of cells are compared."""
+"""Subsets of the clusters of a cell, and wide cells, whose many clusters make all pairs of cells be compared."""
 
 from __future__ import annotations
 

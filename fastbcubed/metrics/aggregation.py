@@ -61,7 +61,7 @@ class LeavingOut:
 
     @property
     def names(self) -> list[str]:
-        """What they are called."""
+        """Their names."""
         return [metric.name for metric in self._metrics]
 
     def of(self, items: WeighedItems) -> list[Floats]:
@@ -70,7 +70,7 @@ class LeavingOut:
         return [apply_formula(metric, matrix) for metric in self._metrics]
 
     def sums(self, items: WeighedItems, scores: Sequence[Floats]) -> dict[str, float]:
-        """Return what items add to the sum of weights, and of weight * score, by name."""
+        """Return the contributions of items to the sums of weights and of weight * score, by name."""
         weighed = [np.ones(items.weight.size), *scores]
         return {
             name: add_products(items.weight, values)
@@ -187,7 +187,7 @@ def compiled_formulas(metrics: Iterable[Metric]) -> dict[str, int]:
 
 
 def _sums_of_means(means: Mapping[str, float], contingency: Contingency) -> dict[str, float]:
-    """Return what `item_sums` does, where all means are known."""
+    """Return the result of `item_sums` where all means are known."""
     total = contingency.total_weight
     return {WEIGHT: total} | {name: mean * total for name, mean in means.items()}
 
@@ -205,12 +205,12 @@ def _scores_of(
 
 
 def differs_within_cells(contingency: Contingency, metric: Metric) -> bool:
-    """Tell whether items of one cell can differ in this score: if each leaves out its own weight."""
+    """Return whether items of one cell can differ in this score: whether each leaves out its own weight."""
     return metric.leave_one_out and contingency.weighted and contingency.weighting == "pointwise"
 
 
 def _is_summed_by_row(contingency: Contingency, metric: Metric) -> bool:
-    """Tell whether a mean over items is added up row by row, so that no row is told its score."""
+    """Return whether a mean over items is added up row by row, without a score for each row."""
     if not differs_within_cells(contingency, metric) or contingency.overlapping:
         return False
     at_hand = contingency.rows is not None and contingency.rows.others is None
@@ -219,7 +219,7 @@ def _is_summed_by_row(contingency: Contingency, metric: Metric) -> bool:
 
 
 def takes_items(contingency: Contingency, metric: Metric, beta: float) -> bool:
-    """Tell whether this score, or one that it is combined from, takes the items themselves, beside the cells."""
+    """Return whether this score, or one that it combines, needs the items in addition to the cells."""
     known = contingency.known_scores
     needed = (each for each in with_needs([metric], beta) if each.name not in known)
     return any(differs_within_cells(contingency, each) for each in needed)
@@ -380,7 +380,7 @@ def group_sums(
     by_row: bool = False,
     cells: NDArray[np.int64] | None = None,
 ) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
-    """Return what the means of groups are made of, as sums and what these lack in digits, of shape (n_groups,).
+    """Return the sums behind the means of groups, with the digits they lack, of shape (n_groups,).
 
     Parameters are those of `group_means`; the scores have a formula. By name: "n_items", `WEIGHT`, then
     weight * score of each score, added up.
@@ -433,7 +433,7 @@ def _sums_of_cells(
 def means_of_groups(
     sums: Mapping[str, NDArray[Any]], metrics: Iterable[Metric], beta: float, total: float | None
 ) -> dict[str, NDArray[Any]]:
-    """Return what `group_means` does, from what `group_sums` has added up, which becomes the means."""
+    """Return the means of groups from the sums of `group_sums`, which are overwritten."""
     whole = sums[WEIGHT]
     losses = {} if total is None else losses_of(sums, total)
     with np.errstate(invalid="ignore", divide="ignore"):

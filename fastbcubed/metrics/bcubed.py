@@ -306,7 +306,7 @@ def chance_bcubed_recall(contingency: Contingency, pool: Pool) -> float:
     """,
 )
 def adjusted_bcubed_precision(contingency: Contingency, pool: Pool) -> float:
-    """BCubed precision beyond chance: 0 is what shuffled items get, 1 is the best."""
+    """BCubed precision adjusted for chance: 0 is the value of shuffled items, 1 is the best."""
     return beyond_chance("pred", pointwise["over_merge_rate"], contingency, pool)
 
 
@@ -322,5 +322,5 @@ def adjusted_bcubed_precision(contingency: Contingency, pool: Pool) -> float:
     """,
 )
 def adjusted_bcubed_recall(contingency: Contingency, pool: Pool) -> float:
-    """BCubed recall beyond chance: 0 is what shuffled items get, 1 is the best."""
+    """BCubed recall adjusted for chance: 0 is the value of shuffled items, 1 is the best."""
     return beyond_chance("true", pointwise["under_merge_rate"], contingency, pool)

@@ -236,7 +236,7 @@ def bad_index(of: ItemSets) -> Floats:
     **GOOD,
 )
 def delta_precision(of: ItemSets) -> Floats:
-    """What the experiment adds to the precision of the baseline."""
+    """Precision of the experiment minus precision of the baseline."""
     before, after = of.good_stable + of.bad_split, of.good_stable + of.good_merge
     wholes = of.stable + of.split, of.stable + of.merged
     return _gain((before, after), wholes, of.good_merge - of.bad_split, of.merged - of.split)
@@ -249,7 +249,7 @@ def delta_precision(of: ItemSets) -> Floats:
     **GOOD,
 )
 def delta_recall(of: ItemSets) -> Floats:
-    """What the experiment adds to the recall of the baseline."""
+    """Recall of the experiment minus recall of the baseline."""
     return (of.good_merge - of.bad_split) / (of.good_stable + of.bad_split + of.baseline_lacks)
 
 
@@ -308,7 +308,7 @@ def _gain(
 
 
 def _both(of: ItemSets) -> Floats:
-    """Return the weight of what an item is with in baseline or experiment."""
+    """Return the weight of an item's mates in baseline or experiment."""
     return of.stable + of.split + of.merged
 
 

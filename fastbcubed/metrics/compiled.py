@@ -159,7 +159,7 @@ def add_by_outcome(cells, pred, start, stop, outer, firsts, true_marks, pred_mar
 
 @kernel
 def add_losses(cells, pred, start, stop, outer, firsts, of_recall, of_precision):
-    """Add up what a range of cells loses, of recall by true cluster, of precision by predicted one, from a first on."""
+    """Add up the losses of a range of cells: recall by true cluster, precision by predicted cluster."""
     for i in range(start, stop):
         w, fp, fn = cells[i].weight, cells[i].fp, cells[i].fn
         tp = np.float64(cells[i].n) if outer else w
@@ -183,7 +183,7 @@ def origins(formulas):
 
 @kernel
 def square_ranges(cells, bounds, ranges, n_units, runs, formulas, others, moves, space, squares, counted):
-    """Add up what units add to scores of all runs, range by range, and the squares of how runs differ by that.
+    """Add up contributions of units to the scores of all runs, range by range, and squared differences of runs.
 
     Cells, whose `true` is their unit, stand by run and range of 2**shift units; `ranges` are the first one, the last
     one and the shift. `runs` are the total weight of each, and whether counts make the matrices; `formulas` their

@@ -1,4 +1,4 @@
-"""Key and response: entities whose mentions may differ on the two sides, what they share, how they pair.
+"""Key and response: entities whose mentions may differ between the sides, their overlaps and pairing.
 
 Key and response are the true and the predicted clusters, with the items that only their side has:
 those that the policies "drop" and "outside" leave on their side alone. With "singleton" such an item
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Side(NamedTuple):
-    """What the scores need of the key or of the response."""
+    """The sums of the key or of the response that scores need."""
 
     sizes: Counts  # mentions of each entity, by code; empty if the other side has all of them
     mentions: int
@@ -37,7 +37,7 @@ class Side(NamedTuple):
 
 
 class Entities(NamedTuple):
-    """Both sides and what they share."""
+    """Both sides and their overlaps."""
 
     key: Side
     response: Side
@@ -55,7 +55,7 @@ class Links(NamedTuple):
 
 
 def entities(contingency: Contingency, pool: Pool) -> Entities:
-    """Count entities and mentions, and sum what the scores are made of."""
+    """Count entities and mentions, and add up the sums behind the scores."""
     true_sizes, pred_sizes = _sizes(contingency, "true"), _sizes(contingency, "pred")
     pred = contingency.pred if pred_sizes.size else pred_sizes
 
@@ -113,7 +113,7 @@ def _with_others(sizes: Counts, others: Counts) -> tuple[int, int]:
 
 
 def sum_products(a: Counts, b: Counts) -> int:
-    """Sum products of counts exactly, the first of each digit by digit: so many bits that 64 hold their sum.
+    """Sum products of counts exactly: first factors are cut into digits short enough for sums of 64 bits.
 
     Examples
     --------

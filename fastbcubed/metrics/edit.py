@@ -44,7 +44,7 @@ class Majorities(NamedTuple):
 
 
 def majorities(contingency: Contingency, pool: Pool) -> Majorities:
-    """Return what the clusters keep, by counts, when all but their largest cell is moved away.
+    """Return the sizes of the largest cells of the clusters, with counts.
 
     A class in one cluster alone is kept by it if it may be, and one that is the only choice of some cluster
     by one of these. A matching with as many clusters as possible is searched for among the rest.
@@ -222,7 +222,7 @@ def _chain_cost(codes: NDArray[np.integer], n_codes: int, sizes: Floats, name: s
 
 
 def _price(name: str, cost: Cost, x: Floats, y: Floats) -> Floats:
-    """Return what blocks of these sizes cost, each pair."""
+    """Return the cost of each pair of blocks of these sizes."""
     if not callable(cost):
         if not isinstance(cost, Real) or not np.isfinite(float(cost)):
             raise OptionError(f"{name} is a number, or a function of two sizes, not {cost!r}")
@@ -239,7 +239,7 @@ def _price(name: str, cost: Cost, x: Floats, y: Floats) -> Floats:
 def _check_order(
     name: str, price: Callable[[Floats, Floats], Floats], x: Floats, y: Floats, z: Floats
 ) -> None:
-    """Raise if it matters whether x or y comes first to what was gathered before, z (0 for nothing)."""
+    """Raise if the order of adding x and y to z, gathered before (0 for nothing), matters."""
     some = z > 0
     first, other = price(x, y + z), price(y, x + z)
     first[some] += price(y[some], z[some])

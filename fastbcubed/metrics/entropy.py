@@ -88,7 +88,7 @@ def entropies(contingency: Contingency, pool: Pool) -> Entropies:
 
 
 def _logs_of_shares(sizes: NDArray[np.int64], n: int) -> Floats:
-    """Return log(n / size), from the items beside a cluster where it has nearly all of them."""
+    """Return log(n / size), from the items outside a cluster where it has nearly all of them."""
     logs = np.log(n / sizes)
     large = sizes > kernels.metrics.DOMINANT * n
     logs[large] = np.log1p((n - sizes[large]) / sizes[large])
@@ -138,7 +138,7 @@ def _weigh(contingency: Contingency, pool: Pool) -> Entropies:
 def weigh_part(
     contingency: Contingency, total: float, beside: tuple[float, float], pool: Pool
 ) -> tuple[list[float], list[float]]:
-    """Return what `entropies_of_sums` takes, and the weight of the heaviest cluster of either side.
+    """Return the arguments of `entropies_of_sums`, and the weight of the heaviest cluster of either side.
 
     `total` is the weight of all items; the sums of parts of the cells, which know their mates in all parts, add up.
     """
@@ -178,7 +178,7 @@ def expected_shared(contingency: Contingency, pool: Pool) -> float:
 
 
 def code_length(side: Sizes, n_classes: int) -> float:
-    """Return the nats that tell how many items of each class are in each cluster of a side."""
+    """Return the code length, in nats, of the numbers of items of each class in each cluster of a side."""
     sizes, clusters = side
     lengths = np.empty(sizes.size)
     kernels.metrics.log_choices(sizes, n_classes - 1, lengths)
@@ -279,7 +279,7 @@ def class_entropy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     },
 )
 def mutual_info(contingency: Contingency, pool: Pool) -> float:
-    """Bits that one clustering tells about the other."""
+    """Mutual information of the clusterings, in bits."""
     return contingency.once(entropies, pool).shared * BITS
 
 
@@ -301,7 +301,7 @@ def mutual_info(contingency: Contingency, pool: Pool) -> float:
     """,
 )
 def expected_mutual_info(contingency: Contingency, pool: Pool) -> float:
-    """Bits that one clustering tells about the other by chance: items shuffled, sizes kept."""
+    """Expected mutual information by chance (items shuffled, sizes kept), in bits."""
     return contingency.once(expected_shared, pool) * BITS
 
 
@@ -463,7 +463,7 @@ def nmi(contingency: Contingency, pool: Pool, average: str = "arithmetic") -> fl
     },
 )
 def ami(contingency: Contingency, pool: Pool, average: str = "arithmetic") -> float:
-    """Mutual information beyond chance: 0 is what shuffled items get on average, 1 is the best."""
+    """Mutual information adjusted for chance: 0 is the mean of shuffled items, 1 is the best."""
     found, counts, n = contingency.once(entropies, pool), contingency.once(count, pool), contingency.n_items
     norm = found.norm(average)
     if found.same:
@@ -488,7 +488,7 @@ def ami(contingency: Contingency, pool: Pool, average: str = "arithmetic") -> fl
     """,
 )
 def dom_q0(contingency: Contingency, pool: Pool) -> float:
-    """Bits per item that tell the true clusters to somebody who knows the predicted ones."""
+    """Bits per item that encode the true clusters given the predicted ones."""
     counts = contingency.once(count, pool)
     told = counts.true_given_pred + code_length(counts.pred, int(counts.true[1].sum()))
     return told / contingency.n_items * BITS

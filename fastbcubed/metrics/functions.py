@@ -574,7 +574,7 @@ def homogeneity_completeness_v_measure(
     sample_weight: ArrayLike | None = None,
     contingency: Contingency | None = None,
 ) -> HomogeneityCompletenessVMeasure:
-    """Return all three; what is shown to users is put together below."""
+    """Return all three; the docstring is assembled below."""
     table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
     return _v_measures(table, beta)
 
@@ -602,7 +602,7 @@ def combined_entropy(
     sample_weight: ArrayLike | None = None,
     contingency: Contingency | None = None,
 ) -> float:
-    """Return the sum; what is shown to users is put together below."""
+    """Return the sum; the docstring is assembled below."""
     if not (isinstance(beta, Real) and 0 <= beta <= 1):
         raise OptionError(f"beta is the share of the cluster entropy, from 0 to 1, not {beta!r}")
     table = as_contingency(labels_true, labels_pred, sample_weight, contingency)

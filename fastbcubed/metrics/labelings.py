@@ -144,7 +144,7 @@ class ScoreOfAverage(Protocol):
 
 
 class CoreferenceScore(Protocol[Result]):
-    """The same for coreference scores, where 0 / 0 is what the caller says."""
+    """The same for coreference scores, where the caller sets the value of 0 / 0."""
 
     def __call__(
         self,

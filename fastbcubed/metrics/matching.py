@@ -64,7 +64,7 @@ def fits(contingency: Contingency, pool: Pool) -> Fits:
     true, pred = (_Split(contingency, side, len(tasks)) for side in SIDES)
 
     def add_whole(block: int, start: int, stop: int) -> tuple[Floats, Floats]:
-        """Add up the clusters that are one cell, and put by what is left; return the sums of both sides."""
+        """Add up the clusters of one cell, and set the others aside; return the sums of both sides."""
         shape = -(-(stop - start) // kernels.metrics.CELLS_PER_SUM), kernels.metrics.FIGURES
         sums = np.empty(shape), np.empty(shape)
         with pool.workspace("split cells", lambda: np.empty((2, CELLS_AT_ONCE + 1), np.int64)) as places:
@@ -477,7 +477,7 @@ def k_measure(p: Floats | float, r: Floats | float, beta: float) -> Floats | flo
     """,
 )
 def split_join(true: Fit, pred: Fit) -> float:
-    """Weight of the items beside the largest cell of their cluster, of both sides: a metric."""
+    """Weight of items outside the largest cell of their cluster, summed over both sides; a metric."""
     return true.others + pred.others
 
 

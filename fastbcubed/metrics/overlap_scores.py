@@ -89,7 +89,7 @@ def _ranked(side: Memberships, sizes: Totals) -> Memberships:
 
 
 def _cells(true: Signatures, pred: Signatures, sides: Sides) -> Sides:
-    """Group what is in clusters on both sides into cells anew: less tells them apart."""
+    """Group items in clusters on both sides into cells again, by fewer distinctions."""
     in_both = np.flatnonzero((true.codes >= 0) & (pred.codes >= 0))
     t, p = true.codes[in_both], pred.codes[in_both]
     cells = number(t * len(pred.sets) + p, sides.pool)
@@ -199,7 +199,7 @@ def omega(contingency: Contingency, pool: Pool) -> float:
     """,
 )
 def onmi_lfk(sides: Sides, minimum: Minimum = "overlapping") -> float:
-    """Overlapping mutual information: what the best counterpart of a cluster tells of it, on average.
+    """Overlapping normalized mutual information (LFK): mean information of a cluster's best counterpart about it.
 
     A cluster without entropy, of all items, counts as one of which nothing is told: two identical
     clusterings of one such cluster get 0.

@@ -50,7 +50,7 @@ class PairCounts(NamedTuple):
 
 
 class PairSums(NamedTuple):
-    """What pairs come to; `tp` is left open where there are weights."""
+    """Sums over pairs; `tp` is not set where there are weights."""
 
     tp: Fraction | None
     fp: Fraction
@@ -79,7 +79,7 @@ def pair_counts(contingency: Contingency, pool: Pool) -> PairCounts:
 
 
 def pair_sums(contingency: Contingency, pool: Pool) -> PairSums:
-    """Return what one pass over all cells gives."""
+    """Return the sums of one pass over all cells."""
     return (_weigh if contingency.weighted else _count)(contingency, pool)
 
 
@@ -107,7 +107,7 @@ def ordered_pairs(contingency: Contingency, pool: Pool) -> list[int]:
 
 
 def sums_of_counts(tp: int, fp: int, fn: int, n_items: int) -> PairSums:
-    """Return what pairs come to, from the numbers of ordered ones."""
+    """Return sums over pairs from the numbers of ordered pairs."""
     tn = n_items * (n_items - 1) - tp - fp - fn
     return PairSums(Fraction(tp, 2), Fraction(fp, 2), Fraction(fn, 2), Fraction(tn, 2))
 
@@ -342,7 +342,7 @@ def rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     also={"adjusted_rand_score": Page(note=LIKE_SKLEARN)},
 )
 def adjusted_rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Rand index beyond chance: 0 is what shuffled items get on average, 1 is the best."""
+    """Rand index adjusted for chance: 0 is the mean of shuffled items, 1 is the best."""
     return share(2 * (tp * tn - fp * fn), (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn))
 
 

@@ -229,7 +229,7 @@ def balanced_accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def specificity(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of what is truly apart from an item that was kept apart."""
+    """Mean over items of the share of true non-mates that are predicted non-mates."""
     return rate(tn, tn + fp)
 
 
@@ -242,7 +242,7 @@ def specificity(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def npv(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of what was put apart from an item that is truly apart."""
+    """Mean over items of the share of predicted non-mates that are true non-mates."""
     return rate(tn, tn + fn)
 
 

@@ -1,4 +1,4 @@
-"""Every score by name, and what a user's choice of scores comes to.
+"""The registry: all scores by name, and the resolution of names to scores.
 
 Each family declares its own in its file. `resolve` turns what a user asks for into scores that are
 defined for the input at hand.
@@ -151,7 +151,7 @@ ALSO_CALLED = {
 
 
 def known_as(name: object) -> object:
-    """Return what a score or family that has another name elsewhere is called here; all else as it is.
+    """Return our name for a score or family that is called otherwise elsewhere; other names unchanged.
 
     >>> known_as("ARI"), known_as("adjusted_rand"), known_as("b3-f1")
     ('adjusted_rand', 'adjusted_rand', 'bcubed_f1')

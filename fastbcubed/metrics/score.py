@@ -1,4 +1,4 @@
-"""What the library knows about a score: name, range, direction, definition, how it is computed."""
+"""A score: name, range, direction, definition, and computation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIKE_SKLEARN = "As in scikit-learn, which has no weights."
 
 
 class Page(NamedTuple):
-    """What the documentation of a function has beside that of its score; its example, if it is another one."""
+    """Additions of a function's documentation to that of its score, and its example if it differs."""
 
     example: str = ""
     note: str = ""
@@ -104,7 +104,7 @@ class Metric:
         overlapping: bool = False,
         cells_alone: bool = False,
     ) -> str | None:
-        """Return why the score is not defined for such input, and what to do; None if it is."""
+        """Return why the score is undefined for this input, with advice; None if it is defined."""
         if self.takes_three:
             return "it judges a change by a truth: it takes fb.diff(baseline, experiment, truth=truth)"
         by_item = self.family == "pairs" or any(metric.leave_one_out for metric in (self, *self.needs))
@@ -292,7 +292,7 @@ class Family:
 
 
 def _with_pages(name: str, about: dict[str, Any]) -> dict[str, Any]:
-    """Return what is known of a score, with the page of the function that returns three where there is one."""
+    """Return a score with the documentation of the function that returns three, where there is one."""
     three = about.pop("three", "")
     pages = {f"{name.removesuffix('f1')}precision_recall_fscore": Page(three)} if three else {}
     return {**about, "also": {**about.get("also", {}), **pages}}

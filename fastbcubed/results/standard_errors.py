@@ -317,7 +317,7 @@ def _fitted(slopes: Floats, k: Floats, n: Floats) -> Floats:
 
 
 def _edge(beyond: Callable[[float], bool], step: float) -> float:
-    """Return where along a multiple of the step the values begin that are beyond what chance allows."""
+    """Return the multiple of the step beyond which values exceed what chance allows."""
     far, doubled = step, 0
     while not beyond(far) and doubled < DOUBLINGS:
         far, doubled = 2 * far, doubled + 1

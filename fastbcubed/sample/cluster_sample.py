@@ -44,7 +44,7 @@ class ClusterSample(NamedTuple):
 
 
 def read_sample(side: Clustering, policies: Policies, sampling: Any, draws: Any, pool: Pool) -> ClusterSample:
-    """Return the clusters of a sample by number, and how each was drawn; raise for what cannot be."""
+    """Return the clusters of a sample by number, with their draws; raise for an impossible sample."""
     if side.items is None:
         raise AlignmentError(
             "the sample has labels without item ids, so it cannot be found in the prediction. Pass a table, a dict, "
@@ -183,7 +183,7 @@ class Cells(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """What sampled clusters show in a prediction. All arrays but those of `cells` are by cluster."""
+    """Sampled clusters in a prediction. All arrays but those of `cells` are by cluster."""
 
     draws: Counts  #: how often each was drawn
     weight: Floats  #: one over the chance to be drawn, or in proportion to that

@@ -196,7 +196,7 @@ def estimate(
 
 
 def _left_to_draw(sample: ClusterSample, population_clusters: int | None, sampling: str) -> float:
-    """Return the share of the true clusters that is not in the sample; 1 where their number is not told."""
+    """Return the share of the true clusters outside the sample; 1 where their number is unknown."""
     if population_clusters is None:
         return 1.0
     n = sample.size.size

@@ -1,4 +1,4 @@
-"""Estimates as the content of a page: what is estimated in sentences, intervals, the table, and what it rests on."""
+"""Estimates as the content of a page: sentences, intervals, the table, and the basis of the estimates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHARTED, LISTED = 20, 100
 
 
 def estimates_content(estimates: Any, sentences: Sequence[str], how: str, asked: Asked) -> dict[str, Any]:
-    """Return the content of the page of scores estimated from sampled true clusters; `how` is what they rest on."""
+    """Return the page content of scores estimated from sampled true clusters; `how` is their basis."""
     table = estimates.estimates()
     facts = {side.capitalize(): name for side, name in estimates.names.items()}
     of_1 = [row for row in table.to_pylist() if estimates._ranges[row["score"]] == (0, 1)]

@@ -1,4 +1,4 @@
-"""What a reader of estimates should know: missing items, few or uneven clusters, what cannot be."""
+"""Estimates and their warnings: missing items, few or uneven clusters, impossible samples."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _missing(sample: Mapping[str, Any], missing: str, alone: Mapping[str, float]
 
 
 def _few(estimated: Mapping[str, Estimate], sample: Mapping[str, Any]) -> Iterator[Notice]:
-    """Note that there are few draws, or scores of which a few draws tell most."""
+    """Warn of few draws, and of scores that a few draws dominate."""
     if sample["n_draws"] == 1:
         message = "A single cluster shows no standard error, and its estimates are not adjusted."
         yield Notice(NOTE, message, {"scores": list(estimated), "df": 0.0})
@@ -288,7 +288,7 @@ class Estimates:
         return self.estimates().__arrow_c_stream__(requested_schema)
 
     def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
-        """Write a page for people: the estimates with their intervals, and what they rest on.
+        """Write an HTML page: the estimates with their intervals, and their basis.
 
         Parameters
         ----------
@@ -313,7 +313,7 @@ class Estimates:
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `to_json` writes, as plain dicts, lists, numbers and strings."""
+        """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
         return {
             "fastbcubed": __version__,
             **self.names,
@@ -353,7 +353,7 @@ def _of_what_is_not_seen(own: Estimate, level: float) -> Interval:
 def summarize(
     drawn: Drawn, sample: ClusterSample, coverage: Coverage, n_clusters: int
 ) -> dict[str, dict[str, Any]]:
-    """Return how large the sample and the prediction are, and what the sample tells of the true clusters."""
+    """Return the sizes of sample and prediction, and figures of the sampled true clusters."""
     weight = drawn.draws * drawn.weight
     n_items = coverage.n_common + coverage.n_prediction_only
     sizes = {name: estimate_ratio(RATIOS[name](drawn, 0.5), drawn).value for name in DESCRIPTIVE}
@@ -381,7 +381,7 @@ def summarize(
 
 
 def as_text(estimates: Estimates, say: Callable[[str], str] = str) -> str:
-    """Return estimates for a terminal: what was sampled, what comes out in sentences, warnings, the table.
+    """Return estimates for a terminal: the sample, the results in sentences, warnings, the table.
 
     `say` puts warnings in the words of whoever is told.
     """
@@ -394,7 +394,7 @@ def as_text(estimates: Estimates, say: Callable[[str], str] = str) -> str:
 
 
 def heading(estimates: Estimates) -> list[str]:
-    """Return what was sampled of what, and what both are called."""
+    """Return the names and sizes of sample and prediction."""
     sample, pred = estimates.summary["sample"], estimates.summary["pred"]
     drawn = f"{count(sample['n_clusters'])} sampled true cluster{'' if sample['n_clusters'] == 1 else 's'}"
     if sample["n_draws"] != sample["n_clusters"]:
@@ -437,7 +437,7 @@ def said(estimates: Estimates) -> list[str]:
 
 
 def how(estimates: Estimates) -> str:
-    """Return what the estimates rest on, in sentences."""
+    """Return the basis of the estimates, in sentences."""
     definition = estimates.definition
     ways = {
         "uniform": "every true cluster had the same chance to be drawn",

@@ -1,4 +1,4 @@
-"""Estimates from sampled clusters: ratios of means, their errors, and what each score is the ratio of.
+"""Estimators from sampled clusters: ratios of means, their errors, and each score as such a ratio.
 
 A sampled cluster c that was drawn k times counts k times; m is the number of draws, and a bar is the mean over these.
 With N_c and D_c of each cluster, the plain estimate is mean(N) / mean(D).
@@ -22,7 +22,7 @@ from fastbcubed.types import Floats
 
 
 class Ratio(NamedTuple):
-    """What a score is the ratio of, cluster by cluster; and the largest numerators there can be, if others."""
+    """Numerators and denominators of a score by cluster, and the largest possible numerators, if different."""
 
     numerator: Floats
     denominator: Floats
@@ -76,7 +76,7 @@ def _recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 
 def over_items(drawn: Drawn, formula: Formula, *, leave_one_out: bool) -> Ratio:
-    """Return what a mean over items is the ratio of: p |c| times the mean over the items of c, and p |c|."""
+    """Return the ratio behind a mean over items: p |c| times the mean over the items of c, and p |c|."""
     sums = drawn.sums_of_others(formula) if leave_one_out else drawn.sums(formula)
     return Ratio(drawn.weight * sums, drawn.weight * drawn.size)
 
@@ -137,7 +137,7 @@ def _linear(ratio: Ratio, drawn: Drawn) -> _Linear:
 
 
 def _variance(moves: Floats, drawn: Drawn) -> float:
-    """Return the variance of the mean over draws of what moves an estimate; NaN for a single draw."""
+    """Return the variance of an estimate's mean influence over draws; NaN for a single draw."""
     m = int(drawn.draws.sum())
     if m == 1:
         return math.nan
@@ -181,7 +181,7 @@ __all__ = ["DESCRIPTIVE", "Estimable", "choose"]
 
 
 class Estimable(NamedTuple):
-    """A score that can be estimated: its range, and what estimates it."""
+    """A score that can be estimated: its range and estimator."""
 
     name: str
     low: float
@@ -301,7 +301,7 @@ def _estimable(name: str, beta: float) -> Estimable | None:
 
 
 def _is_of_items(metric: Metric) -> bool:
-    """Tell whether a score is a mean over items that takes tp, fp and fn of each alone."""
+    """Return whether a score is a mean over items of a function of tp, fp and fn of each."""
     return metric.formula is not None and not (metric.uses_tn or metric.labelled_only or metric.covers_only)
 
 

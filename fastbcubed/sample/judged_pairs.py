@@ -58,7 +58,7 @@ class PairScore:
 
 
 def _quality(kind: str, split: str, merged: str) -> list[PairScore]:
-    """Return the scores of what the change did well, or badly: which verdict on what it separated, and joined."""
+    """Return the scores of good or bad change: the verdicts on separated and on joined pairs."""
     return [
         PairScore(f"{kind}_split_rate", {SPLIT: split}),
         PairScore(f"{kind}_merge_rate", {MERGED: merged}),
@@ -114,7 +114,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Stratum:
-    """Pairs that were drawn apart, and what was said of them."""
+    """A stratum of drawn pairs, and their verdicts."""
 
     name: str | None
     change: str

@@ -1,4 +1,4 @@
-"""What judged pairs estimate: a table, and sentences on how much of a change is right."""
+"""Estimates from judged pairs: a table, and sentences on the share of a change that is right."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class PairEstimates(Table):
 
 
 def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return which part of a change is right, as far as its pairs were drawn; by shares of rates, else of distances."""
+    """Return the share of a change that is right, by rates if drawn so, otherwise by distances."""
     told: list[str] = []
     without: list[str] = []
     for kind, name in KINDS.items():

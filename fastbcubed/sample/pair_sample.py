@@ -1,4 +1,4 @@
-"""Drawing by weight, with replacement, such that what is drawn depends on the ids alone, not on the order of the rows.
+"""Samples of pairs, drawn by weight with replacement; draws depend on ids, not on the order of rows.
 
 Rows come with a key, the hash of their id. They lie side by side in the order of their keys, each as long as its
 weight, and a draw is a point on that line. Only the parts of the line where points fall are ever put in order.
@@ -186,7 +186,7 @@ ROUNDING = 1e-12
 
 
 class Kind(NamedTuple):
-    """Pairs of one kind: what the change did to them, whether they count for the score, and u by cell."""
+    """Pairs of one kind: their change, whether they count for the score, and u by cell."""
 
     change: str
     sign: int
@@ -210,7 +210,7 @@ def kinds_of(score: PairScore, table: Contingency) -> list[Kind]:
 
 
 def _gain(matrix: Confusion) -> Floats:
-    """Return 1/w(E) - 1/w(B) by cell, from what differs."""
+    """Return 1/w(E) - 1/w(B) by cell, computed from the differences."""
     return (matrix.fn - matrix.fp) / (matrix.tp + matrix.fp) / (matrix.tp + matrix.fn)
 
 
@@ -287,7 +287,7 @@ class Frame:
 
     @cached_property
     def mass(self) -> Floats:
-        """What each item weighs as a mate."""
+        """The weight of each item as a mate."""
         return np.ones(self.rows.size) if self.ev.contingency.weighting == "outer" else self.weight
 
     @cached_property
@@ -297,7 +297,7 @@ class Frame:
 
     @cached_property
     def beside(self) -> Floats:
-        """What the cell of each item holds besides it, from a sum of twice the digits."""
+        """The weight of each item's cell without the item, from a sum of twice the digits."""
         table = self.ev.contingency
         if not table.weighted or table.weighting == "outer":
             return np.asarray(table.n[self.cell] - 1.0, np.float64)
@@ -308,25 +308,25 @@ class Frame:
         return beside
 
     def sums(self, kind: Kind) -> Floats:
-        """Return what the pairs of each item add up to, but for the weight of all items."""
+        """Return the sums of each item's pairs, not divided by the total weight."""
         table = self.ev.contingency
         mates = {SPLIT: table.fn, MERGED: table.fp}
         of_mates = self.beside if kind.change == STABLE else mates[kind.change][self.cell]
         return self.weight * (kind.unit[self.cell] * of_mates)
 
     def weigh(self, kind: Kind, item: Places, mass: Floats) -> Floats:
-        """Return c of pairs: an item, and what its mate weighs."""
+        """Return c of pairs from an item and the weight of its mate."""
         return self.weight[item] / self.total * (kind.unit[self.cell[item]] * mass)
 
     @cached_property
     def self_pairs(self) -> Floats:
-        """What pairs of an item with itself add to the change of precision, by slice."""
+        """The contribution of pairs of an item with itself to the change of precision, by slice."""
         gain = _gain(confusion(self.ev.contingency))[self.cell]
         sums = sums_by_stratum(self.weight * (self.mass * gain), self.slices, len(self.slicing.names))
         return sums / self.total
 
     def mates(self, kind: Kind, item: Places, shares: Floats) -> tuple[RowNumbers, Floats, Places]:
-        """Draw a mate for each of some items; return its row, what it weighs, and its place in the frame or -1."""
+        """Draw a mate for each of some items; return its row, its weight, and its place in the frame or -1."""
         table = self.ev.contingency
         if kind.change == STABLE:
             own = np.arange(self.rows.size)
@@ -368,7 +368,7 @@ class Frame:
 
 
 class _Outsiders(NamedTuple):
-    """Items that only the prediction has: their rows, predicted clusters, what they weigh as mates, their keys."""
+    """Items that only the prediction has: rows, predicted clusters, weights as mates, keys."""
 
     rows: RowNumbers
     codes: Places
@@ -611,7 +611,7 @@ CSV, PARQUET = ".csv", ".parquet"
 
 
 def require_name(path: str | Path) -> None:
-    """Raise OptionError unless the name of a file tells CSV or Parquet."""
+    """Raise OptionError unless the name of a file ends as CSV or Parquet."""
     if Path(path).suffix.lower() not in (CSV, PARQUET):
         raise OptionError(f"pairs are written to a file that ends in {CSV} or {PARQUET}, not to {path}")
 
@@ -658,7 +658,7 @@ def write_csv(pairs: Table, file: Any) -> None:
 
 
 def _plain(name: str, values: pa.ChunkedArray) -> Iterator[tuple[str, pa.ChunkedArray]]:
-    """Yield columns that CSV can have: parts of a composite id, texts of what has no other form."""
+    """Yield columns that CSV can hold: parts of composite ids, and texts for other types."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         yield from _plain(name, values.cast(kind.value_type))

@@ -29,7 +29,7 @@ HOLDS: dict[str, Callable[[Any, float], Any]] = {
 
 
 class Condition(NamedTuple):
-    """What a score, a figure of the clusters or the threshold has to be."""
+    """A condition on a score, a figure of the clusters, or the threshold."""
 
     name: str
     sign: str
@@ -139,7 +139,7 @@ class Best:
 
     @property
     def sentence(self) -> str:
-        """The best threshold, and what comes with it."""
+        """The sentence on the best threshold and its scores."""
         others = [n for n in ("precision", "recall", "f1") if n in self.figures and n != self.score]
         told = ", ".join(f"{name} {score_text(self.figures[name])}" for name in others)
         clusters = self.figures["clusters"]
@@ -171,7 +171,7 @@ class Best:
 
     @property
     def end(self) -> str:
-        """What it means that the threshold is at an end of the curve; empty where it is not."""
+        """The caution that the threshold is at an end of the curve; empty where it is not."""
         if self.until is None and self.figures["clusters"] > 1:
             return "It is at the weak end of the curve: the best may lie beyond the links that are given."
         if self.strongest and not self._no_link and self.until is not None:
@@ -222,7 +222,7 @@ def shown(threshold: float, gap: float = 0.0, *, up: bool = False) -> str:
 def best_point(
     curve: Curve, name: str, where: str | Iterable[str] | None
 ) -> tuple[int, str, list[Condition]]:
-    """Return the point at which a score is best, the strongest of several, and what the score is called."""
+    """Return the point where a score is best (the highest threshold of several), and the score's name."""
     known = known_score(curve, name)
     conditions = as_conditions(where, ["threshold", *curve.names], weighted=curve.weighted)
     allowed = np.ones(len(curve), np.bool_)

@@ -54,7 +54,7 @@ def list_merges(
 def _changes(
     sweep: Any, effects: Effects, heads: NDArray[np.int64], points: NDArray[np.integer]
 ) -> dict[str, Floats]:
-    """Return what merges do to the scores of all items, at the points of their levels."""
+    """Return the changes that merges make to the scores of all items, at the points of their levels."""
     rows, at = sweep._placed.rows, sweep._curve.kept.take(points)
     precision, recall = -effects.over[heads] / rows.total, effects.under[heads] / rows.total
     p, r = at.rest("over"), at.rest("under")

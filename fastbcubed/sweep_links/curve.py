@@ -85,7 +85,7 @@ class Kept:
 
 
 class _Taken(Mapping[str, NDArray[Any]]):
-    """Some points of sums; what is the same at all points stays."""
+    """Sums at some points of a curve; values common to all points are kept."""
 
     def __init__(self, sums: Mapping[str, NDArray[Any]], points: slice | NDArray[np.int64]) -> None:
         self._sums, self._points = sums, points
@@ -237,7 +237,7 @@ class Curve:
         return self.kept.sums[name] if name in COUNTED else self.scores(self._metric(name))
 
     def scores(self, metric: Metric) -> Floats:
-        """Return a score at every point, which is worked out anew: scores take more memory than what they are from."""
+        """Return a score at every point, computed at each call, as scores take more memory than their sums."""
         found: Floats = buffers.empty(len(self), np.float64)
 
         def score(start: int, stop: int) -> None:
@@ -261,7 +261,7 @@ class Curve:
         return {name: self.figures(name, np.array([point])).item() for name in names or self.names}
 
     def thinned(self, limit: int | None) -> Points:
-        """Return so many points at most: the ends, the best and the worst of each score, and others between them.
+        """Return at most `limit` points: the ends, the best and the worst of each score, and others between them.
 
         The others are as far from each other as the scores change, so that no part of the curve is lost.
         """

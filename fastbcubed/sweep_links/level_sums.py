@@ -1,4 +1,4 @@
-"""Rows in the order of the merge tree → what they come to at every level: the sums behind all scores.
+"""Sums behind all scores at every level of the merge tree, from rows in its order.
 
 What changes only where clusters meet is added up once, by level: for a pair of rows of one true cluster, at the lowest
 merge that joins them; for clusters, at each merge of two. Merges are found by level, block by block, while what the
@@ -46,7 +46,7 @@ Sums = dict[str, NDArray[Any]]
 
 
 def level_sums(rows: TreeRows, families: Collection[str], pool: Pool) -> Sums:
-    """Return what families of scores are made of: an entry for no link, and one for each level that is used, too.
+    """Return the sums of families of scores: an entry without links, and one for each level.
 
     Counts are int64. Sums over items are not divided by the weight of all:
 
@@ -70,7 +70,7 @@ def level_sums(rows: TreeRows, families: Collection[str], pool: Pool) -> Sums:
 def _add_meetings(
     rows: TreeRows, families: list[Family], pool: Pool
 ) -> tuple[list[Any], Iterator[np.ndarray]]:
-    """Return what each family adds up over meetings, and the merges to come; the meetings themselves are let go."""
+    """Return the sums of each family over meetings, and the remaining merges; meetings are freed."""
     meetings = find_meetings(rows, pool)
     found = pool.map(lambda family: family.add_meetings(rows, meetings), families, stage="add up meetings")
     return found, merges_of(rows, meetings.crosses, meetings.masses)
@@ -93,7 +93,7 @@ class SumsOnDemand(dict[str, NDArray[Any]]):
 
 
 class Begun(NamedTuple):
-    """Sums that are being added up: what takes a block of merges each, and what gives the sums in the end."""
+    """Sums in progress: a function that takes a block of merges, and one that returns the sums."""
 
     adders: list[Callable[[np.ndarray], None]]
     end: Callable[[], Sums]
@@ -174,7 +174,7 @@ def _weighed_pairs(rows: TreeRows, together: Floats) -> Begun:
 
 # Entropies in nats, times the weight of all items
 def _entropy_of_parts(rows: TreeRows, meetings: Meetings) -> tuple[Floats, Floats]:
-    """Return what true clusters' parts leave open when they meet: by level, and by merge."""
+    """Return the entropy terms of parts of true clusters when they meet: by level, and by merge."""
     by_merge = _zeros((len(rows), 2))
     kernel = kernels.merge_tree.add_entropy_of_parts
     return _meeting_sum(rows, meetings, kernel, rows.dominant, by_merge), by_merge
@@ -258,7 +258,7 @@ SIGNS = {"precision": ("over", -1.0), "recall": ("under", -1.0), "over_merge_rat
 
 @dataclass(frozen=True, eq=False)
 class UnitErrors:
-    """Covariances of what is lost of precision and recall, by point, as shares of the weight of all items."""
+    """Covariances of the losses of precision and recall, by point, as shares of the total weight."""
 
     n_units: int
     of: Mapping[tuple[str, str], Floats]

@@ -67,7 +67,7 @@ class MergeTree:
         return _n_reaching(self.scores, threshold, ascending=self.ascending)
 
     def labels(self, n_used: int) -> tuple[NDArray[np.int64], int]:
-        """Return the cluster of each item, numbered by first items, when so many levels are used; and their number."""
+        """Return the cluster of each item after `n_used` levels, numbered by first items; and their number."""
         labels, numbers = np.empty(self.n_items, np.int64), np.empty(self.n_items, self.order.dtype)
         n = kernels.merge_tree.label_clusters(self.order, self.levels, n_used, labels, numbers)
         return labels, int(n)
@@ -173,7 +173,7 @@ def _by_score(
 
 
 def _in_ranges(given: list[NDArray[Any]], pair: np.dtype, pool: Pool, *, ascending: bool) -> Ranges:
-    """Scatter links into ranges; what is given is let go."""
+    """Scatter links into ranges; the arguments are freed."""
     left, right, scores = given
     given.clear()
     n, module, keys = scores.size, kernels.merge_tree, scores.view(np.uint64)
@@ -477,7 +477,7 @@ def _placed(
     pool: Pool,
     merges: Codes | None = None,
 ) -> PlacedRows:
-    """Return rows in this order; what is near in it gets codes of true clusters that are near."""
+    """Return rows in this order; rows near each other get nearby codes of true clusters."""
     keys = alignment.true_keys[order]
     codes: Codes = number(keys, pool).codes.astype(levels.dtype)
     if is_outside:
@@ -504,7 +504,7 @@ OF_LEVELS = {"clusters": (12, 0), "bcubed": (16, 8), "elm": (16, 8), "pairs": (3
 
 
 def to_join(n_links: int, n_items: int) -> int:
-    """Return what links that are held take further until they are a merge tree."""
+    """Return the memory that building a merge tree from held links takes."""
     index = 4 if max(n_links, n_items) < 2**31 - 1 else 8
     sorting = n_links * (8 + 2 * index)
     laying_out = n_items * (8 + 13 * index) - n_links * 2 * index
@@ -512,7 +512,7 @@ def to_join(n_links: int, n_items: int) -> int:
 
 
 def to_add_up(rows: TreeRows, families: Collection[str]) -> int:
-    """Return what the sums of families take, and then the evaluation at the best threshold."""
+    """Return the memory of the sums of families, and of the evaluation at the best threshold."""
     weighted, n = rows.weights is not None, len(rows)
     meetings = held = 0
     for family in families:
@@ -554,7 +554,7 @@ class Subsets:
         return order[n_none:], np.concatenate([[0], np.cumsum(self._rows.true_sizes)])
 
     def take(self, members: NDArray[np.integer]) -> Subset:
-        """Return what scores some rows, given by their places, which ascend; no others are scored."""
+        """Return the contingency of some rows only, given by ascending places."""
         rows, ends = self._rows, self._ends
         clusters = _once(np.searchsorted(ends, members, side="right"))
         begins = np.concatenate([[0], ends[:-1]])[clusters]
@@ -594,7 +594,7 @@ def _ranges(starts: NDArray[np.integer], stops: NDArray[np.integer]) -> NDArray[
 
 @dataclass(frozen=True, eq=False)
 class Effects:
-    """What merges do; those of one level that come to one cluster are one merge, which stands at the last of them.
+    """Effects of merges; merges of one level into one cluster count as one, at the position of the last.
 
     `over` and `under` are by place between rows, in the weight of all items, and 0 where no merge stands.
     """
@@ -606,7 +606,7 @@ class Effects:
 
 
 def merge_effects(rows: TreeRows, pool: Pool) -> Effects:
-    """Work out what each merge does."""
+    """Compute the effect of each merge."""
     n = len(rows)
     over, under = np.zeros(n), np.zeros(n)
     whole_at = np.full(rows.true_sizes.size, -1)

@@ -1,4 +1,4 @@
-"""The best threshold of each slice, and what one threshold for all costs it."""
+"""The best threshold of each slice, and its loss under one threshold for all."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Evaluator(Protocol):
     """Evaluates a clustering of the items of the links against the truth of the sweep."""
 
     def __call__(self, clustering: Clustering, options: Mapping[str, Any]) -> Evaluation:
-        """Return what `evaluate` does; `options` are arguments of it, in place of those of the sweep."""
+        """Return the result of `evaluate`; `options` replace the arguments of the sweep."""
 
     def aligned(self, clustering: Clustering, rows: Alignment, policies: Policies) -> Evaluation:
         """Return the same with the usual scores; `rows` are aligned with a clustering of the same items."""
@@ -85,7 +85,7 @@ class Evaluator(Protocol):
 
 @dataclass(eq=False, repr=False)
 class SweptCurve:
-    """What a sweep holds, and its curve; the attributes are described at `Sweep`."""
+    """Attributes of a sweep, and its curve; described at `Sweep`."""
 
     links: JoinedLinks
     tree: MergeTree
@@ -235,7 +235,7 @@ class SweptCurve:
         )
 
     def shown(self, threshold: float, *, stronger: bool = False) -> str:
-        """Return a threshold as it is to be typed: scores of links in as few digits as tell them from the next ones.
+        """Return a threshold as text, with as few digits as distinguish it from its neighbours.
 
         Parameters
         ----------
@@ -286,7 +286,7 @@ class SweptCurve:
 
     @cached_property
     def _effects(self) -> Effects:
-        """What each merge does."""
+        """The effect of each merge."""
         with Pool() as pool:
             return merge_effects(self._placed.rows, pool)
 
@@ -433,7 +433,7 @@ class Sweep(SweptCurve):
             return self._evaluate(self.at(threshold), options)
 
     def slices(self, key: SliceKey, score: str = "f1", *, where: str | Iterable[str] | None = None) -> Table:
-        """Return the best threshold of each slice, and what one threshold for all costs it.
+        """Return the best threshold of each slice, and its loss under one threshold for all.
 
         Parameters
         ----------
@@ -525,7 +525,7 @@ class Sweep(SweptCurve):
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """What a reader of the scores should know: the warnings of the evaluation at the best F1."""
+        """Warnings and notes of the evaluation at the best F1."""
         return self.at_best.warnings
 
     def warn(self, *, stacklevel: int) -> None:
@@ -587,7 +587,7 @@ class Sweep(SweptCurve):
         return report_of(lambda found: sweep_content(self, best, found), path, asked, overwrite=overwrite)
 
     def to_dict(self, *, limit: int = 1000, best: Best | None = None) -> dict[str, Any]:
-        """Return what `to_json` writes, as plain dicts, lists, numbers and strings; `best` in place of the best F1."""
+        """Return the content of `to_json` as plain dicts, lists, numbers and strings; `best` replaces the best F1."""
         if best is None and any(metric.name == "f1" for metric in self.metrics):
             best = self.best("f1")
         return {

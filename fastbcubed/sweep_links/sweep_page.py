@@ -47,7 +47,7 @@ def _named(
     axis: tuple[float, float],
     best: Best | None,
 ) -> list[dict[str, Any]]:
-    """Return thresholds evenly along precision by recall, as far as the axis goes, and the best one.
+    """Return thresholds spaced evenly along the drawn precision-recall curve, and the best one.
 
     Of those near an even place, the one that `shown` writes in the fewest characters is named.
     """

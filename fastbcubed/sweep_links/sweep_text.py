@@ -102,7 +102,7 @@ COLUMNS = 60
 
 
 def as_text(sweep: Any) -> str:
-    """Return what was swept, where F1 is best, and the curve."""
+    """Return the text of a sweep: its input, the best F1, and the curve."""
     parts = [paragraph(what_was_swept(sweep))]
     if "f1" in sweep._curve.names:
         best = sweep.best("f1")
@@ -124,7 +124,7 @@ def what_was_swept(sweep: Any) -> str:
 
 
 def grid_of(rows: Sequence[Mapping[str, Any]], names: int, threshold: Callable[[float], str] = shown) -> Grid:
-    """Return rows as texts, of which so many columns at the front name each; `threshold` writes thresholds."""
+    """Return rows as texts; the first columns name each row, and `threshold` formats thresholds."""
 
     def text(name: str, value: Any) -> str:
         if value is None:

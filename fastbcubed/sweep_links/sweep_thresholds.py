@@ -233,7 +233,7 @@ def sweep(
 
 
 class _Beside(NamedTuple):
-    """Truth and the items of the links, side by side, and what `evaluate` needs to put them so again."""
+    """The truth aligned with the items of the links, and the arguments that align them again."""
 
     pair: Pair
     how: dict[str, Any]
@@ -250,7 +250,7 @@ class Evaluator:
         }
 
     def __call__(self, clustering: Clustering, options: Mapping[str, Any]) -> Evaluation:
-        """Return what `evaluate` does; `options` are arguments of it, in place of those of the sweep."""
+        """Return the result of `evaluate`; `options` replace the arguments of the sweep."""
         return evaluate(self._truth, _without(self._how["noise"], clustering), **{**self._how, **options})
 
     def aligned(self, clustering: Clustering, rows: Alignment, policies: Policies) -> Evaluation:
@@ -359,7 +359,7 @@ def _curve(
     beta: float,
     pool: Pool,
 ) -> Curve:
-    """Add up what the scores are made of; where a score of a link is infinite, there is no point without links."""
+    """Add up the sums behind the scores; where a link's score is infinite, there is no point without links."""
     sums = level_sums(placed.rows, _families(metrics), pool)
     skipped = int(tree.n_levels > 0 and tree.points[1] == tree.points[0])
     shown = {name: values[skipped:] if values.ndim else values for name, values in sums.items()}
