@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 from fastbcubed.compare_runs.comparison import Comparison
 from fastbcubed.diff_runs.diff import Diff
 from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, SliceError
+from fastbcubed.render.wording import label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.page import require_packages
-from fastbcubed.results.plots import LIGHT
 from fastbcubed.results.slices import SliceKey, check_key, slice_name
-from fastbcubed.results.wording import label
 from fastbcubed.runtime.attributes import only_all
 from fastbcubed.sweep_links.sweep import Sweep
 from fastbcubed.sweep_links.sweep_page import curve_content
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
 
     import altair
 
@@ -65,7 +65,7 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
     >>> type(fb.charts.slices(ev, "part")).__name__
     'HConcatChart'
     """
-    drawing = _Drawing.of("slices", ev, Evaluation)
+    plots = _plots("slices", ev, Evaluation)
     from fastbcubed.results.page_content import slicing_content
 
     with warnings.catch_warnings():
@@ -77,14 +77,14 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
             f"{score!r} is not drawn; there are {', '.join(content['scores']) or 'no scores of slices'}"
         )
     if len(content["names"]) == 2:
-        return drawing.finished(drawing.plots.crossed_chart(content, found[-1], LIGHT), _by(content))
+        return plots.finished(plots.crossed_chart(content, found[-1]), _by(content))
     if not content["rows"]:
         raise SliceError(f"there is no slice by {slice_name(by)}")
     panels = [
-        drawing.plots.slices_chart(content, name, LIGHT, labels=k == 0, width=190 if found[1:] else 250)
+        plots.slices_chart(content, name, labels=k == 0, width=190 if found[1:] else 250)
         for k, name in enumerate(found)
     ]
-    return drawing.finished(panels[0] if len(panels) == 1 else drawing.axes.beside(panels), _by(content))
+    return plots.finished(panels[0] if len(panels) == 1 else plots.beside(panels), _by(content))
 
 
 def sizes(ev: Evaluation) -> altair.Chart:
@@ -112,11 +112,11 @@ def sizes(ev: Evaluation) -> altair.Chart:
     >>> type(fb.charts.sizes(fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]))).__name__
     'Chart'
     """
-    drawing = _Drawing.of("sizes", ev, Evaluation)
+    plots = _plots("sizes", ev, Evaluation)
     from fastbcubed.results.page_content import size_rows
 
     of = "memberships" if ev.contingency.overlapping else "items"
-    return drawing.finished(drawing.plots.sizes_chart(size_rows(ev), LIGHT, of), "Cluster sizes")
+    return plots.finished(plots.sizes_chart(size_rows(ev), of), "Cluster sizes")
 
 
 def lorenz(ev: Evaluation) -> altair.Chart:
@@ -144,11 +144,11 @@ def lorenz(ev: Evaluation) -> altair.Chart:
     >>> type(fb.charts.lorenz(fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]))).__name__
     'LayerChart'
     """
-    drawing = _Drawing.of("lorenz", ev, Evaluation)
+    plots = _plots("lorenz", ev, Evaluation)
     from fastbcubed.results.page_content import lorenz_curves
 
-    chart = drawing.plots.lorenz_chart(lorenz_curves(ev), LIGHT)
-    return drawing.finished(chart, "In how few clusters the loss is")
+    chart = plots.lorenz_chart(lorenz_curves(ev))
+    return plots.finished(chart, "In how few clusters the loss is")
 
 
 def deltas(cmp: Comparison) -> altair.Chart:
@@ -177,7 +177,7 @@ def deltas(cmp: Comparison) -> altair.Chart:
     >>> type(fb.charts.deltas(cmp)).__name__
     'LayerChart'
     """
-    drawing = _Drawing.of("deltas", cmp, Comparison)
+    plots = _plots("deltas", cmp, Comparison)
     from fastbcubed.compare_runs.comparison_page import deltas_content
 
     if not cmp.experiments:
@@ -185,7 +185,7 @@ def deltas(cmp: Comparison) -> altair.Chart:
     rows = list(deltas_content(cmp))
     several = f"less {label(cmp.baseline)}"
     title = f"{label(cmp.experiments[0])} {several}" if len(cmp.experiments) == 1 else f"Runs {several}"
-    return drawing.finished(drawing.plots_of_runs.deltas_chart(rows, LIGHT), title)
+    return plots.finished(plots.deltas_chart(rows), title)
 
 
 def thresholds(sweep: Sweep) -> altair.Chart:
@@ -216,11 +216,11 @@ def thresholds(sweep: Sweep) -> altair.Chart:
     >>> type(fb.charts.thresholds(sweep)).__name__
     'LayerChart'
     """
-    drawing = _Drawing.of("thresholds", sweep, Sweep)
+    plots = _plots("thresholds", sweep, Sweep)
     curve = curve_content(sweep)
     if not curve["scores"]:
         raise MetricError("the sweep has no score from 0 to 1 to draw; take precision, recall or f1")
-    return drawing.finished(drawing.plots_of_runs.thresholds_chart(curve, LIGHT), "Scores by threshold")
+    return plots.finished(plots.thresholds_chart(curve), "Scores by threshold")
 
 
 def precision_recall(sweep: Sweep) -> altair.Chart:
@@ -249,37 +249,24 @@ def precision_recall(sweep: Sweep) -> altair.Chart:
     >>> type(fb.charts.precision_recall(sweep)).__name__
     'LayerChart'
     """
-    drawing = _Drawing.of("precision_recall", sweep, Sweep)
+    plots = _plots("precision_recall", sweep, Sweep)
     curve = curve_content(sweep)
     if not curve["named"]:
         raise MetricError(
             "the curve takes precision, recall and f1, and the sweep has not all of them; name them in metrics="
         )
-    return drawing.finished(drawing.plots_of_runs.precision_recall_chart(curve, LIGHT), "Precision by recall")
+    return plots.finished(plots.precision_recall_chart(curve), "Precision by recall")
 
 
-class _Drawing:
-    """Draws charts; its modules are imported when a chart is drawn, as Altair takes a second to import."""
+def _plots(name: str, result: Any, kind: type) -> ModuleType:
+    """Return the module that draws; raise if a package is missing, or the result is of another type."""
+    if not isinstance(result, kind):
+        hint = " Ask its .evaluation." if isinstance(result, Diff) else ""
+        raise OptionError(f"charts.{name} draws {kind.__name__}, not {type(result).__name__}.{hint}")
+    require_packages(f"charts.{name}")
+    from fastbcubed.render import plots  # Altair takes a second to import
 
-    @classmethod
-    def of(cls, name: str, result: Any, kind: type) -> _Drawing:
-        """Raise if a package is missing, or the result is of another type than the chart draws."""
-        if not isinstance(result, kind):
-            hint = " Ask its .evaluation." if isinstance(result, Diff) else ""
-            raise OptionError(f"charts.{name} draws {kind.__name__}, not {type(result).__name__}.{hint}")
-        require_packages(f"charts.{name}")
-        return cls()
-
-    def __init__(self) -> None:
-        from fastbcubed.results import plots
-        from fastbcubed.results import plots as axes
-        from fastbcubed.results import plots as plots_of_runs
-
-        self.axes, self.plots, self.plots_of_runs = axes, plots, plots_of_runs
-
-    def finished(self, chart: Any, title: str) -> Any:
-        """Return a chart with a title, in the colours and fonts of all charts."""
-        return self.axes.finished(chart, LIGHT, title)
+    return plots
 
 
 def _by(content: Mapping[str, Any]) -> str:

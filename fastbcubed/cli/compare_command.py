@@ -206,7 +206,7 @@ def _slicings(cmp: Comparison, arguments: dict[str, Any]) -> dict[str, Any]:
 def _print_slices(cmp: Comparison, terminal: Terminal, name: str, key: Any, worst: int) -> None:
     """Write the slices that changed most, and the differences of their scores from the baseline."""
     from fastbcubed.compare_runs.comparison_text import slices_grid
-    from fastbcubed.results.wording import label
+    from fastbcubed.render.wording import label
 
     if cmp.experiments and worst:
         table = cmp.slices(key, order_by="delta", limit=worst * len(cmp.experiments))
@@ -217,7 +217,7 @@ def _print_slices(cmp: Comparison, terminal: Terminal, name: str, key: Any, wors
 def _print_clusters(cmp: Comparison, terminal: Terminal, worst: int) -> None:
     """Write the true clusters that changed most."""
     from fastbcubed.compare_runs.comparison_text import changed, clusters_grid
-    from fastbcubed.results.wording import label
+    from fastbcubed.render.wording import label
 
     for name in cmp.experiments:
         terminal.title(f"True clusters that changed most from {label(cmp.baseline)} to {label(name)}")

@@ -199,7 +199,7 @@ def _print(diff: Diff, opened: Sequence[Any], gates: Sequence[Gate], worst: int)
     """Write the diff, its slices, the clusters that changed most, the opened clusters, and the gates."""
     from fastbcubed.cli.terminal import Terminal
     from fastbcubed.diff_runs.diff_text import overview
-    from fastbcubed.results.wording import count, label
+    from fastbcubed.render.wording import count, label
 
     terminal = Terminal()
     terminal.line(overview(diff, in_flags))
@@ -233,8 +233,8 @@ def _most_changed(table: Table, n: int) -> Table:
 
 def _print_table(terminal: Terminal, table: Table) -> None:
     """Write a listing: the names of its rows, and selected figures."""
+    from fastbcubed.render.wording import Grid, count, label, score_text
     from fastbcubed.results.slices import name_columns
-    from fastbcubed.results.wording import Grid, count, label, score_text
 
     names = name_columns(table.column_names)
     figures = [name for name in SHOWN if name in table.column_names and name not in names]

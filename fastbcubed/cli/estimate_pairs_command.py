@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 def _print(found: PairEstimates, level: float) -> None:
     """Write the estimates, with the unsure pairs if there are any."""
     from fastbcubed.cli.terminal import Terminal
-    from fastbcubed.results.wording import Grid, count, label, paragraph, percent, score_text
+    from fastbcubed.render.wording import Grid, count, label, paragraph, percent, score_text
 
     names = [name for name in ("stratum", "score") if name in found.column_names]
     rows, unsure = found.to_pylist(), any(found["n_unsure"].to_pylist())

@@ -158,8 +158,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _more(ev: Any, options: argparse.Namespace) -> str:
     """Return a hint naming the flags that show more."""
+    from fastbcubed.render.wording import label, paragraph
     from fastbcubed.results.slices import id_parts
-    from fastbcubed.results.wording import label, paragraph
 
     hints = [f"--worst {max(20, 4 * options.worst)}"] if ev.has_clusters else []
     if ev.has_items:

@@ -144,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _print(sweep: Sweep, best: Best, options: argparse.Namespace, terminal: Terminal) -> None:
     """Write the sweep, the best threshold, the curve, critical merges, requested thresholds and slices."""
-    from fastbcubed.results.wording import paragraph
+    from fastbcubed.render.wording import paragraph
     from fastbcubed.sweep_links.sweep_text import drawn, tables, what_was_swept
 
     terminal.line(paragraph(what_was_swept(sweep)))

@@ -12,11 +12,11 @@ import numpy as np
 from fastbcubed.cli.output import in_flags, to_stdout
 from fastbcubed.inputs.arrays import from_numpy, to_numpy
 from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
+from fastbcubed.render.wording import Grid, amount, count, label, percent, score_text, visible
 from fastbcubed.results.display import outcomes, overview, score_rows, verdict
 from fastbcubed.results.gates import Gate
 from fastbcubed.results.slices import name_columns
 from fastbcubed.results.table import LOSS, listed
-from fastbcubed.results.wording import Grid, amount, count, label, percent, score_text, visible
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -351,7 +351,7 @@ FEW, FIRST = 20, 10
 
 def print_source_pairs(found: Mapping[str, Table], terminal: Terminal) -> None:
     """Write the performance of links within and across sources."""
-    from fastbcubed.results.wording import Grid, count, score_text
+    from fastbcubed.render.wording import Grid, count, score_text
 
     for name, table in found.items():
         rows = table.to_pylist()
@@ -379,7 +379,7 @@ FEW, FIRST = 20, 10
 
 def print_repairs(ev: Evaluation, repairs: Table, terminal: Terminal) -> None:
     """Write the gain of all repairs, and the first of them."""
-    from fastbcubed.results.wording import Grid, amount, count, label, score_text
+    from fastbcubed.render.wording import Grid, amount, count, label, score_text
 
     n = len(repairs)
     if not n:

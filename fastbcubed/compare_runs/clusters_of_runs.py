@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from fastbcubed.errors import OptionError
 from fastbcubed.inputs.arrays import from_numpy
+from fastbcubed.render.wording import Grid, aligned, count, escaped, html_table, label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.members import chosen_columns, rows_of_cluster, with_attributes
 from fastbcubed.results.table import Table
-from fastbcubed.results.wording import Grid, aligned, count, escaped, html_table, label
 from fastbcubed.runtime.arguments import is_one_of, whole_number
 from fastbcubed.runtime.attributes import documented
 

@@ -16,12 +16,12 @@ from fastbcubed.compare_runs.differences import Differences, adjusted, estimated
 from fastbcubed.compare_runs.runs import Runs
 from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
 from fastbcubed.inputs.arrays import from_texts, table_of
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.score import Metric, without_rounding
+from fastbcubed.render.wording import label
 from fastbcubed.results.evaluation_scores import warn_of_units
-from fastbcubed.results.standard_errors import Units, without_rounding
+from fastbcubed.results.standard_errors import Units
 from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import OfRun, runs_lack_items
-from fastbcubed.results.wording import label
 from fastbcubed.runtime.attributes import cached_property
 
 if TYPE_CHECKING:

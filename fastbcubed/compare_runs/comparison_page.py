@@ -10,6 +10,7 @@ from typing import Any
 from fastbcubed.compare_runs.comparison_base import LACKING
 from fastbcubed.compare_runs.comparison_text import changed, lead, note, own_f1, sentences
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
+from fastbcubed.render.wording import count, label
 from fastbcubed.results.display import REPEATED
 from fastbcubed.results.gates import Gate
 from fastbcubed.results.page import Asked, shortened
@@ -26,7 +27,6 @@ from fastbcubed.results.page_content import (
     manifest_content,
 )
 from fastbcubed.results.slices import SliceKey, name_columns, slice_name
-from fastbcubed.results.wording import count, label
 
 #: Runs beside the baseline: more than anybody compares by eye.
 RUNS = 12

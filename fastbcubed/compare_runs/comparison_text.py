@@ -10,11 +10,8 @@ import numpy as np
 
 from fastbcubed.compare_runs.comparison_base import Compared, lead_score
 from fastbcubed.compare_runs.slices_of_runs import slice_deltas
-from fastbcubed.results.display import HEADLINE, REPEATED
-from fastbcubed.results.evaluation_scores import COMPONENT, are_uneven
-from fastbcubed.results.standard_errors import Units, without_rounding
-from fastbcubed.results.table import Table
-from fastbcubed.results.wording import (
+from fastbcubed.metrics.score import without_rounding
+from fastbcubed.render.wording import (
     Grid,
     aligned,
     count,
@@ -27,6 +24,10 @@ from fastbcubed.results.wording import (
     score_text,
     with_error,
 )
+from fastbcubed.results.display import HEADLINE, REPEATED
+from fastbcubed.results.evaluation_scores import COMPONENT, are_uneven
+from fastbcubed.results.standard_errors import Units
+from fastbcubed.results.table import Table
 
 #: Of more experiments than these, differences are shown of the first score alone, and in no sentences.
 FEW = 3

@@ -34,7 +34,7 @@ from fastbcubed.inputs.columns import as_column
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.score import Metric, without_rounding
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.evaluation_scores import COMPONENT, TRUE_CLUSTER
 from fastbcubed.results.slices import slice_codes
@@ -45,7 +45,6 @@ from fastbcubed.results.standard_errors import (
     slopes,
     standard_error,
     t_quantile,
-    without_rounding,
 )
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.codes import number

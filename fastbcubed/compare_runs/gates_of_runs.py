@@ -7,9 +7,9 @@ from functools import partial
 
 from fastbcubed.compare_runs.comparison_base import Compared
 from fastbcubed.errors import OptionError
+from fastbcubed.render.wording import count, label
 from fastbcubed.results.baseline import gate_of_change
 from fastbcubed.results.gates import COVERAGES, Bound, Gate, gate_of, on_part, value_of
-from fastbcubed.results.wording import count, label
 
 
 def try_bound(comparison: Compared, bound: Bound) -> list[Gate]:

@@ -16,11 +16,11 @@ from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, from_texts, to_numpy
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.pointwise import LOSSES
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.score import Metric, without_rounding
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.evaluation_scores import COMPONENT
 from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, subset_mask
-from fastbcubed.results.standard_errors import RowUnits, standard_error, without_rounding
+from fastbcubed.results.standard_errors import RowUnits, standard_error
 from fastbcubed.results.table import Table, require_limit
 from fastbcubed.types import Codes, Floats
 

@@ -18,6 +18,7 @@ from fastbcubed.diff_runs.vocabulary import MEANT, OUTCOMES, PLACES, SIDES, rewo
 from fastbcubed.errors import MetricError, NotKeptError
 from fastbcubed.inputs.pair import CODES as OF_INPUT
 from fastbcubed.metrics.score import Metric
+from fastbcubed.render.wording import count, percent
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.evaluation_base import Evaluated
 from fastbcubed.results.evaluation_scores import ALWAYS
@@ -25,7 +26,6 @@ from fastbcubed.results.slices import rows_for_json
 from fastbcubed.results.summary import Scores
 from fastbcubed.results.table import Table, refuse_table_verb
 from fastbcubed.results.warnings import NOTE, WARNING, found_in
-from fastbcubed.results.wording import count, percent
 from fastbcubed.runtime.attributes import cached_property, documented
 
 #: Warnings of an evaluation that say something of a diff, too; and what they say there, where words do not suffice.

@@ -18,6 +18,7 @@ from fastbcubed.diff_runs.diff_text import (
 )
 from fastbcubed.diff_runs.vocabulary import SIDES
 from fastbcubed.errors import EvaluationWarning, NotKeptError
+from fastbcubed.render.wording import Grid
 from fastbcubed.results.gates import Gate
 from fastbcubed.results.page import Asked, few_entries, shortened
 from fastbcubed.results.page_content import (
@@ -34,7 +35,6 @@ from fastbcubed.results.page_content import (
     without_data,
 )
 from fastbcubed.results.slices import SliceKey, name_columns, slice_name
-from fastbcubed.results.wording import Grid
 
 #: Slices of each slicing: those that changed most.
 SLICES = 20

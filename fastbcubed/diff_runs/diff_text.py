@@ -9,11 +9,8 @@ from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.diff_runs.diff_base import Diffed
 from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, PLACES, SIDES, SIZES
 from fastbcubed.errors import OptionError
-from fastbcubed.results.display import FATES_OF_NULLS, NOTHING, definition
-from fastbcubed.results.slices import id_parts
-from fastbcubed.results.standard_errors import without_rounding
-from fastbcubed.results.warnings import sentence
-from fastbcubed.results.wording import (
+from fastbcubed.metrics.score import without_rounding
+from fastbcubed.render.wording import (
     Grid,
     aligned,
     count,
@@ -27,6 +24,9 @@ from fastbcubed.results.wording import (
     score_text,
     with_error,
 )
+from fastbcubed.results.display import FATES_OF_NULLS, NOTHING, definition
+from fastbcubed.results.slices import id_parts
+from fastbcubed.results.warnings import sentence
 
 #: One kind of change dominates where it is so many times the other.
 DOMINATES = 3.0

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from fastbcubed.diff_runs.vocabulary import COLUMNS, OUTCOMES, SIDES, TRUE_CLUSTER, called, in_a_diff, renamed
+from fastbcubed.render.wording import score_text
 from fastbcubed.results.table import Table
 from fastbcubed.results.views import PLACES, Cluster, Item
-from fastbcubed.results.wording import score_text
 
 #: The sets of an item, by what an evaluation calls them.
 SETS = {"tp": "stable", "fn": "split", "fp": "merged", "tn": "apart"}

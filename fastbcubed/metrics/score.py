@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 Formula = Callable[[Floats, Floats, Floats, Floats], Floats]
 Combine = Callable[[Mapping[str, Any], float], Any]
+#: Differences and standard errors of at most this, relative to their scores (or to 1), come from rounding.
+ROUNDED = 1e-12
 LIKE_SKLEARN = "As in scikit-learn, which has no weights."
 
 
@@ -361,3 +363,12 @@ def slopes_of_fbeta(p: Floats | float, r: Floats | float, beta: float) -> tuple[
 def _slopes(p: Floats | float, r: Floats | float, alpha: float) -> tuple[Any, Any]:
     below = alpha * r + (1.0 - alpha) * p
     return alpha * rate(r, below) ** 2, (1.0 - alpha) * rate(p, below) ** 2
+
+
+def without_rounding(value: Any, score: Any = 1.0) -> Any:
+    """Return differences or standard errors of scores, 0 in place of those that come from rounding.
+
+    >>> float(without_rounding(5.6e-17)), float(without_rounding(1e-9)), float(without_rounding(1e-9, 1e6))
+    (0.0, 1e-09, 0.0)
+    """
+    return np.where(np.abs(value) <= ROUNDED * np.maximum(1.0, np.abs(score)), 0.0, value)[()]

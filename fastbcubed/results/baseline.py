@@ -11,6 +11,8 @@ from typing import Any
 
 from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import FileFormatError, OptionError
+from fastbcubed.metrics.score import without_rounding
+from fastbcubed.render.wording import count, score_text
 from fastbcubed.results.gates import (
     COVERAGES,
     Bound,
@@ -25,10 +27,8 @@ from fastbcubed.results.gates import (
 )
 from fastbcubed.results.saved import MANIFEST, fault_of_json, is_in_file, read_manifest
 from fastbcubed.results.slices import Element, name_columns, slice_name
-from fastbcubed.results.standard_errors import without_rounding
 from fastbcubed.results.summary import plain
 from fastbcubed.results.warnings import lacks_more
-from fastbcubed.results.wording import count, score_text
 
 #: How far the weight of the truth may differ since it was added up in another order.
 ROUNDING = 1e-9

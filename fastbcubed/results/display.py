@@ -8,11 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.pointwise import LOSSES
-from fastbcubed.results.concentration import concentration_sentence
-from fastbcubed.results.evaluation_scores import Estimated, are_uneven
-from fastbcubed.results.slices import id_parts
-from fastbcubed.results.warnings import sentence
-from fastbcubed.results.wording import (
+from fastbcubed.render.wording import (
     Grid,
     aligned,
     count,
@@ -26,6 +22,10 @@ from fastbcubed.results.wording import (
     score_text,
     with_error,
 )
+from fastbcubed.results.concentration import concentration_sentence
+from fastbcubed.results.evaluation_scores import Estimated, are_uneven
+from fastbcubed.results.slices import id_parts
+from fastbcubed.results.warnings import sentence
 
 #: Scores of the headline, and their names there.
 HEADLINE = {"precision": "precision", "recall": "recall", "f1": "F1"}

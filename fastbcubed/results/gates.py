@@ -17,11 +17,11 @@ from fastbcubed.errors import FastBCubedError, GateError, OptionError, SliceErro
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
 from fastbcubed.metrics.score import Metric
+from fastbcubed.render.wording import count, label, score_text
 from fastbcubed.results.bins import Bins, element_of
 from fastbcubed.results.slices import Element, name_columns, names_element
 from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import FLATTERED, MOSTLY_COMMON, NOTE, WARNING, covered, if_alone
-from fastbcubed.results.wording import count, label, score_text
 
 #: Shares of the items of a side that the other has; from 0 to 1, the more the better.
 COVERAGES = ("truth_coverage", "prediction_coverage")

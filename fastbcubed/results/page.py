@@ -17,10 +17,7 @@ from typing import Any
 from fastbcubed.errors import MissingPackageError, OptionError
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.inputs.tables import is_path
-from fastbcubed.results.plots import DARK, LIGHT, as_style
-from fastbcubed.results.slices import SliceKey, check_key
-from fastbcubed.results.summary import plain
-from fastbcubed.results.wording import (
+from fastbcubed.render.wording import (
     amount,
     count,
     fixed,
@@ -32,6 +29,8 @@ from fastbcubed.results.wording import (
     visible,
     with_error,
 )
+from fastbcubed.results.slices import SliceKey, check_key
+from fastbcubed.results.summary import plain
 from fastbcubed.runtime.arguments import as_several, true_or_false, whole_number
 from fastbcubed.runtime.attributes import cached_property, documented
 from fastbcubed.runtime.output_files import require_writable, written_aside
@@ -230,7 +229,7 @@ def report_of(
 
 def made(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Return a page and its content, of which listings are halved until the page is below its largest size."""
-    from fastbcubed.results.plots import pictures_of
+    from fastbcubed.render.plots import pictures_of
 
     fitting, pictures = {**content, "halved": 0}, pictures_of(content)
     for halvings in range(1, HALVINGS + 1):
@@ -258,6 +257,8 @@ def rendered(content: Mapping[str, Any], pictures: Mapping[str, Any]) -> str:
     """Return the page of some content, with these charts."""
     from markupsafe import Markup
 
+    from fastbcubed.render.plots import DARK, LIGHT, as_style
+
     environment = _environment()
     style, script = (_source(environment, name) for name in ("style.css", "script.js"))
     style = style.replace("/*light*/", as_style(LIGHT)).replace("/*dark*/", as_style(DARK))
@@ -277,7 +278,7 @@ def _environment() -> Any:
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("fastbcubed.results"),
+        loader=jinja2.PackageLoader("fastbcubed.render"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

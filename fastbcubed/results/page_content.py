@@ -27,6 +27,7 @@ from fastbcubed.errors import (
 )
 from fastbcubed.inputs.arrays import table_of, to_numpy
 from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
+from fastbcubed.render.wording import Grid, count, percent, score_text
 from fastbcubed.results.bins import element_of
 from fastbcubed.results.concentration import POINTS
 from fastbcubed.results.display import FEW_CELLS, HEADLINE, REPEATED, coverage, definition, outcomes, verdict
@@ -41,7 +42,6 @@ from fastbcubed.results.summary import plain
 from fastbcubed.results.table import LOSS, listed
 from fastbcubed.results.views import differing
 from fastbcubed.results.warnings import if_alone
-from fastbcubed.results.wording import Grid, count, percent, score_text
 
 
 def sides_content(ev: Estimated) -> dict[str, Any]:

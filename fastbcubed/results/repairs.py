@@ -15,9 +15,9 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of
+from fastbcubed.render.wording import label
 from fastbcubed.results.evaluation_base import Evaluated
 from fastbcubed.results.table import Table, first_rows, require_limit, sortable
-from fastbcubed.results.wording import label
 from fastbcubed.runtime.arguments import as_several, is_one_of, whole_number
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import blocks

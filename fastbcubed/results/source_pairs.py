@@ -16,11 +16,11 @@ from fastbcubed.errors import SliceError
 from fastbcubed.inputs.arrays import from_texts
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.registry import METRICS
+from fastbcubed.render.wording import label
 from fastbcubed.results.bins import Bins
 from fastbcubed.results.items import AttributeTable, Items
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.table import Table
-from fastbcubed.results.wording import label
 from fastbcubed.types import Counts
 
 #: Pairs of sources that are listed at most.

@@ -17,7 +17,7 @@ from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.score import Metric, without_rounding
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.runtime.codes import number
 from fastbcubed.runtime.spill import readable
@@ -174,8 +174,6 @@ def count_units(table: Contingency, units: CellUnits) -> Units:
 
 #: From this many degrees of freedom on, an expansion about the normal quantile is exact to 1e-10.
 MANY = 200
-#: Differences and standard errors of at most this, relative to their scores (or to 1), come from rounding.
-ROUNDED = 1e-12
 
 
 class Interval(NamedTuple):
@@ -190,15 +188,6 @@ def check_level(level: Any) -> float:
     if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
         raise OptionError(f"level is a confidence between 0 and 1, such as 0.95, not {level!r}")
     return float(level)
-
-
-def without_rounding(value: Any, score: Any = 1.0) -> Any:
-    """Return differences or standard errors of scores, 0 in place of those that come from rounding.
-
-    >>> float(without_rounding(5.6e-17)), float(without_rounding(1e-9)), float(without_rounding(1e-9, 1e6))
-    (0.0, 1e-09, 0.0)
-    """
-    return np.where(np.abs(value) <= ROUNDED * np.maximum(1.0, np.abs(score)), 0.0, value)[()]
 
 
 def interval(score: float, error: float, *, n_units: int, level: float, low: float, high: float) -> Interval:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastbcubed.cells.contingency import CELL_BLOCK, Contingency, confusion
 from fastbcubed.errors import MetricError
 from fastbcubed.metrics.registry import computed_as
-from fastbcubed.results.wording import percent, score_text
+from fastbcubed.render.wording import percent, score_text
 from fastbcubed.runtime.arguments import whole_number
 from fastbcubed.runtime.attributes import documented
 from fastbcubed.runtime.threads import blocks

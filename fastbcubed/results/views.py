@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from fastbcubed.metrics.pointwise import LOSSES
+from fastbcubed.render.wording import Grid, aligned, amount, count, escaped, html_table, label, score_text
 from fastbcubed.results.table import WIDTH, Table
-from fastbcubed.results.wording import Grid, aligned, amount, count, escaped, html_table, label, score_text
 from fastbcubed.runtime.attributes import documented
 
 #: Names of the clusters of a side, and of items that the other side lacks.

@@ -22,8 +22,8 @@ from fastbcubed.errors import OptionError, first_few
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.metrics.score import f_measure
+from fastbcubed.render.wording import count, label, percent, score_text
 from fastbcubed.results.slices import name_columns
-from fastbcubed.results.wording import count, label, percent, score_text
 from fastbcubed.runtime.codes import sampled_rows
 
 WARNING, NOTE = "warning", "note"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fastbcubed.render.wording import count
 from fastbcubed.results.page import Asked
 from fastbcubed.results.page_content import chart, document, section
 from fastbcubed.results.table import grid_of
-from fastbcubed.results.wording import count
 
 #: Rows of a chart, and of a table.
 CHARTED, LISTED = 20, 100

@@ -13,11 +13,11 @@ from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import MetricError
 from fastbcubed.inputs.arrays import from_texts, table_of
+from fastbcubed.render.wording import amount, count, escaped, label, paragraph, percent, score_text
 from fastbcubed.results.standard_errors import Interval, check_level, interval, t_quantile
 from fastbcubed.results.summary import Scores, as_json
 from fastbcubed.results.table import Table, refuse_table_verb
 from fastbcubed.results.warnings import FEW_ITEMS, FLATTERED, NOTE, WARNING, Notice, sentence
-from fastbcubed.results.wording import amount, count, escaped, label, paragraph, percent, score_text
 from fastbcubed.runtime.attributes import documented
 from fastbcubed.sample.cluster_sample import ClusterSample, Drawn, hill_numbers
 from fastbcubed.sample.estimators import DESCRIPTIVE, RATIOS, Estimate, estimate_ratio

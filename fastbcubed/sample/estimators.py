@@ -15,8 +15,7 @@ import numpy as np
 
 from fastbcubed.errors import MetricError
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as
-from fastbcubed.metrics.score import Formula, Metric, f_measure, weight_of_precision
-from fastbcubed.results.standard_errors import without_rounding
+from fastbcubed.metrics.score import Formula, Metric, f_measure, weight_of_precision, without_rounding
 from fastbcubed.sample.cluster_sample import Drawn
 from fastbcubed.types import Floats
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from fastbcubed.results.table import Table
-from fastbcubed.results.wording import (
+from fastbcubed.render.wording import (
     count,
     escaped,
     label,
@@ -18,6 +17,7 @@ from fastbcubed.results.wording import (
     score_text,
     with_error,
 )
+from fastbcubed.results.table import Table
 
 if TYPE_CHECKING:
     from fastbcubed.results.page import Report

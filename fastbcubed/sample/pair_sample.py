@@ -25,12 +25,12 @@ from fastbcubed.inputs.arrays import from_numpy, from_texts
 from fastbcubed.inputs.columns import as_column
 from fastbcubed.inputs.formats import no_formulas
 from fastbcubed.inputs.keys import comparable_keys, write_both
+from fastbcubed.render.wording import label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import without_noise
 from fastbcubed.results.members import chosen_columns
 from fastbcubed.results.slices import SliceKey, attribute_values, check_key, slice_codes
 from fastbcubed.results.table import Table
-from fastbcubed.results.wording import label
 from fastbcubed.runtime.arguments import whole_number
 from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.output_files import written_aside

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.registry import METRICS, computed_as, known_as
+from fastbcubed.render.wording import count, score_text
 from fastbcubed.results.warnings import NOTE
-from fastbcubed.results.wording import count, score_text
 from fastbcubed.runtime.arguments import as_several, is_one_of
 from fastbcubed.sweep_links.curve import AT_SOME, COUNTED, NOT_KEPT, Curve, why_not_kept
 

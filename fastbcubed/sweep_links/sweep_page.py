@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed.render.wording import count
 from fastbcubed.results.display import coverage, definition
 from fastbcubed.results.page import Asked
 from fastbcubed.results.page_content import chart, document, section
-from fastbcubed.results.wording import count
 from fastbcubed.sweep_links.best import Best
 from fastbcubed.sweep_links.sweep_text import axis_of, grid_of, tables, what_was_swept
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.results.wording import Grid, count, label, paragraph, score_text
+from fastbcubed.render.wording import Grid, count, label, paragraph, score_text
 from fastbcubed.sweep_links.best import Best, shown
 from fastbcubed.sweep_links.curve import COUNTED
 

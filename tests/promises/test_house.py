@@ -39,6 +39,7 @@ ORDER = (
     "cells",
     "overlap",
     "metrics",
+    "render",
     "results",
     "engines",
     "spark",

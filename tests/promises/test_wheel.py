@@ -64,7 +64,7 @@ def test_it_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert {name for name in names if name.endswith(".py")} == modules
     assert not [name for name in names if "__pycache__" in name or "test" in name.lower()]
     wanted = {path.relative_to(ROOT).as_posix() for path in (ROOT / "fastbcubed" / "data").rglob("*.*")}
-    templates = (ROOT / "fastbcubed" / "results" / "templates").iterdir()
+    templates = (ROOT / "fastbcubed" / "render" / "templates").iterdir()
     wanted |= {path.relative_to(ROOT).as_posix() for path in templates}
     wanted |= {"fastbcubed/py.typed", "fastbcubed/data/NOTICE.md"}
     wanted |= {f"{info}/licenses/LICENSE", f"{info}/licenses/fastbcubed/data/NOTICE.md"}

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import fastbcubed as fb
+from fastbcubed.render.wording import amount, label, percent, score_text
 from fastbcubed.results.display import as_html, as_text
-from fastbcubed.results.wording import amount, label, percent, score_text
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,10 @@ from hostile_names import LONG, SCRIPT, hostile_case
 import fastbcubed as fb
 from fastbcubed.cli.main import main
 from fastbcubed.errors import ColumnError, MissingPackageError, NotKeptError, OptionError
+from fastbcubed.render.plots import slicing_pictures
 from fastbcubed.results import page, page_content, repairs
 from fastbcubed.results.page import Asked, halved, shortened
 from fastbcubed.results.page_content import evaluation_content, extremes, slicing_content
-from fastbcubed.results.plots import slicing_pictures
 
 DATA = Path(fb.__file__).parent / "data" / "patentsview"
 TRUTH, OLD, NEW = (DATA / f"{name}.parquet" for name in ("truth", "pred_20200929", "pred_20211230"))

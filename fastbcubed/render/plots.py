@@ -12,7 +12,7 @@ from typing import Any
 
 import altair as alt
 
-from fastbcubed.results.wording import count, label, score_text
+from fastbcubed.render.wording import count, label, score_text
 
 
 @dataclass(frozen=True)
@@ -74,26 +74,26 @@ OUTCOMES = {
 Row = Mapping[str, Any]
 
 
-def finished(chart: Any, palette: Palette, title: str | None = None) -> Any:
+def finished(chart: Any, title: str | None = None) -> Any:
     """Return a chart in the colours and fonts of all charts."""
     axis = {
-        "labelColor": palette.soft, "titleColor": palette.soft, "gridColor": palette.faint, "domain": False,
-        "tickColor": palette.faint, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal",
+        "labelColor": LIGHT.soft, "titleColor": LIGHT.soft, "gridColor": LIGHT.faint, "domain": False,
+        "tickColor": LIGHT.faint, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal",
         "labelLimit": 260, "titlePadding": 6,
     }  # fmt: skip
     if title is not None:
         chart = chart.properties(title=title)
     return (
-        chart.configure(font=FONT, background=palette.paper, padding=4)
+        chart.configure(font=FONT, background=LIGHT.paper, padding=4)
         .configure_view(stroke=None)
         .configure_axis(**axis)
         .configure_axisX(labelFlush=False)  # a number stands below its line
-        .configure_axisY(grid=False, ticks=False, labelColor=palette.ink, labelPadding=6)
+        .configure_axisY(grid=False, ticks=False, labelColor=LIGHT.ink, labelPadding=6)
         .configure_legend(
-            labelColor=palette.ink, titleColor=palette.soft, labelFontSize=11, labelLimit=220, orient="top",
+            labelColor=LIGHT.ink, titleColor=LIGHT.soft, labelFontSize=11, labelLimit=220, orient="top",
             title=None, offset=4, symbolSize=60,
         )
-        .configure_title(color=palette.ink, fontSize=13, anchor="start", fontWeight=600, offset=8)
+        .configure_title(color=LIGHT.ink, fontSize=13, anchor="start", fontWeight=600, offset=8)
     )  # fmt: skip
 
 
@@ -118,11 +118,9 @@ def intervals_of(rows: Iterable[Row], named: Any) -> list[dict[str, Any]]:
     ]
 
 
-def side_colours(palette: Palette) -> Any:
+def side_colours() -> Any:
     """Return the colours of the sides, with a legend."""
-    return alt.Color(
-        "side:N", scale=alt.Scale(domain=list(SIDES.values()), range=[palette.true, palette.pred])
-    )
+    return alt.Color("side:N", scale=alt.Scale(domain=list(SIDES.values()), range=[LIGHT.true, LIGHT.pred]))
 
 
 def side_dashes() -> Any:
@@ -146,7 +144,7 @@ def short(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def scores_chart(verdict: Mapping[str, Any], palette: Palette, *, legend: bool = True) -> Any:
+def scores_chart(verdict: Mapping[str, Any], *, legend: bool = True) -> Any:
     """Return precision, recall and F1 with intervals, next to those of trivial predictions."""
     names = {"alone": "all alone", "one": "all in one cluster"}
     labels = [row["label"] for row in verdict["scores"]]
@@ -169,7 +167,7 @@ def scores_chart(verdict: Mapping[str, Any], palette: Palette, *, legend: bool =
     )
     colour = alt.Color(
         "what:N",
-        scale=alt.Scale(domain=domain, range=[palette.ink, palette.soft, palette.soft][: len(domain)]),
+        scale=alt.Scale(domain=domain, range=[LIGHT.ink, LIGHT.soft, LIGHT.soft][: len(domain)]),
         **shown,
     )
     x = alt.X(
@@ -184,7 +182,7 @@ def scores_chart(verdict: Mapping[str, Any], palette: Palette, *, legend: bool =
         .encode(x=x, y=y, shape=shape, color=colour)
     )
     spans = intervals_of(verdict["scores"], lambda row: {"score": row["label"]})
-    layers = [chart_of(spans).mark_rule(strokeWidth=5, opacity=0.35, color=palette.ink).encode(
+    layers = [chart_of(spans).mark_rule(strokeWidth=5, opacity=0.35, color=LIGHT.ink).encode(
         x=alt.X("low:Q", title=None), x2="high:Q", y=y)] if spans else []  # fmt: skip
     return alt.layer(*layers, dots).properties(width=WIDTH, height=30 * len(labels))
 
@@ -192,7 +190,6 @@ def scores_chart(verdict: Mapping[str, Any], palette: Palette, *, legend: bool =
 def slices_chart(
     slicing: Mapping[str, Any],
     score: str,
-    palette: Palette,
     *,
     most: int = 20,
     labels: bool = True,
@@ -201,7 +198,7 @@ def slices_chart(
     """Return a score by slice as dots with intervals, and that of all items as a line."""
     rows = [row for row in slicing["rows"][:most] if row.get(score) is not None]
     names = [short(", ".join(map(label, row["slice"]))) for row in rows]
-    side = {"pred_size": palette.pred, "true_size": palette.true}.get(slicing["by"], palette.true)
+    side = {"pred_size": LIGHT.pred, "true_size": LIGHT.true}.get(slicing["by"], LIGHT.true)
     points = [{"at": at, "value": row[score], "few": bool(row["few"])} for at, row in enumerate(rows)]
     spans = intervals_of(
         [
@@ -218,13 +215,11 @@ def slices_chart(
     x = alt.X(
         "value:Q", title=TITLES.get(score, score), scale=alt.Scale(domain=domain), axis=alt.Axis(tickCount=4)
     )
-    colour = alt.Color(
-        "few:N", legend=None, scale=alt.Scale(domain=[False, True], range=[side, palette.calm])
-    )
+    colour = alt.Color("few:N", legend=None, scale=alt.Scale(domain=[False, True], range=[side, LIGHT.calm]))
     layers = []
     if overall is not None:
         layers.append(
-            chart_of([{"value": overall}]).mark_rule(strokeDash=[4, 3], color=palette.soft).encode(x=x)
+            chart_of([{"value": overall}]).mark_rule(strokeDash=[4, 3], color=LIGHT.soft).encode(x=x)
         )
     if spans:
         layers.append(
@@ -235,7 +230,7 @@ def slices_chart(
     return alt.layer(*layers).properties(width=width, height=max(2, len(rows)) * ROW)
 
 
-def intervals_chart(estimated: Mapping[str, Any], palette: Palette) -> Any:
+def intervals_chart(estimated: Mapping[str, Any]) -> Any:
     """Return estimates as dots with intervals, one a row."""
     rows = [
         {
@@ -247,10 +242,10 @@ def intervals_chart(estimated: Mapping[str, Any], palette: Palette) -> Any:
         }
         for row in estimated["rows"]
     ]
-    return slices_chart({"by": "", "rows": rows, "overall": {}}, "value", palette)
+    return slices_chart({"by": "", "rows": rows, "overall": {}}, "value")
 
 
-def crossed_chart(slicing: Mapping[str, Any], score: str, palette: Palette, *, most: int = 14) -> Any:
+def crossed_chart(slicing: Mapping[str, Any], score: str, *, most: int = 14) -> Any:
     """Return a score by two attributes as a heat map: the darker, the more is lost; grey and small where few."""
     rows = slicing["rows"]
     firsts, seconds = (_heaviest(rows, at, most) for at in (0, 1))
@@ -271,19 +266,19 @@ def crossed_chart(slicing: Mapping[str, Any], score: str, palette: Palette, *, m
         labelAngle=0 if max(map(len, seconds), default=0) < 5 else -60))  # fmt: skip
     worst = max((cell["loss"] for cell in cells), default=0) or 1.0
     base = chart_of(cells).encode(x=x, y=y)
-    tiles = base.mark_rect(color=palette.pred, stroke=palette.faint).encode(
+    tiles = base.mark_rect(color=LIGHT.pred, stroke=LIGHT.faint).encode(
         opacity=alt.Opacity("loss:Q", legend=None, scale=alt.Scale(domain=[0, worst], range=[0.04, 0.55]))
     )
     texts = base.mark_text(fontSize=10).encode(
         text="text:N",
         color=alt.Color(
-            "few:N", legend=None, scale=alt.Scale(domain=[False, True], range=[palette.ink, palette.soft])
+            "few:N", legend=None, scale=alt.Scale(domain=[False, True], range=[LIGHT.ink, LIGHT.soft])
         ),
     )
     return alt.layer(tiles, texts).properties(width=alt.Step(30), height=alt.Step(22))
 
 
-def sizes_chart(rows: Iterable[Row], palette: Palette, of: str = "items") -> Any:
+def sizes_chart(rows: Iterable[Row], of: str = "items") -> Any:
     """Return the sizes of the clusters of both sides over each other: which share of items is in clusters of a size."""
     found = list(rows)
     sizes = list(
@@ -301,13 +296,13 @@ def sizes_chart(rows: Iterable[Row], palette: Palette, of: str = "items") -> Any
             y=alt.Y("size:N", sort=order, title="size of the cluster", scale=alt.Scale(paddingInner=0.25)),
             yOffset=alt.YOffset("side:N", sort=list(SIDES.values())),
             x=alt.X("share:Q", title=f"share of {of}", axis=alt.Axis(format="~%", tickCount=5)),
-            color=side_colours(palette),
+            color=side_colours(),
         )
         .properties(width=WIDTH, height=max(2, len(order)) * 24)
     )
 
 
-def outcomes_chart(rows: Iterable[Row], side: str, palette: Palette) -> Any:
+def outcomes_chart(rows: Iterable[Row], side: str) -> Any:
     """Return the outcomes of the clusters of a side, as two bars of 100 %: by clusters, and by their items."""
     colours = OUTCOMES[side]
     own = [row for row in rows if row["side"] == side]
@@ -323,20 +318,20 @@ def outcomes_chart(rows: Iterable[Row], side: str, palette: Palette) -> Any:
             })  # fmt: skip
             start += share
     y = alt.Y("of:N", sort=["clusters", "items"], title=None)
-    scale = alt.Scale(domain=list(colours), range=[getattr(palette, name) for name in colours.values()])
+    scale = alt.Scale(domain=list(colours), range=[getattr(LIGHT, name) for name in colours.values()])
     x = alt.X("start:Q", title=None, axis=alt.Axis(format="~%", tickCount=5), scale=alt.Scale(domain=[0, 1]))
     base = chart_of(bars)
-    stacked = base.mark_bar(stroke=palette.paper, strokeWidth=1).encode(
+    stacked = base.mark_bar(stroke=LIGHT.paper, strokeWidth=1).encode(
         x=x, x2="end:Q", y=y, color=alt.Color("outcome:N", scale=scale, legend=alt.Legend(columns=4))
     )
     texts = base.mark_text(fontSize=11).encode(
         x="middle:Q", y=y, text="text:N",
-        color=alt.condition("datum.outcome == 'exact'", alt.value(palette.ink), alt.value(palette.paper)),
+        color=alt.condition("datum.outcome == 'exact'", alt.value(LIGHT.ink), alt.value(LIGHT.paper)),
     )  # fmt: skip
     return alt.layer(stacked, texts).properties(width=WIDTH + 40, height=64)
 
 
-def lorenz_chart(curves: Mapping[str, Mapping[str, Any]], palette: Palette) -> Any:
+def lorenz_chart(curves: Mapping[str, Mapping[str, Any]]) -> Any:
     """Return how much of the loss is in how few clusters, with a mark at half of it."""
     points, halves = [], []
     for side, found in curves.items():
@@ -356,7 +351,7 @@ def lorenz_chart(curves: Mapping[str, Mapping[str, Any]], palette: Palette) -> A
     x = alt.X("n:Q", title="clusters, the costliest first", axis=alt.Axis(values=tens, format="~s", grid=True),
               scale=alt.Scale(type="log", nice=False, domain=[1, max(most, 10)]))  # fmt: skip
     y = alt.Y("share:Q", title="share of the loss", axis=alt.Axis(format="~%", grid=True, tickCount=5))
-    colour = side_colours(palette)
+    colour = side_colours()
     lines = (
         chart_of(points).mark_line(strokeWidth=2.5).encode(x=x, y=y, color=colour, strokeDash=side_dashes())
     )
@@ -376,7 +371,7 @@ def _share_at(found: Mapping[str, Any]) -> float:
     return next((row["share_loss"] for row in rows if row["n_clusters"] >= found["n_half"]), 0.5)
 
 
-def repairs_chart(rows: Sequence[Row], start: float, palette: Palette) -> Any:
+def repairs_chart(rows: Sequence[Row], start: float) -> Any:
     """Return F1 after the first repairs, one after the other."""
     points = [{"n": 0, "f1": start}, *({"n": row["rank"], "f1": row["running"]} for row in rows)]
     x = alt.X("n:Q", title="repairs, in this order", axis=alt.Axis(tickMinStep=1, tickCount=5, format="d"))
@@ -388,7 +383,7 @@ def repairs_chart(rows: Sequence[Row], start: float, palette: Palette) -> Any:
     )
     line = (
         chart_of(points)
-        .mark_line(interpolate="step-after", strokeWidth=2.5, color=palette.ink)
+        .mark_line(interpolate="step-after", strokeWidth=2.5, color=LIGHT.ink)
         .encode(x=x, y=y)
     )
     return line.properties(width=WIDTH + 30, height=150)
@@ -414,7 +409,7 @@ def _in_order(name: str) -> tuple[bool, float, str]:
     return name == label(None), float(number.group()) if number else -math.inf, name
 
 
-def deltas_chart(rows: Iterable[Row], palette: Palette) -> Any:
+def deltas_chart(rows: Iterable[Row]) -> Any:
     """Return differences from the baseline with intervals as a forest plot; those that do not hold are hollow."""
     own = [row for row in rows if row.get("delta") is not None]
     several = len({row["experiment"] for row in own}) > 1
@@ -423,10 +418,10 @@ def deltas_chart(rows: Iterable[Row], palette: Palette) -> Any:
         + (" (low is good)" if row.get("best") == "lower" else "")
         for row in own
     ]
-    return _forest(own, names, ("holds up", "does not hold"), "difference from the baseline", palette)
+    return _forest(own, names, ("holds up", "does not hold"), "difference from the baseline")
 
 
-def slice_deltas_chart(slicing: Row, score: str, palette: Palette, most: int = 20) -> Any:
+def slice_deltas_chart(slicing: Row, score: str, most: int = 20) -> Any:
     """Return the differences of a score by slice; those within two standard errors of 0 are hollow."""
     at = slicing["scores"].index(score)
     own, names = [], []
@@ -443,7 +438,7 @@ def slice_deltas_chart(slicing: Row, score: str, palette: Palette, most: int = 2
             names.append(f"{short(label(row['run']), 12)}: {short(name, 20)}" if several else short(name, 32))
     title = f"difference of {TITLES.get(score, score)} from the baseline"
     held = ("beyond two standard errors", "within, or not known")
-    return _forest(own, names, held, title, palette, slicing["overall"].get(score))
+    return _forest(own, names, held, title, slicing["overall"].get(score))
 
 
 def _forest(
@@ -451,7 +446,6 @@ def _forest(
     names: Sequence[str],
     held: tuple[str, str],
     title: str,
-    palette: Palette,
     of_all: float | None = None,
 ) -> Any:
     """Return differences one below the other, with lines where there are intervals; hollow where they do not hold.
@@ -470,21 +464,21 @@ def _forest(
         axis=alt.Axis(format="+.3~f", tickCount=5),
         scale=alt.Scale(padding=8, nice=False),
     )
-    layers = [chart_of([{"delta": 0}]).mark_rule(color=palette.soft).encode(x=x)]
+    layers = [chart_of([{"delta": 0}]).mark_rule(color=LIGHT.soft).encode(x=x)]
     if of_all is not None:
-        dashed = chart_of([{"delta": of_all}]).mark_rule(strokeDash=[4, 3], color=palette.soft)
+        dashed = chart_of([{"delta": of_all}]).mark_rule(strokeDash=[4, 3], color=LIGHT.soft)
         layers.append(dashed.encode(x=x))
     if spans:
-        lines = chart_of(spans).mark_rule(strokeWidth=2, color=palette.ink)
+        lines = chart_of(spans).mark_rule(strokeWidth=2, color=LIGHT.ink)
         layers.append(lines.encode(x=alt.X("low:Q"), x2="high:Q", y=y))
-    scale = alt.Scale(domain=list(held), range=[palette.ink, palette.paper])
+    scale = alt.Scale(domain=list(held), range=[LIGHT.ink, LIGHT.paper])
     fill = alt.Fill("holds:N", scale=scale, legend=alt.Legend(columns=1))
-    dots = chart_of(points).mark_point(size=60, opacity=1, stroke=palette.ink)
+    dots = chart_of(points).mark_point(size=60, opacity=1, stroke=LIGHT.ink)
     layers.append(dots.encode(x=x, y=y, fill=fill))
     return alt.layer(*layers).properties(width=WIDTH, height=max(2, len(rows)) * ROW)
 
 
-def slice_changes_chart(slicing: Row, palette: Palette, most: int = 20) -> Any:
+def slice_changes_chart(slicing: Row, most: int = 20) -> Any:
     """Return the split and the merge rate of each slice, as stacked bars."""
     rows = slicing["rows"][:most]
     names = [short(", ".join(map(label, row["slice"])), 32) for row in rows]
@@ -496,24 +490,24 @@ def slice_changes_chart(slicing: Row, palette: Palette, most: int = 20) -> Any:
     ]
     y = alt.Y("at:O", title=None, axis=alt.Axis(labelExpr=f"{json.dumps(names)}[datum.value]"))
     x = alt.X("change:Q", title="share of all items", axis=alt.Axis(format="~%", tickCount=5))
-    scale = alt.Scale(domain=["split", "merge"], range=[palette.true, palette.pred])
+    scale = alt.Scale(domain=["split", "merge"], range=[LIGHT.true, LIGHT.pred])
     marks = chart_of(bars).mark_bar(height={"band": 0.7})
     return marks.encode(x=x, y=y, color=alt.Color("kind:N", scale=scale)).properties(
         width=WIDTH, height=max(2, len(rows)) * ROW
     )
 
 
-def changes_chart(rows: Sequence[Row], palette: Palette, of: str) -> Any:
+def changes_chart(rows: Sequence[Row], of: str) -> Any:
     """Return which share of the items, or of their weight, is in clusters that became one thing or another."""
     points = [{"became": row["became"], "share": row["share"] or 0.0} for row in rows]
     order = [row["became"] for row in rows]
     colours = {
-        "unchanged": palette.calm,
-        "split": palette.true,
-        "merged": palette.pred,
-        "split and merged": palette.both,
+        "unchanged": LIGHT.calm,
+        "split": LIGHT.true,
+        "merged": LIGHT.pred,
+        "split and merged": LIGHT.both,
     }
-    scale = alt.Scale(domain=order, range=[colours.get(name, palette.soft) for name in order])
+    scale = alt.Scale(domain=order, range=[colours.get(name, LIGHT.soft) for name in order])
     x = alt.X("share:Q", title=f"share of the {of}", axis=alt.Axis(format="~%", tickCount=5))
     bars = (
         chart_of(points)
@@ -527,10 +521,10 @@ def changes_chart(rows: Sequence[Row], palette: Palette, of: str) -> Any:
     return bars.properties(width=WIDTH, height=len(order) * 24)
 
 
-def thresholds_chart(curve: Row, palette: Palette) -> Any:
+def thresholds_chart(curve: Row) -> Any:
     """Return scores by threshold on an axis on which they differ near the best one, which is marked."""
     rows, scores, best = curve["rows"], curve["scores"], curve["best"]
-    colours = {"precision": palette.pred, "recall": palette.true, "f1": palette.ink}
+    colours = {"precision": LIGHT.pred, "recall": LIGHT.true, "f1": LIGHT.ink}
     points = [
         {"threshold": row["threshold"], "score": score, "value": row[score]}
         for row in rows
@@ -544,7 +538,7 @@ def thresholds_chart(curve: Row, palette: Palette) -> Any:
     y = alt.Y("value:Q", title=None, scale=scale, axis=alt.Axis(grid=True, tickCount=5))
     order = [score for score in colours if score in scores] or list(scores)
     colour = alt.Color(
-        "score:N", scale=alt.Scale(domain=order, range=[colours.get(s, palette.both) for s in order])
+        "score:N", scale=alt.Scale(domain=order, range=[colours.get(s, LIGHT.both) for s in order])
     )
     dash = alt.StrokeDash(
         "score:N", scale=alt.Scale(domain=order, range=[[1, 0], [6, 3], [2, 2]][: len(order)])
@@ -557,14 +551,14 @@ def thresholds_chart(curve: Row, palette: Palette) -> Any:
     if best is not None:
         mark = [{"threshold": best, "text": curve["best_text"]}]
         right = best > sum(_ends(points)) / 2
-        layers.append(chart_of(mark).mark_rule(strokeDash=[4, 3], color=palette.soft).encode(x=x))
+        layers.append(chart_of(mark).mark_rule(strokeDash=[4, 3], color=LIGHT.soft).encode(x=x))
         layers.append(
             chart_of(mark)
             .mark_text(
                 align="right" if right else "left",
                 dx=-5 if right else 5,
                 fontSize=11,
-                color=palette.soft,
+                color=LIGHT.soft,
                 y=212,
             )
             .encode(x=x, text="text:N")
@@ -580,7 +574,7 @@ LABELS: dict[bool, Row] = {
 LEFT = 0.25
 
 
-def precision_recall_chart(curve: Row, palette: Palette) -> Any:
+def precision_recall_chart(curve: Row) -> Any:
     """Return precision by recall from threshold to threshold, near the best one; some are named, the best in bold."""
     points = [
         {"at": at, **{name: row[name] for name in ("precision", "recall")}}
@@ -592,14 +586,12 @@ def precision_recall_chart(curve: Row, palette: Palette) -> Any:
     x, y = (alt.X("recall:Q", title="recall", scale=scale, axis=axis),
             alt.Y("precision:Q", title="precision", scale=scale, axis=axis))  # fmt: skip
     layers = [
-        chart_of(points)
-        .mark_line(strokeWidth=2, color=palette.pred, clip=True)
-        .encode(x=x, y=y, order="at:Q")
+        chart_of(points).mark_line(strokeWidth=2, color=LIGHT.pred, clip=True).encode(x=x, y=y, order="at:Q")
     ]
-    for is_best, colour in ((False, palette.pred), (True, palette.ink)):
+    for is_best, colour in ((False, LIGHT.pred), (True, LIGHT.ink)):
         rows = [row for row in curve["named"] if row["best"] == is_best]
         some = chart_of(rows).encode(x=x, y=y)
-        text = {"fontSize": 11, "fontWeight": "bold" if is_best else "normal", "color": palette.ink}
+        text = {"fontSize": 11, "fontWeight": "bold" if is_best else "normal", "color": LIGHT.ink}
         layers.append(some.mark_point(filled=True, size=90 if is_best else 45, opacity=1, color=colour))
         for left, place in LABELS.items():
             here = [row for row in rows if (row["recall"] < low + LEFT * (high - low)) == left]
@@ -631,7 +623,7 @@ def drawn(chart: Any, name: str, said: str) -> str:
     """Return a chart as SVG; `name` makes its identifiers unique, `said` is its text for screen readers."""
     import vl_convert
 
-    spec = _enlarged(finished(chart, LIGHT).to_dict(validate=False))
+    spec = _enlarged(finished(chart).to_dict(validate=False))
     spec["config"]["aria"] = False  # descriptions of Vega-Lite, which breaks on titles with a backslash
     return as_inline(vl_convert.vegalite_to_svg(json.dumps(spec)), name, said)
 
@@ -711,24 +703,22 @@ def _of_evaluation(content: Content) -> dict[str, Any]:
             if row["value"] is not None
         )
         found["scores"] = drawn(
-            scores_chart(verdict, LIGHT, legend=False), "scores", f"Dot plot from 0 to 1: {told}"
+            scores_chart(verdict, legend=False), "scores", f"Dot plot from 0 to 1: {told}"
         )
     if sides["sizes"]:
         of = "memberships" if content["overlapping"] else "items"
         said = "Bar chart: share of the items in clusters of each size, truth beside prediction"
-        found["sizes"] = drawn(sizes_chart(sides["sizes"], LIGHT, of), "sizes", said)
+        found["sizes"] = drawn(sizes_chart(sides["sizes"], of), "sizes", said)
     for side, kind in KINDS.items() if sides["outcomes"] else ():
         said = f"Stacked bars: what became of {kind}"
-        found[f"outcomes_{side}"] = drawn(
-            outcomes_chart(sides["outcomes"], side, LIGHT), f"outcomes-{side}", said
-        )
+        found[f"outcomes_{side}"] = drawn(outcomes_chart(sides["outcomes"], side), f"outcomes-{side}", said)
     if (curves := sides["lorenz"]) and any(curve["n_half"] for curve in curves.values()):
         said = "Line chart: share of the loss in the costliest clusters; " + ", ".join(
             f"half of it in {count(curve['n_half'])} {KINDS[side]}"
             for side, curve in curves.items()
             if curve["n_half"]
         )
-        found["lorenz"] = drawn(lorenz_chart(curves, LIGHT), "lorenz", said)
+        found["lorenz"] = drawn(lorenz_chart(curves), "lorenz", said)
     for key, slicing in content["by_size"].items():
         found[key] = slicing_picture(slicing, slicing["scores"][0], key)
     found["slices"] = [
@@ -736,7 +726,7 @@ def _of_evaluation(content: Content) -> dict[str, Any]:
     ]
     repairs = content["repairs"]
     if repairs and repairs["rows"] and repairs["start"].get("f1") is not None:
-        chart = repairs_chart(repairs["rows"], repairs["start"]["f1"], LIGHT)
+        chart = repairs_chart(repairs["rows"], repairs["start"]["f1"])
         found["repairs"] = drawn(
             chart, "repairs", "Line chart: F1 after each repair, as the table below has it"
         )
@@ -748,7 +738,7 @@ def slicing_pictures(slicing: Content, name: str) -> list[dict[str, str]]:
     if len(slicing["names"]) == 2 and slicing["scores"]:
         which = slicing["scores"][-1]
         said = f"Heat map: {which} by {' and '.join(map(label, slicing['names']))}, as the table below has it"
-        chart = crossed_chart(slicing, which, LIGHT)
+        chart = crossed_chart(slicing, which)
         return [{"score": which, "svg": drawn(chart, name, said), "wide": "wide"}]
     return [
         {"score": which, "svg": slicing_picture(slicing, which, f"{name}-{k}"), "wide": ""}
@@ -759,7 +749,7 @@ def slicing_pictures(slicing: Content, name: str) -> list[dict[str, str]]:
 def slicing_picture(slicing: Content, which: str, name: str) -> str:
     """Return the chart of a score by slice."""
     said = f"Dot plot: {which} by {label(slicing['by'])}, as the table below has it"
-    return drawn(slices_chart(slicing, which, LIGHT), name, said)
+    return drawn(slices_chart(slicing, which), name, said)
 
 
 def _of_comparison(content: Content) -> dict[str, Any]:
@@ -767,13 +757,13 @@ def _of_comparison(content: Content) -> dict[str, Any]:
     for k, name in enumerate(content["experiments"]):
         rows = [row for row in content["deltas"]["rows"] if row["experiment"] == name]
         said = f"Forest plot: {label(name)} less {label(content['baseline'])}, as the table below has it"
-        found["deltas"].append(drawn(deltas_chart(rows, LIGHT), f"deltas-{k}", said))
+        found["deltas"].append(drawn(deltas_chart(rows), f"deltas-{k}", said))
     for k, slicing in enumerate(content["slices"]["rows"]):
         which = slicing["scores"][-1] if slicing["scores"] and slicing["rows"] else None
         found["slices"].append(None)
         if which is not None:
             said = f"Forest plot: difference of {which} by {label(slicing['by'])}, as the table below has it"
-            chart = slice_deltas_chart(slicing, which, LIGHT)
+            chart = slice_deltas_chart(slicing, which)
             found["slices"][-1] = drawn(chart, f"slices-{k}", said)
     return found
 
@@ -783,12 +773,12 @@ def _of_diff(content: Content) -> dict[str, Any]:
     if content["changes"]:
         of = "weight" if content["weighted"] else "items"
         said = f"Bar chart: share of the {of} in clusters that are unchanged, split, merged, gone or new"
-        found["changes"] = drawn(changes_chart(content["changes"], LIGHT, of), "changes", said)
+        found["changes"] = drawn(changes_chart(content["changes"], of), "changes", said)
     for k, slicing in enumerate(content["slices"]["rows"]):
         found["slices"].append(None)
         if slicing["rows"] and {"split_change", "merge_change"} <= set(slicing["figures"]):
             said = f"Stacked bars: split and merge rate by {label(slicing['by'])}, as the table below has it"
-            chart = slice_changes_chart(slicing, LIGHT)
+            chart = slice_changes_chart(slicing)
             found["slices"][-1] = drawn(chart, f"slices-{k}", said)
     return found
 
@@ -798,7 +788,7 @@ def _of_document(content: Content) -> dict[str, Any]:
         "sections": [
             [
                 drawn(
-                    _DRAWS[each["draws"]](each["data"], LIGHT),
+                    _DRAWS[each["draws"]](each["data"]),
                     f"s{k}-{j}",
                     f"{each['title']}. {each['text']}",
                 )

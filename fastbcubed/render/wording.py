@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fastbcubed.results.standard_errors import ROUNDED, without_rounding
+from fastbcubed.metrics.score import ROUNDED, without_rounding
 
 WIDTH = 80
 #: What clusters of an outcome are called when they are counted, if not as the outcome.
