@@ -688,12 +688,95 @@ def test_few_clusters_that_tell_most_are_noted() -> None:
     est = fb.estimate(sample, prediction, metrics=["cluster_recall", "recall"])
     note = note_of(est, "few-clusters")
     assert note["scores"] == ["recall"] and note["df"] == est.estimated["recall"].df < 5
-    assert "A few of the sampled clusters decide recall: the intervals are wide for that" in note["message"]
+    assert note["level"] == "warning" and note["effective"] == pytest.approx(100**2 / (40**2 + 60))
+    assert note["message"] == (
+        "A few large clusters decide recall: 6.0 equal ones would tell as much as the 61 that were drawn, and "
+        "intervals may be far too narrow. Draw clusters in proportion to their size, and pass "
+        'sampling="cluster_size".'
+    )
     two = note_of(fb.estimate(sample_of(C1, C2), PREDICTION), "few-clusters")
-    assert two["message"] == "2 clusters are few: intervals are wide, and may still be too narrow."
+    assert two["message"] == (
+        "2 clusters are few: intervals are wide, and may still be too narrow. No standard error is known for "
+        "cluster_precision, cluster_recall, cluster_f1."
+    )
     right, wrong = Fr(61, 55) - 1, -1
     uncertain = (6 * wrong**4 + 55 * right**4) / (6 * wrong**2 + 55 * right**2) ** 2 - Fr(1, 61)
     assert est.estimated["cluster_recall"].df == pytest.approx(float(2 / uncertain), rel=1e-9)
+
+
+def test_scores_without_an_error_are_named() -> None:
+    """No sampled cluster is a predicted one, so that the error of that share is not known."""
+    note = note_of(
+        fb.estimate(sample_of(C1, C2), PREDICTION, metrics=["recall", "cluster_recall"]), "few-clusters"
+    )
+    assert note["without_error"] == ["cluster_recall"]
+    assert note["message"].endswith("too narrow. No standard error is known for cluster_recall.")
+    one = note_of(fb.estimate(sample_of(C1), PREDICTION, metrics="recall"), "few-clusters")
+    assert one["without_error"] == ["recall"]
+
+
+# -- Samples that are not as stated ----------------------------------------------------------------
+
+#: 100 true clusters of 1, 2, 3 and 8 items; every tenth merged with the next.
+SIZES_OF_ALL = [1, 2, 3, 8] * 25
+OF_ALL = [set(range(sum(SIZES_OF_ALL[:k]), sum(SIZES_OF_ALL[: k + 1]))) for k in range(100)]
+FOUND = {item: k - (k % 10 == 9) for k, own in enumerate(OF_ALL) for item in own}
+
+
+def codes_of(*clusters: set[int], **options: Any) -> dict[str, str]:
+    est = fb.estimate(sample_of(*clusters), FOUND, **options)
+    return {each["code"]: each["message"] for each in est.warnings if each["level"] == "warning"}
+
+
+def test_a_good_sample_is_as_stated() -> None:
+    assert not codes_of(*OF_ALL[:60]) and not codes_of(*OF_ALL[:60], population_clusters=100)
+    assert not codes_of(*OF_ALL, population_clusters=100)
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_incomplete_clusters_are_warned_of(engine: Any) -> None:
+    """Half of each cluster of 2 and more; then one item of each."""
+    half = [set(sorted(own)[::2]) for own in OF_ALL[:60] if len(own) > 1]
+    said = codes_of(*half, engine=engine)["partial-clusters"]
+    assert said.startswith(
+        "Of 45 predicted clusters with several items, some of a sampled cluster, 45 (100 %) have"
+    )
+    one = codes_of(*[{min(own)} for own in OF_ALL], engine=engine)
+    assert one["partial-clusters"].startswith("Each of the 100 sampled clusters has one item, and ")
+
+
+def test_estimates_far_beyond_what_can_be_are_warned_of() -> None:
+    """Nearly all sampled clusters are true ones of one item: as many as that would be three times the prediction's."""
+    sample = [own for own in OF_ALL if len(own) == 1] + [{min(own)} for own in OF_ALL if len(own) == 8][:5]
+    assert fb.estimate(sample_of(*sample), FOUND).cluster_precision > 2
+    said = codes_of(*sample)["beyond-range"]
+    assert (
+        said.startswith("Estimates that cannot be: cluster_precision ")
+        and "not drawn as `sampling` says" in said
+    )
+
+
+def test_a_sample_by_size_that_is_taken_as_uniform_is_warned_of() -> None:
+    """Of 100 draws in proportion to size 57 are of 8 items: the prediction would have far fewer clusters."""
+    large = [own for own in OF_ALL if len(own) == 8] + [own for own in OF_ALL if len(own) == 3][:10]
+    small = [own for own in OF_ALL if len(own) == 2][:6] + [own for own in OF_ALL if len(own) == 1][:3]
+    said = codes_of(*large, *small)["sample-unlike-prediction"]
+    assert said.startswith("By the sample the prediction would have ") and "It has 90" in said
+    assert 'pass sampling="cluster_size"' in said
+    assert "sample-unlike-prediction" not in codes_of(*large, *small, sampling="cluster_size")
+    assert "`sampling`" in codes_of(*[own for own in OF_ALL if len(own) < 3])["sample-unlike-prediction"]
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (5_000, "population_clusters is 5,000, which leaves 4,940 true clusters beside those of the sample, and the "),
+        (60, "population_clusters is 60, which leaves 0 true clusters beside those of the sample, and the "),
+        (190, "By the sample 190 true clusters would have "),
+    ],
+)  # fmt: skip
+def test_a_number_of_true_clusters_that_cannot_be_is_warned_of(number: int, said: str) -> None:
+    assert codes_of(*OF_ALL[:60], population_clusters=number)["population-clusters"].startswith(said)
 
 
 # -- What it looks like ----------------------------------------------------------------------------
