@@ -124,7 +124,8 @@ def _counts(
 
 def _print(links: Links, told: list[dict[str, Any]]) -> None:
     from fastbcubed.cli.terminal import Terminal
-    from fastbcubed.render.wording import Grid, count
+    from fastbcubed.render.document import Grid
+    from fastbcubed.render.wording import count
 
     terminal = Terminal()
     terminal.line(f"{count(len(links))} links of {count(len(links.items))} items ({links.name})")

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.terminal import SHARES, cluster_grid, print_slices
-from fastbcubed.render.wording import Grid, count, label, percent, score_text
+from fastbcubed.render.document import Grid
+from fastbcubed.render.wording import count, label, percent, score_text
 
 if TYPE_CHECKING:
     from fastbcubed.cli.terminal import Terminal

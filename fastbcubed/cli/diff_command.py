@@ -199,10 +199,11 @@ def _print(diff: Diff, opened: Sequence[Any], gates: Sequence[Gate], worst: int)
     """Write the diff, its slices, the clusters that changed most, the opened clusters, and the gates."""
     from fastbcubed.cli.terminal import Terminal
     from fastbcubed.diff_runs.diff_text import overview
+    from fastbcubed.render.text import drawn
     from fastbcubed.render.wording import count, label
 
     terminal = Terminal()
-    terminal.line(overview(diff, in_flags))
+    terminal.line(drawn(overview(diff), in_flags))
     terminal.flush()
     for name, table in diff.sliced.items():
         n, title = table.num_rows, f"By {label(name)}"
@@ -233,7 +234,8 @@ def _most_changed(table: Table, n: int) -> Table:
 
 def _print_table(terminal: Terminal, table: Table) -> None:
     """Write a listing: the names of its rows, and selected figures."""
-    from fastbcubed.render.wording import Grid, count, label, score_text
+    from fastbcubed.render.document import Grid
+    from fastbcubed.render.wording import count, label, score_text
     from fastbcubed.results.slices import name_columns
 
     names = name_columns(table.column_names)

@@ -102,9 +102,10 @@ def run(options: argparse.Namespace) -> int:
         print_json(found.to_json())
     else:
         from fastbcubed.cli.terminal import Terminal
-        from fastbcubed.sample.estimates import as_text
+        from fastbcubed.render.text import drawn
+        from fastbcubed.sample.estimates import document
 
-        Terminal().line(as_text(found, in_flags))
+        Terminal().line(drawn(document(found), in_flags))
     if options.report is not None:
         found.report(options.report, overwrite=True)
         say(f"wrote {options.report}")

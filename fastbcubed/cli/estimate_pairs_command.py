@@ -57,7 +57,9 @@ def run(options: argparse.Namespace) -> int:
 def _print(found: PairEstimates, level: float) -> None:
     """Write the estimates, with the unsure pairs if there are any."""
     from fastbcubed.cli.terminal import Terminal
-    from fastbcubed.render.wording import Grid, count, label, paragraph, percent, score_text
+    from fastbcubed.render.document import Grid
+    from fastbcubed.render.text import paragraph
+    from fastbcubed.render.wording import count, label, percent, score_text
 
     names = [name for name in ("stratum", "score") if name in found.column_names]
     rows, unsure = found.to_pylist(), any(found["n_unsure"].to_pylist())

@@ -158,7 +158,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _more(ev: Any, options: argparse.Namespace) -> str:
     """Return a hint naming the flags that show more."""
-    from fastbcubed.render.wording import label, paragraph
+    from fastbcubed.render.text import paragraph
+    from fastbcubed.render.wording import label
     from fastbcubed.results.slices import id_parts
 
     hints = [f"--worst {max(20, 4 * options.worst)}"] if ev.has_clusters else []

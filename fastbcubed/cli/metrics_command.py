@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fastbcubed.cli.output import print_json
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as, resolve
 from fastbcubed.metrics.score import REFERENCES, Metric
-from fastbcubed.render.wording import Grid
+from fastbcubed.render.document import Grid
 
 if TYPE_CHECKING:
     from fastbcubed.cli.terminal import Terminal

@@ -144,14 +144,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _print(sweep: Sweep, best: Best, options: argparse.Namespace, terminal: Terminal) -> None:
     """Write the sweep, the best threshold, the curve, critical merges, requested thresholds and slices."""
-    from fastbcubed.render.wording import paragraph
-    from fastbcubed.sweep_links.sweep_text import drawn, tables, what_was_swept
+    from fastbcubed.render.text import drawn
+    from fastbcubed.sweep_links.sweep_text import document, tables
 
-    terminal.line(paragraph(what_was_swept(sweep)))
-    terminal.line(f"Read as {read_as(sweep.links.columns)}.\n")
-    terminal.line("\n".join(map(paragraph, (best.sentence, best.range))))
-    if lines := drawn(sweep, best):
-        terminal.line("\n" + "\n".join(lines))
+    terminal.line(drawn(document(sweep, best, [f"Read as {read_as(sweep.links.columns)}."])))
     for title, said, grid in tables(sweep, best, options.merges):
         if grid.rows:
             terminal.title(said or title)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,10 @@ import numpy as np
 from fastbcubed.cli.output import in_flags, to_stdout
 from fastbcubed.inputs.arrays import from_numpy, to_numpy
 from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
-from fastbcubed.render.wording import Grid, amount, count, label, percent, score_text, visible
+from fastbcubed.render import markdown
+from fastbcubed.render.document import Block, Grid, Heading, Notices, Prose
+from fastbcubed.render.text import drawn
+from fastbcubed.render.wording import amount, count, label, percent, score_text
 from fastbcubed.results.display import outcomes, overview, score_rows, verdict
 from fastbcubed.results.gates import Gate
 from fastbcubed.results.slices import name_columns
@@ -139,6 +141,8 @@ class Terminal:
         from rich.table import Table
         from rich.text import Text
 
+        grid = grid.texts
+
         table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
         lines = [grid.header, *grid.rows]
         needed = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
@@ -189,7 +193,7 @@ def print_evaluation(
     evaluation: Evaluation, terminal: Terminal, *, worst: int, order_by: str | None = None
 ) -> None:
     """Write an evaluation, its slices, and the costliest clusters of either side, or those with the worst score."""
-    terminal.line(overview(evaluation, in_flags))
+    terminal.line(drawn(overview(evaluation), in_flags))
     terminal.flush()
     for name in evaluation.sliced:
         print_slices(evaluation, terminal, name, worst=worst)
@@ -256,23 +260,20 @@ def as_markdown(ev: Evaluation, gates: Sequence[Gate] = ()) -> str:
     """Return an evaluation as Markdown, with the results of gates; it ends with an empty line."""
     failed = any(not gate.passed for gate in gates)
     mark = "" if not gates else " ✗" if failed else " ✓"
-    blocks = [f"## fastbcubed: {count(ev.coverage.n_scored(ev.policies))} items{mark}"]
+    blocks: list[Block] = [Heading(f"fastbcubed: {count(ev.coverage.n_scored(ev.policies))} items{mark}", 2)]
     names = [ev.names.get(side) for side in ("truth", "prediction")]
     if all(names):
-        blocks.append(f"Prediction: {_plain(label(names[1]))}, truth: {_plain(label(names[0]))}")
-    blocks += [_plain(" ".join(sentences)) for sentences in (verdict(ev), outcomes(ev)) if sentences]
-    found = ev.coverage
-    if not found.complete:
-        shares = percent(found.truth_coverage), percent(found.prediction_coverage)
-        blocks.append(f"Coverage: {shares[0]} of the truth, {shares[1]} of the prediction.")
-    blocks += [*_gates(gates), *_warnings(ev), _table(_scores(ev)), *_slices(ev), *_clusters(ev)]
-    return "\n\n".join(blocks) + "\n\n"
+        blocks.append(Prose([f"Prediction: {label(names[1])}, truth: {label(names[0])}"]))
+    blocks += [Prose(verdict(ev)), Prose(outcomes(ev))]
+    if not ev.coverage.complete:
+        shares = percent(ev.coverage.truth_coverage), percent(ev.coverage.prediction_coverage)
+        blocks.append(Prose([f"Coverage: {shares[0]} of the truth, {shares[1]} of the prediction."]))
+    blocks += [*_gates(gates), Notices.of(ev.warnings), _scores(ev), *_slices(ev), *_clusters(ev)]
+    return markdown.drawn(blocks, in_flags)
 
 
-def _gates(gates: Sequence[Gate]) -> Iterator[str]:
-    """Return a table of wanted and found values, and below it the reasons of failures that it does not show."""
-    if not gates:
-        return
+def _gates(gates: Sequence[Gate]) -> Iterator[Block]:
+    """Yield a table of wanted and found values, and the reasons of failures that it does not show."""
     rows = [
         (
             "passed" if gate.passed else "failed",
@@ -283,15 +284,8 @@ def _gates(gates: Sequence[Gate]) -> Iterator[str]:
         )
         for gate in gates
     ]
-    text = _table(Grid(("gate", "score", "slice", "value", "wanted"), rows, 5))
-    yield text.replace("\n| failed |", "\n| **failed** |")
-    yield from (_plain(f"{reason}.") for reason in dict.fromkeys(gate.reason for gate in gates) if reason)
-
-
-def _warnings(ev: Evaluation) -> Iterator[str]:
-    """Return warnings and notes, with arguments named as flags."""
-    for found in ev.warnings:
-        yield f"> **{found['level']}** `{found['code']}`: {_plain(in_flags(found['message']))}"
+    yield Grid(("gate", "score", "slice", "value", "wanted"), rows, 5)
+    yield from (Prose([f"{reason}."]) for reason in dict.fromkeys(gate.reason for gate in gates) if reason)
 
 
 def _scores(ev: Evaluation) -> Grid:
@@ -302,47 +296,28 @@ def _scores(ev: Evaluation) -> Grid:
     return Grid(("score", "value"), [row[:2] for row in rows])
 
 
-def _slices(ev: Evaluation) -> Iterator[str]:
-    """Return the requested slices: all in their order if they are few, otherwise the costliest."""
+def _slices(ev: Evaluation) -> Iterator[Block]:
+    """Yield the slices of each slicing that cost most."""
     for name, table in ev.sliced.items():
-        n, title = table.num_rows, f"### By {_plain(label(name))}"
+        n, title = table.num_rows, f"By {label(name)}"
         if n > SLICES:
             table = listed(table, ev.metrics, LOSS, SLICES)
-            title += f": the {SLICES} of {count(n)} slices that cost most"
-        yield f"{title}\n\n{_table(slice_grid(ev, table, of_all=False))}"
+            title = f"{title}: the {SLICES} of {count(n)} slices that cost most"
+        yield Heading(title)
+        yield slice_grid(ev, table, of_all=False)
     if ev.sliced and lost_by_all(ev):
-        yield f"{SHARES}."
+        yield Prose([f"{SHARES}."])
 
 
-def _clusters(ev: Evaluation) -> Iterator[str]:
-    """Return the costliest clusters of either side."""
-    if not ev.has_clusters:
-        return
-    for side, kind in KINDS.items():
+def _clusters(ev: Evaluation) -> Iterator[Block]:
+    """Yield the costliest clusters of either side."""
+    for side, kind in KINDS.items() if ev.has_clusters else ():
         lost = LOSS_OF_SIDE[side]
         table: Any = ev.clusters(side, limit=CLUSTERS)
         table = table.filter(from_numpy(to_numpy(table[lost]) > 0))
         if table.num_rows:
-            title = f"### {kind} clusters that cost most {lost.removesuffix('_loss')}"
-            yield f"{title}\n\n{_table(cluster_grid(ev, table, lost))}"
-
-
-def _table(grid: Grid) -> str:
-    """Return a grid as a Markdown table, with names to the left and figures to the right."""
-    under = ["---" if at < grid.names else "---:" for at in range(len(grid.header))]
-    header, *rows = ([_plain(cell) for cell in row] for row in (grid.header, *grid.rows))
-    return "\n".join(f"| {' | '.join(row)} |" for row in (header, under, *rows))
-
-
-def _plain(text: str) -> str:
-    r"""Return a text on one line, escaped so that Markdown shows it unchanged.
-
-    Examples
-    --------
-    >>> print(_plain("a|b <x> f1_of_means &amp;"))
-    a\|b \<x\> f1\_of\_means \&amp;
-    """
-    return re.sub(r"([\\`*_{}\[\]<>|~#&$])", r"\\\1", visible(" ".join(text.split())))
+            yield Heading(f"{kind} clusters that cost most {lost.removesuffix('_loss')}")
+            yield cluster_grid(ev, table, lost)
 
 
 #: Printed pairs of sources: all up to FEW, otherwise the FIRST with the most wrong pairs.
@@ -351,7 +326,8 @@ FEW, FIRST = 20, 10
 
 def print_source_pairs(found: Mapping[str, Table], terminal: Terminal) -> None:
     """Write the performance of links within and across sources."""
-    from fastbcubed.render.wording import Grid, count, score_text
+    from fastbcubed.render.document import Grid
+    from fastbcubed.render.wording import count, score_text
 
     for name, table in found.items():
         rows = table.to_pylist()
@@ -379,7 +355,8 @@ FEW, FIRST = 20, 10
 
 def print_repairs(ev: Evaluation, repairs: Table, terminal: Terminal) -> None:
     """Write the gain of all repairs, and the first of them."""
-    from fastbcubed.render.wording import Grid, amount, count, label, score_text
+    from fastbcubed.render.document import Grid
+    from fastbcubed.render.wording import amount, count, label, score_text
 
     n = len(repairs)
     if not n:

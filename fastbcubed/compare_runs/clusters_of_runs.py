@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 from fastbcubed.errors import OptionError
 from fastbcubed.inputs.arrays import from_numpy
-from fastbcubed.render.wording import Grid, aligned, count, escaped, html_table, label
+from fastbcubed.render.document import Grid
+from fastbcubed.render.html import escaped, html_table
+from fastbcubed.render.text import aligned
+from fastbcubed.render.wording import count, label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.members import chosen_columns, rows_of_cluster, with_attributes
 from fastbcubed.results.table import Table
@@ -55,7 +58,7 @@ class ClusterInRuns(dict[str, Any]):
     __dir__ = documented
 
     def __repr__(self) -> str:
-        return "\n\n".join([self.heading(), aligned(self.grid(), figures_left=True), *self.notes()])
+        return "\n\n".join([self.heading(), aligned(self.grid()), *self.notes()])
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p>{escaped(note)}</p>" for note in self.notes())

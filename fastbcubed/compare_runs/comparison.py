@@ -9,10 +9,12 @@ from fastbcubed._version import __version__
 from fastbcubed.cells.contingency import side_of
 from fastbcubed.compare_runs.clusters_of_runs import ClusterInRuns, open_in_runs
 from fastbcubed.compare_runs.comparison_base import Compared
-from fastbcubed.compare_runs.comparison_text import as_html, as_text
+from fastbcubed.compare_runs.comparison_text import document
 from fastbcubed.compare_runs.movers import items_of_runs, true_clusters_of_runs
 from fastbcubed.compare_runs.slices_of_runs import slices_of_runs
 from fastbcubed.errors import OptionError
+from fastbcubed.render.document import Block
+from fastbcubed.render.html import Shown
 from fastbcubed.results.slices import SliceKey, check_key
 from fastbcubed.results.summary import as_json
 from fastbcubed.results.table import Table
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Comparison"]
 
 
-class Comparison(Compared):
+class Comparison(Shown, Compared):
     """Several runs against one truth: the evaluation of each, and their differences.
 
     Made by `fastbcubed.compare`. ``cmp["old"]`` is the `Evaluation` of a run; iterating gives the names of the runs.
@@ -340,11 +342,8 @@ class Comparison(Compared):
         """Return scores, differences, coverage and the evaluation of each run as JSON; NaN becomes null."""
         return as_json(self.to_dict(), indent)
 
-    def __repr__(self) -> str:
-        return as_text(self)
-
-    def _repr_html_(self) -> str:
-        return as_html(self)
+    def _document(self) -> list[Block]:
+        return document(self)
 
     # Parts of the above
 

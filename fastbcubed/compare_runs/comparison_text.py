@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,19 +10,8 @@ import numpy as np
 from fastbcubed.compare_runs.comparison_base import Compared, lead_score
 from fastbcubed.compare_runs.slices_of_runs import slice_deltas
 from fastbcubed.metrics.score import without_rounding
-from fastbcubed.render.wording import (
-    Grid,
-    aligned,
-    count,
-    escaped,
-    html_table,
-    label,
-    paragraph,
-    percent,
-    plus_minus,
-    score_text,
-    with_error,
-)
+from fastbcubed.render.document import Block, Grid, Prose
+from fastbcubed.render.wording import count, label, percent, plus_minus, score_text, signed, with_error
 from fastbcubed.results.display import HEADLINE, REPEATED
 from fastbcubed.results.evaluation_scores import COMPONENT, are_uneven
 from fastbcubed.results.standard_errors import Units
@@ -37,29 +25,17 @@ OPPOSITE = {"better": "worse", "worse": "better", "higher": "lower", "lower": "h
 NAMED = 5
 
 
-def as_text(comparison: Compared) -> str:
-    """Return a comparison as text for a terminal."""
-    parts = [
-        paragraph(lead(comparison)),
-        heading(comparison),
-        "\n".join(map(paragraph, sentences(comparison))),
+def document(comparison: Compared) -> list[Block]:
+    """Return a comparison as a document: the verdict, the scores of the runs, how good each is, the differences."""
+    return [
+        Prose([lead(comparison)], "title"),
+        Prose([heading(comparison)]),
+        Prose(sentences(comparison)),
+        scores_grid(comparison),
+        ranking_grid(comparison),
+        deltas_grid(comparison),
+        Prose([note(comparison)]),
     ]
-    parts += [*(aligned(grid) for grid in _grids(comparison)), paragraph(note(comparison))]
-    return "\n\n".join(part for part in parts if part)
-
-
-def as_html(comparison: Compared) -> str:
-    """Return a comparison as HTML for a notebook."""
-    title = f"<p><b>{escaped(lead(comparison))}</b></p><p>{escaped(heading(comparison))}</p>"
-    said = f"<p>{'<br>'.join(map(escaped, sentences(comparison)))}</p>"
-    tables = [html_table(grid) for grid in _grids(comparison)]
-    return f"<div>{title}{said}{''.join(tables)}<p>{escaped(note(comparison))}</p></div>"
-
-
-def _grids(comparison: Compared) -> list[Grid]:
-    """Return the tables: the scores of the runs, of several which are as good as the best, and the differences."""
-    grids = [scores_grid(comparison), ranking_grid(comparison), deltas_grid(comparison)]
-    return [grid for grid in grids if grid.rows]
 
 
 def lead(comparison: Compared) -> str:
@@ -358,19 +334,6 @@ def deltas_grid(comparison: Compared) -> Grid:
     if not any(text for row in rows for text in row[3:]):
         return Grid(header[:3], [row[:3] for row in rows], 2)
     return Grid(header, rows, 2)
-
-
-def signed(value: float) -> str:
-    """Return a difference with its sign, in four decimals or as many as it takes.
-
-    >>> signed(0.01234), signed(-0.00001234), signed(0.0), signed(float("nan"))
-    ('+0.0123', '-0.00001234', '0', '')
-    """
-    if value != value:
-        return ""
-    if without_rounding(value) == 0:
-        return "0"
-    return f"{value:+.{4 if abs(value) >= 5e-4 else 3 - math.floor(math.log10(abs(value)))}f}"
 
 
 def note(comparison: Compared) -> str:

@@ -24,7 +24,8 @@ from fastbcubed.constraints.checker import (
 from fastbcubed.constraints.instances import CONSTRAINTS, Instance, as_text
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.registry import METRICS, OF_BETA, resolve
-from fastbcubed.render.wording import Grid, aligned
+from fastbcubed.render.document import Grid
+from fastbcubed.render.text import aligned
 from fastbcubed.runtime.attributes import documented
 
 Labels = NDArray[np.int64]

@@ -37,6 +37,8 @@ from fastbcubed.errors import FileFormatError, NotKeptError, OptionError
 from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of, to_numpy
 from fastbcubed.metrics.registry import METRICS, known_as
 from fastbcubed.metrics.score import Metric
+from fastbcubed.render.document import Block
+from fastbcubed.render.html import Shown
 from fastbcubed.results import clusters, save
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import AttributeTable
@@ -429,7 +431,7 @@ def _number(value: Any) -> float:
 __all__ = ["Diff"]
 
 
-class Diff(DiffErrors):
+class Diff(Shown, DiffErrors):
     """Changes from a baseline's clusters to an experiment's, and how many of them a truth confirms.
 
     Made by `fastbcubed.diff` or `fastbcubed.load`. Scores are means over the items that both have, unless a policy
@@ -774,15 +776,10 @@ class Diff(DiffErrors):
         """
         save.save(self.evaluation, directory, keep, more=lambda: {MARK: state_of(self)})
 
-    def __repr__(self) -> str:
-        from fastbcubed.diff_runs.diff_text import as_text
+    def _document(self) -> list[Block]:
+        from fastbcubed.diff_runs.diff_text import document
 
-        return as_text(self)
-
-    def _repr_html_(self) -> str:
-        from fastbcubed.diff_runs.diff_text import as_html
-
-        return as_html(self)
+        return document(self)
 
 
 def _again(table: Table, metrics: list[Metric], order_by: str | None, limit: int | None) -> Table:

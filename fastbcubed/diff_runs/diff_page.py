@@ -18,7 +18,7 @@ from fastbcubed.diff_runs.diff_text import (
 )
 from fastbcubed.diff_runs.vocabulary import SIDES
 from fastbcubed.errors import EvaluationWarning, NotKeptError
-from fastbcubed.render.wording import Grid
+from fastbcubed.render.document import Grid
 from fastbcubed.results.gates import Gate
 from fastbcubed.results.page import Asked, few_entries, shortened
 from fastbcubed.results.page_content import (

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Callable
-
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.diff_runs.diff_base import Diffed
 from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, PLACES, SIDES, SIZES
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.score import without_rounding
+from fastbcubed.render.document import Beside, Block, Grid, Notices, Prose
 from fastbcubed.render.wording import (
-    Grid,
-    aligned,
     count,
-    escaped,
-    html_table,
+    counted,
     label,
+    not_computed,
     outcomes_of,
-    paragraph,
     percent,
     plus_minus,
     score_text,
     with_error,
 )
-from fastbcubed.results.display import FATES_OF_NULLS, NOTHING, definition
+from fastbcubed.results.display import NOTHING, definition, rows_lines, scores_grid, steps_grid
 from fastbcubed.results.slices import id_parts
-from fastbcubed.results.warnings import sentence
 
 #: One kind of change dominates where it is so many times the other.
 DOMINATES = 3.0
@@ -52,51 +46,24 @@ TABLE = {
 }
 
 
-def as_text(diff: Diffed) -> str:
-    """Return a diff as text for a terminal of 80 columns or more."""
-    parts = [overview(diff)]
-    if steps := _next_steps(diff):
-        parts.append(steps)
-    return "\n\n".join(parts)
+def document(diff: Diffed) -> list[Block]:
+    """Return a diff as a document: the overview, and what to ask next."""
+    return [*overview(diff), *_next_steps(diff)]
 
 
-def overview(diff: Diffed, say: Callable[[str], str] = str) -> str:
-    """Return the heading, the changes in sentences, warnings, and figures.
-
-    `say` puts warnings in the words of whoever is told.
-    """
-    parts = ["\n".join(_heading(diff))]
-    parts += ["\n".join(map(paragraph, each)) for each in (what_changed(diff), what_truth_says(diff)) if each]
-    warned = [paragraph(say(sentence(found)), after="  ") for found in diff.warnings]
-    parts.append("\n".join(warned) or NOTHING)
-    parts.append("\n".join([aligned(_sides(diff)), *map(paragraph, what_became(diff))]))
-    if lines := coverage(diff):
-        parts.append("\n".join(paragraph(line, "  ", after="    ") for line in lines))
-    parts += [aligned(grid) for grid in (changes_grid(diff),) if grid.rows]
-    parts += [aligned(grid, figures_left=True) for grid in (others_grid(diff),) if grid.rows]
-    return "\n\n".join([*parts, "\n".join(map(paragraph, notes(diff)))])
-
-
-def as_html(diff: Diffed) -> str:
-    """Return a diff as HTML for a notebook: plain tables, no style of its own but alignment."""
-    title, *names = _heading(diff)
-    parts = [f"<p><b>{escaped(title)}</b>{''.join(f'<br>{escaped(n)}' for n in names)}</p>"]
-    warned = [sentence(found) for found in diff.warnings] or [NOTHING]
-    parts += [
-        f"<p>{'<br>'.join(map(escaped, each))}</p>"
-        for each in (what_changed(diff), what_truth_says(diff), warned)
-        if each
+def overview(diff: Diffed) -> list[Block]:
+    """Return what was compared, the change in sentences, warnings and the figures."""
+    return [
+        Prose(_heading(diff), "title"),
+        Prose(what_changed(diff)),
+        Prose(what_truth_says(diff)),
+        Notices.of(diff.warnings, none=NOTHING),
+        Beside([[_sides(diff)], [Prose(what_became(diff))]]),
+        Prose(coverage(diff), "indented"),
+        changes_grid(diff),
+        others_grid(diff),
+        Prose(notes(diff)),
     ]
-    parts.append(html_table(_sides(diff)))
-    parts += [
-        f"<p>{'<br>'.join(map(escaped, each))}</p>" for each in (what_became(diff), coverage(diff)) if each
-    ]
-    parts += [html_table(grid) for grid in (changes_grid(diff),) if grid.rows]
-    parts += [html_table(grid, text_last=True) for grid in (others_grid(diff),) if grid.rows]
-    parts.append(f"<p>{'<br>'.join(map(escaped, notes(diff)))}</p>")
-    if steps := _next_steps(diff):
-        parts.append(f"<pre>{html.escape(steps)}</pre>")
-    return f"<div>{''.join(parts)}</div>"
 
 
 # -- Sentences -------------------------------------------------------------------------------------
@@ -175,9 +142,9 @@ def what_became(diff: Diffed) -> list[str]:
     if table is None:
         return []
     rows = {row["became"]: row for row in table.to_pylist()}
-    counted = {name: row["n_clusters"] for name, row in rows.items()}
-    appeared = counted.pop(APPEARED)
-    line = outcomes_of("baseline", sum(counted.values()), counted, past=True)
+    numbers = {name: row["n_clusters"] for name, row in rows.items()}
+    appeared = numbers.pop(APPEARED)
+    line = outcomes_of("baseline", sum(numbers.values()), numbers, past=True)
     if appeared:
         line += f". {count(appeared)} experiment cluster{'' if appeared == 1 else 's'} appeared"
     return [f"{line}."]
@@ -192,21 +159,14 @@ def coverage(diff: Diffed) -> list[str]:
             continue
         whole = n + found.n_common
         verb = "is" if n == 1 else "are"
-        text = f"{_items(n)} ({percent(n / whole)} of the {side}'s {count(whole)}) {verb} {which}: "
+        text = f"{counted(n, 'item')} ({percent(n / whole)} of the {side}'s {count(whole)}) {verb} {which}: "
         policy = str(getattr(policies, PLACES[side]))
         lines.append(f"{text}{_whose(diff, which, n)}{FATES.get(policy, policy)}.")
     if lines:
         lines.append(
-            f"All rates are about the {_items(diff.evaluation.contingency.n_items)} that are scored."
+            f"All rates are about the {counted(diff.evaluation.contingency.n_items, 'item')} that are scored."
         )
-    if found.n_null:
-        lines.append(f"{_rows(found.n_null)} with a null cluster: {FATES_OF_NULLS[policies.nulls]}.")
-    if found.n_noise:
-        noise = label(policies.noise)
-        lines.append(f"{_rows(found.n_noise)} labelled {noise} (noise): each in a cluster of its own.")
-    if found.n_duplicates:
-        lines.append(f"{_rows(found.n_duplicates)} repeated an earlier one: left out (drop).")
-    return lines
+    return [*lines, *rows_lines(found, policies)]
 
 
 def _whose(diff: Diffed, which: str, n: int) -> str:
@@ -287,7 +247,7 @@ def _iq(diff: Diffed) -> str:
 
 
 def _heading(diff: Diffed) -> list[str]:
-    lines = [f"Diff of {_items(diff.summary['baseline']['items'])}"]
+    lines = [f"Diff of {counted(diff.summary['baseline']['items'], 'item')}"]
     if any(name not in (None, f"the {side}") for side, name in diff.names.items()):
         lines += [f"  {side:<12}{label(name)}" for side, name in diff.names.items() if name]
     return lines
@@ -319,16 +279,12 @@ def others_grid(diff: Diffed) -> Grid:
     """Return the other scores, each with its definition."""
     told = {name for of_kind in TABLE.values() for names in of_kind for name in names}
     known = diff.errors_at_hand()
-    rows = []
-    for metric in diff.metrics:
-        if metric.name in told or metric.name not in diff.overall:
-            continue
-        meaning = metric.definition.replace("mean over items of ", "mean of ", 1)
-        value = diff.overall[metric.name]
-        rows.append([metric.name, score_text(value), plus_minus(known.get(metric.name), value), meaning])
-    if not any(row[2] for row in rows):
-        return Grid(["score", "", "definition"], [[name, value, meaning] for name, value, _, meaning in rows])
-    return Grid(["score", "", "±", "definition"], rows)
+    shown = [m for m in diff.metrics if m.name not in told and m.name in diff.overall]
+    rows = [
+        (m.name, score_text(value := diff.overall[m.name]), plus_minus(known.get(m.name), value))
+        for m in shown
+    ]
+    return scores_grid(rows, shown)
 
 
 def notes(diff: Diffed) -> list[str]:
@@ -343,38 +299,24 @@ def notes(diff: Diffed) -> list[str]:
     if diff.verdict is not None and diff.verdict.n_unlabelled:
         among = "among each other" if diff.verdict.unlabelled == "drop" else "beside all others"
         found.append(
-            f"What is good and bad is about the {_items(diff.verdict.n_items)} that the truth labels, {among}."
+            f"What is good and bad is about the {counted(diff.verdict.n_items, 'item')} that the truth labels, {among}."
         )
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in diff.not_computed.items():
-        by_reason.setdefault(reason, []).append(name)
-    return [*found, *(f"Not computed: {', '.join(names)}: {reason}." for reason, names in by_reason.items())]
+    return [*found, *not_computed(diff.not_computed)]
 
 
-def _next_steps(diff: Diffed) -> str:
+def _next_steps(diff: Diffed) -> list[Block]:
     """Return two or three calls that show where the change is."""
     ev = diff.evaluation
     if not ev.has_clusters:
-        return ""
-    steps = [('  .clusters("baseline", limit=5)', 'what changed most; or "experiment"')]
+        return []
+    steps = [('.clusters("baseline", limit=5)', 'what changed most; or "experiment"')]
     if not ev.contingency.overlapping:
-        steps.insert(0, ("  .changes()", "what became of the clusters, as a table"))
+        steps.insert(0, (".changes()", "what became of the clusters, as a table"))
     if ev.has_items:
         items = ev.kept_items()
-        attributes = [name for names in items.attribute_sides().values() for name in names] + [
-            *id_parts(items)
-        ]
-        if ev.attributes is not None:
-            attributes += ev.attributes.names
+        attributes = [name for names in items.attribute_sides().values() for name in names]
+        attributes += [*id_parts(items), *(() if ev.attributes is None else ev.attributes.names)]
         by = label(next((name for name in attributes if name != "true_cluster"), SIZES["true_size"]))
-        steps.append((f'  .slices("{by}")', f"the same by {by}"))
-        steps.append(('  .cluster("baseline", label)', "one cluster: where its items are now; or .item(id)"))
-    return aligned(Grid(["Next:", ""], steps), figures_left=True)
-
-
-def _items(number: int) -> str:
-    return f"{count(number)} item{'' if number == 1 else 's'}"
-
-
-def _rows(number: int) -> str:
-    return f"{count(number)} row{'' if number == 1 else 's'}"
+        steps.append((f'.slices("{by}")', f"the same by {by}"))
+        steps.append(('.cluster("baseline", label)', "one cluster: where its items are now; or .item(id)"))
+    return steps_grid(steps)

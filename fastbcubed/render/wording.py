@@ -1,25 +1,15 @@
-"""How figures, names and small tables are written, in a terminal and in a notebook."""
+"""Number formats, names on one line, and sentences on counts."""
 
 from __future__ import annotations
 
 import math
-import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from fastbcubed.metrics.score import ROUNDED, without_rounding
 
-WIDTH = 80
 #: What clusters of an outcome are called when they are counted, if not as the outcome.
 SEVERAL = {"fragment": "fragments", "union": "unions"}
-
-
-class Grid(NamedTuple):
-    """A small table of texts. The first `names` columns name a row, the others hold figures."""
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    names: int = 1
 
 
 def score_text(value: float) -> str:
@@ -143,6 +133,23 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def counted(number: int, thing: str) -> str:
+    """Return how many things there are.
+
+    >>> counted(1, "item"), counted(2000, "item")
+    ('1 item', '2,000 items')
+    """
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def not_computed(reasons: Mapping[str, str], title: str = "Not computed") -> list[str]:
+    """Return the scores that lack, by reason."""
+    names: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        names.setdefault(reason, []).append(name)
+    return [f"{title}: {', '.join(each)}: {reason}." for reason, each in names.items()]
+
+
 def outcomes_of(kind: str, n: int, counted: Mapping[str, int], *, past: bool = False) -> str:
     """Return how many of n clusters have each outcome; the first is that nothing is wrong, or nothing `past`.
 
@@ -201,44 +208,14 @@ def visible(text: str, kept: str = "") -> str:
     return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
 
 
-def aligned(grid: Grid, *, figures_left: bool = False) -> str:
-    """Return a grid as lines: names to the left, figures to the right unless `figures_left`."""
-    widths = [max(map(len, column)) for column in zip(grid.header, *grid.rows, strict=True)]
-    lines = []
-    for row in (grid.header, *grid.rows):
-        cells = [
-            text.ljust(width) if at < grid.names or figures_left else text.rjust(width)
-            for at, (text, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        line = "  ".join(cells).rstrip()
-        lines.append(line if len(line) <= 100 else line[:99] + "…")
-    return "\n".join(lines)
+def signed(value: float) -> str:
+    """Return a difference with its sign, in four decimals or as many as it takes.
 
-
-def paragraph(text: str, before: str = "", after: str = "") -> str:
-    """Return a text in lines of a terminal; a number and its percent sign stay together."""
-    together = (before + text).replace(" %", "\0%")
-    return textwrap.fill(
-        together, WIDTH, subsequent_indent=after, break_long_words=False, break_on_hyphens=False
-    ).replace("\0", " ")
-
-
-def escaped(text: str) -> str:
-    """Return a text for HTML."""
-    import html
-
-    return html.escape(text.strip())
-
-
-def html_table(grid: Grid, *, text_last: bool = False) -> str:
-    """Return a grid as HTML, styled only by alignment."""
-
-    def row(cells: Iterable[str], tag: str) -> str:
-        shown = []
-        for at, text in enumerate(cells):
-            left = at < grid.names or (text_last and at == len(grid.header) - 1)
-            shown.append(f'<{tag} style="text-align:{"left" if left else "right"}">{escaped(text)}</{tag}>')
-        return f"<tr>{''.join(shown)}</tr>"
-
-    body = "".join(row(cells, "td") for cells in grid.rows)
-    return f"<table><thead>{row(grid.header, 'th')}</thead><tbody>{body}</tbody></table>"
+    >>> signed(0.01234), signed(-0.00001234), signed(0.0), signed(float("nan"))
+    ('+0.0123', '-0.00001234', '0', '')
+    """
+    if value != value:
+        return ""
+    if without_rounding(value) == 0:
+        return "0"
+    return f"{value:+.{4 if abs(value) >= 5e-4 else 3 - math.floor(math.log10(abs(value)))}f}"

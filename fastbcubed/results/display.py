@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
+from fastbcubed.align.policies import Policies
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.pointwise import LOSSES
+from fastbcubed.metrics.score import Metric
+from fastbcubed.render.document import Beside, Block, Grid, Notices, Prose
 from fastbcubed.render.wording import (
-    Grid,
-    aligned,
     count,
-    escaped,
-    html_table,
+    counted,
     label,
+    not_computed,
     outcomes_of,
-    paragraph,
     percent,
     plus_minus,
     score_text,
@@ -25,7 +26,6 @@ from fastbcubed.render.wording import (
 from fastbcubed.results.concentration import concentration_sentence
 from fastbcubed.results.evaluation_scores import Estimated, are_uneven
 from fastbcubed.results.slices import id_parts
-from fastbcubed.results.warnings import sentence
 
 #: Scores of the headline, and their names there.
 HEADLINE = {"precision": "precision", "recall": "recall", "f1": "F1"}
@@ -104,9 +104,9 @@ def outcomes(ev: Estimated) -> list[str]:
     """Return the outcomes of the clusters of both sides; nothing where clusters overlap."""
     lines = []
     for side, name in (("true", "true"), ("pred", "predicted")):
-        counted: Mapping[str, int] = ev.summary[side].get("outcomes") or {}
-        if counted:
-            lines.append(f"{outcomes_of(name, ev.summary[side]['clusters'], counted)}.")
+        found: Mapping[str, int] = ev.summary[side].get("outcomes") or {}
+        if found:
+            lines.append(f"{outcomes_of(name, ev.summary[side]['clusters'], found)}.")
     return lines
 
 
@@ -127,48 +127,22 @@ NOTHING = "No warnings."
 REPEATED = {"over_merge_rate": "precision", "under_merge_rate": "recall"}
 
 
-def as_text(evaluation: Estimated) -> str:
-    """Return an evaluation as text for a terminal of 80 columns or more."""
-    parts = [overview(evaluation)]
-    if steps := _next_steps(evaluation):
-        parts.append(steps)
-    return "\n\n".join(parts)
+def document(evaluation: Estimated) -> list[Block]:
+    """Return an evaluation as a document: the overview, and what to ask next."""
+    return [*overview(evaluation), *_next_steps(evaluation)]
 
 
-def overview(evaluation: Estimated, say: Callable[[str], str] = str) -> str:
-    """Return the inputs, the verdict, the coverage and the scores.
-
-    `say` words warnings for the reader.
-    """
-    parts = ["\n".join(_heading(evaluation)), "\n".join(map(paragraph, verdict(evaluation)))]
-    warned = [paragraph(say(sentence(found)), after="  ") for found in evaluation.warnings]
-    parts.append("\n".join(warned) or NOTHING)
-    parts.append("\n".join([aligned(_sides(evaluation)), *map(paragraph, outcomes(evaluation))]))
-    if lines := coverage(evaluation):
-        parts.append("\n".join(paragraph(line, "  ", after="    ") for line in lines))
-    parts.append(aligned(_scores(evaluation), figures_left=True))
-    notes = [paragraph(line) for line in (definition(evaluation), *_not_computed(evaluation))]
-    return "\n\n".join([*parts, "\n".join(notes)])
-
-
-def as_html(evaluation: Estimated) -> str:
-    """Return an evaluation as HTML for a notebook: plain tables, styled only by alignment."""
-    title, *names = _heading(evaluation)
-    parts = [f"<p><b>{escaped(title)}</b>{''.join(f'<br>{escaped(n)}' for n in names)}</p>"]
-    parts.append(f"<p>{'<br>'.join(map(escaped, verdict(evaluation)))}</p>")
-    warned = [sentence(found) for found in evaluation.warnings] or [NOTHING]
-    parts.append(f"<p>{'<br>'.join(map(escaped, warned))}</p>")
-    parts.append(html_table(_sides(evaluation)))
-    if shown := outcomes(evaluation):
-        parts.append(f"<p>{'<br>'.join(map(escaped, shown))}</p>")
-    if lines := coverage(evaluation):
-        parts.append(f"<p>{'<br>'.join(map(escaped, lines))}</p>")
-    parts.append(html_table(_scores(evaluation), text_last=True))
-    notes = [definition(evaluation), *_not_computed(evaluation)]
-    parts.append(f"<p>{'<br>'.join(map(escaped, notes))}</p>")
-    if steps := _next_steps(evaluation):
-        parts.append(f"<pre>{escaped(steps)}</pre>")
-    return f"<div>{''.join(parts)}</div>"
+def overview(evaluation: Estimated) -> list[Block]:
+    """Return the inputs, the verdict, the coverage and the scores."""
+    return [
+        Prose(_heading(evaluation), "title"),
+        Prose(verdict(evaluation)),
+        Notices.of(evaluation.warnings, none=NOTHING),
+        Beside([[_sides(evaluation)], [Prose(outcomes(evaluation))]]),
+        Prose(coverage(evaluation), "indented"),
+        scores_grid(score_rows(evaluation), evaluation.metrics),
+        Prose([definition(evaluation), *not_computed(evaluation.not_computed)]),
+    ]
 
 
 # Parts of an evaluation
@@ -181,24 +155,31 @@ def coverage(evaluation: Estimated) -> list[str]:
             _share(evaluation, "truth", found.n_truth_only, found.truth_coverage),
             _share(evaluation, "prediction", found.n_prediction_only, found.prediction_coverage),
         )
-        lines.append(f"Coverage: {_items(found.n_common)} on both sides, {' and '.join(shares)}.")
+        lines.append(f"Coverage: {counted(found.n_common, 'item')} on both sides, {' and '.join(shares)}.")
     for side, number in (("truth", found.n_truth_only), ("prediction", found.n_prediction_only)):
         if number:
-            lines.append(f"{_items(number)} only in the {side}: {_fate(getattr(policies, side))}.")
+            lines.append(f"{counted(number, 'item')} only in the {side}: {_fate(getattr(policies, side))}.")
     if lines:
         lines.append("Items that are not scored count in no cluster and no size above.")
     bounds = evaluation.bounds
     if bounds is not None and not math.isnan(bounds.precision_lower + bounds.precision_upper):
         low, high = score_text(bounds.precision_lower), score_text(bounds.precision_upper)
         lines.append(f"If the truth labelled them too, precision would be between {low} and {high}.")
+    return [*lines, *rows_lines(found, policies)]
+
+
+def rows_lines(found: Any, policies: Policies) -> list[str]:
+    """Return the numbers of rows that are not taken as they are, by coverage, and their fates."""
+    lines = []
     if found.n_null:
-        lines.append(f"{_rows(found.n_null)} with a null cluster: {FATES_OF_NULLS[policies.nulls]}.")
+        lines.append(f"{counted(found.n_null, 'row')} with a null cluster: {FATES_OF_NULLS[policies.nulls]}.")
     if found.n_noise:
+        noise = label(policies.noise)
         lines.append(
-            f"{_rows(found.n_noise)} labelled {label(policies.noise)} (noise): each in a cluster of its own."
+            f"{counted(found.n_noise, 'row')} labelled {noise} (noise): each in a cluster of its own."
         )
     if found.n_duplicates:
-        lines.append(f"{_rows(found.n_duplicates)} repeated an earlier one: left out (drop).")
+        lines.append(f"{counted(found.n_duplicates, 'row')} repeated an earlier one: left out (drop).")
     return lines
 
 
@@ -232,7 +213,7 @@ def definition(evaluation: Estimated) -> str:
 
 
 def _heading(evaluation: Estimated) -> list[str]:
-    lines = [f"Evaluation of {_items(evaluation.summary['true']['items'])}"]
+    lines = [f"Evaluation of {counted(evaluation.summary['true']['items'], 'item')}"]
     names = {side: evaluation.names.get(side) or "" for side in ("truth", "prediction")}
     if any(name not in ("", f"the {side}") for side, name in names.items()):
         lines += [f"  {side:<12}{label(name)}" for side, name in names.items()]
@@ -259,55 +240,50 @@ def score_rows(evaluation: Estimated) -> Iterator[tuple[str, str, str]]:
             yield name, score_text(value), plus_minus(error, value)
 
 
-def _scores(evaluation: Estimated) -> Grid:
-    known = {metric.name: metric for metric in evaluation.metrics}
-    rows = []
-    for name, value, error in score_rows(evaluation):
-        meaning = ""
-        if name in known:
-            meaning = known[name].definition.replace("mean over items of ", "mean of ", 1)
-            meaning = meaning.replace("with P = precision and R = recall", "of precision and recall")
-            if known[name].best == "lower":
-                meaning = f"low is good; {meaning}"
-        rows.append([name, value, error, meaning])
-    if not any(row[2] for row in rows):
-        return Grid(["score", "", "definition"], [[name, value, meaning] for name, value, _, meaning in rows])
-    return Grid(["score", "", "±", "definition"], rows)
+def scores_grid(rows: Iterable[tuple[str, str, str]], metrics: Iterable[Metric]) -> Grid:
+    """Return scores, as `score_rows` yields them, with their definitions."""
+    known = {metric.name: metric for metric in metrics}
+    shown = [[*row, _meaning(known.get(row[0]))] for row in rows]
+    if any(row[2] for row in shown):
+        return Grid(
+            ["score", "", "±", "definition"], shown, 1, ("text", "figure", "figure", "text"), left=True
+        )
+    shown = [[name, value, meaning] for name, value, _, meaning in shown]
+    return Grid(["score", "", "definition"], shown, 1, ("text", "figure", "text"), left=True)
 
 
-def _not_computed(evaluation: Estimated) -> list[str]:
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in evaluation.not_computed.items():
-        by_reason.setdefault(reason, []).append(name)
-    return [f"Not computed: {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
+def _meaning(metric: Metric | None) -> str:
+    """Return the definition of a score in few words."""
+    if metric is None:
+        return ""
+    meaning = metric.definition.replace("mean over items of ", "mean of ", 1)
+    meaning = meaning.replace("with P = precision and R = recall", "of precision and recall")
+    return f"low is good; {meaning}" if metric.best == "lower" else meaning
 
 
-def _next_steps(evaluation: Estimated) -> str:
+def steps_grid(steps: Iterable[tuple[str, str]]) -> list[Block]:
+    """Return calls to make next, each with its effect."""
+    return [Grid(["Next:", ""], [[f"  {call}", effect] for call, effect in steps], 2)]
+
+
+def _next_steps(evaluation: Estimated) -> list[Block]:
     """Return two or three calls for finding the lost score."""
     if not evaluation.has_clusters:
-        return ""
-    steps = [('  .clusters("pred", limit=5)', 'the worst predicted clusters; or "true"')]
+        return []
+    steps = [('.clusters("pred", limit=5)', 'the worst predicted clusters; or "true"')]
     try:
         items = evaluation.kept_items()
     except ValueError:  # there are clusters alone
-        return aligned(Grid(["Next:", ""], [steps[0]]), figures_left=True)
+        return steps_grid(steps)
     attributes = [name for names in items.attribute_sides().values() for name in names] + [*id_parts(items)]
     if evaluation.attributes is not None:
         attributes += evaluation.attributes.names
     by = label(attributes[0] if attributes else "true_size")
     others = [o for o in dict.fromkeys(map(label, [*attributes[1:], "true_size", "pred_size"])) if o != by]
     listed = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
-    steps.append((f'  .slices("{by}")', f"scores by {by}; or {listed}"))
-    steps.append(("  .item(id)", "one item: its confusion matrix, and who is in it"))
-    return aligned(Grid(["Next:", ""], steps), figures_left=True)
-
-
-def _items(number: int) -> str:
-    return f"{count(number)} item{'' if number == 1 else 's'}"
-
-
-def _rows(number: int) -> str:
-    return f"{count(number)} row{'' if number == 1 else 's'}"
+    steps.append((f'.slices("{by}")', f"scores by {by}; or {listed}"))
+    steps.append((".item(id)", "one item: its confusion matrix, and who is in it"))
+    return steps_grid(steps)
 
 
 def _fate(policy: str) -> str:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from fastbcubed.errors import MetricError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.score import Metric
+from fastbcubed.render.document import Block
+from fastbcubed.render.html import Shown
 from fastbcubed.results import clusters, save
-from fastbcubed.results.display import as_html, as_text
+from fastbcubed.results.display import document
 from fastbcubed.results.evaluation_members import Openings
 from fastbcubed.results.evaluation_scores import BySlice
 from fastbcubed.results.summary import Scores
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "Scores"]
 
 
-class Evaluation(Openings, BySlice):
+class Evaluation(Shown, Openings, BySlice):
     """How good a clustering is: overall, by cluster, by slice, by item.
 
     Made by `fastbcubed.evaluate` or `fastbcubed.load`. Scores are means over items unless their name
@@ -296,8 +298,5 @@ class Evaluation(Openings, BySlice):
         """
         save.save(self, directory, keep, repairs)
 
-    def __repr__(self) -> str:
-        return as_text(self)
-
-    def _repr_html_(self) -> str:
-        return as_html(self)
+    def _document(self) -> list[Block]:
+        return document(self)

@@ -27,7 +27,8 @@ from fastbcubed.errors import (
 )
 from fastbcubed.inputs.arrays import table_of, to_numpy
 from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
-from fastbcubed.render.wording import Grid, count, percent, score_text
+from fastbcubed.render.document import Grid
+from fastbcubed.render.wording import count, percent, score_text
 from fastbcubed.results.bins import element_of
 from fastbcubed.results.concentration import POINTS
 from fastbcubed.results.display import FEW_CELLS, HEADLINE, REPEATED, coverage, definition, outcomes, verdict

@@ -16,7 +16,10 @@ from fastbcubed.inputs.arrays import from_numpy, storage_of, to_numpy, values_of
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.pointwise import LOSSES
 from fastbcubed.metrics.score import Metric
-from fastbcubed.render.wording import Grid, aligned, amount, count, escaped, html_table, label, score_text
+from fastbcubed.render.document import Grid
+from fastbcubed.render.html import escaped, html_table
+from fastbcubed.render.text import aligned
+from fastbcubed.render.wording import amount, count, label, score_text
 from fastbcubed.runtime.arguments import is_one_of, whole_number
 from fastbcubed.runtime.attributes import documented
 

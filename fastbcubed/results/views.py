@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from fastbcubed.metrics.pointwise import LOSSES
-from fastbcubed.render.wording import Grid, aligned, amount, count, escaped, html_table, label, score_text
+from fastbcubed.render.document import Grid
+from fastbcubed.render.html import escaped, html_table
+from fastbcubed.render.text import aligned
+from fastbcubed.render.wording import amount, count, label, score_text
 from fastbcubed.results.table import WIDTH, Table
 from fastbcubed.runtime.attributes import documented
 
@@ -78,7 +81,7 @@ class Cluster(dict[str, Any]):
 
     def __repr__(self) -> str:
         grid, left_out = self.grid(WIDTH)
-        parts = ["\n".join(self.heading()), aligned(grid, figures_left=True)]
+        parts = ["\n".join(self.heading()), aligned(grid)]
         if notes := self.notes(left_out):
             parts.append("\n".join(notes))
         return "\n\n".join(parts)
@@ -282,7 +285,7 @@ class Item(dict[str, Any]):
         return "\n".join([self._title(), f"  {self._scores()}", *([f"  {own}"] if own else []), "", *lines])
 
     def _repr_html_(self) -> str:
-        table = html_table(Grid(["set", "items", ""], self._sets()), text_last=True)
+        table = html_table(Grid(["set", "items", ""], self._sets(), forms=("text", "figure", "text")))
         lines = [escaped(line) for line in (self._scores(), self._attributes()) if line]
         return f"<div><p><b>{escaped(self._title())}</b><br>{'<br>'.join(lines)}</p>{table}</div>"
 

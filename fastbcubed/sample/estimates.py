@@ -13,11 +13,12 @@ from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import MetricError
 from fastbcubed.inputs.arrays import from_texts, table_of
-from fastbcubed.render.wording import amount, count, escaped, label, paragraph, percent, score_text
+from fastbcubed.render.document import Block, Notices, Prose
+from fastbcubed.render.html import Shown
+from fastbcubed.render.wording import amount, count, counted, label, not_computed, percent, score_text
 from fastbcubed.results.standard_errors import Interval, check_level, interval, t_quantile
 from fastbcubed.results.summary import Scores, as_json
-from fastbcubed.results.table import Table, refuse_table_verb
-from fastbcubed.results.warnings import sentence
+from fastbcubed.results.table import Table, grid_of, refuse_table_verb
 from fastbcubed.runtime.attributes import documented
 from fastbcubed.sample.cluster_sample import ClusterSample, Drawn, hill_numbers
 from fastbcubed.sample.estimators import DESCRIPTIVE, RATIOS, Estimate, estimate_ratio
@@ -29,9 +30,12 @@ if TYPE_CHECKING:
 
     from fastbcubed.results.page import Report
 
+#: Rows of a table of estimates.
+LISTED = 100
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimates:
+class Estimates(Shown):
     """Scores of a prediction, estimated from a sample of complete true clusters.
 
     Made by `fastbcubed.estimate`. Each estimate is also an attribute.
@@ -233,14 +237,8 @@ class Estimates:
         """Return the estimates, how they came about and the warnings as JSON; NaN becomes null."""
         return as_json(self.to_dict(), indent)
 
-    def __repr__(self) -> str:
-        return as_text(self)
-
-    def _repr_html_(self) -> str:
-        lines = [*heading(self), *said(self)]
-        lines += [sentence(found) for found in self.warnings]
-        text = "<br>".join(map(escaped, lines))
-        return f"<div><p>{text}</p>{_table_for_people(self)._repr_html_()}<p>{escaped(how(self))}</p></div>"
+    def _document(self) -> list[Block]:
+        return document(self)
 
 
 def _of_what_is_not_seen(own: Estimate, level: float) -> Interval:
@@ -285,17 +283,16 @@ def summarize(
     }
 
 
-def as_text(estimates: Estimates, say: Callable[[str], str] = str) -> str:
-    """Return estimates for a terminal: the sample, the results in sentences, warnings, the table.
-
-    `say` puts warnings in the words of whoever is told.
-    """
-    first, *names = heading(estimates)
-    parts = ["\n".join([paragraph(first), *names]), "\n".join(map(paragraph, said(estimates)))]
-    parts += [paragraph(say(sentence(found)), after="  ") for found in estimates.warnings]
-    parts.append(repr(_table_for_people(estimates)).rpartition("\n\n")[0])
-    parts.append(paragraph(how(estimates)))
-    return "\n\n".join(part for part in parts if part)
+def document(estimates: Estimates) -> list[Block]:
+    """Return estimates as a document: the sample, the estimates in sentences, warnings, the table."""
+    table = estimates.estimates().drop_columns(["se", "df"])  # intervals come from these, and say the same
+    return [
+        Prose(heading(estimates), "title"),
+        Prose(said(estimates)),
+        Notices.of(estimates.warnings),
+        grid_of(table, LISTED),
+        Prose([how(estimates)]),
+    ]
 
 
 def heading(estimates: Estimates) -> list[str]:
@@ -305,8 +302,8 @@ def heading(estimates: Estimates) -> list[str]:
     if sample["n_draws"] != sample["n_clusters"]:
         drawn += f" in {count(sample['n_draws'])} draws"
     lines = [
-        f"Scores of a prediction of {_items(pred['n_items'])} in {count(pred['n_clusters'])} clusters, estimated from "
-        f"{drawn} ({_items(sample['n_items'])})."
+        f"Scores of a prediction of {counted(pred['n_items'], 'item')} in {count(pred['n_clusters'])} clusters, "
+        f"estimated from {drawn} ({counted(sample['n_items'], 'item')})."
     ]
     if any(name != f"the {side}" for side, name in estimates.names.items()):
         lines += [f"  {side:<12}{label(name)}" for side, name in estimates.names.items()]
@@ -357,16 +354,8 @@ def how(estimates: Estimates) -> str:
         text += f", for {count(definition['population_clusters'])} true clusters in all"
     if definition["beta"] != 1:
         text += f"; beta is {definition['beta']:g}"
-    by_reason: dict[str, list[str]] = {}
-    for name, reason in estimates.not_computed.items():
-        by_reason.setdefault(reason, []).append(name)
-    left = [f" Not estimated: {', '.join(names)}: {reason}." for reason, names in by_reason.items()]
-    return f"{text}.{''.join(left)}"
-
-
-def _table_for_people(estimates: Estimates) -> Table:
-    """Return the estimates with intervals, and without the errors that these come from, which are no second measure."""
-    return Table(estimates.estimates().drop_columns(["se", "df"]).to_arrow())
+    left = not_computed(estimates.not_computed, "Not estimated")
+    return " ".join([f"{text}.", *left])
 
 
 def _with_interval(estimates: Estimates, name: str, write: Callable[[float], str]) -> str:
@@ -387,7 +376,3 @@ def _short(value: float) -> str:
 
 def _size(value: float) -> str:
     return amount(round(value, 2))
-
-
-def _items(number: int) -> str:
-    return f"{count(number)} item{'' if number == 1 else 's'}"

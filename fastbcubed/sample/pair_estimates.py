@@ -7,16 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from fastbcubed.render.wording import (
-    count,
-    escaped,
-    label,
-    paragraph,
-    percent,
-    percent_with_error,
-    score_text,
-    with_error,
-)
+from fastbcubed.render import html, text
+from fastbcubed.render.document import Prose
+from fastbcubed.render.wording import count, label, percent, percent_with_error, score_text, with_error
 from fastbcubed.results.table import Table
 
 if TYPE_CHECKING:
@@ -89,11 +82,10 @@ class PairEstimates(Table):
         )
 
     def __repr__(self) -> str:
-        lines = "\n".join(map(paragraph, self.sentences))
-        return f"{lines}\n\n{super().__repr__()}"
+        return f"{text.drawn([Prose(self.sentences)])}\n\n{super().__repr__()}"
 
     def _repr_html_(self) -> str:
-        return f"<div><p>{'<br>'.join(map(escaped, self.sentences))}</p>{super()._repr_html_()}</div>"
+        return f"<div>{html.drawn([Prose(self.sentences)])}{super()._repr_html_()}</div>"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return PairEstimates, (self.to_arrow(), self.level)

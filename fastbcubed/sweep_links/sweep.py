@@ -22,6 +22,8 @@ from fastbcubed.inputs.columns import as_column
 from fastbcubed.inputs.links import Connected, JoinedLinks, as_score, as_threshold, as_thresholds, column_at
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.score import Metric
+from fastbcubed.render.document import Block
+from fastbcubed.render.html import Shown
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.save import as_path
 from fastbcubed.results.slices import SliceKey
@@ -39,7 +41,7 @@ from fastbcubed.sweep_links.curve import Curve
 from fastbcubed.sweep_links.level_sums import UnitErrors, unit_errors
 from fastbcubed.sweep_links.merge_tree import Effects, MergeTree, PlacedRows, merge_effects
 from fastbcubed.sweep_links.slice_thresholds import slice_thresholds
-from fastbcubed.sweep_links.sweep_text import as_text
+from fastbcubed.sweep_links.sweep_text import document
 
 if TYPE_CHECKING:
     from fastbcubed.results.page import Report
@@ -292,7 +294,7 @@ class SweptCurve:
 
 
 @dataclass(eq=False, repr=False)
-class Sweep(SweptCurve):
+class Sweep(Shown, SweptCurve):
     """Every match threshold at once: the clusters of links at each, scored against the truth.
 
     Made by `fastbcubed.sweep`. A threshold uses the links whose score is at least that, or at most if small scores
@@ -341,8 +343,8 @@ class Sweep(SweptCurve):
     4 rows
     """
 
-    def __repr__(self) -> str:
-        return as_text(self)
+    def _document(self) -> list[Block]:
+        return document(self)
 
     @cached_property
     def points(self) -> Table:

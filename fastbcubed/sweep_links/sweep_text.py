@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.render.wording import Grid, count, label, paragraph, score_text
+from fastbcubed.render.document import Beside, Block, Code, Grid, Prose
+from fastbcubed.render.wording import count, label, score_text
 from fastbcubed.sweep_links.best import Best, shown
 from fastbcubed.sweep_links.curve import COUNTED
 
@@ -101,14 +102,14 @@ DRAWN = {"precision": "P", "recall": "R", "f1": "F"}
 COLUMNS = 60
 
 
-def as_text(sweep: Any) -> str:
-    """Return the text of a sweep: its input, the best F1, and the curve."""
-    parts = [paragraph(what_was_swept(sweep))]
-    if "f1" in sweep._curve.names:
+def document(sweep: Any, best: Best | None = None, notes: Sequence[str] = ()) -> list[Block]:
+    """Return the links, the best threshold, that of F1 if none is given, and the curve; `notes` are on the links."""
+    if best is None and "f1" in sweep._curve.names:
         best = sweep.best("f1")
-        parts.append("\n".join(map(paragraph, (best.sentence, best.range))))
-        parts += ["\n".join(lines)] if (lines := drawn(sweep, best)) else []
-    return "\n\n".join(parts)
+    blocks: list[Block] = [Beside([[Prose([what_was_swept(sweep)])], [Prose(notes)]])]
+    if best is not None:
+        blocks += [Prose([best.sentence, best.range]), Code("\n".join(drawn(sweep, best)))]
+    return blocks
 
 
 def what_was_swept(sweep: Any) -> str:

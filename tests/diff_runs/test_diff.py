@@ -360,7 +360,7 @@ def test_what_changed_is_told() -> None:
     only = _line(repr(fb.diff(BASELINE, dict.fromkeys("abcdef", 1))))
     assert "Only merges: on average 61.1 % of the experiment cluster of an item is new to it." in only
     html = fb.diff(BASELINE, EXPERIMENT, truth=TRUTH)._repr_html_()
-    assert "5 (83.3 %) are with other items now" in html and html.count("<table>") == 3
+    assert "5 (83.3 %) are with other items now" in html and html.count("<table>") == 4
 
 
 def test_items_of_one_side_are_told() -> None:

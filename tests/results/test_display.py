@@ -11,7 +11,6 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.render.wording import amount, label, percent, score_text
-from fastbcubed.results.display import as_html, as_text
 
 
 @pytest.mark.parametrize(
@@ -117,7 +116,7 @@ def test_text_names_tables_attributes_and_coverage(tmp_path) -> None:
     pq.write_table(_table(TRUTH, country=["A", "A", "B", "B"]), tmp_path / "truth.parquet")
     pq.write_table(_table({"a": 1, "b": 1, "c": 2}), tmp_path / "pred.parquet")
     ev = fb.evaluate(tmp_path / "truth.parquet", tmp_path / "pred.parquet")
-    text = as_text(ev)
+    text = repr(ev)
     assert " truth.parquet" in text and str(tmp_path) not in text and '.slices("country")' in text
     said = " ".join(text.split())
     assert "Coverage: 3 items on both sides, 75.0 % of the truth's 4 and 100 % of the prediction's 3." in said
@@ -133,7 +132,7 @@ def test_text_names_tables_attributes_and_coverage(tmp_path) -> None:
 )
 def test_text_says_what_the_policies_did(policy: str, fate: str) -> None:
     ev = fb.evaluate({"a": 1, "b": 1}, {"a": 1, "b": 1, "c": 1}, unmatched={"prediction": policy})
-    text = " ".join(as_text(ev).split())
+    text = " ".join(repr(ev).split())
     assert "1 item only in the prediction" in text and fate in text
 
 
@@ -141,7 +140,7 @@ def test_text_counts_nulls_noise_and_duplicates() -> None:
     truth = pa.table({"item": [1, 2, 3, 3, 4], "cluster": [None, -1, 5, 5, 5]})
     prediction = pa.table({"item": [1, 2, 3, 4], "cluster": [5, 5, 5, 5]})
     ev = fb.evaluate(truth, prediction, nulls="singleton", noise=-1, duplicates="drop")
-    text = as_text(ev)
+    text = repr(ev)
     assert "1 row with a null cluster: each in a cluster of its own (singleton)." in text
     assert "1 row labelled -1 (noise): each in a cluster of its own." in text
     assert "1 row repeated an earlier one: left out" in text
@@ -161,8 +160,8 @@ def test_text_says_where_a_null_counts(options: dict, fate: str) -> None:
         ev = fb.evaluate("t", "p", table=table)
     else:
         ev = fb.evaluate(table.select(["item", "t"]), table.select(["item", "p"]), **options)
-    assert f"1 row with a null cluster: {fate}" in as_text(ev)
-    assert "raise" not in as_text(ev)
+    assert f"1 row with a null cluster: {fate}" in repr(ev)
+    assert "raise" not in repr(ev)
 
 
 @unlabelled
@@ -172,11 +171,11 @@ def test_the_table_of_sides_counts_scored_items_alone(tmp_path) -> None:
     prediction = {item: item // 2 for item in (0, 1, *range(5, 103))}
     ev = fb.evaluate(truth, prediction)
     for shown in (ev, _saved(ev, tmp_path)):
-        text = as_text(shown)
+        text = repr(shown)
         sides = [line.split() for line in text.splitlines() if line.startswith(("truth", "prediction"))]
         assert sides[0][:5] == ["truth", "2", "1", "0", "2"]
         assert sides[1][:5] == ["prediction", "2", "1", "0", "2"]
-        for said in (text, as_html(shown)):
+        for said in (text, shown._repr_html_()):
             assert (
                 "2 items on both sides, 40.0 % of the truth's 5 and 2.0 % of the prediction's 100."
                 in " ".join(unescape(said).split())
@@ -189,12 +188,12 @@ def test_the_table_of_sides_counts_scored_items_alone(tmp_path) -> None:
 def test_coverage_of_weights_is_said_where_they_are_known() -> None:
     weight = {"a": 1.0, "b": 2.0, "c": 5.0}
     ev = fb.evaluate({"a": 1, "b": 1}, {"a": 1, "c": 1}, weight=weight)
-    said = " ".join(as_text(ev).split())
+    said = " ".join(repr(ev).split())
     assert "50.0 % of the truth's 2 (33.3 % of their weight)" in said
     assert "50.0 % of the prediction's 2 (16.7 % of their weight)" in said
     truth = pa.table({"item": ["a", "b"], "cluster": [1, 1], "w": [1.0, 2.0]})
     ev = fb.evaluate(truth, {"a": 1, "c": 1}, weight="w")
-    assert "50.0 % of the prediction's 2." in " ".join(as_text(ev).split())
+    assert "50.0 % of the prediction's 2." in " ".join(repr(ev).split())
 
 
 def _saved(ev: fb.Evaluation, path: Path) -> fb.Evaluation:
@@ -205,17 +204,17 @@ def _saved(ev: fb.Evaluation, path: Path) -> fb.Evaluation:
 def test_text_and_html_carry_the_warnings_and_bounds() -> None:
     with pytest.warns(fb.EvaluationWarning):
         ev = fb.evaluate({"a": 1, "b": 2}, {"a": 1, "b": 2, "c": 2})
-    for text in (as_text(ev), as_html(ev)):
+    for text in (repr(ev), ev._repr_html_()):
         assert text.count("Warning:") == 1
         assert "precision would be between 0.75000 and 1." in " ".join(text.split())
 
 
 def test_text_states_weighting_beta_and_what_is_not_computed() -> None:
     weight = [1.0, 2.0, 0.5]
-    text = " ".join(as_text(fb.evaluate([0, 0, 1], [0, 1, 1], weight=weight, beta=2, metrics="all")).split())
+    text = " ".join(repr(fb.evaluate([0, 0, 1], [0, 1, 1], weight=weight, beta=2, metrics="all")).split())
     assert "inside each item's confusion matrix and in the mean" in text and "Beta is 2." in text
     assert "Not computed: " in text and "chance_bcubed_precision" in text
-    text = as_text(fb.evaluate([0, 0, 1], [0, 1, 1], weight=weight, weighting="outer"))
+    text = repr(fb.evaluate([0, 0, 1], [0, 1, 1], weight=weight, weighting="outer"))
     assert "weights count in the mean alone" in text
 
 
@@ -223,7 +222,7 @@ def test_a_nearly_perfect_clustering_is_not_shown_as_perfect() -> None:
     n = 100_000
     truth = [0, *range(n - 1)]
     prediction = [0, 0, 0, *truth[3:]]
-    text = as_text(fb.evaluate(truth, prediction))
+    text = repr(fb.evaluate(truth, prediction))
     precision = next(line.split()[1] for line in text.splitlines() if line.startswith("precision"))
     assert precision == "0.99999"
     assert "99.998 %" in text
@@ -231,13 +230,13 @@ def test_a_nearly_perfect_clustering_is_not_shown_as_perfect() -> None:
 
 def test_text_fits_a_terminal() -> None:
     ev = fb.evaluate(TRUTH, PREDICTION, metrics="all")
-    assert max(map(len, as_text(ev).splitlines())) <= 100
-    assert max(map(len, as_text(fb.evaluate(TRUTH, PREDICTION)).splitlines())) <= 80
+    assert max(map(len, repr(ev).splitlines())) <= 100
+    assert max(map(len, repr(fb.evaluate(TRUTH, PREDICTION)).splitlines())) <= 80
 
 
 def test_what_was_saved_without_items_has_a_text_too(tmp_path) -> None:
     fb.evaluate(TRUTH, PREDICTION).save(tmp_path, keep="cells")
-    text = as_text(fb.load(tmp_path))
+    text = repr(fb.load(tmp_path))
     assert ".clusters(" in text and ".slices(" not in text
 
 

@@ -1,0 +1,46 @@
+"""Documents as Markdown, such as for the page of a job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from fastbcubed.render.document import NUMBERS, Block, Grid, Heading, Notices, Prose
+from fastbcubed.render.wording import visible
+
+
+def drawn(blocks: Iterable[Block], say: Callable[[str], str] = str) -> str:
+    """Return blocks with empty lines between them and after the last; `say` words notices for the reader."""
+    return "".join(f"{text}\n\n" for text in (_markdown(block, say) for block in blocks) if text)
+
+
+def _markdown(block: Block, say: Callable[[str], str]) -> str:
+    match block:
+        case Heading(text, level):
+            return f"{'#' * level} {plain(text)}"
+        case Prose(sentences):
+            return plain(" ".join(sentences))
+        case Notices(rows):
+            return "\n\n".join(f"> **{row.level}** `{row.code}`: {plain(say(row.message))}" for row in rows)
+        case Grid():
+            return _table(block) if block.rows else ""
+    return ""
+
+
+def _table(grid: Grid) -> str:
+    """Return a grid with names to the left and figures to the right; what failed is bold."""
+    under = ["---:" if grid.form(at) in NUMBERS else "---" for at in range(len(grid.header))]
+    header, *rows = ([plain(cell) for cell in row] for row in (grid.header, *grid.texts.rows))
+    lines = (f"| {' | '.join(row)} |" for row in (header, under, *rows))
+    return "\n".join(lines).replace("\n| failed |", "\n| **failed** |")
+
+
+def plain(text: str) -> str:
+    r"""Return a text on one line, escaped so that Markdown shows it unchanged.
+
+    Examples
+    --------
+    >>> print(plain("a|b <x> f1_of_means &amp;"))
+    a\|b \<x\> f1\_of\_means \&amp;
+    """
+    return re.sub(r"([\\`*_{}\[\]<>|~#&$])", r"\\\1", visible(" ".join(text.split())))
