@@ -96,10 +96,10 @@ def _bytes_in_memory(sources: Sequence[Any]) -> int | None:
     """Return the approximate memory of the memory engine for files; None if not all sources can be read in blocks."""
     if not all(is_path(source) for source in sources):
         return None
-    from fastbcubed.inputs.files import FileRows, open_files
+    from fastbcubed.inputs.files import open_files
 
     opened = [open_files(source) for source in sources]
-    tables = [table for table in opened if isinstance(table, FileRows) and table.can_be_cut]
+    tables = [table for table in opened if table.can_be_cut]
     if len(tables) < len(opened):
         return None
     return sum(len(table) * ROW_BYTES + table.bytes_in_memory for table in tables)

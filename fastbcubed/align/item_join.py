@@ -62,10 +62,10 @@ from fastbcubed.align.rows import (
 )
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.columns import Column, as_column
-from fastbcubed.inputs.files import rows_between
 from fastbcubed.inputs.fingerprint import BlocksSeen
 from fastbcubed.inputs.keys import are_plain, seeded_keys
-from fastbcubed.inputs.pair import Block, Pair, Stretch
+from fastbcubed.inputs.pair import Block, Pair
+from fastbcubed.inputs.tables import Stretch
 from fastbcubed.runtime.codes import MAX_SHARD_BITS, match_parts, part_bits
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.threads import Pool, blocks
@@ -182,7 +182,7 @@ class ItemJoin:
             first_of_side += sum(rows)
         return found
 
-    def _spool(self, shards: ItemShards, k: int, first_of_side: int, stretch: Stretch) -> None:
+    def _spool(self, shards: ItemShards, k: int, first_of_side: int, stretch: Stretch[Block]) -> None:
         """Read the blocks of a stretch, whose first side is side k, into shards."""
         with Pool(1) as alone:
             for block in stretch.blocks():
@@ -221,7 +221,7 @@ class ItemJoin:
         (column, table), carried = self._pair.attribute_table, self._carried
 
         def read(start: int, stop: int) -> tuple[NDArray[np.float64], pa.Table]:
-            return np.ones(stop - start), carried.of_attributes(rows_between(table, start, stop))
+            return np.ones(stop - start), carried.of_attributes(table.between(start, stop))
 
         repeated = partial(RepeatedTableRows, "the attributes", one="one row")
         return self._spool_table(column, read, ATTRIBUTES, repeated)
@@ -562,7 +562,7 @@ class Aligner:
         side = self.pair.stretches[0]
         chosen = side[:: max(1, len(side) // SAMPLED)][:SAMPLED]
 
-        def read(stretch: Stretch) -> list[NDArray[np.int64]]:
+        def read(stretch: Stretch[Block]) -> list[NDArray[np.int64]]:
             block = next(stretch.blocks())
             found = []
             for side, seed in zip(block.sides, self.seeds, strict=True):
@@ -597,7 +597,7 @@ class Aligner:
 
     # Rows that correspond
 
-    def _pass_on(self, stretch: Stretch, take: Callable[[AlignedBlock], None]) -> None:
+    def _pass_on(self, stretch: Stretch[Block], take: Callable[[AlignedBlock], None]) -> None:
         with Pool(1) as alone:
             for block in stretch.blocks():
                 sides = self._sides(block, alone)

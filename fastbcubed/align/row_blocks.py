@@ -44,8 +44,7 @@ from fastbcubed.inputs.keys import are_plain, check_kinds, find_collision, prove
 from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.inputs.pair import Block, Pair
 from fastbcubed.inputs.stash import Stash
-from fastbcubed.inputs.tables import Rows as TableRows
-from fastbcubed.inputs.tables import attributes
+from fastbcubed.inputs.tables import Source, attributes
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.codes import MAX_BITS, ItemParts, number, offsets
 from fastbcubed.runtime.spill import Spill, Spool
@@ -201,12 +200,12 @@ class Carried:
         whole = {name: of_one_dictionary(values) for name, values in columns.items()}
         return pa.table(whole) if whole else no_columns(n)
 
-    def of_attributes(self, table: TableRows) -> pa.Table:
+    def of_attributes(self, table: Source) -> pa.Table:
         """Return the columns of a block of the table of attributes."""
         columns = self._attributes("attributes", table)
         return pa.table({name: of_one_dictionary(values) for name, values in columns.items()})
 
-    def _attributes(self, side: str, table: TableRows) -> dict[str, pa.ChunkedArray]:
+    def _attributes(self, side: str, table: Source) -> dict[str, pa.ChunkedArray]:
         names = sorted(name for where, name in self.attributes if where == side)
         found = attributes(table, names)
         return {f"{side}.{name}": values for name, values in zip(names, found, strict=True)}

@@ -21,9 +21,9 @@ from fastbcubed.engines.memory import Answers
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.scoring import Scorer, require_room, scores_of_whole_covers
 from fastbcubed.errors import EmptyInputError, OptionError, WeightError, naming
-from fastbcubed.inputs.files import BLOCK_ROWS
 from fastbcubed.inputs.fingerprint import BlocksSeen
 from fastbcubed.inputs.pair import Cut, Pair, notes_of, open_pair, open_pairs
+from fastbcubed.inputs.tables import BLOCK_ROWS
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.cover_shards import CoverShards, How
 from fastbcubed.overlap.item_sets import gather_rows

@@ -21,7 +21,7 @@ from fastbcubed.cells.shards import Layout, RowShards, require_limit
 from fastbcubed.engines import disk
 from fastbcubed.errors import AlignmentError, OptionError
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.files import FileRows, open_files
+from fastbcubed.inputs.files import open_files
 from fastbcubed.inputs.pair import Cut, Given, asked_of_sides, notes_of_side, one_side, open_pair
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.runtime.arguments import is_one_of
@@ -71,7 +71,7 @@ def _is_large_file(source: Any) -> bool:
     if not is_path(source):
         return False
     rows = open_files(source)
-    return isinstance(rows, FileRows) and rows.can_be_cut and len(rows) > READ_WHOLE
+    return rows.can_be_cut and len(rows) > READ_WHOLE
 
 
 def _as_a_whole(asked: Asked, pool: Pool) -> Touched:

@@ -13,7 +13,7 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.shards import require_limit
 from fastbcubed.engines.request import Request, Scored
 from fastbcubed.errors import OptionError, PairingError
-from fastbcubed.inputs.files import FileRows, bytes_of_text, open_files
+from fastbcubed.inputs.files import bytes_of_text, open_files
 from fastbcubed.inputs.pair import per_side
 from fastbcubed.inputs.tables import column_names, is_path
 from fastbcubed.metrics import aggregation
@@ -100,7 +100,7 @@ def _of_joined(source: Any, used: set[str] | None) -> int:
         shape = getattr(source, "shape", (0,))
         return int(shape[0] * 2 * JOINED) if len(shape) == 2 else 0
     table = open_files(source)
-    if not isinstance(table, FileRows) or not table.can_be_cut or not len(table):
+    if not table.can_be_cut or not len(table):
         return bytes_of_text(source)
     names = [name for name in table.names if used is None or name in used]
     return int(len(table) * (JOINED + max(8 * len(names), table.row_bytes(names))))

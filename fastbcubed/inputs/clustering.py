@@ -20,14 +20,14 @@ from fastbcubed.errors import (
 )
 from fastbcubed.inputs.arrays import is_pandas, join_pieces
 from fastbcubed.inputs.columns import Column, as_column
-from fastbcubed.inputs.files import as_rows, rows_between
+from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.keys import comparable_keys
 from fastbcubed.inputs.layouts import Reading, choose_columns, refuse_links
 from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.inputs.suggestions import Typed
 from fastbcubed.inputs.tables import (
     ColumnName,
-    Rows,
+    Source,
     is_array,
     is_path,
     listed_paths,
@@ -174,7 +174,7 @@ class LabelledRows:
     labels: Column
     items: Column | None = None
     weight: np.ndarray | None = None
-    attributes: Rows | None = None
+    attributes: Source | None = None
     name: str = UNNAMED
     reading: Reading | None = None
     links: Connected | None = None
@@ -221,7 +221,7 @@ class LabelledRows:
         """
         items = None if self.items is None else self.items.stretch(start, stop)
         weight = None if self.weight is None else self.weight[start:stop]
-        others = None if self.attributes is None else rows_between(self.attributes, start, stop)
+        others = None if self.attributes is None else self.attributes.between(start, stop)
         labels = self.labels.stretch(start, stop)
         return replace(self, labels=labels, items=items, weight=weight, attributes=others)
 
@@ -668,7 +668,7 @@ class Clustering(MadeOfLabels, MadeOfLinks):
         Item id of each row, never null; None if the row number is the identity.
     weight : numpy.ndarray of shape (n_rows,) or None
         float64; without nulls, otherwise unchecked.
-    attributes : Rows or None
+    attributes : Source or None
         All columns of the table the clustering came from, read on demand.
     name : str
         Name of the clustering in messages: "the truth", "the prediction", or a path.

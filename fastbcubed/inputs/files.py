@@ -49,24 +49,25 @@ from fastbcubed.inputs.formats import (
 from fastbcubed.inputs.locations import LOCAL, Place, is_pattern, is_uri, locate, matches, split_pattern
 from fastbcubed.inputs.pipes import held, place_of
 from fastbcubed.inputs.tables import (
-    ArrayRows,
-    ArrowRows,
-    BaseRows,
-    PandasRows,
+    BLOCK_ROWS,
     PathList,
-    Rows,
+    Source,
+    Stretch,
     arrow_reader,
     arrow_table,
     is_array,
     is_path,
     listed_paths,
+    of_arrays,
+    of_arrow,
+    of_pandas,
+    one_block,
     refuse_other_indexes,
     relation_schema,
     unwrapped,
 )
 from fastbcubed.runtime.memory_budget import Gate, available_memory
 from fastbcubed.runtime.spill import Pages, Spill
-from fastbcubed.runtime.threads import blocks
 
 #: Number of groups, and rows of each, sampled for the length of values.
 PROBED, PROBE_ROWS = 8, 1 << 10
@@ -82,7 +83,7 @@ ICEBERG = ("Apache Iceberg", "what pyiceberg returns for {}, as by .scan().to_ar
 WHOLE = r"^(0|-?[1-9]\d{0,14})\.0$"
 
 
-def open_files(source: Any) -> Rows:
+def open_files(source: Any) -> Files:
     """Open the table in one file, in the files of a glob or list, or below a directory.
 
     Below a directory, Parquet, Arrow IPC, CSV or JSON lines files are found by name and must be of one format; names
@@ -100,7 +101,7 @@ def open_files(source: Any) -> Rows:
     opener: Any = {"Parquet": ParquetFile, "CSV": CsvFile, "JSON lines": JsonFile}.get(
         formats[files[0].path], IpcFile
     )
-    return FileRows(_map_files(files, opener), name, root)
+    return Files(_map_files(files, opener), name, root)
 
 
 class Found(NamedTuple):
@@ -224,7 +225,7 @@ def _hidden(path: str) -> bool:
     return any(part[:1] in "._" and part != "." and "=" not in part for part in Path(path).parts)
 
 
-class FileRows(BaseRows):
+class Files(Source):
     """The concatenated rows of one or more files of one format.
 
     All `files` have the columns of the first; `key=value` folders below `root` are columns.
@@ -235,18 +236,21 @@ class FileRows(BaseRows):
         self.paths = [file.path for file in files]
         self._folders = [_folder_values(file.path, root) for file in files]
         own = files[0].names
-        super().__init__([*own, *(key for key in self._folders[0] if key not in own)], where)
+        names = [*own, *(key for key in self._folders[0] if key not in own)]
+        hint = getattr(files[0], "hint", "")
+        super().__init__(names, where, self._count, self._columns, type_of=self._kind, hint=hint)
         typed = () if isinstance(files[0], CsvFile) else own
-        self.untyped = frozenset(self._names).difference(typed)
-        self.hint = getattr(files[0], "hint", "")
+        self.untyped = frozenset(self.names).difference(typed)
+        #: text is read whole, to find its types
+        self.can_be_cut = not any(isinstance(file, TextFile) for file in files)
 
-    def __len__(self) -> int:
+    def _count(self) -> int:
         for file in self._files:
             if file.n_rows is None:
                 file.n_rows = len(file.read(file.names[:1])[0]) if file.names else 0
         return sum(file.n_rows or 0 for file in self._files)
 
-    def type_of(self, name: str) -> pa.DataType:
+    def _kind(self, name: str) -> pa.DataType:
         """Return the type of a column in the first file; columns from folder names are text."""
         schema = self._files[0].schema
         at = schema.get_field_index(name)
@@ -273,11 +277,6 @@ class FileRows(BaseRows):
             for columns in islice(group.read(varying, PROBE_ROWS), 1)
         ]
         return max(said, *shown)
-
-    @property
-    def can_be_cut(self) -> bool:
-        """Whether the files can be read group by group; text is read whole, to find its types."""
-        return not any(isinstance(file, TextFile) for file in self._files)
 
     def groups(self) -> list[Group]:
         """Return the row groups of all files, in order.
@@ -317,7 +316,7 @@ class FileRows(BaseRows):
                 f"its columns are {', '.join(file.names)}."
             )
 
-    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+    def _columns(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         own = [name for name in names if name in self._files[0].names]
         pieces: dict[str, list[pa.ChunkedArray]] = {name: [] for name in names}
         for file, folders in zip(self._files, self._folders, strict=True):
@@ -339,12 +338,31 @@ class FileRows(BaseRows):
         joined = join_pieces(pieces, f"Column {name!r} in the files of {self.where}")
         return read_integers(joined) if name in self.untyped else joined
 
+    def scan(self, size: int = BLOCK_ROWS, names: Sequence[str] | None = None) -> list[Stretch[Source]]:
+        """Return a stretch for each row group; blocks of wide columns have fewer rows."""
+        if not self.can_be_cut or not len(self):
+            return super().scan(size, names)
+        names = self.names if names is None else names
+        width, usual = self.row_bytes(names), size
+        least = min(size // 8, int(size * MOST_WIDTH / max(1.0, width)))
+        size = max(1, least, int(size * min(1.0, USUAL_WIDTH / max(1.0, width))))
+        found, first = [], 0
+        gate = Gate(usual * HELD_WIDTH)
+        for group in self.groups():
+            if group.n_rows:
+                held = {name: group.held([name]) for name in names}
+                _require_room(self, held, usual)
+                holding = partial(gate.holding, sum(held.values()))
+                found.append(Stretch(first, group.n_rows, partial(_blocks_of, group, first, size, holding)))
+            first += group.n_rows
+        return found
+
 
 @dataclass(frozen=True)
 class Group:
     """A row group of one of a table's files."""
 
-    table: FileRows  #: the table
+    table: Files  #: the table
     file: ParquetFile | IpcFile  #: the file
     #: number of the group in the file, and its rows
     number: int
@@ -431,6 +449,10 @@ class Stream:
     schema: pa.Schema
     batches: Callable[[list[str]], Iterable[pa.RecordBatch]]
 
+    def without_rows(self, where: str) -> Source:
+        """Return its columns, without rows."""
+        return of_arrow(no_rows(self.schema), where)
+
 
 def open_stream(source: Any) -> Stream | None:
     """Return a table that need not be held in memory as a stream; None if it is in memory, or not a table.
@@ -464,23 +486,19 @@ def _scan(dataset: Any, names: list[str]) -> Iterator[pa.RecordBatch]:
         )
 
 
-class DatasetRows(BaseRows):
-    """The rows of an Arrow dataset; columns are read on demand."""
+def _of_dataset(dataset: Any, where: str) -> Source:
+    """Return the rows of an Arrow dataset; columns are read on demand."""
+    kind, read = partial(_kind_in, dataset.schema), partial(_columns_of, dataset, where)
+    return Source(dataset.schema.names, where, dataset.count_rows, read, type_of=kind)
 
-    def __init__(self, dataset: Any, where: str) -> None:
-        super().__init__(dataset.schema.names, where)
-        self._dataset = dataset
 
-    def __len__(self) -> int:
-        return int(self._dataset.count_rows())
+def _kind_in(schema: pa.Schema, name: str) -> pa.DataType:
+    return schema.field(name).type
 
-    def type_of(self, name: str) -> pa.DataType:
-        """Return the type of a column."""
-        return self._dataset.schema.field(name).type
 
-    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        with reading(f"The Arrow data set of {self.where}", "a table"):
-            return self._dataset.to_table(columns=list(dict.fromkeys(names))).select(names).columns
+def _columns_of(dataset: Any, where: str, names: Sequence[str]) -> list[pa.ChunkedArray]:
+    with reading(f"The Arrow data set of {where}", "a table"):
+        return dataset.to_table(columns=list(dict.fromkeys(names))).select(names).columns
 
 
 @dataclass(frozen=True)
@@ -492,23 +510,21 @@ class Piece:
     n_rows: int
 
 
-class SpooledRows(BaseRows):
+class Spooled(Source):
     """The rows of a stream, restricted to the columns used, in pieces that are memory-mapped rather than held."""
 
     def __init__(self, schema: pa.Schema, where: str, spill: Spill) -> None:
-        super().__init__(schema.names, where)
+        super().__init__(schema.names, where, self._count, self._columns, type_of=self._kind)
         self._schema, self._spill = schema, spill
         self.pieces: list[Piece] = []
 
-    def __len__(self) -> int:
+    def _count(self) -> int:
         return sum(piece.n_rows for piece in self.pieces)
 
-    def type_of(self, name: str) -> pa.DataType:
-        """Return the type of a column in the file."""
+    def _kind(self, name: str) -> pa.DataType:
         return plain(self._empty([name]).column(0)).type
 
-    def read_piece(self, piece: Piece, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        """Return columns of a piece."""
+    def _read_piece(self, piece: Piece, names: Sequence[str]) -> list[pa.ChunkedArray]:
         data = self._spill.map(piece.at, piece.n_bytes, np.dtype(np.uint8))
         with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
             return reader.read_all().select(names).columns
@@ -516,49 +532,47 @@ class SpooledRows(BaseRows):
     def _empty(self, names: Sequence[str]) -> pa.Table:
         return no_rows(self._schema).select(names)
 
-    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        found = [self.read_piece(piece, names) for piece in self.pieces]
+    def _columns(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        found = [self._read_piece(piece, names) for piece in self.pieces]
         found = found or [[plain(column) for column in self._empty(names).columns]]
         return [pa.chunked_array([c for part in parts for c in part.chunks], parts[0].type)
                 for parts in zip(*found, strict=True)]  # fmt: skip
 
-
-class _ColumnRecorder(ArrowRows):
-    """An empty table that records which of its columns are requested."""
-
-    def __init__(self, schema: pa.Schema, where: str, like: Rows | None = None) -> None:
-        super().__init__(no_rows(schema), where, like)
-        self.used: dict[str, None] = {}
-
-    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        self.used.update(dict.fromkeys(names))
-        return super()._read(names)
+    def scan(self, size: int = BLOCK_ROWS, names: Sequence[str] | None = None) -> list[Stretch[Source]]:
+        """Return a stretch for each piece; pieces were cut to the rows of a block."""
+        starts = accumulate((piece.n_rows for piece in self.pieces), initial=0)
+        found = [
+            one_block(self.block(start, piece.n_rows, partial(self._read_piece, piece)))
+            for start, piece in zip(starts, self.pieces, strict=False)
+        ]
+        return found or super().scan(size)
 
 
-def columns_used(table: Rows, use: Callable[[Rows], Any]) -> list[str]:
+def columns_used(table: Source, use: Callable[[Source], Any]) -> list[str]:
     """Return the columns that a function of a table's blocks will use; raise if one is missing."""
-    recorder = _ColumnRecorder(
-        pa.schema([(name, table.type_of(name)) for name in table.names]), table.where, table
-    )
-    use(recorder)
-    return list(recorder.used)
+    used: dict[str, None] = {}
+
+    def read(names: Sequence[str]) -> list[pa.ChunkedArray]:
+        used.update(dict.fromkeys(names))
+        return [pa.chunked_array([pa.nulls(0, table.type_of(name))]) for name in names]
+
+    use(table.block(0, 0, read))
+    return list(used)
 
 
 def spool(
-    stream: Stream, where: str, use: Callable[[Rows], Any], spill: Spill, size: int, *, every: bool = False
-) -> SpooledRows:
+    stream: Stream, where: str, use: Callable[[Source], Any], spill: Spill, size: int, *, every: bool = False
+) -> Source:
     """Read a stream to its end, and write the columns used to disk.
 
     Errors of the stream propagate, with a note of the position. `use` is applied to each block of rows later: it
     shows which columns are used, all if `every`, and raises if the table lacks one. The spill file must not be
     used otherwise.
     """
-    recorder = _ColumnRecorder(stream.schema, where)
-    use(recorder)
-    names = list(recorder.used)
+    names = columns_used(stream.without_rows(where), use)
     if every:
         names = [name for name in stream.schema.names if stream.schema.names.count(name) == 1]
-    rows, pages = SpooledRows(stream.schema, where, spill), Pages()
+    rows, pages = Spooled(stream.schema, where, spill), Pages()
     for table in in_blocks(_with_position(stream.batches(names), where), size):
         for name, column in zip(table.column_names, table.columns, strict=True):
             if pa.types.is_dictionary(column.type) and any(map(_has_invalid_codes, column.chunks)):
@@ -592,8 +606,6 @@ def _has_invalid_codes(chunk: pa.DictionaryArray) -> bool:
     return most is not None and (least < 0 or most >= len(chunk.dictionary))
 
 
-#: Maximum rows of a block; each thread works on a few of its columns at a time.
-BLOCK_ROWS = 1 << 20
 #: Usual bytes per row; wider rows, such as those with text, come in smaller blocks,
 USUAL_WIDTH = 24
 #: down to an eighth of the rows, and beyond that to this many bytes per row of a usual block.
@@ -603,95 +615,8 @@ HELD_WIDTH = 256
 #: Limit for one group: this many bytes, plus this many per row of a usual block.
 ROOM, ROOM_WIDTH = 64 << 20, 256
 
-Read = Callable[[Sequence[str]], list[pa.ChunkedArray]]
 
-
-class BlockRows(BaseRows):
-    """Consecutive rows of a table; columns are read on demand, those requested together in one go."""
-
-    def __init__(self, table: Rows, first_row: int, n_rows: int, read: Read) -> None:
-        super().__init__(table.names, table.where, table)
-        self.first_row = first_row
-        self._n_rows = n_rows
-        self._table = table
-        self._columns = read
-
-    def __len__(self) -> int:
-        return self._n_rows
-
-    def type_of(self, name: str) -> pa.DataType:
-        """Return the type of the column in the whole table."""
-        return self._table.type_of(name)
-
-    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        return self._columns(names)
-
-
-@dataclass(frozen=True)
-class Source:
-    """A run of blocks: the number of its first row, its rows, and a function that yields the blocks afresh."""
-
-    first_row: int
-    n_rows: int
-    blocks: Callable[[], Iterator[BlockRows]]
-
-
-def sources_of(table: Rows, size: int = BLOCK_ROWS, names: Sequence[str] | None = None) -> list[Source]:
-    """Cut a table into sources with blocks of at most `size` rows, fewer if the columns read are wide."""
-    if isinstance(table, FileRows) and table.can_be_cut and len(table):
-        return _of_files(table, size, table.names if names is None else names)
-    if isinstance(table, SpooledRows) and len(table):
-        return _piece_sources(table)
-    return [_stretch(table, start, stop) for start, stop in blocks(len(table), size)]
-
-
-def _stretch(table: Rows, start: int, stop: int) -> Source:
-    """Return a one-block source cut from a table in memory."""
-    return _of_one_block(rows_between(table, start, stop))
-
-
-def rows_between(table: Rows, start: int, stop: int) -> BlockRows:
-    """Return consecutive rows of a table that is read whole."""
-
-    def read(names: Sequence[str]) -> list[pa.ChunkedArray]:
-        return [column.slice(start, stop - start) for column in table.columns(names)]
-
-    return BlockRows(table, start, stop - start, read)
-
-
-def _piece_sources(table: SpooledRows) -> list[Source]:
-    """Return a source for each piece; pieces were cut to the rows of a block."""
-    starts = accumulate((piece.n_rows for piece in table.pieces), initial=0)
-    return [
-        _of_one_block(BlockRows(table, start, piece.n_rows, partial(table.read_piece, piece)))
-        for start, piece in zip(starts, table.pieces, strict=False)
-    ]
-
-
-def _of_one_block(block: BlockRows) -> Source:
-    return Source(block.first_row, len(block), lambda: iter((block,)))
-
-
-def _of_files(table: Rows, size: int, names: Sequence[str]) -> list[Source]:
-
-    assert isinstance(table, FileRows)
-    width, usual = table.row_bytes(names), size
-    least = min(size // 8, int(size * MOST_WIDTH / max(1.0, width)))
-    size = max(1, least, int(size * min(1.0, USUAL_WIDTH / max(1.0, width))))
-    found = []
-    first = 0
-    gate = Gate(usual * HELD_WIDTH)
-    for group in table.groups():
-        if group.n_rows:
-            held = {name: group.held([name]) for name in names}
-            _require_room(table, held, usual)
-            holding = partial(gate.holding, sum(held.values()))
-            found.append(_of_group(table, group, first, size, holding))
-        first += group.n_rows
-    return found
-
-
-def _require_room(table: Rows, held: dict[str, int], usual: int) -> None:
+def _require_room(table: Source, held: dict[str, int], usual: int) -> None:
     """Raise if reading a row group would exceed the memory limit, of which `usual` has one row per KiB."""
     most = ROOM + usual * ROOM_WIDTH
     if sum(held.values()) <= most or usual >= BLOCK_ROWS:
@@ -705,40 +630,32 @@ def _require_room(table: Rows, held: dict[str, int], usual: int) -> None:
     )
 
 
-def _of_group(
-    table: Rows, group: Any, first_row: int, size: int, holding: Callable[[], AbstractContextManager[None]]
-) -> Source:
-    def read_blocks() -> Iterator[BlockRows]:
-        batches: dict[tuple[str, ...], Iterator[list[pa.ChunkedArray]]] = {}
-        with holding():
-            try:
-                yield from blocks_of_group(batches)
-            finally:
-                batches.clear()  # a block that is kept must not hold a file open
+def _blocks_of(
+    group: Group, first_row: int, size: int, holding: Callable[[], AbstractContextManager[None]]
+) -> Iterator[Source]:
+    """Yield the blocks of a row group; columns that are read in one block are read in all."""
+    batches: dict[tuple[str, ...], Iterator[list[pa.ChunkedArray]]] = {}
 
-    def blocks_of_group(
-        batches: dict[tuple[str, ...], Iterator[list[pa.ChunkedArray]]],
-    ) -> Iterator[BlockRows]:
-        for start in range(0, group.n_rows, size):  # lazily: a damaged file may claim any number of rows
-            stop = min(start + size, group.n_rows)
+    def read(first: bool, last: bool, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        if tuple(names) not in batches:
+            assert first, "columns that are read in one block are read in all"
+            batches[tuple(names)] = group.read(names, size)
+        found = next(batches[tuple(names)])
+        if last:
+            next(batches[tuple(names)], None)  # runs the final check: the file must not have changed
+        return found
 
-            def read(
-                names: Sequence[str], first: bool = start == 0, last: bool = stop == group.n_rows
-            ) -> list[pa.ChunkedArray]:
-                if tuple(names) not in batches:
-                    assert first, "columns that are read in one block are read in all"
-                    batches[tuple(names)] = group.read(names, size)
-                found = next(batches[tuple(names)])
-                if last:
-                    next(batches[tuple(names)], None)  # runs the final check: the file must not have changed
-                return found
-
-            yield BlockRows(table, first_row + start, stop - start, read)
-
-    return Source(first_row, group.n_rows, read_blocks)
+    with holding():
+        try:
+            for start in range(0, group.n_rows, size):  # lazily: a damaged file may claim any number of rows
+                stop = min(start + size, group.n_rows)
+                reader = partial(read, start == 0, stop == group.n_rows)
+                yield group.table.block(first_row + start, stop - start, reader)
+        finally:
+            batches.clear()  # a block that is kept must not hold a file open
 
 
-def as_rows(source: Any, where: str) -> Rows | None:
+def as_rows(source: Any, where: str) -> Source | None:
     """Return the rows of a table: a path, a frame, an Arrow exporter or data set, a dict of arrays; else None.
 
     `where` is the table's name in messages.
@@ -747,21 +664,21 @@ def as_rows(source: Any, where: str) -> Rows | None:
     if is_path(source):
         return open_files(source)
     source = unwrapped(source)
-    if isinstance(source, BaseRows):
-        return source  # type: ignore[return-value]
+    if isinstance(source, Source):
+        return source
     if isinstance(source, pa.Table):
-        return ArrowRows(source, where)
+        return of_arrow(source, where)
     if is_pandas(source, "DataFrame"):
-        return PandasRows(source.copy(deep=False), where)  # attributes are read later, as they are now
+        return of_pandas(source.copy(deep=False), where)  # attributes are read later, as they are now
     if isinstance(source, Mapping):
         return _mapping_rows(source, where)
     plain = isinstance(source, (pa.Array, pa.ChunkedArray, Column, np.ndarray))
     if plain or is_pandas(source, "Series", "Index") or is_one_column(source):
         return None
     if is_dataset(source):
-        return DatasetRows(source, where)
+        return _of_dataset(source, where)
     if isinstance(source, pa.RecordBatchReader):
-        return ArrowRows(source.read_all(), where)
+        return of_arrow(source.read_all(), where)
     try:
         streamed = from_stream(source)
     except pa.ArrowException as error:  # such as Polars' 128-bit integers
@@ -769,13 +686,13 @@ def as_rows(source: Any, where: str) -> Rows | None:
             f"{where} cannot be read as Arrow: {error}. Cast what is of an unusual type to int64 or to string."
         ) from error
     if streamed is None and (table := arrow_table(source)) is not None:
-        return ArrowRows(table, where)
+        return of_arrow(table, where)
     if streamed is None or not pa.types.is_struct(streamed.type):
         return None
-    return ArrowRows(pa.Table.from_struct_array(streamed), where)
+    return of_arrow(pa.Table.from_struct_array(streamed), where)
 
 
-def _mapping_rows(source: Mapping[Any, Any], where: str) -> Rows:
+def _mapping_rows(source: Mapping[Any, Any], where: str) -> Source:
     lengths = {}
     for name, values in source.items():
         if not is_array(values):
@@ -790,7 +707,7 @@ def _mapping_rows(source: Mapping[Any, Any], where: str) -> Rows:
             + "."
         )
     refuse_other_indexes(source.values(), where)
-    return ArrayRows(source, next(iter(lengths.values()), 0), where)
+    return of_arrays(source, next(iter(lengths.values()), 0), where)
 
 
 def read_table(source: Any, columns: list[str] | None = None) -> pa.Table:

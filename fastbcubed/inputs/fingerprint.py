@@ -11,7 +11,8 @@ from fastbcubed import kernels
 from fastbcubed.inputs.arrays import read_only
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.keys import Writer, writer_of
-from fastbcubed.inputs.pair import Block, Pair, Stretch
+from fastbcubed.inputs.pair import Block, Pair
+from fastbcubed.inputs.tables import Stretch
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Words
 
@@ -61,7 +62,7 @@ def contents(pair: Pair, pool: Pool) -> list[Content]:
     return found
 
 
-def _of_stretch(stretch: Stretch) -> list[list[Sums]]:
+def _of_stretch(stretch: Stretch[Block]) -> list[list[Sums]]:
     """Return the sums of each block of a stretch, per side."""
     with Pool(1) as alone:
         return [_sums(block, alone) for block in stretch.blocks()]

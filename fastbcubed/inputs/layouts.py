@@ -15,7 +15,7 @@ from fastbcubed.errors import ColumnError, OptionError, first_few
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import plain, to_numpy
 from fastbcubed.inputs.suggestions import Typed, similar
-from fastbcubed.inputs.tables import ColumnName, Rows, column_names, listed
+from fastbcubed.inputs.tables import ColumnName, Source, column_names, listed
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class _Pair(NamedTuple):
 
 
 def choose_links(
-    rows: Rows,
+    rows: Source,
     left: ColumnName | None = None,
     right: ColumnName | None = None,
     score: str | None = None,
@@ -192,13 +192,13 @@ def choose_links(
     return found._replace(score=chosen, tool=_tool_of(found, chosen), scores=scores)
 
 
-def _score_of_item(rows: Rows, score: str | None) -> ColumnError:
+def _score_of_item(rows: Source, score: str | None) -> ColumnError:
     return ColumnError(
         f"The score of {rows.where} is the column of an item: {score}. Name another with score=."
     )
 
 
-def _require(rows: Rows, part: str, names: list[str]) -> None:
+def _require(rows: Source, part: str, names: list[str]) -> None:
     """Raise if the table lacks a named column."""
     absent = [name for name in names if name not in rows.names]
     if absent:
@@ -211,7 +211,7 @@ def _require(rows: Rows, part: str, names: list[str]) -> None:
         )
 
 
-def _as_named(rows: Rows, left: list[str], right: list[str]) -> LinkColumns:
+def _as_named(rows: Source, left: list[str], right: list[str]) -> LinkColumns:
     if len(left) != len(right):
         raise OptionError(
             f"left= and right= name {len(left)} and {len(right)} columns; an item has as many parts on either side."
@@ -232,7 +232,7 @@ def _item_names(stems: Sequence[str]) -> list[str]:
     return own if len(set(own)) == len(own) else plain
 
 
-def _recognised(rows: Rows, score: str | None) -> LinkColumns:
+def _recognised(rows: Source, score: str | None) -> LinkColumns:
     """Return the columns of items not named by the caller."""
     names = [name for name in rows.names if name != score]
     pairs = list(_pairs(names))
@@ -323,7 +323,7 @@ class Chosen(NamedTuple):
 
 
 def choose_columns(
-    rows: Rows, asked: Mapping[str, ColumnName], taken: str | None = None, typed: Typed | None = None
+    rows: Source, asked: Mapping[str, ColumnName], taken: str | None = None, typed: Typed | None = None
 ) -> Chosen:
     """Return the columns for an item and a cluster, or for an item and a weight.
 
@@ -364,7 +364,7 @@ def choose_columns(
     return Chosen([first, second], reading)
 
 
-def _require_columns(rows: Rows, part: str, names: list[str], typed: Typed) -> None:
+def _require_columns(rows: Source, part: str, names: list[str], typed: Typed) -> None:
     """Raise if the table lacks a named column, with a suggestion."""
     absent = [name for name in names if name not in rows.names]
     if not absent:
@@ -380,7 +380,7 @@ def _require_columns(rows: Rows, part: str, names: list[str], typed: Typed) -> N
 
 
 def _recognised_layout(
-    rows: Rows, chosen: Mapping[str, list[str]], missing: list[str], taken: str | None, typed: Typed
+    rows: Source, chosen: Mapping[str, list[str]], missing: list[str], taken: str | None, typed: Typed
 ) -> Reading | None:
     """Return the reading of a known tool's columns; None if there are none; raise if ambiguous."""
     names = [name for name in rows.names if name != taken]
@@ -410,7 +410,7 @@ def _alternatives(found: list[Reading], typed: Typed) -> list[str]:
     return ways
 
 
-def refuse_links(rows: Rows, reading: Reading) -> None:
+def refuse_links(rows: Source, reading: Reading) -> None:
     """Raise if rows link two clusters rather than an item and its cluster."""
     name = next((name for name in rows.names if name.lower() == reading.layout.links), None)
     if name is None:

@@ -30,20 +30,21 @@ from fastbcubed.inputs.arrays import (
     to_numpy,
 )
 from fastbcubed.inputs.columns import Column, as_column, in_order_of
-from fastbcubed.inputs.files import BLOCK_ROWS, Stream, as_rows, bytes_of_text, open_stream, sources_of
+from fastbcubed.inputs.files import Stream, as_rows, bytes_of_text, open_stream
 from fastbcubed.inputs.formats import in_blocks
 from fastbcubed.inputs.keys import check_kinds, proved_keys, seeded_keys
 from fastbcubed.inputs.layouts import LinkColumns, choose_links
 from fastbcubed.inputs.tables import (
-    ArrowRows,
+    BLOCK_ROWS,
     ColumnName,
-    Rows,
+    Source,
     column_names,
     float_column,
     is_array,
     is_path,
     listed,
     listed_paths,
+    of_arrow,
     read_columns,
 )
 from fastbcubed.runtime.arguments import is_bare
@@ -67,7 +68,7 @@ class Block(NamedTuple):
 
 
 def read_blocks(
-    source: Rows | Stream, columns: LinkColumns, where: str, size: int = BLOCK_ROWS
+    source: Source | Stream, columns: LinkColumns, where: str, size: int = BLOCK_ROWS
 ) -> Iterator[Block]:
     """Yield the links of a table or stream, at most `size` at a time."""
     needed = [*columns.left, *columns.right, *([] if columns.score is None else [columns.score])]
@@ -93,7 +94,7 @@ def cut_columns(left: Column, right: Column) -> Iterator[Block]:
 
 
 def _blocks(
-    source: Rows | Stream, names: list[str], score: str | None, size: int
+    source: Source | Stream, names: list[str], score: str | None, size: int
 ) -> Iterator[list[pa.ChunkedArray]]:
     """Yield columns block by block, at least one block; sources without row groups are read at once."""
     if isinstance(source, Stream):
@@ -101,14 +102,14 @@ def _blocks(
         for table in chain(in_blocks(source.batches(names), size), [none]):
             yield table.columns
         return
-    if not getattr(source, "can_be_cut", False):
+    if not source.can_be_cut:
         whole = dict(zip(names, source.columns(names), strict=True))
-        if score in source.untyped:
+        if score is not None and score in source.untyped:
             whole[score] = float_column(
                 whole[score], f"column {score!r} of {source.where}", LinkError, text=True
             )
-        source = ArrowRows(pa.table(whole), source.where)
-    for part in sources_of(source, size, names):
+        source = of_arrow(pa.table(whole), source.where)
+    for part in source.scan(size, names):
         for block in part.blocks():
             yield block.columns(names)
 
@@ -424,7 +425,7 @@ def read_links(
     """
     given = as_links(table, name)
     stream = open_stream(given)
-    rows = _rows(given, name) if stream is None else ArrowRows(no_rows(stream.schema), name)
+    rows = _rows(given, name) if stream is None else stream.without_rows(name)
     columns = choose_links(rows, left, right, score, scored=scored)
     if not scored and score is None:
         columns = columns._replace(score=None)
@@ -453,7 +454,7 @@ def links_of(left: Column, right: Column, others: Column | None, name: str) -> L
     return _number(cut_columns(left, right), others, columns, name, Allowance(), strict=False)
 
 
-def _require_room(rows: Rows, allowance: Allowance, of_link: int, given: Any) -> None:
+def _require_room(rows: Source, allowance: Allowance, of_link: int, given: Any) -> None:
     """Raise, before reading, if links of known number, or their text, need too much memory."""
     if allowance.limit is None:
         return
@@ -464,7 +465,7 @@ def _require_room(rows: Rows, allowance: Allowance, of_link: int, given: Any) ->
         allowance.require(of_link * len(rows), f"the {len(rows):,} links of {rows.where}")
 
 
-def _rows(source: Any, name: str) -> Rows:
+def _rows(source: Any, name: str) -> Source:
     if isinstance(source, Mapping) and not any(map(is_array, source.values())):
         raise ColumnError(
             f"{name} should be a table of links, or a list of pairs, not a dict of single values. Items and their "

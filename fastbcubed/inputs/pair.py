@@ -19,16 +19,17 @@ from fastbcubed.errors import (
     first_few,
     naming,
 )
-from fastbcubed.inputs.arrays import Nulls, is_pandas, no_rows
+from fastbcubed.inputs.arrays import Nulls, is_pandas
 from fastbcubed.inputs.clustering import Clustering, LabelledRows, by_position
 from fastbcubed.inputs.columns import Column, Order, as_column, in_order_of, joined_in_order
-from fastbcubed.inputs.files import Source, Stream, as_rows, columns_used, open_stream, sources_of, spool
+from fastbcubed.inputs.files import Stream, as_rows, columns_used, open_stream, spool
 from fastbcubed.inputs.layouts import choose_columns
 from fastbcubed.inputs.pipes import held_once
 from fastbcubed.inputs.suggestions import Typed, did_you_mean
 from fastbcubed.inputs.tables import (
     ColumnName,
-    Rows,
+    Source,
+    Stretch,
     column_names,
     is_array,
     is_path,
@@ -269,7 +270,7 @@ class Inputs(NamedTuple):
     truth: Clustering
     prediction: Clustering
     weight_table: tuple[Column, np.ndarray] | None = None  #: item and weight, to be joined by item
-    attribute_table: tuple[Column, Rows] | None = None  #: item and attributes, to be joined by item
+    attribute_table: tuple[Column, Source] | None = None  #: item and attributes, to be joined by item
 
 
 def read_pair(
@@ -535,7 +536,7 @@ def _given_weight(
 
 def _given_attributes(
     sides: tuple[Clustering, Clustering], attributes: Any, item: ColumnName
-) -> tuple[tuple[Clustering, Clustering], tuple[Column, Rows] | None]:
+) -> tuple[tuple[Clustering, Clustering], tuple[Column, Source] | None]:
     rows = as_rows(attributes, "the attributes")
     if rows is None:
         raise ColumnError(
@@ -556,7 +557,7 @@ def _given_attributes(
     return sides, (columns[0], rows)
 
 
-def _item_names(rows: Rows, item: ColumnName, ids: Column) -> ColumnName:
+def _item_names(rows: Source, item: ColumnName, ids: Column) -> ColumnName:
     """Return the item column(s) of a side's table: as requested, else named as in the truth."""
     own, asked = list(ids.names), column_names(item, "item")
     if not set(asked) <= set(rows.names) and set(own) <= set(rows.names):
@@ -573,24 +574,15 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """A run of blocks that one thread reads in order."""
-
-    first_row: int
-    n_rows: int
-    blocks: Callable[[], Iterator[Block]]
-
-
-@dataclass(frozen=True)
 class Pair:
     """The two sides of an evaluation, in blocks."""
 
     #: one list if rows of the two sides correspond, so that every block has both; else one for the truth and
     #: one for the prediction, to be joined by item
-    stretches: tuple[list[Stretch], ...]
+    stretches: tuple[list[Stretch[Block]], ...]
     names: tuple[str, str]  #: names of the sides
     weight_table: tuple[Column, np.ndarray] | None = None  #: items and weights, held in memory
-    attribute_table: tuple[Column, Rows] | None = None  #: items and attributes, likewise
+    attribute_table: tuple[Column, Source] | None = None  #: items and attributes, likewise
 
     @property
     def first(self) -> tuple[Clustering, Clustering]:
@@ -692,7 +684,7 @@ def _in_blocks(given: Given, opened: _Opening) -> Pair | None:
     return replace(found, attribute_table=joined.attribute_table)
 
 
-Make = Callable[[Rows], tuple[Clustering, ...]]
+Make = Callable[[Source], tuple[Clustering, ...]]
 
 
 class _Opening:
@@ -701,9 +693,9 @@ class _Opening:
     def __init__(self, cut: Cut, predictions: Sequence[Any]) -> None:
         self.size, self._spill_dir, self._every = cut.size, cut.spill_dir, cut.every
         self.predictions = predictions
-        self._streams: list[tuple[Any, Stream | Rows]] = []
+        self._streams: list[tuple[Any, Stream | Source]] = []
 
-    def source(self, given: Any) -> Rows | Stream | None:
+    def source(self, given: Any) -> Source | Stream | None:
         """Return the rows of files, a stream or its spilled copy; None for sources in memory."""
         if is_path(given):
             return as_rows(given, "the table")
@@ -715,8 +707,8 @@ class _Opening:
         return stream
 
     def stretches(
-        self, source: Rows | Stream, name: str, make: Make, use: Callable[[Rows], Any] | None = None
-    ) -> list[Stretch]:
+        self, source: Source | Stream, name: str, make: Make, use: Callable[[Source], Any] | None = None
+    ) -> list[Stretch[Block]]:
         """Return stretches of blocks made into clusterings; `use`, if given, covers every use of a block's columns."""
         if isinstance(source, Stream):
             spill = Spill(self._spill_dir, named=self._spill_dir is not None)
@@ -724,16 +716,16 @@ class _Opening:
             self._streams = [(known, rows if own is source else own) for known, own in self._streams]
             source = rows
         names = None if self._every else columns_used(source, make)
-        sources = sources_of(source, self.size, names)
+        sources = source.scan(self.size, names)
         nulls = _NullsOfAll(sources, make)
         return [_stretch(each, make, nulls) for each in sources]
 
 
-def _of_table(given: Given, source: Rows | Stream, opened: _Opening) -> Pair:
-    def make(block: Rows, prediction: Any = given.prediction) -> tuple[Clustering, ...]:
+def _of_table(given: Given, source: Source | Stream, opened: _Opening) -> Pair:
+    def make(block: Source, prediction: Any = given.prediction) -> tuple[Clustering, ...]:
         return pair_of_table(given.truth, prediction, block, given.item, given.weight)
 
-    def use(block: Rows) -> None:
+    def use(block: Source) -> None:
         for prediction in opened.predictions:
             make(block, prediction)
 
@@ -742,7 +734,7 @@ def _of_table(given: Given, source: Rows | Stream, opened: _Opening) -> Pair:
 
 
 def _of_sources(
-    given: Given, sources: tuple[Rows | Stream | None, Rows | Stream | None], opened: _Opening
+    given: Given, sources: tuple[Source | Stream | None, Source | Stream | None], opened: _Opening
 ) -> Pair:
     """Open two tables, at least one of them in files or a stream."""
     item, cluster, weight = given.item, given.cluster, given.weight
@@ -755,12 +747,12 @@ def _of_sources(
     whole = [make(k, given.sources[k]) if source is None else () for k, source in enumerate(sources)]
     if any(side.items is None for sides in whole for side in sides):  # labels without items, which raises
         shown = [
-            no_rows(each.schema) if isinstance(each, Stream) else given.sources[k]
+            each.without_rows(asked[k].name) if isinstance(each, Stream) else given.sources[k]
             for k, each in enumerate(sources)
         ]
         return _of_inputs(read_pair(*shown, item=item, cluster=cluster, weight=weight), opened.size)
 
-    def cut(k: int, like: Clustering | None = None) -> list[Stretch]:
+    def cut(k: int, like: Clustering | None = None) -> list[Stretch[Block]]:
         def ordered(found: tuple[Clustering, ...]) -> tuple[Clustering, ...]:
             return found if like is None else (in_one_order(like, *found),)
 
@@ -790,18 +782,18 @@ def _of_inputs(inputs: Inputs, size: int | None) -> Pair:
             raise AlignmentError(
                 f"{truth.name} has {len(truth)} labels and {prediction.name} {len(prediction)}"
             )
-        sides: tuple[list[Stretch], ...] = (_cut((truth, prediction), size),)
+        sides: tuple[list[Stretch[Block]], ...] = (_cut((truth, prediction), size),)
     else:
         sides = (_cut((truth,), size), _cut((prediction,), size))
     return Pair(sides, names, inputs.weight_table, inputs.attribute_table)
 
 
-def _cut(sides: tuple[Clustering, ...], size: int | None) -> list[Stretch]:
+def _cut(sides: tuple[Clustering, ...], size: int | None) -> list[Stretch[Block]]:
     """Cut clusterings in memory with corresponding rows into blocks; into one if no size is given."""
     if size is None:
         return [Stretch(0, len(sides[0]), lambda: iter((Block(0, sides),)))]
 
-    def stretch(start: int, stop: int) -> Stretch:
+    def stretch(start: int, stop: int) -> Stretch[Block]:
         def once() -> Iterator[Block]:
             found = [side.slice(start, stop) for side in sides]
             for shared in ("items", "attributes"):
@@ -817,7 +809,7 @@ def _cut(sides: tuple[Clustering, ...], size: int | None) -> list[Stretch]:
 class _NullsOfAll:
     """Counts the nulls of all blocks, once, as soon as one block has some where none are allowed."""
 
-    def __init__(self, sources: list[Source], make: Make) -> None:
+    def __init__(self, sources: list[Stretch[Source]], make: Make) -> None:
         self._sources, self._make = sources, make
         self._lock = threading.Lock()
         self._found: Nulls | None = None
@@ -841,7 +833,7 @@ class _NullsOfAll:
         return Nulls.sum(found, sum(source.n_rows for source in self._sources))
 
 
-def _stretch(source: Source, make: Make, nulls: _NullsOfAll) -> Stretch:
+def _stretch(source: Stretch[Source], make: Make, nulls: _NullsOfAll) -> Stretch[Block]:
     def sound() -> Iterator[Block]:
         for block in source.blocks():
             yield Block(block.first_row, make(block))
@@ -859,10 +851,10 @@ def _stretch(source: Source, make: Make, nulls: _NullsOfAll) -> Stretch:
     return Stretch(source.first_row, source.n_rows, read)
 
 
-def _names(truth: list[Stretch], prediction: list[Stretch]) -> tuple[str, str]:
+def _names(truth: list[Stretch[Block]], prediction: list[Stretch[Block]]) -> tuple[str, str]:
     first, second = _first(truth), _first(prediction)
     return first[0].name, second[-1].name
 
 
-def _first(side: list[Stretch]) -> tuple[Clustering, ...]:
+def _first(side: list[Stretch[Block]]) -> tuple[Clustering, ...]:
     return next(side[0].blocks()).sides

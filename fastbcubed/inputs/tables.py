@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +36,7 @@ from fastbcubed.inputs.arrays import (
     plain,
     require_valid,
     storage_of,
+    take_or_null,
     take_rows,
     to_arrow,
     to_numpy,
@@ -45,7 +47,7 @@ from fastbcubed.inputs.arrays import (
 from fastbcubed.inputs.columns import Column, as_column
 from fastbcubed.inputs.formats import ENDS
 from fastbcubed.inputs.suggestions import did_you_mean
-from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.threads import blocks
 
 #: A column, or the columns of a composite id.
 ColumnName = str | list[str]
@@ -54,53 +56,70 @@ ColumnName = str | list[str]
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])$"
 
 
-class Rows(Protocol):
-    """A table whose columns are converted or read on demand; the attributes of a clustering.
+#: Maximum rows of a block; each thread works on a few of its columns at a time.
+BLOCK_ROWS = 1 << 20
 
-    `where` is its name in messages: a path, or "the truth"; `untyped` names the columns that are text for lack
-    of a type (CSV, names of folders), in which numbers may be in any notation.
+Read = Callable[[Sequence[str]], list[pa.ChunkedArray]]
+B = TypeVar("B")
+
+
+@dataclass(frozen=True)
+class Stretch(Generic[B]):
+    """Consecutive rows that one thread reads in order: the first row, their number, and their blocks, read afresh."""
+
+    first_row: int
+    n_rows: int
+    blocks: Callable[[], Iterator[B]]
+
+
+class Source:
+    """A table whose columns are read on demand, whole or in blocks, any number of times.
+
+    `where` is its name in messages: a path, or "the truth"; `untyped` has the columns that are text for lack of a type
+    (CSV, names of folders), in which numbers may be in any notation; `hint`, the likely reason for a missing column,
+    ends a message and may be empty. `first_row` is the number of its first row in the table that it was cut from.
     """
 
-    where: str
-    untyped: frozenset[str]
+    #: whether its blocks can be read without the rest
+    can_be_cut = False
 
-    @property
-    def hint(self) -> str:
-        """The likely reason for a missing column, to end a message with; may be empty."""
+    def __init__(
+        self,
+        names: Iterable[Any],
+        where: str,
+        n_rows: int | Callable[[], int],
+        read: Read,
+        *,
+        like: Source | None = None,
+        type_of: Callable[[str], pa.DataType] | None = None,
+        hint: str = "",
+        first_row: int = 0,
+    ) -> None:
+        """Store the names; `read` takes names that are there once. `untyped` and `hint` are copied from `like`.
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The column names, in order."""
+        `type_of` returns the type of a column where that is known without reading it. To pickle a source, its
+        functions have to be those of modules.
+        """
+        self.names = tuple(map(str, names))
+        self.where, self.first_row = where, first_row
+        self.untyped: frozenset[str] = frozenset() if like is None else like.untyped
+        self.hint: str = hint if like is None else like.hint
+        self._n_rows, self._read, self._type_of = n_rows, read, type_of
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return self._n_rows() if callable(self._n_rows) else self._n_rows
 
     def columns(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         """Read columns, several at once where that is cheaper; unknown names raise ColumnError."""
-
-    def column(self, name: str) -> pa.ChunkedArray:
-        """Read one column."""
-
-    def type_of(self, name: str) -> pa.DataType:
-        """Return the type of a column, without reading it if known."""
-
-
-class BaseRows:
-    """Base class of rows: looks up names, and refuses unknown or repeated ones."""
-
-    untyped: frozenset[str] = frozenset()
-    hint = ""
-
-    def __init__(self, names: Iterable[Any], where: str, like: Rows | None = None) -> None:
-        """Store the column names; facts about their text and the header are copied from `like`."""
-        self._names = tuple(map(str, names))
-        self.where = where
-        if like is not None:
-            self.untyped, self.hint = like.untyped, like.hint
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The column names, in order."""
-        return self._names
+        for name in names:
+            count = self.names.count(name)
+            if count != 1:
+                fault = "is no column" if count == 0 else f"are {count} columns named"
+                asked = did_you_mean(name, self.names) if count == 0 else ""
+                raise ColumnError(
+                    f"There {fault} {name!r} in {self.where} ({listed(self.names)}).{asked}{self.hint}"
+                )
+        return self._read(names)
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Read one column; text that is not UTF-8 raises IdTypeError."""
@@ -108,83 +127,76 @@ class BaseRows:
         require_valid(data, f"column {name!r} of {self.where}")
         return data
 
-    def columns(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        """Read columns, several at once where that is cheaper; unknown names raise ColumnError."""
-        for name in names:
-            count = self._names.count(name)
-            if count != 1:
-                fault = "is no column" if count == 0 else f"are {count} columns named"
-                asked = did_you_mean(name, self._names) if count == 0 else ""
-                raise ColumnError(
-                    f"There {fault} {name!r} in {self.where} ({listed(self._names)}).{asked}{self.hint}"
-                )
-        return self._read(names)
-
     def type_of(self, name: str) -> pa.DataType:
         """Return the type of a column; it is read if need be."""
-        return self.columns([name])[0].type
+        return self._type_of(name) if self._type_of is not None else self.columns([name])[0].type
 
-    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        raise NotImplementedError
+    def between(self, start: int, stop: int) -> Source:
+        """Return consecutive rows; the columns are read whole, and cut."""
+        return self.block(start, stop - start, partial(_slices, self, start, stop))
+
+    def block(self, first_row: int, n_rows: int, read: Read) -> Source:
+        """Return consecutive rows, which `read` reads."""
+        kind = self.type_of
+        return Source(self.names, self.where, n_rows, read, like=self, type_of=kind, first_row=first_row)
+
+    def scan(self, size: int = BLOCK_ROWS, names: Sequence[str] | None = None) -> list[Stretch[Source]]:
+        """Cut the table into stretches with blocks of at most `size` rows, fewer if the columns read are wide."""
+        return [one_block(self.between(start, stop)) for start, stop in blocks(len(self), size)]
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.where}: {', '.join(self._names)})"
+        return f"Source({self.where}: {', '.join(self.names)})"
 
 
-class ArrowRows(BaseRows):
-    """The rows of an Arrow table; nothing is copied."""
-
-    def __init__(self, table: pa.Table, where: str, like: Rows | None = None) -> None:
-        super().__init__(table.column_names, where, like)
-        self._table = table
-
-    def __len__(self) -> int:
-        return int(self._table.num_rows)
-
-    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        return [self._table.column(name) for name in names]
+def one_block(block: Source) -> Stretch[Source]:
+    """Return the stretch of a single block."""
+    return Stretch(block.first_row, len(block), lambda: iter((block,)))
 
 
-class ArrayRows(BaseRows):
-    """A dict of arrays, or a pandas DataFrame: columns are converted one by one, on demand."""
-
-    def __init__(self, arrays: Mapping[Any, Any], n_rows: int, where: str) -> None:
-        super().__init__(arrays, where)
-        self._arrays = {str(name): values for name, values in arrays.items()}
-        self._n_rows = n_rows
-
-    def __len__(self) -> int:
-        return self._n_rows
-
-    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        return [to_arrow(self._arrays[name], f"column {name!r} of {self.where}") for name in names]
+def _slices(source: Source, start: int, stop: int, names: Sequence[str]) -> list[pa.ChunkedArray]:
+    return [column.slice(start, stop - start) for column in source.columns(names)]
 
 
-class PandasRows(BaseRows):
-    """The rows of a pandas DataFrame; named index levels count as columns."""
+def of_arrow(table: pa.Table, where: str) -> Source:
+    """Return an Arrow table as a source; nothing is copied."""
+    return Source(table.column_names, where, table.num_rows, partial(_of_arrow, table))
 
-    def __init__(self, frame: Any, where: str) -> None:
-        columns = [str(name) for name in frame.columns]
-        levels = [str(n) for n in frame.index.names if n is not None and str(n) not in columns]
-        super().__init__([*columns, *levels], where)
-        self._frame, self._n_columns = frame, len(columns)
-        if frame.index.names == [None] and not is_pandas(frame.index, "RangeIndex"):
-            self.hint = " If its index holds the items, give that a name: frame.rename_axis('item')."
 
-    def __len__(self) -> int:
-        return len(self._frame)
+def _of_arrow(table: pa.Table, names: Sequence[str]) -> list[pa.ChunkedArray]:
+    return [table.column(name) for name in names]
 
-    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        read = []
-        for name in names:
-            at = self._names.index(name)
-            if at < self._n_columns:
-                values = self._frame.iloc[:, at]
-            else:
-                levels = [str(level) for level in self._frame.index.names]
-                values = self._frame.index.get_level_values(levels.index(name))
-            read.append(to_arrow(values, f"column {name!r} of {self.where}"))
-        return read
+
+def of_arrays(arrays: Mapping[Any, Any], n_rows: int, where: str) -> Source:
+    """Return a dict of arrays as a source; columns are converted one by one, on demand."""
+    by_name = {str(name): values for name, values in arrays.items()}
+    return Source(arrays, where, n_rows, partial(_of_arrays, by_name, where))
+
+
+def _of_arrays(arrays: Mapping[str, Any], where: str, names: Sequence[str]) -> list[pa.ChunkedArray]:
+    return [to_arrow(arrays[name], f"column {name!r} of {where}") for name in names]
+
+
+def of_pandas(frame: Any, where: str) -> Source:
+    """Return a pandas DataFrame as a source; named index levels count as columns."""
+    columns = [str(name) for name in frame.columns]
+    levels = [str(n) for n in frame.index.names if n is not None and str(n) not in columns]
+    hint = ""
+    if frame.index.names == [None] and not is_pandas(frame.index, "RangeIndex"):
+        hint = " If its index holds the items, give that a name: frame.rename_axis('item')."
+    return Source([*columns, *levels], where, len(frame), partial(_of_pandas, frame, where), hint=hint)
+
+
+def _of_pandas(frame: Any, where: str, names: Sequence[str]) -> list[pa.ChunkedArray]:
+    columns, levels = list(map(str, frame.columns)), list(map(str, frame.index.names))
+    return [
+        to_arrow(
+            frame.iloc[:, columns.index(name)]
+            if name in columns
+            else frame.index.get_level_values(levels.index(name)),
+            f"column {name!r} of {where}",
+        )
+        for name in names
+    ]
 
 
 def listed(names: Sequence[str]) -> str:
@@ -265,7 +277,7 @@ def column_names(names: Any, argument: str) -> list[str]:
 
 
 def read_columns(
-    rows: Rows, groups: Sequence[Sequence[str]], weight: str | None = None
+    rows: Source, groups: Sequence[Sequence[str]], weight: str | None = None
 ) -> tuple[list[Column], np.ndarray | None]:
     """Read columns, composite if a group has several names, and the weights, in one go."""
     needed = [name for group in groups for name in group] + ([weight] if weight else [])
@@ -411,48 +423,35 @@ def _asked(source: Any, methods: tuple[str, ...], *arguments: int) -> Any:
         ) from error
 
 
-def unlisted(rows: Rows, name: str) -> Rows:
+def unlisted(source: Source, name: str) -> Source:
     """Return rows with a single value in this column: unchanged, or one row per entry of its lists.
 
     Other columns are repeated. An empty list, like a null, becomes a null.
     """
-    kind = rows.type_of(name)
+    kind = source.type_of(name)
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    return _Unlisted(rows, name) if lists else rows
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        return source
+    lists = source.column(name)
+    lengths = to_numpy(pc.fill_null(pc.list_value_length(lists), 0)).astype(np.int64)
+    parents = np.repeat(np.arange(lengths.size), np.maximum(lengths, 1))
+    places = np.full(parents.size, -1)
+    places[lengths[parents] > 0] = np.arange(int(lengths.sum()))
+    entries = take_or_null(without_views(pc.list_flatten(lists)), places)
+    read = partial(_unlisted, source, name, entries, parents)
+    return Source(source.names, source.where, parents.size, read, like=source)
 
 
-class _Unlisted(BaseRows):
-    """The rows of a table, each repeated for every entry of the lists in one column."""
-
-    def __init__(self, rows: Rows, name: str) -> None:
-        super().__init__(rows.names, rows.where, rows)
-        self._rows, self._name = rows, name
-        lists = rows.column(name)
-        lengths = to_numpy(pc.fill_null(pc.list_value_length(lists), 0)).astype(np.int64)
-        self._counts = np.maximum(lengths, 1)
-        self._values = without_views(pc.list_flatten(lists))
-        self._places = np.full(int(self._counts.sum()), -1)
-        self._places[np.repeat(lengths > 0, self._counts)] = np.arange(int(lengths.sum()))
-
-    def __len__(self) -> int:
-        return self._places.size
-
-    @cached_property
-    def _parents(self) -> np.ndarray:
-        return np.repeat(np.arange(self._counts.size), self._counts)
-
-    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        values = {}
-        if others := [name for name in names if name != self._name]:
-            values = dict(zip(others, self._rows.columns(others), strict=True))
-        places = from_numpy(self._places, self._places < 0)
-        return [
-            self._values.take(places)
-            if name == self._name
-            else pa.chunked_array([take_rows(values[name], self._parents)])
-            for name in names
-        ]
+def _unlisted(
+    source: Source, name: str, entries: pa.ChunkedArray, parents: np.ndarray, names: Sequence[str]
+) -> list[pa.ChunkedArray]:
+    others = [other for other in names if other != name]
+    read = source.columns(others) if others else []
+    found = {
+        other: pa.chunked_array([take_rows(values, parents)])
+        for other, values in zip(others, read, strict=True)
+    }
+    return [entries if each == name else found[each] for each in names]
 
 
 #: Extension types kept as text; all others are kept as their storage type.
@@ -461,12 +460,12 @@ AS_TEXT = ("arrow.uuid", "pandas.interval", "pandas.period")
 UNABLE = (pa.ArrowException, NotImplementedError, TypeError)
 
 
-def attribute(rows: Rows, name: str) -> pa.ChunkedArray:
+def attribute(rows: Source, name: str) -> pa.ChunkedArray:
     """Return a column to slice by or to keep; ColumnError if its type allows neither."""
     return attributes(rows, [name])[0]
 
 
-def attributes(rows: Rows, names: list[str]) -> list[pa.ChunkedArray]:
+def attributes(rows: Source, names: list[str]) -> list[pa.ChunkedArray]:
     """Return several attributes, read in one go."""
     found = []
     for name, values in zip(names, rows.columns(names) if names else (), strict=True):
@@ -484,7 +483,7 @@ def as_kept(values: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     return _as_kept(values, kind)
 
 
-def refused(rows: Rows, names: Iterable[str]) -> dict[str, str]:
+def refused(rows: Source, names: Iterable[str]) -> dict[str, str]:
     """Return the columns that cannot be kept, with reasons."""
     found = {}
     for name in names:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from fastbcubed.inputs.arrays import from_numpy, read_only, take_rows
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.columns import Column
 from fastbcubed.inputs.memberships import Memberships
-from fastbcubed.inputs.tables import BaseRows, Rows, attributes
+from fastbcubed.inputs.tables import Source, attributes
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.codes import (
     PART_ROWS,
@@ -333,25 +334,15 @@ def _take_items(clustering: Clustering, labels: Column, firsts: NDArray[np.int64
     if weight is not None:
         weight = weight[firsts]
     if attributes is not None:
-        attributes = _FirstRows(attributes, firsts, clustering.labels.names)
+        names = [name for name in attributes.names if name not in clustering.labels.names]
+        rows = firsts.astype(np.int32 if len(attributes) < 2**31 else np.int64)
+        read = partial(_some_rows, attributes, rows)
+        attributes = Source(names, attributes.where, rows.size, read, like=attributes)
     return Clustering(labels, column, weight, attributes, clustering.name)
 
 
-class _FirstRows(BaseRows):
-    """Some rows of a table, without the columns of clusters; read on first use."""
-
-    def __init__(self, rows: Rows, kept: NDArray[np.integer], without: Sequence[str]) -> None:
-        super().__init__([name for name in rows.names if name not in without], rows.where, rows)
-        self._rows, self._kept = rows, kept.astype(np.int32 if len(rows) < 2**31 else np.int64)
-
-    def __len__(self) -> int:
-        return self._kept.size
-
-    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        return [
-            pa.chunked_array([take_rows(column, self._kept)])
-            for column in attributes(self._rows, list(names))
-        ]
+def _some_rows(source: Source, rows: NDArray[Any], names: Sequence[str]) -> list[pa.ChunkedArray]:
+    return [pa.chunked_array([take_rows(column, rows)]) for column in attributes(source, list(names))]
 
 
 def gather_rows(side: Side, items: ItemRows, pool: Pool) -> GatheredSide:

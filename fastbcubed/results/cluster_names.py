@@ -20,8 +20,9 @@ from fastbcubed.errors import FileFormatError
 from fastbcubed.inputs.arrays import combined, from_numpy, join_pieces, plain, to_numpy
 from fastbcubed.inputs.columns import Column
 from fastbcubed.inputs.keys import seeded_keys
-from fastbcubed.inputs.pair import Pair, Stretch
+from fastbcubed.inputs.pair import Block, Pair
 from fastbcubed.inputs.stash import Stash
+from fastbcubed.inputs.tables import Stretch
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.codes import MAX_BITS, match, number
 from fastbcubed.runtime.spill import Spill
@@ -33,7 +34,7 @@ class LabelShards:
 
     def __init__(
         self,
-        stretches: Sequence[Stretch],
+        stretches: Sequence[Stretch[Block]],
         labels_of: Callable[[Sequence[Any]], Column],
         seed: int | None,
         bits: int,
@@ -44,7 +45,7 @@ class LabelShards:
         self._bits = bits
         self._read: tuple[int, NDArray[np.int64], pa.Array] | None = None
 
-        def put(stretch: Stretch) -> None:
+        def put(stretch: Stretch[Block]) -> None:
             with Pool(1) as alone:
                 for block in stretch.blocks():
                     self._put(block.first_row, labels_of(block.sides), seed, alone)
@@ -225,7 +226,7 @@ class _Labels:
         n_found = 0
         lock = threading.Lock()
 
-        def look(stretch: Stretch) -> None:
+        def look(stretch: Stretch[Block]) -> None:
             nonlocal n_found
             with Pool(1) as alone:
                 blocks = stretch.blocks() if n_found < wanted.size else iter(())

@@ -28,7 +28,7 @@ from fastbcubed.inputs.columns import Column, as_column, in_order_of
 from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.keys import key_pair
 from fastbcubed.inputs.memberships import Memberships
-from fastbcubed.inputs.tables import Rows, as_kept, attribute, read_columns, refused
+from fastbcubed.inputs.tables import Source, as_kept, attribute, read_columns, refused
 from fastbcubed.overlap.two_sides import Covered
 from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.threads import Pool
@@ -273,7 +273,7 @@ class TableItems:
 class AttributeTable:
     """Attributes in a separate table, joined by item."""
 
-    def __init__(self, column: Column | None, table: Rows, items: Items) -> None:
+    def __init__(self, column: Column | None, table: Source, items: Items) -> None:
         self._column, self._table, self._items = column, table, items
         own = () if column is None else column.names
         self.names = tuple(name for name in table.names if name not in own)

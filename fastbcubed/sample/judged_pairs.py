@@ -23,7 +23,7 @@ from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.formats import as_it_was
 from fastbcubed.inputs.suggestions import did_you_mean
-from fastbcubed.inputs.tables import Rows
+from fastbcubed.inputs.tables import Source
 from fastbcubed.results.standard_errors import check_level, sum_of_shares
 from fastbcubed.sample.pair_estimates import PairEstimates
 
@@ -161,7 +161,7 @@ def read_judged(labelled: Any) -> Judged:
     return Judged(score, strata, skipped)
 
 
-def _read(source: Rows) -> list[Row]:
+def _read(source: Source) -> list[Row]:
     """Return the rows, of the columns that the estimate needs, numbers as numbers."""
     if not len(source):
         raise JudgementError(
@@ -218,7 +218,7 @@ def _numbers(texts: list[str | None], name: str, where: str) -> list[float]:
     return found
 
 
-def _one_score(rows: list[Row], source: Rows) -> PairScore:
+def _one_score(rows: list[Row], source: Source) -> PairScore:
     """Return the score that the pairs were drawn for."""
     names = list(dict.fromkeys(row["score"] for row in rows))
     if len(names) > 1:

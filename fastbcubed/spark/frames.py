@@ -30,7 +30,7 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.columns import Column
 from fastbcubed.inputs.keys import check_kinds
 from fastbcubed.inputs.pair import Asked, Given, asked_of_sides, per_side
-from fastbcubed.inputs.tables import BaseRows, column_names, read_columns
+from fastbcubed.inputs.tables import Source, column_names, read_columns
 
 #: Spark types by name: the Arrow type that they are read as, and an example value.
 TYPES: Mapping[str, tuple[pa.DataType, Any]] = {
@@ -65,18 +65,15 @@ def functions() -> Any:
     return sql
 
 
-class FrameRows(BaseRows):
+class FrameRows(Source):
     """The columns of an unread DataFrame: one row stands for all where types matter."""
 
     def __init__(self, frame: Any, where: str) -> None:
-        super().__init__(frame.columns, where)
+        super().__init__(frame.columns, where, 1, self._examples)
         self.frame = frame
         self._types = {field.name: field.dataType for field in frame.schema.fields}
 
-    def __len__(self) -> int:
-        return 1
-
-    def _read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+    def _examples(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         return [pa.chunked_array([self._example(self._types[name])]) for name in names]
 
     @staticmethod

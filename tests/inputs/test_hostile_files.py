@@ -31,7 +31,7 @@ from fastbcubed.errors import (
     WeightError,
 )
 from fastbcubed.inputs import files
-from fastbcubed.inputs.files import RESULTS, open_files, sources_of
+from fastbcubed.inputs.files import RESULTS, open_files
 from fastbcubed.results.saved import ASKED_FOR, FILES
 
 
@@ -270,7 +270,7 @@ def test_parquet_that_claims_rows_it_cannot_have(claimed: int, engine: Any, tmp_
 def test_rows_that_a_file_claims_take_no_memory_before_they_are_read(tmp_path: Path) -> None:
     """Ten thousand million equal rows may be in some kilobytes: blocks are cut as they are read, not listed."""
     path = claiming(tmp_path / "t.parquet", 12345, 10**10)
-    (source,) = sources_of(open_files(path), 100)
+    (source,) = open_files(path).scan(100)
     tracemalloc.start()
     with pytest.raises(FileFormatError, match="had 10000000000 rows in group 0 and now has 12345"):
         for block in source.blocks():
