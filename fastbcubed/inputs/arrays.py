@@ -96,6 +96,11 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
             f"{where} should be a one-dimensional array or list, not an open file. Pass its path, or the table that is "
             "read from it."
         )
+    if type(values).__module__.startswith("fastbcubed."):
+        raise ColumnError(
+            f"{where} should be a clustering, not a result ({type(values).__name__}). Pass the clustering that was "
+            "scored; to compare with the scores of a result, evaluate the new clustering and subtract `overall`."
+        )
     if isinstance(values, (str, bytes, set, frozenset)) or not isinstance(values, Iterable):
         raise ColumnError(f"{where} should be a one-dimensional array or list, not {type(values).__name__}.")
     series: Any = values

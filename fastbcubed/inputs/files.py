@@ -73,6 +73,8 @@ from fastbcubed.runtime.spill import Pages, Spill
 PROBED, PROBE_ROWS = 8, 1 << 10
 #: Names of result files, which a glob may match.
 RESULTS = ("cells", "items", "pred_clusters", "repairs", "slices", "true_clusters")
+#: The file that a saved result has beside them.
+MANIFEST = "overall.json"
 #: Folders with logs of the Parquet files that count: the tool that wrote them, and what to pass instead.
 LOGS = {
     "_delta_log": ("Delta Lake", "deltalake.DeltaTable({}).to_pyarrow_dataset()"),
@@ -139,6 +141,7 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
     if place.is_folder(name):
         below = {os.path.relpath(path, name): path for path in place.below(name)}
         refuse_logs(name, below)
+        refuse_result(name, below)
         files = [path for path_there, path in below.items() if not _hidden(path_there)]
         by_form = [[path for path in files if path.lower().endswith(ends)] for ends in SUFFIXES.values()]
         known = list(filter(None, by_form))
@@ -188,6 +191,18 @@ def refuse_logs(name: str, below: Iterable[str]) -> None:
                 f"together may have rows that were removed. Pass {form[1].format(json.dumps(name))}; or, to read all, "
                 f"{os.path.join(name, '**', '*.parquet')}"
             )
+
+
+def refuse_result(name: str, below: Iterable[str]) -> None:
+    """Raise if a directory is a saved result, which has tables of scores and no clustering."""
+    if MANIFEST in set(below):
+        shown = json.dumps(name)
+        raise FileFormatError(
+            f"Directory {name} is a saved result, not a clustering. To compare with its scores, evaluate the new "
+            f"clustering: fastbcubed evaluate TRUTH PREDICTION --baseline {name} --fail-worse f1=0.002. To compare "
+            "item by item, pass the clustering that was scored to compare or diff. To open it: "
+            f"fb.load({shown}), fastbcubed show {name}"
+        )
 
 
 def require_outside(out: Any, sources: Iterable[Any]) -> None:

@@ -19,6 +19,7 @@ from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.contingency import SIDES, ScoredRows
 from fastbcubed.cells.validate import fault_of_weights
 from fastbcubed.errors import FileFormatError
+from fastbcubed.inputs import files
 from fastbcubed.inputs.arrays import combined, from_numpy, table_of
 from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.metrics.extended_bcubed import cice
@@ -33,7 +34,7 @@ from fastbcubed.runtime.output_files import Stamp, is_staging_name, maybe_with_n
 from fastbcubed.types import RowNumbers
 
 #: The file that is written last, and says which others go with it; the one that is streamed; that of slices.
-MANIFEST, ITEMS, SLICES = "overall.json", "items.parquet", "slices.parquet"
+MANIFEST, ITEMS, SLICES = files.MANIFEST, "items.parquet", "slices.parquet"
 #: Version of the layout of the files.
 LAYOUT = 2
 #: More bytes than any manifest has.

@@ -632,6 +632,23 @@ def small_slices(ev: Any) -> Iterator[Notice]:
         yield Notice(NOTE, message, {"by": by, "n_slices": int(small.size), "slices": named})
 
 
+def not_checked(ev: Any) -> Iterator[Notice]:
+    """Note which warnings take cells or items, where none were kept: what they would say is not known."""
+    if not isinstance(ev.contingency, NoCells) or ev.coverage.n_scored(ev.policies) < FEW_ITEMS:
+        return
+    finds = {"same-input": same_input, "giant-cluster": giant_cluster, "few-units": few_units}
+    codes = [code for code, find in finds.items() if not any(find(ev))]
+    if codes:
+        where, instead = ' with keep="scores"', 'keep="cells"'
+        if ev.contingency.overlapping:
+            where, instead = " where clusters overlap", 'engine="memory"'
+        message = (
+            f"Not checked in full: {', '.join(codes)}, which take cells, and the disk engine keeps none{where}. Pass "
+            f"{instead} to check."
+        )
+        yield Notice(NOTE, message, {"codes": codes})
+
+
 __all__ = ["CODES", "Code", "found_in", "require_code"]
 
 
@@ -679,6 +696,7 @@ CODES = {
     "few-units": Code("The scores stand on few clusters, or on one of great weight.", few_units),
     "slices-without-scores": Code("There are slices, and no score that slices have.", slices_without_scores),
     "small-slice": Code("Some slices have very few items.", small_slices),
+    "not-checked": Code("Some warnings take cells, which were not kept.", not_checked),
     "best-at-end": Code("The best threshold of a sweep is that of the weakest or the strongest link."),
     "columns-recognised": Code("Columns of ids and clusters were found by their names."),
     "whole-floats": Code("Floats or decimals were read as integers."),

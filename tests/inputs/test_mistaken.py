@@ -160,3 +160,27 @@ def test_lists_of_tables(tables: Any, table: Any) -> None:
     for sides in ((tables([part]), PREDICTION), (TRUTH, tables([part]))):
         with refused(ColumnError, "tables, one after the other", "pandas.concat"):
             evaluate(*sides)
+
+
+@pytest.mark.parametrize("keep", ["scores", "cells", "items"])
+def test_a_saved_result_is_no_clustering(tmp_path: Path, keep: Any) -> None:
+    """Its tables of cells or clusters were looked through for columns of items."""
+    result = tmp_path / "res"
+    evaluate(TRUTH, PREDICTION, out=result, keep=keep)
+    said = ("saved result", f"--baseline {result} --fail-worse", f"fastbcubed show {result}")
+    for ask in (
+        lambda: evaluate(TRUTH, result),
+        lambda: fb.compare(TRUTH, {"old": result}),
+        lambda: fb.diff(result, PREDICTION),
+        lambda: fb.estimate(TRUTH, result),
+        lambda: fb.sweep(TRUTH, result),
+    ):
+        with refused(FileFormatError, *said):
+            ask()
+
+
+def test_a_result_is_no_clustering() -> None:
+    ev = evaluate(TRUTH, PREDICTION)
+    for ask in (lambda: fb.compare(TRUTH, {"old": ev}), lambda: fb.diff(ev, PREDICTION)):
+        with refused(ColumnError, "should be a clustering, not a result (Evaluation)"):
+            ask()
