@@ -23,8 +23,8 @@ def load(directory: Any, *, check: bool = True) -> Evaluation | Diff:
         Where it was saved.
     check : bool
         Whether to read and check all files now. Without it, a large result is available at once: overall scores, slices
-        computed by the evaluation, the costliest clusters and reports need only parts of the files, checked page by
-        page as they are read. All files are read and checked when more is requested.
+        computed by the evaluation, the costliest clusters, repairs and reports need only parts of the files, checked
+        page by page as they are read. All files are read and checked when more is requested.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def load(directory: Any, *, check: bool = True) -> Evaluation | Diff:
     Raises
     ------
     FileFormatError
-        If the directory has no saved result, files of several, or a damaged one.
+        If the directory has no saved result, files of several, a damaged one, or one that an earlier version saved.
     OptionError
         If this is no path, or `check` is neither True nor False.
 

@@ -517,6 +517,16 @@ class Contingency:
         """Return the code of each cell on this side, and the number of codes."""
         return np.ascontiguousarray(self.true if side == "true" else self.pred), self.n_codes[side]
 
+    def codes_in_blocks(self) -> Iterator[tuple[int, NDArray[np.integer], NDArray[np.integer]]]:
+        """Yield the first of consecutive cells, and the codes of their true and predicted clusters."""
+        true, pred = self.true, self.pred
+        for start, stop in blocks(self.n_cells):
+            yield start, true[start:stop], pred[start:stop]
+
+    def records(self, cells: NDArray[np.int64]) -> tuple[np.ndarray, NDArray[np.integer]]:
+        """Return copies of some cells, and the codes of their predicted clusters."""
+        return self.cells[cells], self.pred[cells]
+
     def _count(self, side: str) -> NDArray[np.int64]:
         codes, size = self.codes(side)
         counts = np.zeros(size, np.int64)
@@ -753,7 +763,7 @@ class CellExcerpt(Contingency):
         places: NDArray[np.int64],
         cells: np.ndarray,
         pred: NDArray[np.integer],
-        sizes_of: Callable[[str, NDArray[np.int64]], NDArray[np.int64]],
+        sizes_of: SizesOf,
         total_weight: float,
         **how: Any,
     ) -> None:
@@ -780,49 +790,25 @@ class CellExcerpt(Contingency):
         sizes[codes] = self.n + mistaken.astype(np.int64)
         return sizes
 
-    def excerpt(self, codes: Codes) -> CellExcerpt:
-        """Return the cells of some clusters that have all of their cells here; codes are those of the whole table."""
-        own = {side: np.isin(self.in_whole[side], of_side) for side, of_side in codes.items()}
-        places = np.flatnonzero(of_any(own, self.true, self.pred))
-        cells = self.cells[places]
-        cells["true"] = self.in_whole["true"][cells["true"]]
-        sizes = {"true": self.true_n, "pred": self.pred_n}
-        return CellExcerpt(
-            self.places[places], cells, self.in_whole["pred"][self.pred[places]],
-            lambda side, of_side: sizes[side][np.searchsorted(self.in_whole[side], of_side)],
-            self.total_weight, weighted=self.weighted, weighting=self.weighting, outside=self.outside,
-        )  # fmt: skip
-
     def take_one_sided(self, one_sided: Mapping[str, OneSided]) -> None:
         """Add the items of these clusters that the other side lacks."""
         self._one_sided = one_sided
 
 
-def excerpt_of(table: Contingency, codes: Codes) -> CellExcerpt:
-    """Return the cells of some clusters of either side."""
-    sizes = {"true": table.true_n, "pred": table.pred_n}
-    found = few_cells(table, codes, lambda side, own: sizes[side][own], table.n_cells)
-    assert found is not None
-    return found
+#: Returns the number of scored items of clusters by side and code.
+SizesOf = Callable[[str, NDArray[np.int64]], NDArray[np.int64]]
 
 
-def few_cells(
-    table: Contingency,
-    codes: Codes,
-    sizes_of: Callable[[str, NDArray[np.int64]], NDArray[np.int64]],
-    most: int,
-) -> CellExcerpt | None:
-    """Return the cells of some clusters of either side, whose sizes are known; None if they pass the limit."""
+def excerpt_of(table: Contingency, codes: Codes, sizes_of: SizesOf | None = None) -> CellExcerpt:
+    """Return the cells of some clusters of either side; `sizes_of` spares counting the items of all clusters."""
     chosen = {side: chosen_of(own, table.n_codes[side]) for side, own in codes.items()}
-    true, pred, places, n = table.true, table.pred, [np.empty(0, np.int64)], 0
-    for start, stop in blocks(table.n_cells):
-        places.append(start + np.flatnonzero(of_any(chosen, true[start:stop], pred[start:stop])))
-        n += places[-1].size
-        if n > most:
-            return None
+    places = [np.empty(0, np.int64)]
+    for start, true, pred in table.codes_in_blocks():
+        places.append(start + np.flatnonzero(of_any(chosen, true, pred)))
     there = np.concatenate(places)
+    sizes_of = sizes_of or (lambda side, own: (table.true_n if side == "true" else table.pred_n)[own])
     return CellExcerpt(
-        there, table.cells[there], pred[there], sizes_of, table.total_weight,
+        there, *table.records(there), sizes_of, table.total_weight,
         weighted=table.weighted, weighting=table.weighting, outside=table.outside,
     )  # fmt: skip
 

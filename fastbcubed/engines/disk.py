@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 #: One row of a block for this many bytes of the limit, so that blocks are a small part of it.
 BLOCK_SHARE = 1 << 10
-#: The share of the limit for rows of large clusters that are held for a digest (1 / n).
+#: The share of the limit for rows of large clusters that are held for the page (1 / n).
 HELD_SHARE = 32
 ATTEMPTS = 8
 

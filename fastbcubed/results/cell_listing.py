@@ -15,7 +15,7 @@ from fastbcubed.metrics.pointwise import LOSSES
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.results.evaluation_base import Evaluated
 from fastbcubed.results.items import list_labels
-from fastbcubed.results.table import LOSS, Table, contenders, listed, require_known, require_limit
+from fastbcubed.results.table import LOSS, NamedBy, Table, Top, listed, require_known, require_limit
 from fastbcubed.runtime.threads import blocks
 
 #: Cells that are looked at together.
@@ -29,18 +29,17 @@ def list_cells(ev: Evaluated, order_by: str | None, limit: int | None) -> Table:
     key, table = LOSS if order_by is None else order_by, ev.contingency
     require_known(key, COLUMNS)
     n_cells = table.n_cells  # raises if they were not kept
-    named_by = None if table.overlapping else ("cell", "clusters", lambda cells: _labels(ev, cells))
-    found: pa.Table | None = None
-    for start, stop in blocks(n_cells, AT_ONCE):
-        more = table_of(_columns(table, start, stop))
-        found = more if found is None else pa.concat_tables([found, more])
-        if limit is not None:
-            found = contenders(found, (), key, limit).combine_chunks()
-            if (
-                found.num_rows > max(limit, AT_ONCE) and named_by
-            ):  # too many that tie: their labels decide now
-                found = listed(found, (), key, limit, named_by=named_by).to_arrow().drop_columns(["clusters"])
-    assert found is not None
+    named_by: NamedBy | None = ("cell", "clusters", lambda cells: _labels(ev, cells))
+    if table.overlapping:
+        named_by = None
+    parts = (table_of(_columns(table, start, stop)) for start, stop in blocks(n_cells, AT_ONCE))
+    if limit is None:
+        found = pa.concat_tables(parts)
+    else:
+        top = Top((), key, limit, named_by)
+        for part in parts:
+            top.add(part)
+        found = top.found
     return Table(_with_clusters(ev, listed(found, (), key, limit, named_by=named_by).to_arrow()))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from fastbcubed.metrics.score import Metric
 from fastbcubed.overlap.cover import Cover, charged, split_equally
 from fastbcubed.results.items import Items
 from fastbcubed.results.outcomes import marked, mixed, named, outcome_code, with_unlabelled
-from fastbcubed.results.table import contenders, listed, require_known, require_limit
+from fastbcubed.results.table import NamedBy, Top, require_known
 from fastbcubed.runtime.output_files import ROW_GROUP
 from fastbcubed.runtime.spill import Spill, Spool
 from fastbcubed.runtime.threads import Pool, blocks
@@ -210,23 +210,16 @@ class ClusterRanges:
         beta: float,
         order_by: str,
         limit: int,
-        named_by: tuple[str, str, Callable[[NDArray[np.int64]], pa.Array]],
+        named_by: NamedBy,
         outcome: str | None = None,
     ) -> pa.Table:
         """Return the clusters that may be among the first `limit`; `listing.listed` puts them in order."""
-        require_limit(limit)
-        found: pa.Table | None = None
-        most = max(limit, self._named_at_once)
+        top = Top(metrics, order_by, limit, named_by, max(0, self._named_at_once - limit))
         for first, columns in self.by_code(side, metrics, beta):
             require_known(order_by, columns)
-            more = listing_of(first, columns, side, outcome)
-            found = more if found is None else pa.concat_tables([found, more])
-            found = contenders(found, metrics, order_by, limit).combine_chunks()
-            if found.num_rows > most:  # too many that tie: their labels decide now
-                found = listed(found, metrics, order_by, limit, named_by=named_by).to_arrow()
-                found = found.drop_columns([named_by[1]])
-        assert found is not None
-        return found
+            top.add(listing_of(first, columns, side, outcome))
+        assert top.found is not None
+        return top.found
 
     @property
     def _named_at_once(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -111,15 +111,6 @@ class LossCurve:
             return np.array(sorted(marks, reverse=True)[:limit][::-1], np.int64)
         spread = np.unique(np.geomspace(1, n, limit - len(marks) + 2).round().astype(np.int64))
         return np.union1d(spread, np.array(sorted(marks)))
-
-    def in_few_steps(self, limits: Iterable[int]) -> LossCurve:
-        """Return a curve with the same figures and tables of a given number of rows, but few losses."""
-        rows = np.concatenate([[self.first_with(0.5)], *(self._rows(limit) for limit in limits)])
-        ends = np.unique(np.clip(rows, 1, self.n_lossy)) if self.n_lossy else rows[:0]
-        if ends.size >= self.losses.size:
-            return self
-        counts = np.diff(np.append(0, ends))
-        return LossCurve(self.n_clusters, np.diff(np.append(0, self._lost_in(ends))) / counts, counts)
 
 
 def loss_curves(

@@ -258,9 +258,12 @@ class Evaluation(Shown, Openings, BySlice):
 
     def page_content(self, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
         """Return the content of `report` as plain data, with the results of gates."""
-        from fastbcubed.results.page_content import evaluation_content
+        from fastbcubed.results.page_content import evaluation_content, gates_content, title_of
 
-        return evaluation_content(self, asked, gates)
+        known = self._lazy.page() if self._lazy is not None and asked.is_usual else None
+        if known is None:
+            return evaluation_content(self, asked, gates)
+        return {**known, "title": asked.title or title_of(self.names), "gates": gates_content(gates)}
 
     def save(self, directory: Any, *, keep: str = "items", repairs: int = 0) -> None:
         """Write the evaluation as JSON and Parquet files; `fastbcubed.load` reads it back.
@@ -272,8 +275,8 @@ class Evaluation(Shown, Openings, BySlice):
         keep : {"scores", "cells", "items"}
             How much to write: ``overall.json`` and ``slices.parquet``; with "cells" also
             ``cells.parquet``, ``true_clusters.parquet`` and ``pred_clusters.parquet``; with "items"
-            also ``items.parquet``, from which any later slice can be made. Beside many cells there is
-            ``digest.json``, which pages and listings of few clusters are made of; it may be deleted.
+            also ``items.parquet``, from which any later slice can be made. With many cells there is
+            ``page.json``, the content of the page of `report`; it may be deleted.
         repairs : int
             How many repairs to write, as ``repairs.parquet``; see `repairs`.
 
@@ -296,7 +299,7 @@ class Evaluation(Shown, Openings, BySlice):
         ...     fb.load(f"{directory}/result").item(2)["members"]["fn"]
         {'n_items': 1, 'first': [3]}
         """
-        save.save(self, directory, keep, repairs)
+        save.save(self if self._lazy is None else self._lazy.whole(), directory, keep, repairs)
 
     def _document(self) -> list[Block]:
         return document(self)

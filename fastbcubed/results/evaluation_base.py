@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +39,7 @@ from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:
     from fastbcubed.results.clusters import ClusterRanges
+    from fastbcubed.results.lazy import LazyTables
 
 #: Arguments reported elsewhere, or that change no figure and differ between machines.
 UNTOLD = ("truth", "prediction", "baseline", "experiment", "out", "progress", "threads", "spill_dir")
@@ -198,9 +199,6 @@ def as_told(value: Any) -> Any:
 class Evaluated:
     """The data of an evaluation; the attributes are described at `Evaluation`."""
 
-    #: whether data are read from files on demand, so that nothing is computed from all items by default
-    in_files: ClassVar[bool] = False
-
     contingency: Contingency
     metrics: list[Metric]
     beta: float
@@ -224,6 +222,8 @@ class Evaluated:
     _saved_errors: Any = None
     _origin: Origin = field(default_factory=Origin)
     _change_if_alone: float | None = None
+    #: where the tables of a large saved result are, so that nothing is computed from all items by default
+    _lazy: LazyTables | None = None
 
     def __getattr__(self, name: str) -> float:
         overall: Scores | None = self.__dict__.get("overall")
@@ -429,7 +429,7 @@ class Evaluated:
 
     def cell_excerpt(self, codes: Codes) -> CellExcerpt:
         """Return the cells of some clusters, by side and code."""
-        return excerpt_of(self.contingency, codes)
+        return excerpt_of(self.contingency, codes, None if self._lazy is None else self._lazy.sizes_of)
 
     def all_cluster_labels(self, side: str) -> AbstractContextManager[Callable[[RowNumbers], pa.Array]]:
         """Return `cluster_labels` of a side, for reading all labels in batches."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ from fastbcubed.inputs.tables import readable
 from fastbcubed.results import clusters
 from fastbcubed.results.bins import Bins
 from fastbcubed.results.cell_listing import list_cells
-from fastbcubed.results.evaluation_base import Evaluated
+from fastbcubed.results.evaluation_scores import ByCluster
 from fastbcubed.results.items import AttributeTable
 from fastbcubed.results.members import (
     chosen_columns,
@@ -24,18 +23,20 @@ from fastbcubed.results.members import (
     rows_in_clusters,
     with_attributes,
 )
-from fastbcubed.results.repairs import list_repairs
+from fastbcubed.results.repairs import KINDS, Ranked, kinds_asked, listing_of, rank_repairs
 from fastbcubed.results.slices import attribute_values
 from fastbcubed.results.source_pairs import list_source_pairs
 from fastbcubed.results.table import Table, listed
 from fastbcubed.results.views import Cluster, Item
 from fastbcubed.runtime.arguments import whole_number
 
+#: Up to this many cells in files are all read for the repairs of a page.
+FEW_CELLS = 4_000_000
 #: What opens a cluster, given its side, code and label.
 OpenOne = Callable[[str, int, Any], Cluster]
 
 
-class Openings(Evaluated):
+class Openings(ByCluster):
     """An evaluation whose items and clusters can be opened; see `Evaluation`."""
 
     def cluster(
@@ -91,19 +92,15 @@ class Openings(Evaluated):
         """
         return open_cluster(self, side, which, columns, members)
 
-    def excerpt(self, codes: Codes, most: int = sys.maxsize) -> Openings | None:
-        """Return an opener of some clusters, by side and code, in one pass over all rows; not where they overlap.
-
-        None of clusters that have more than `most` rows.
-        """
-        return excerpt(self, codes, Openings, most)
+    def excerpt(self, codes: Codes) -> Openings:
+        """Return an opener of some clusters, by side and code, in one pass over all rows; not where they overlap."""
+        return excerpt(self, codes, Openings)
 
     def opener(self, codes: Codes, columns: Sequence[str], members: int) -> OpenOne:
         """Return a function that opens some clusters as `cluster` does, by side, code and label."""
-        part: Openings | None = self
+        part: Openings = self
         if not self.contingency.overlapping and any(own.size for own in codes.values()):
             part = self.excerpt(codes)
-        assert part is not None
         return lambda side, code, label: part.cluster(side, label, columns=columns, members=members)
 
     def items(
@@ -314,11 +311,23 @@ class Openings(Evaluated):
         <BLANKLINE>
         3 rows
         """
-        return list_repairs(self, kinds, limit)
+        known = kinds_asked(kinds, limit)
+        found = None if limit is None else self._first_repairs(known, limit)
+        return listing_of(self, known, rank_repairs(self, known, limit) if found is None else found)
+
+    def _first_repairs(self, kinds: Sequence[str], limit: int) -> Ranked | None:
+        """Return the first repairs from tables of clusters and some cells; None where that takes all cells."""
+        if self._lazy is None or self.contingency.weighting == "outer":
+            return None
+        lost = self.loss_of_all("pred"), self.loss_of_all("true")
+        return self._lazy.first_repairs(self, lost, kinds, limit)
 
     def repairs_at_hand(self, limit: int) -> Table | None:
-        """Return the first repairs; None where they take long to compute."""
-        return self.repairs(limit=limit)
+        """Return the first repairs; None where they take all of many cells that are in files."""
+        if self._lazy is None or self.contingency.n_cells <= FEW_CELLS:
+            return self.repairs(limit=limit)
+        found = self._first_repairs(list(KINDS), limit)
+        return None if found is None else listing_of(self, list(KINDS), found)
 
     def source_pairs(self, by: str | Bins, *, attributes: Any = None) -> Table:
         """Return the quality of links within each source, and across each two sources.

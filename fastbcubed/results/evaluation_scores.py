@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,10 +58,6 @@ from fastbcubed.results.table import LOSS, Table, listed, require_limit
 from fastbcubed.runtime.arguments import is_one_of, true_or_false
 from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.threads import Pool
-
-if TYPE_CHECKING:
-    from fastbcubed.results.clusters import ClusterRanges
-    from fastbcubed.results.saved_clusters import SavedClusters
 
 
 class ByCluster(Evaluated):
@@ -148,18 +144,13 @@ class ByCluster(Evaluated):
         if outcome is not None:
             self._require_outcomes()
             outcome_code(side, outcome)
-        ranges = self._lister
+        ranges = self._lazy or self.ranges
         if ranges is None or limit is None:
             columns = clusters.columns_by_code(self.contingency, side, metrics, self.beta)
             table = clusters.listing_of(0, columns, side, outcome)
         else:
             table = ranges.best(side, metrics, self.beta, order_by, limit, named_by, outcome)
         return listed(table, metrics, order_by, limit, named_by=named_by)
-
-    @property
-    def _lister(self) -> ClusterRanges | SavedClusters | None:
-        """A lister of clusters that does not need all cells."""
-        return self.ranges
 
     def outcomes(self) -> Table:
         """Return the outcomes of the clusters (exact, in parts, with others, both) and their losses.
@@ -251,6 +242,8 @@ class ByCluster(Evaluated):
     @cached_property
     def _loss_curves(self) -> dict[str, LossCurve]:
         """The loss of clusters, by side."""
+        if self._lazy is not None:
+            return {side: self._lazy.totals(side).curve for side in SIDES}
         table = self.contingency
         if self._summary is None:
             n_clusters = {"true": table.n_true, "pred": table.n_pred}
@@ -266,10 +259,14 @@ class ByCluster(Evaluated):
 
     def size_classes(self, side: str) -> SizeClasses:
         """Return totals of the clusters of a side by size, in powers of two; not where they overlap."""
+        if self._lazy is not None:
+            return self._lazy.totals(side).classes
         return classes_of_cells(self.contingency, side)
 
     def recall_alone(self) -> float | None:
         """Return the recall if all items were predicted singletons; None if their weights are unavailable."""
+        if self._lazy is not None and self.contingency.weighted and self.contingency.weighting != "outer":
+            return self._lazy.recall_alone
         return recall_alone(self.contingency, self.size_classes("true"))
 
     def loss_of_all(self, side: str) -> float:
@@ -279,7 +276,9 @@ class ByCluster(Evaluated):
 
     @cached_property
     def _losses_of_all(self) -> dict[str, float]:
-        """The results of `loss_of_all` for both sides, from one pass over all cells."""
+        """The results of `loss_of_all` for both sides, from one pass over all cells or clusters."""
+        if self._lazy is not None:
+            return {side: curve.loss for side, curve in self._loss_curves.items()}
         found = aggregation.overall(self.contingency, LOSSES.values(), beta=self.beta)
         return {side: found[LOSSES[LOSS_OF_SIDE[side]].name] for side in SIDES}
 
@@ -592,7 +591,9 @@ class Estimated(ByCluster):
         """Return the standard errors if known or quickly computed."""
         table = self.contingency
         known = self._saved_errors is not None or "_component_errors" in self.__dict__
-        if not known and (self.in_files or not (isinstance(table, Contingency) and table.n_cells <= ALWAYS)):
+        if not known and (
+            self._lazy is not None or not (isinstance(table, Contingency) and table.n_cells <= ALWAYS)
+        ):
             return None
         try:
             return self._component_errors

@@ -1,19 +1,21 @@
-"""Saved results too large to load whole by default: they are read part by part where possible."""
+"""Reading of saved results: whole and checked, or, where they are large, part by part."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
 
+from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.cell_parts import NoCells
-from fastbcubed.cells.contingency import CELL, SIDES, Codes, Contingency, OneSided, ScoredRows, side_of
+from fastbcubed.cells.contingency import CELL, SIDES, Contingency, OneSided, ScoredRows
 from fastbcubed.cells.validate import fault_of_margins, fault_of_rows, faults_of_cells
 from fastbcubed.errors import FastBCubedError, FileFormatError
 from fastbcubed.inputs import arrow_functions as pc
@@ -22,18 +24,17 @@ from fastbcubed.inputs.columns import as_column
 from fastbcubed.inputs.pair import CODES
 from fastbcubed.metrics.pointwise import LOSSES
 from fastbcubed.metrics.score import Metric
-from fastbcubed.results.concentration import ROWS, LossCurve, SizeClasses
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.evaluation_base import Origin
-from fastbcubed.results.evaluation_members import OpenOne
 from fastbcubed.results.evaluation_scores import Errors
 from fastbcubed.results.items import Items, TableItems
+from fastbcubed.results.lazy import FIGURES, LazyCells, LazyTables
 from fastbcubed.results.outcomes import SCHEMA
-from fastbcubed.results.repairs import KINDS, Ranked, kinds_asked, listing_of
-from fastbcubed.results.save import DIGEST, as_path, read_digest
+from fastbcubed.results.save import as_path
 from fastbcubed.results.saved import (
     ITEMS,
     MANIFEST,
+    PAGE,
     SLICES,
     SavedTable,
     TableLabels,
@@ -44,126 +45,20 @@ from fastbcubed.results.saved import (
     metrics_by_name,
     read_manifest,
 )
-from fastbcubed.results.saved_clusters import (
-    FIGURES,
-    Digest,
-    InFiles,
-    KnownClusters,
-    SavedClusters,
-    UnreadCells,
-    UnreadLabels,
-    rank_first_repairs,
-    same,
-)
 from fastbcubed.results.slices import name_columns
 from fastbcubed.results.standard_errors import Units
 from fastbcubed.results.stored_items import StoredItems, StoredRows, StoredTable
 from fastbcubed.results.summary import Bounds, Scores
-from fastbcubed.results.table import Table, require_limit
-from fastbcubed.results.views import Cluster
-from fastbcubed.runtime.attributes import cached_property
-from fastbcubed.runtime.output_files import Stamp, open_regular, stamp_of
+from fastbcubed.results.table import Table
+from fastbcubed.runtime.output_files import NO_BYTES, Stamp, open_regular, stamp_of
 from fastbcubed.runtime.threads import Pool
-
-#: Up to this many cells are all read for the repairs of a page, where the first ones need all.
-FEW_CELLS = 4_000_000
-
-
-class LargeResult(InFiles, Evaluation):
-    """A saved evaluation whose cluster data are read from their tables, or from a digest of these.
-
-    Attributes
-    ----------
-    whole : callable
-        Reads all files, checks them, and returns the evaluation as it was.
-    alone : float or None
-        Recall if all items were alone, where it was saved.
-    """
-
-    in_files = True
-    whole: Callable[[], Evaluation]
-    alone: float | None = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return same, (self.whole(),)
-
-    @property
-    def _lister(self) -> SavedClusters:
-        return self.saved_clusters
-
-    def lorenz(self, side: str, *, limit: int | None = ROWS) -> Table:
-        """Return how the loss is spread over clusters; see `Evaluation.lorenz`."""
-        require_limit(limit)
-        return Table(self.saved_clusters.curve(side_of(side), limit).table(limit))
-
-    @cached_property
-    def _loss_curves(self) -> dict[str, LossCurve]:
-        """The loss of clusters, by side, for queries of figures."""
-        return {side: self.saved_clusters.curve(side) for side in SIDES}
-
-    def size_classes(self, side: str) -> SizeClasses:
-        """Return totals of the clusters of a side by size, in powers of two."""
-        return self.saved_clusters.classes(side)
-
-    def recall_alone(self) -> float | None:
-        """Return the recall if all items were alone in the prediction; None if that was not saved."""
-        by_weight = self.contingency.weighted and self.contingency.weighting != "outer"
-        return self.alone if by_weight else super().recall_alone()
-
-    @cached_property
-    def _losses_of_all(self) -> dict[str, float]:
-        return {side: curve.loss for side, curve in self._loss_curves.items()}
-
-    def repairs(self, kinds: str | Iterable[str] = ("split", "gather"), *, limit: int | None = 200) -> Table:
-        """Return which clusters to repair first; see `Evaluation.repairs`."""
-        known = kinds_asked(kinds, limit)
-        found = None if limit is None else self._first_repairs(known, limit)
-        return super().repairs(known, limit=limit) if found is None else listing_of(self, known, found)
-
-    def _first_repairs(self, kinds: list[str], limit: int) -> Ranked | None:
-        """Return the first repairs from a digest or from some cells; None where that takes all cells."""
-        digest, found = self.saved_clusters.digest, None
-        if digest is not None and kinds == list(KINDS):
-            found = digest.first_repairs(limit)
-        if found is None and self.contingency.weighting != "outer":
-            lost = self.loss_of_all("pred"), self.loss_of_all("true")
-            found = rank_first_repairs(self, self.saved_clusters, self.cell_excerpt, lost, kinds, limit)
-        return found
-
-    def repairs_at_hand(self, limit: int) -> Table | None:
-        """Return the first repairs; None where that takes all of many cells."""
-        if self.contingency.n_cells <= FEW_CELLS:
-            return self.repairs(limit=limit)
-        found = self._first_repairs(list(KINDS), limit)
-        return None if found is None else listing_of(self, list(KINDS), found)
-
-    def opener(self, codes: Codes, columns: Sequence[str], members: int) -> OpenOne:
-        """Return an opener of some clusters; see `Openings.opener`."""
-        digest = self.saved_clusters.digest
-        found = {} if digest is None else digest.some_opened(codes, members)
-        known = KnownClusters(self, found, members)
-        rest = {side: np.setdiff1d(own, list(found.get(side, ()))) for side, own in codes.items()}
-        others = super().opener(rest, columns, members)
-
-        def open_one(side: str, code: int, label: Any) -> Cluster:
-            if code in found.get(side, ()):
-                return known.cluster(side, code, label, columns)
-            return others(side, code, label)
-
-        return open_one
-
-    def save(self, directory: Any, *, keep: str = "items", repairs: int = 0) -> None:
-        """Write the evaluation; see `Evaluation.save`."""
-        self.whole().save(directory, keep=keep, repairs=repairs)
-
 
 #: How often another process may replace the files while they are opened.
 ATTEMPTS = 8
 #: How far a score may leave its range, since it was rounded.
 ROUNDING = 1e-6
 
-Made = TypeVar("Made", bound=Evaluation)
-#: What makes a result of an evaluation and of the manifest that it was saved with.
+#: Makes a result of an evaluation and of the manifest that it was saved with.
 Make = Callable[[Evaluation, Mapping[str, Any]], Any]
 
 
@@ -195,7 +90,7 @@ def _told(path: Path) -> Iterator[None]:
         raise FileFormatError(f"{path} holds no saved evaluation: {error}") from error
 
 
-def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) -> LargeResult | None:
+def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) -> Evaluation | None:
     """Return a result whose files are read on demand; None for one that is small enough to load whole."""
     stamps = {name: Stamp(**each) for name, each in head["files"].items()}
     if not may_be_read_in_parts(head) or not is_large(stamps):
@@ -214,23 +109,36 @@ def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) 
         _require_columns(
             head, {name: SavedTable(file.no_rows(), path / name) for name, file in stored.items()}
         )
-        digest = _known(path, head, {name: file.num_rows for name, file in stored.items()})
-        clusters = SavedClusters(
+        tables = LazyTables(
             {side: stored[f"{side}_clusters.parquet"] for side in SIDES},
-            outer=how["weighting"] == "outer", digest=digest,
+            how["weighting"] == "outer", head["recall_alone"], whole, lambda: _page(path, head),
         )  # fmt: skip
         items = stored.get(ITEMS)
         many = any(map(is_in_file, head["slices"].values())) and SLICES in files
         slices = SavedTable.read(files[SLICES], path / SLICES) if many else None
+        known = {
+            **how,
+            "n_codes": {side: tables.clusters[side].num_rows for side in SIDES},
+            "n_items": head["summary"]["true"]["items"],
+            "total_weight": sum(row["weight"] for row in head["outcomes"] if row["side"] == "true"),
+        }
         rows = None if items is None else StoredRows(items, weighted=how["weighted"])
-        cells = UnreadCells(stored["cells.parquet"], clusters, rows, lambda: whole().contingency, how)
-        ev = _of_manifest(
-            LargeResult, head, cells, None if items is None else StoredItems(items, head.get("left_out", {})),
-            UnreadLabels(clusters), slices,
-        )  # fmt: skip
-        ev.whole, ev.alone, ev.saved_clusters = whole, head.get("recall_alone"), clusters
+        cells = LazyCells(stored["cells.parquet"], whole, rows, known)
+        kept = None if items is None else StoredItems(items, head["left_out"])
+        ev = _of_manifest(head, cells, kept, tables.labels, slices, tables)
         _take_from_manifest(ev, head)
     return ev
+
+
+def _page(path: Path, head: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the content of the page that this version saved with a result; None if it is missing or was changed."""
+    for place in (path / PAGE, path / head["staged_in"] / PAGE):
+        with suppress(FileFormatError, OSError), open_regular(place) as file:
+            text = file.read()
+            if PAGE in head["files"] and NO_BYTES.and_then(text) == Stamp(**head["files"][PAGE]):
+                content: dict[str, Any] = json.loads(text)
+                return content if content["fastbcubed"] == __version__ else None
+    return None
 
 
 def _require_columns(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> None:
@@ -257,19 +165,6 @@ def _require_columns(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) 
         _rows(tables[ITEMS], weighted=head["definition"]["weighted"])
 
 
-def _known(path: Path, head: Mapping[str, Any], sizes: Mapping[str, int]) -> Digest | None:
-    """Return the digest next to the files of a manifest, if it matches them."""
-    for place in (path / DIGEST, path / head["staged_in"] / DIGEST):
-        try:
-            with open_regular(place) as file:
-                digest = read_digest(file, head, sizes)
-        except (FileFormatError, OSError):
-            continue
-        if digest is not None:
-            return digest
-    return None
-
-
 def _require_directory(path: Path) -> None:
     """Raise unless this is a directory, with advice on loading."""
     if not os.path.exists(path) or path.is_dir():
@@ -290,7 +185,9 @@ def _open_all(
         head = read_manifest(directory)
         try:
             files = {
-                name: stack.enter_context(_open(directory, name, head, whole=whole)) for name in head["files"]
+                name: stack.enter_context(_open(directory, name, head, whole=whole))
+                for name in head["files"]
+                if name != PAGE
             }
         except FileFormatError:
             if read_manifest(directory)["staged_in"] == head["staged_in"]:
@@ -330,10 +227,9 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
         table.require(["cluster"])
         as_column(table.table["cluster"], f"{side}_cluster")
     ev = _of_manifest(
-        Evaluation,
         head,
         _contingency(head, tables, clusters),
-        None if stored is None else TableItems(_checked_items(stored), head.get("left_out", {})),
+        None if stored is None else TableItems(_checked_items(stored), head["left_out"]),
         TableLabels({side: table.table["cluster"] for side, table in clusters.items()}) if clusters else None,
         tables.get(SLICES),
     )
@@ -343,16 +239,16 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
 
 
 def _of_manifest(
-    kind: type[Made],
     head: Mapping[str, Any],
     contingency: Any,
     items: Items | None,
     labels: Any,
     slices: SavedTable | None,
-) -> Made:
+    lazy: LazyTables | None = None,
+) -> Evaluation:
     """Return an evaluation with the scores of the manifest, and slices in a separate file."""
     definition = head["definition"]
-    ev = kind(
+    ev = Evaluation(
         contingency,
         metrics_by_name(head["metrics"], definition["beta"], definition),
         definition["beta"],
@@ -367,6 +263,7 @@ def _of_manifest(
         _input_notes=[w for w in head["warnings"] if w["code"] in CODES],
         sliced=_sliced(head["slices"], slices),
         _saved_errors=_errors(head),
+        _lazy=lazy,
     )
     for metric in ev.metrics:
         _require_in_range(metric, ev.overall[metric.name])
@@ -378,7 +275,7 @@ def _take_from_manifest(ev: Evaluation, head: Mapping[str, Any]) -> None:
     """Take from the manifest the figures that would otherwise be computed from the cells."""
     bounds = head["coverage"]["bounds"]
     ev._summary = head["summary"]
-    if head.get("outcomes") is not None:
+    if head["outcomes"] is not None:
         ev._outcomes = pa.Table.from_pylist(head["outcomes"], SCHEMA)
     ev.bounds = None if bounds is None else Bounds(**_with_nan(bounds))
 
@@ -494,7 +391,7 @@ def _contingency(
     cells, stored = tables["cells.parquet"], tables.get(ITEMS)
     make = _cover if definition["overlapping"] else _partition
     rows = None if stored is None else _rows(stored, weighted=how["weighted"])
-    table = make(cells, clusters, rows, how, head.get("pair_weight"))
+    table = make(cells, clusters, rows, how, head["pair_weight"])
     if table.n_items != n_items:
         cells.refuse(f"its cells have {table.n_items} items, and {MANIFEST} says {n_items}")
     if stored is not None and rows is not None:

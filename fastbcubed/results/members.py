@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import (
     SIDES,
-    CellExcerpt,
     Codes,
     Contingency,
     ScoredRows,
@@ -39,49 +38,6 @@ from fastbcubed.results.views import KINDS, Cluster
 from fastbcubed.runtime.arguments import as_several, whole_number
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import RowNumbers
-
-
-@dataclass(frozen=True, eq=False)
-class FirstMembers:
-    """The first parts of a cluster, the rows of the first members of each, and those that the other side lacks."""
-
-    side: str
-    parts: pa.Table  #: the other side's cluster, and figures
-    rows: Sequence[RowNumbers]  #: by part
-    n_alone: int  #: items that the other side lacks
-    alone: RowNumbers
-
-    def fewer(self, members: int) -> FirstMembers:
-        """Return the view of the same cluster with fewer members."""
-        dealt = deal(np.append(self.parts["n_items"].to_numpy(), self.n_alone), members)
-        n = int(np.count_nonzero(dealt[:-1]))
-        rows = [own[:k] for own, k in zip(self.rows[:n], dealt.tolist(), strict=False)]
-        return FirstMembers(self.side, self.parts.slice(0, n), rows, self.n_alone, self.alone[: dealt[-1]])
-
-    def at(self, rows: RowNumbers) -> FirstMembers:
-        """Return the same members where row k is called `rows[k]`."""
-        return replace(self, rows=[rows[own] for own in self.rows], alone=rows[self.alone])
-
-    def numbered_from(self, start: int) -> FirstMembers:
-        """Return the same members where they are consecutive rows from a number on."""
-        ends = (start + np.cumsum([own.size for own in (*self.rows, self.alone)])).tolist()
-        *rows, alone = (np.arange(a, b) for a, b in zip([start, *ends], ends, strict=False))
-        return replace(self, rows=rows, alone=alone)
-
-    def every_row(self) -> RowNumbers:
-        """Return the rows of all members, part by part."""
-        return np.concatenate([*self.rows, self.alone])
-
-    def shown(self, ev: Evaluated, names: Sequence[str]) -> dict[str, Any]:
-        """Return the parts with their members, and the items that the other side lacks."""
-        members = iter(_members(ev, names, self.every_row()))
-        parts = [
-            {**part, "members": [next(members) for _ in own]}
-            for part, own in zip(self.parts.to_pylist(), self.rows, strict=True)
-        ]
-        fate = ev.policies.prediction if self.side == "pred" else ev.policies.truth
-        alone = {"n_items": self.n_alone, "policy": fate, "members": list(members)}
-        return {"columns": list(names), "parts": parts, "one_sided": alone}
 
 
 def _members(ev: Evaluated, names: Sequence[str], rows: RowNumbers) -> list[dict[str, Any]]:
@@ -140,7 +96,7 @@ def open_cluster(ev: Evaluated, side: str, label: Any, columns: Any, members: in
             "side": side,
             "cluster": own,
             **opened.figures(ev, plain_id(label)),
-            **opened.first_members(ev, members).shown(ev, names),
+            **opened.shown(ev, members, names),
         },
         Table(opened.parts),
         lambda: Table(opened.table(ev, names)),
@@ -283,17 +239,23 @@ class Opened:
         found |= {name: sums[name] for name in LOSSES}
         return found | {"weighted": ev.contingency.weighted, "overlapping": ev.contingency.overlapping}
 
-    def first_members(self, ev: Evaluated, members: int) -> FirstMembers:
-        """Return a limited number of members: the heaviest of each part."""
+    def shown(self, ev: Evaluated, members: int, names: Sequence[str]) -> dict[str, Any]:
+        """Return the parts with a limited number of members, the heaviest of each, and the one-sided items."""
         sizes = np.append(np.diff(self.bounds), self.alone.size)
         dealt = deal(sizes, members)
         there = np.flatnonzero(dealt)
         every = np.concatenate([self.rows, self.alone])
         bounds = np.append(self.bounds, self.bounds[-1] + sizes[-1])
         rows = _first(ev, [every[bounds[k] : bounds[k + 1]] for k in there], dealt[there].tolist())
-        own = np.split(rows, np.cumsum(dealt)[:-1])
-        parts = self.parts.slice(0, int(np.count_nonzero(dealt[:-1])))
-        return FirstMembers(self.side, parts, own[: parts.num_rows], self.alone.size, own[-1])
+        found = iter(_members(ev, names, rows))
+        n_shown = int(np.count_nonzero(dealt[:-1]))
+        parts = [
+            {**part, "members": list(islice(found, n))}
+            for part, n in zip(self.parts.slice(0, n_shown).to_pylist(), dealt.tolist(), strict=False)
+        ]
+        fate = ev.policies.prediction if self.side == "pred" else ev.policies.truth
+        alone = {"n_items": self.alone.size, "policy": fate, "members": list(found)}
+        return {"columns": list(names), "parts": parts, "one_sided": alone}
 
     def table(self, ev: Evaluated, names: Sequence[str]) -> pa.Table:
         """Return all members part by part, heaviest first: their item, part, weight, whether scored, attributes."""
@@ -397,32 +359,18 @@ def _first(ev: Evaluated, parts: Sequence[RowNumbers], counts: Sequence[int]) ->
 Made = TypeVar("Made", bound=Evaluated)
 
 
-def excerpt(ev: Evaluated, codes: Codes, make: Callable[..., Made], most: int) -> Made | None:
+def excerpt(ev: Evaluated, codes: Codes, make: Callable[..., Made]) -> Made:
     """Return the result of `make` for the cells and rows of some clusters, which do not overlap.
 
-    All rows are scanned once, and each requested column is read once. None of clusters that have more
-    than `most` rows.
+    All rows are scanned once, and each requested column is read once.
     """
     table, every = ev.cell_excerpt(codes), ev._rows()
-    chosen = chosen_of(table.places, ev.contingency.n_cells)
-    rows, cells = every.in_cells(chosen)
+    rows, cells = every.in_cells(chosen_of(table.places, ev.contingency.n_cells))
     alone = _one_sided(ev, codes)
-    if rows.size + alone.size > most:
-        return None
     order = np.argsort(np.concatenate([rows, alone]), kind="stable")
     rows = np.concatenate([rows, alone])[order]
     numbers = np.append(np.searchsorted(table.places, cells), np.full(alone.size, -1))[order]
     table.rows = ScoredRows.of(numbers, every.weights_of(rows))
-    return of_rows(ev, table, rows, make)
-
-
-def of_rows(
-    ev: Evaluated,
-    table: CellExcerpt | NoCells,
-    rows: NDArray[np.int64],
-    make: Callable[..., Made],
-) -> Made:
-    """Return the result of `make` for some cells and rows of an evaluation."""
     return make(
         table, ev.metrics, ev.beta, ev.coverage, ev.policies, ev.overall, PickedItems(ev.kept_items(), rows),
         attributes=None if ev.attributes is None else PickedAttributes(ev.attributes, rows),

@@ -9,7 +9,7 @@ import html
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -62,6 +62,11 @@ class Asked:
         names = as_several(columns)
         keys = [] if by is None else by if isinstance(by, list) else [by]
         return cls(title, worst, members, tuple(names), tuple(map(check_key, keys)))
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether all options but the title have their defaults."""
+        return replace(self, title=None) == Asked()
 
 
 def require_packages(what: str) -> None:

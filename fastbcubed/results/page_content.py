@@ -443,7 +443,7 @@ def _smallest(row: Mapping[str, Any]) -> int:
 def _has_errors(ev: BySlice) -> bool:
     """Return whether standard errors of slices are quickly computed."""
     cells = ev.contingency
-    return ev.has_items and not ev.in_files and isinstance(cells, Contingency) and cells.n_cells <= ALWAYS
+    return ev.has_items and ev._lazy is None and isinstance(cells, Contingency) and cells.n_cells <= ALWAYS
 
 
 def _with_errors(ev: BySlice, key: SliceKey) -> Any:

@@ -29,12 +29,6 @@ KINDS = {"split": "pred", "gather": "true"}
 CLUSTER_BYTES, CELL_BYTES, BESIDE = 100, 16, 128 << 20
 
 
-def list_repairs(ev: Evaluated, kinds: str | Iterable[str], limit: int | None) -> Table:
-    """Return the repairs that bring most, as `Evaluation.repairs` does."""
-    known = kinds_asked(kinds, limit)
-    return listing_of(ev, known, rank_repairs(ev, known, limit))
-
-
 def rank_repairs(ev: Evaluated, kinds: Sequence[str], limit: int | None) -> Ranked:
     """Return the repairs of some kinds that bring most, from all cells."""
     require_repairable(1, keep="cells", overlapping=ev.contingency.overlapping)
@@ -194,10 +188,6 @@ class Ranked:
 
     repairs: Repairs
     running: Floats
-
-    def first(self, n: int) -> Ranked:
-        """Return the first of them."""
-        return Ranked(self.repairs.take(np.arange(min(n, len(self.running)))), self.running[:n])
 
 
 def first_repairs(ev: Evaluated, kinds: Sequence[str], every: Repairs, limit: int | None) -> Repairs:

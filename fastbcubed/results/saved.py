@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.contingency import SIDES, ScoredRows
 from fastbcubed.cells.validate import fault_of_weights
@@ -35,8 +36,10 @@ from fastbcubed.types import RowNumbers
 
 #: The file that is written last, and says which others go with it; the one that is streamed; that of slices.
 MANIFEST, ITEMS, SLICES = files.MANIFEST, "items.parquet", "slices.parquet"
+#: The content of the page of a large result.
+PAGE = "page.json"
 #: Version of the layout of the files.
-LAYOUT = 2
+LAYOUT = 3
 #: More bytes than any manifest has.
 TOO_LARGE = 1 << 30
 #: The files that go with each level of `keep`, and those that may be there or not.
@@ -47,7 +50,7 @@ FILES = {
 }
 #: Bytes of cells, and of items, from which a result is not loaded whole by default; and the mark of a diff's result.
 LARGE, LARGE_ITEMS, DIFF_MARK = 6_000_000, 800_000_000, "diff"
-ASKED_FOR = {SLICES, "repairs.parquet"}
+ASKED_FOR = {SLICES, "repairs.parquet", PAGE}
 
 
 def sealed(head: Mapping[str, Any], files: Mapping[str, Stamp], staged_in: str) -> str:
@@ -73,10 +76,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise FileFormatError(f"{directory} holds no saved evaluation: {MANIFEST}: {error}") from error
     if head.get("layout") != LAYOUT:
-        raise FileFormatError(
-            f"{path} is not an evaluation of layout {LAYOUT}, which this version reads. If another version saved "
-            "it, evaluate and save anew"
-        )
+        raise FileFormatError(_of_another_version(path, head))
     try:
         changed = _checksum({k: v for k, v in head.items() if k != "crc32"}) != head.get("crc32")
     except ValueError:  # text that is none
@@ -86,20 +86,27 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     wanted = SCHEMA | (ERRORS if "errors" in head else {}) | (DIFF if "diff" in head else {})
     for fault in _faults(head, wanted, "it"):
         raise FileFormatError(f"{path} is no saved evaluation: {fault}")
-    known = all(_is_score(head.get(name)) for name in ("pair_weight", "recall_alone"))
-    if not known or not _each(_is_text)(head.get("left_out", {})):
-        raise FileFormatError(f"{path} is no saved evaluation: pair_weight, recall_alone or left_out is none")
-    if not _is_outcomes(head.get("outcomes")):
-        raise FileFormatError(f"{path} is no saved evaluation: its outcomes are none")
     if set(head["files"]) - ASKED_FOR != FILES[head["keep"]]:
         raise FileFormatError(f"{path} names other files than keep={head['keep']!r} has")
     return head
 
 
+def _of_another_version(path: Path, head: Mapping[str, Any]) -> str:
+    """Return the message for a manifest of another layout, or for JSON that is no manifest."""
+    if type(head.get("layout")) is not int or "overall" not in head:
+        return f"{path} is not the manifest of a saved evaluation. Load a directory that `save` or out= wrote"
+    version = head.get("fastbcubed")
+    by = f"fastbcubed {version}" if isinstance(version, str) else "another version of fastbcubed"
+    return (
+        f"{path} was saved by {by} in layout {head['layout']}; fastbcubed {__version__} reads layout {LAYOUT} only. "
+        "Load it with the version that saved it, or evaluate and save anew"
+    )
+
+
 def may_be_read_in_parts(head: Mapping[str, Any]) -> bool:
     """Return whether a saved result is of a kind that its tables can answer part by part."""
     overlapping = head["definition"]["overlapping"]
-    return not (head["keep"] == "scores" or overlapping or head.get("outcomes") is None or DIFF_MARK in head)
+    return not (head["keep"] == "scores" or overlapping or head["outcomes"] is None or DIFF_MARK in head)
 
 
 def is_large(files: Mapping[str, Stamp]) -> bool:
@@ -296,6 +303,10 @@ SCHEMA = {
         "bounds": lambda value: value is None or _conforms(BOUNDS)(value),
     },
     "summary": {"true": SIDE, "pred": SIDE},
+    "outcomes": _is_outcomes,
+    "pair_weight": _is_score,
+    "recall_alone": _is_score,
+    "left_out": _each(_is_text),
     "warnings": WARNINGS,
     "slices": _each(lambda value: _is_slicing(value) or is_in_file(value)),
     "not_computed": _each(_is_text),
@@ -537,6 +548,8 @@ def metrics_by_name(names: Iterable[str], beta: float, options: Mapping[str, Any
 
 def state_of(ev: Any) -> dict[str, Any]:
     """Return the state of an evaluation; scores of the registry go by name."""
+    if ev._lazy is not None:
+        return state_of(ev._lazy.whole())
     state: dict[str, Any] = {**ev.__dict__, "ranges": None, "attributes": None}
     for worked_out in ("_first_rows", "_components"):
         state.pop(worked_out, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -145,6 +146,7 @@ class StoredTable:
         self.at_hand = at_hand
         self._raw = open(file, "rb") if isinstance(file, str | os.PathLike) else file
         self._raw.flush()  # it may have been written just now
+        weakref.finalize(self, self._raw.close)  # which holds the file until then, whatever else is collected
         self._metadata: Any = None
         opened = self._open()
         self._metadata, self._schema = opened.metadata, opened.schema_arrow
@@ -154,9 +156,6 @@ class StoredTable:
         self.num_rows = int(self._starts[-1])
         self.staging = staging
         self._stamp = stamp
-
-    def __del__(self) -> None:
-        self._raw.close()
 
     def _open(self) -> Any:
         """Return a reader of the file for one thread: Arrow readers crash when two threads share one."""
@@ -171,11 +170,11 @@ class StoredTable:
     def __getitem__(self, name: str) -> pa.ChunkedArray:
         return self._read(range(self._starts.size - 1), [name])[name]
 
-    def stretches(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
-        """Yield some columns of consecutive rows, and the first of these rows: one stretch of parts after the other."""
-        return ahead(self._stretches(names))
+    def scan(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+        """Yield the first of consecutive rows, and some columns of these."""
+        return ahead(self._scan(names))
 
-    def _stretches(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
+    def _scan(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
         n_parts, first = self._starts.size - 1, 0
         while first < n_parts:
             end = int(np.searchsorted(self._starts, self._starts[first] + AT_ONCE, side="right")) - 1
@@ -183,11 +182,7 @@ class StoredTable:
             yield int(self._starts[first]), self._read(range(first, end), names).combine_chunks()
             first = end
 
-    def take(self, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
-        """Return some rows of a column, null for row -1."""
-        return self.take_columns([name], rows)[name]
-
-    def take_columns(self, names: Sequence[str], rows: NDArray[np.int64]) -> pa.Table:
+    def take(self, names: Sequence[str], rows: NDArray[np.int64]) -> pa.Table:
         """Return some rows of some columns, null for row -1; only the needed parts of the file are read."""
         if self.at_hand is not None and (known := self.at_hand.columns(names, rows)) is not None:
             return known
@@ -243,7 +238,7 @@ class StoredItems(TableItems):
 
     def _some(self, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
         """Return some rows of a column, null for row -1."""
-        return self.file.take(name, rows)
+        return self.file.take([name], rows)[name]
 
 
 class StoredRows(ScoredRows):
@@ -258,7 +253,7 @@ class StoredRows(ScoredRows):
 
     def stretches(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
         """Yield the cells of consecutive rows, and the first of these rows."""
-        for first, table in self._table.stretches(["cell"]):
+        for first, table in self._table.scan(["cell"]):
             yield first, to_numpy(table["cell"].fill_null(-1).combine_chunks())
 
     def in_cells(self, chosen: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -269,7 +264,9 @@ class StoredRows(ScoredRows):
 
     def weights_of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the weights of some rows."""
-        return to_numpy(self._table.take("weight", rows)) if self._weighted else np.ones(rows.size)
+        return (
+            to_numpy(self._table.take(["weight"], rows)["weight"]) if self._weighted else np.ones(rows.size)
+        )
 
     @cached_property
     def weight(self) -> NDArray[np.float64]:

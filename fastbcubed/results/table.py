@@ -269,6 +269,11 @@ def _repeats_values(column: pa.ChunkedArray) -> bool:
 LOSS = "loss"
 #: Rows beyond those wanted that are rather left out than sorted.
 MANY = 1 << 16
+#: Rows that tie with the last of those wanted, beyond which names decide between them.
+TIES = 1 << 16
+#: A column of numbers, the column that names their rows, and a function that returns the names of some numbers; None
+#: where the names are in the table.
+NamedBy = tuple[str, str, Callable[[NDArray[np.int64]], pa.Array] | None]
 
 
 def listed(
@@ -277,7 +282,7 @@ def listed(
     order_by: str | None,
     limit: int | None,
     *,
-    named_by: tuple[str, str, Callable[[NDArray[np.int64]], pa.Array]] | None = None,
+    named_by: NamedBy | None = None,
 ) -> Table:
     """Return the rows of a table in order, the first `limit` of them."""
     return Table(_in_order(table, metrics, order_by, limit, named_by))
@@ -288,7 +293,7 @@ def _in_order(
     metrics: Iterable[Metric],
     order_by: str | None,
     limit: int | None,
-    named_by: tuple[str, str, Callable[[NDArray[np.int64]], pa.Array]] | None,
+    named_by: NamedBy | None,
 ) -> pa.Table:
     table = table.to_arrow() if isinstance(table, Table) else table
     require_limit(limit)
@@ -331,14 +336,45 @@ def require_known(order_by: str, known: Collection[str]) -> None:
         )
 
 
-def contenders(table: pa.Table, metrics: Iterable[Metric], order_by: str, limit: int) -> pa.Table:
-    """Return the rows that `listed` may list: the first `limit`, and all that tie with the last of them.
+class Top:
+    """The rows of a table that `listed` may list first, where the table comes in parts.
 
-    Parameters are those of `listed`.
+    Rows that tie with the last of the first `limit` are held until they are more than `ties`: then their names decide.
     """
-    rank = rank_of(table, order_by, metrics)
-    rows = first_rows(rank, -to_numpy(table["weight"]), min(limit, table.num_rows))
-    return table.take(from_numpy(np.sort(rows)))
+
+    def __init__(
+        self, metrics: Iterable[Metric], order_by: str, limit: int, named_by: NamedBy | None, ties: int = TIES
+    ) -> None:
+        require_limit(limit)
+        self._metrics, self._order_by, self.limit = list(metrics), order_by, limit
+        self._named_by, self._ties = named_by, ties
+        self._worst = np.inf  # the rank of the last row held, once these are enough
+        self.found: pa.Table | None = None
+
+    def add(self, part: pa.Table) -> None:
+        """Take the next rows."""
+        if np.isfinite(self._worst):
+            part = part.filter(pa.array(self._rank(part) <= self._worst))
+        found = part if self.found is None else pa.concat_tables([self.found, part])
+        rows = first_rows(self._rank(found), -to_numpy(found["weight"]), min(self.limit, found.num_rows))
+        found = found.take(from_numpy(np.sort(rows)))
+        if found.num_rows > self.limit + self._ties and self._named_by is not None:
+            found = self._in_order(found)
+        self.found = found.combine_chunks()
+        if self.found.num_rows >= self.limit > 0:
+            self._worst = float(self._rank(self.found).max())
+
+    def in_order(self) -> pa.Table:
+        """Return the first `limit` rows in their order."""
+        assert self.found is not None
+        return self._in_order(self.found)
+
+    def _in_order(self, found: pa.Table) -> pa.Table:
+        listing = _in_order(found, self._metrics, self._order_by, self.limit, self._named_by)
+        return listing.select(found.column_names)
+
+    def _rank(self, table: pa.Table) -> NDArray[np.float64]:
+        return rank_of(table, self._order_by, self._metrics)
 
 
 def rank_of(table: pa.Table, name: str, metrics: Iterable[Metric]) -> NDArray[np.float64]:
@@ -367,12 +403,10 @@ def first_rows(rank: NDArray[np.float64], second: NDArray[np.float64], n: int) -
     return np.concatenate([before, ties])
 
 
-def _with_names(
-    table: pa.Table, named_by: tuple[str, str, Callable[[NDArray[np.int64]], pa.Array]] | None
-) -> pa.Table:
-    if named_by is None:
+def _with_names(table: pa.Table, named_by: NamedBy | None) -> pa.Table:
+    numbers, name, values = named_by or ("", "", None)
+    if values is None:
         return table
-    numbers, name, values = named_by
     at = table.column_names.index(numbers)
     return table.add_column(at, name, values(to_numpy(table[numbers])))
 

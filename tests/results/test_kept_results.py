@@ -435,3 +435,16 @@ def test_slices_that_are_no_finite_numbers_stay_apart(tmp_path: Path) -> None:
     assert [row["group"] for row in rows] == ["-inf", 1.5, "inf", "nan", None]
     loaded = fb.load(tmp_path).sliced["group"]
     assert repr(loaded.to_pylist()) == repr(ev.sliced["group"].to_pylist())
+
+
+def test_a_result_of_an_earlier_version_names_it(tmp_path: Path) -> None:
+    fb.evaluate([0, 0, 1], [0, 1, 1]).save(tmp_path)
+    file = tmp_path / "overall.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"layout": 2, "fastbcubed": "0.3.1"}))
+    with pytest.raises(
+        FileFormatError, match=r"saved by fastbcubed 0\.3\.1 in layout 2.* Load it with the version"
+    ):
+        fb.load(tmp_path)
+    file.write_text('{"overall": {}}')
+    with pytest.raises(FileFormatError, match="is not the manifest of a saved evaluation"):
+        fb.load(tmp_path)

@@ -310,10 +310,10 @@ def test_rows_of_a_file_are_read_with_the_parts_that_have_them(tmp_path: Path) -
     rows = np.array([7, 0, -1, 10, 7, 6])
     for name in table.column_names:
         values = table[name].to_pylist()
-        found = stored.take(name, rows)
+        found = stored.take([name], rows)[name]
         assert found.to_pylist() == [None if row < 0 else values[row] for row in rows.tolist()]
-        assert stored.take(name, rows[:0]).to_pylist() == []
-        assert stored.take(name, rows[:0]).type == found.type
+        assert stored.take([name], rows[:0])[name].to_pylist() == []
+        assert stored.take([name], rows[:0])[name].type == found.type
 
 
 def test_a_large_cluster_opens_the_same_in_both_engines() -> None:
