@@ -214,7 +214,7 @@ class ClusterRanges:
         outcome: str | None = None,
     ) -> pa.Table:
         """Return the clusters that may be among the first `limit`; `listing.listed` puts them in order."""
-        top = Top(metrics, order_by, limit, named_by, max(0, self._named_at_once - limit))
+        top = Top(metrics, order_by, limit, named_by, self._named_at_once)
         for first, columns in self.by_code(side, metrics, beta):
             require_known(order_by, columns)
             top.add(listing_of(first, columns, side, outcome))

@@ -23,7 +23,7 @@ from fastbcubed.results.members import (
     rows_in_clusters,
     with_attributes,
 )
-from fastbcubed.results.repairs import KINDS, Ranked, kinds_asked, listing_of, rank_repairs
+from fastbcubed.results.repairs import KINDS, Ranked, kinds_asked, listing_of, rank_repairs, repairs_in_tables
 from fastbcubed.results.slices import attribute_values
 from fastbcubed.results.source_pairs import list_source_pairs
 from fastbcubed.results.table import Table, listed
@@ -320,7 +320,7 @@ class Openings(ByCluster):
         if self._lazy is None or self.contingency.weighting == "outer":
             return None
         lost = self.loss_of_all("pred"), self.loss_of_all("true")
-        return self._lazy.first_repairs(self, lost, kinds, limit)
+        return repairs_in_tables(self, self._lazy, lost, kinds, limit)
 
     def repairs_at_hand(self, limit: int) -> Table | None:
         """Return the first repairs; None where they take all of many cells that are in files."""

@@ -1,9 +1,12 @@
-"""Repairs: clusters to split or gather first, the gain of each alone, and of the first k together."""
+"""Repairs: clusters to split or gather first, the gain of each alone, and of the first k together.
+
+They are found from all cells, or from the tables of clusters of a large saved result and some of its cells.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,12 +14,14 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.rows import WIDEST
-from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.contingency import CellExcerpt, Contingency, OneSided
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.inputs import arrow_functions as pc
-from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of
+from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
 from fastbcubed.render.wording import label
 from fastbcubed.results.evaluation_base import Evaluated
+from fastbcubed.results.lazy import MOST_GATHERS, ONLY_HERE, LazyTables, f_gain
+from fastbcubed.results.stored_items import StoredTable
 from fastbcubed.results.table import Table, first_rows, require_limit, sortable
 from fastbcubed.runtime.arguments import as_several, is_one_of, whole_number
 from fastbcubed.runtime.spill import readable
@@ -69,17 +74,6 @@ def require_repairable(n: int, *, keep: str, overlapping: bool) -> None:
         raise MetricError(
             "repairs: they are not defined where clusters may overlap; pass partitions, without overlapping=True"
         )
-
-
-def f_gain(lost: tuple[float, float], precision: Floats, recall: Floats) -> Floats:
-    """Return the F1 gain of gains in precision and recall, to the last digits however small.
-
-    `lost` is 1 minus precision and recall.
-    """
-    p, r = 1 - lost[0], 1 - lost[1]
-    above = p * p * recall + r * r * precision + precision * recall * (p + r)
-    gain: Floats = 2 * above / ((p + r) * ((p + r) + (precision + recall)))
-    return gain
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,3 +277,94 @@ def listing_of(ev: Evaluated, kinds: Sequence[str], ranked: Ranked) -> Table:
         "running_recall": np.ascontiguousarray(recall),
     }
     return Table(table_of(columns))
+
+
+def repairs_in_tables(
+    ev: Evaluated, tables: LazyTables, lost: tuple[float, float], kinds: Sequence[str], limit: int
+) -> Ranked | None:
+    """Return the first repairs of some kinds, as `rank_repairs` does; None if too many clusters tie.
+
+    Splitting a predicted cluster gains what it loses of precision; see `MayGather` for true ones. So the tables of
+    clusters say which may be among the first. Weights have to count in the confusion matrices.
+    """
+    gathers = splits = np.empty(0, np.int64)
+    found, total = [Repairs.none()], ev.contingency.total_weight
+    if "gather" in kinds:
+        gathers = tables.may_gather(lost, limit, named=ev.policies.may_leave_alone)
+        if gathers.size > MOST_GATHERS:
+            return None
+    if "split" in kinds:
+        listed = tables.costliest("pred", limit, ("code", "cluster", lambda c: ev.cluster_labels("pred", c)))
+        splits = to_numpy(listed["code"])
+        found.append(_splits(listed, lost))
+    if not (gathers.size or splits.size):
+        return Ranked(found[0], np.empty((0, 2)))
+    preds = _Preds.of(tables.clusters["pred"], ev.cell_excerpt({"true": gathers, "pred": splits}))
+    found.append(_gathers(preds, gathers, total, lost))
+    every = Repairs(*map(np.concatenate, zip(*(vars(each).values() for each in found), strict=True)))
+    chosen = first_repairs(ev, kinds, every.take(np.flatnonzero(every.gain > 0)), limit)
+    return Ranked(chosen, preds.start(total, lost).running(_in_excerpt(chosen, preds.table)))
+
+
+def _splits(table: pa.Table, lost: tuple[float, float]) -> Repairs:
+    """Return the splits of listed predicted clusters."""
+    names = ("code", "n_items", "weight", "precision_loss")
+    code, n, weight, gain = (to_numpy(table[name]) for name in names)
+    none = np.zeros(gain.size)
+    return Repairs(np.ones(gain.size, bool), code, n, weight, f_gain(lost, gain, none), gain, none)
+
+
+def _gathers(preds: _Preds, codes: NDArray[np.int64], total: float, lost: tuple[float, float]) -> Repairs:
+    """Return the gatherings of some true clusters, all of whose cells are there."""
+    table, correct = preds.table, preds.correct(total)
+    gains = np.zeros((table.n_codes["true"], 4))
+    kernels.clusters.add_gains(table.cells, table.pred, False, correct, np.zeros_like(correct), gains)
+    own = np.searchsorted(table.in_whole["true"], codes)
+    precision, recall = ((gains[own, ::2] + gains[own, 1::2]) / total).T
+    return Repairs(
+        np.zeros(own.size, bool), codes, table.true_n[own], table.true_weight[own],
+        f_gain(lost, precision, recall), precision, recall,
+    )  # fmt: skip
+
+
+def _in_excerpt(repairs: Repairs, table: CellExcerpt) -> Repairs:
+    """Return repairs with the codes that their clusters have in an excerpt."""
+    pred, true = (np.searchsorted(table.in_whole[side], repairs.codes) for side in ("pred", "true"))
+    return replace(repairs, codes=np.where(repairs.splits, pred, true))
+
+
+@dataclass(frozen=True, eq=False)
+class _Preds:
+    """Figures of the predicted clusters of some cells, from their table; shapes are (n_pred,)."""
+
+    table: CellExcerpt
+    weight: Floats
+    lost: Floats
+    n_parts: NDArray[np.int64]
+    strangers: OneSided | None  #: items that only the prediction has, if they count
+
+    @classmethod
+    def of(cls, file: StoredTable, table: CellExcerpt) -> _Preds:
+        names = ["weight", "precision_loss", "n_parts"]
+        if table.outside and ONLY_HERE in file.column_names:
+            names += [ONLY_HERE, "weight_only_here"]
+        weight, lost, n_parts, *own = map(to_numpy, file.take(names, table.in_whole["pred"]).columns)
+        return cls(table, weight, lost, n_parts, OneSided(np.arange(weight.size), *own) if own else None)
+
+    def correct(self, total: float) -> Floats:
+        """Return, for each predicted cluster, weight * tp of all of its cells, added up. Shape (n_pred, 2)."""
+        whole = self.weight if self.strangers is None else self.weight + self.strangers.mass
+        return _as_sums((self.weight - self.lost * total) * whole)
+
+    def start(self, total: float, lost: tuple[float, float]) -> Start:
+        """Return the start of repairs of clusters with these cells."""
+        if self.strangers is not None:
+            self.table.take_one_sided({"pred": self.strangers})
+        none = np.zeros(self.weight.size), np.zeros((self.table.n_codes["true"], 2))
+        sums = _as_sums(self.weight), self.correct(total)
+        return Start(self.table, self.table.pred, self.n_parts.copy(), *sums, *none, lost)
+
+
+def _as_sums(values: Floats) -> Floats:
+    """Return sums as two numbers side by side: the sum, and its rounding error."""
+    return np.stack([values, np.zeros(values.size)], axis=1)
