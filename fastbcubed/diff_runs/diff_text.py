@@ -82,12 +82,29 @@ def _affected(diff: Diffed) -> str:
         return (
             "" if share is None else f"{percent(diff.overall[share])} of the items are with other items now."
         )
+    found, alone = diff.coverage, _taken_as_alone(diff)
+    whose = f"{counted(n, 'item')}{'' if any(alone.values()) else ' that both have'}"
+    others = [
+        f"{count(number)} {'of them' if alone[which] else 'more'} {'is' if number == 1 else 'are'} {which}"
+        for which, number in (("gone", found.n_gone), ("new", found.n_new))
+        if number
+    ]
+    rest = "".join(f"; {each}" for each in others)
     if not changed:
-        return f"Nothing changed for the {count(n)} items that both have."
-    text = f"Of {count(n)} items that both have, {count(changed)} ({percent(changed / n)}"
+        return f"Nothing changed for the {whose}{rest}."
+    text = f"Of {whose}, {count(changed)} ({percent(changed / n)}"
     if diff.evaluation.contingency.weighted and share is not None:
         text += f"; {percent(diff.overall[share])} of the weight"
-    return f"{text}) {'is' if changed == 1 else 'are'} with other items now."
+    return f"{text}) {'is' if changed == 1 else 'are'} with other items now{rest}."
+
+
+def _taken_as_alone(diff: Diffed) -> dict[str, bool]:
+    """Return whether items that are gone, and new ones, are scored, as alone on the side that lacks them."""
+    policies, found = diff.evaluation.policies, diff.coverage
+    return {
+        "gone": policies.truth == "singleton" and found.n_gone > 0,
+        "new": policies.prediction == "singleton" and found.n_new > 0,
+    }
 
 
 def _n_affected(diff: Diffed) -> int | None:

@@ -248,8 +248,8 @@ def estimate_pairs(labelled: Any, *, by_stratum: bool = False, level: float = 0.
     Raises
     ------
     JudgementError
-        If a verdict is none of these, two verdicts on the same two items differ, a stratum has no verdict, pairs were
-        lost, or a column was changed.
+        If a verdict is none of these, two verdicts on the same two items differ, a stratum has no verdict at all, pairs
+        were lost, or a column was changed.
     DuplicateItemError
         If a pair is there twice.
     ColumnError
@@ -269,8 +269,9 @@ def estimate_pairs(labelled: Any, *, by_stratum: bool = False, level: float = 0.
     Intervals end where the verdicts leave nothing else possible, so that an estimate may lie beyond: where all pairs
     are judged, both ends are the score itself, which the sentences say. "unsure" is left out, as if these pairs were
     like the judged ones; low_unsure and high_unsure say how much hangs on that. Pairs without verdict are left out as
-    well: judges may stop anywhere, as the first pairs of a sample are a sample. An EvaluationWarning tells of pairs
-    that were skipped before that.
+    well: judges may stop anywhere, as the first pairs of a sample are a sample. An EvaluationWarning names pairs that
+    were skipped before that, and strata whose verdicts are all "unsure": the scores of all are then those of the items
+    of the other strata, and NaN where there are none.
 
     References
     ----------

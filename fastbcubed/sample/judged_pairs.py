@@ -126,6 +126,22 @@ class Stratum:
     known: Mapping[str | None, float]  #: the share of z that pairs have, by verdict, each counted once
     pairs: list[int]  #: their numbers
 
+    @property
+    def n_judged(self) -> int:
+        """Draws that are judged "same" or "different"; raises JudgementError where none is, and none is "unsure"."""
+        n = self.drawn.get(SAME, 0) + self.drawn.get(DIFFERENT, 0)
+        if not n and not self.drawn.get(UNSURE, 0):
+            raise JudgementError(
+                f'no pair{self.of_name} with change "{self.change}" and sign {self.sign} has the verdict "{SAME}" or '
+                f'"{DIFFERENT}"; judge some of these pairs: {first_few(self.pairs)}'
+            )
+        return n
+
+    @property
+    def of_name(self) -> str:
+        """The name in a message; nothing where there are no strata."""
+        return "" if self.name is None else f" of stratum {self.name!r}"
+
 
 @dataclass(frozen=True, eq=False)
 class Judged:
@@ -353,6 +369,8 @@ def estimate(labelled: Any, by_stratum: bool, level: float) -> PairEstimates:
         )
     if judged.skipped:
         warnings.warn(EvaluationWarning(_of_skipped(judged)), stacklevel=3)
+    if unsure := [each for each in judged.strata if not each.n_judged]:
+        warnings.warn(EvaluationWarning(_of_unsure(unsure)), stacklevel=3)
     names = dict.fromkeys(stratum.name for stratum in judged.strata)
     found: list[tuple[str | None, str, Estimate]] = []
     for name in names if by_stratum else (None,):
@@ -376,15 +394,28 @@ def _of_skipped(judged: Judged) -> str:
     )
 
 
+def _of_unsure(strata: list[Stratum]) -> str:
+    named = ", ".join(f'pairs{each.of_name} with change "{each.change}"' for each in strata[:3])
+    more = f" and of {len(strata) - 3} more" * (len(strata) > 3)
+    return (
+        f'all verdicts are "unsure" on {named}{more}: their scores are unknown (NaN), and those of all strata are '
+        "estimated from the others"
+    )
+
+
 def estimated(score: PairScore, strata: list[Stratum], share: float, level: float) -> Estimate:
     """Estimate a score from its strata, which have this share of the weight.
 
     A stratum of n judged draws, k of which count, adds z k / n. The interval ends where the verdicts leave nothing else
-    possible; the estimate does not, which would not be right on average then.
+    possible; the estimate does not, which would not be right on average then. Where a stratum has only pairs that are
+    unsure, the score is that of the items of the others.
     """
-    own = [_Counted.of(each, score) for each in strata if each.change in score.counts]
-    if not own:  # the change did nothing of the kind
+    every = [each for each in strata if each.change in score.counts]
+    if not every:  # the change did nothing of the kind
         return Estimate(0.0, 0.0, 0.0, 0.0, 0, 0, 0, 0.0, 0.0)
+    if left := {each.name for each in every if not each.n_judged}:
+        return _without(left, score, strata, share, level)
+    own = [_Counted.of(each, score) for each in every]
     self_pairs = {each.name: each.self_pairs for each in strata} if score.signed else {}
     known = math.fsum(self_pairs.values())
 
@@ -416,6 +447,24 @@ def estimated(score: PairScore, strata: list[Stratum], share: float, level: floa
     return Estimate(value, se, low, high, *count.values(), *unsure)
 
 
+def _without(
+    unsure: set[str | None], score: PairScore, strata: list[Stratum], share: float, level: float
+) -> Estimate:
+    """Estimate a score without these strata, from those of other names; NaN where there are none."""
+    shares = {each.name: each.share for each in strata if each.name not in unsure}
+    own = [each for each in strata if each.change in score.counts]
+    left = [each for each in own if each.name in unsure]
+    n_unsure, n_unjudged = (sum(each.drawn.get(verdict, 0) for each in left) for verdict in (UNSURE, None))
+    if any(each.name not in unsure for each in own):
+        rest = [each for each in strata if each.name not in unsure]
+        found = estimated(score, rest, math.fsum(shares.values()), level)
+        return found._replace(n_unsure=found.n_unsure + n_unsure, n_unjudged=found.n_unjudged + n_unjudged)
+    known = math.fsum({each.name: each.self_pairs for each in strata}.values()) if score.signed else 0.0
+    signs = [(each.sign if score.signed else 1, each.z) for each in own]
+    low, high = ((known + math.fsum(sign * z for sign, z in signs if sign == end)) / share for end in (-1, 1))
+    return Estimate(math.nan, math.nan, low, high, 0, n_unsure, n_unjudged, low, high)
+
+
 class _Counted(NamedTuple):
     """The verdicts of a stratum that count for a score; of two figures in a dict, -1 is the lower and 1 the higher."""
 
@@ -430,15 +479,8 @@ class _Counted(NamedTuple):
 
     @classmethod
     def of(cls, stratum: Stratum, score: PairScore) -> _Counted:
-        """Count, or raise JudgementError where nothing was judged."""
-        verdict = score.counts[stratum.change]
-        n = stratum.drawn.get(SAME, 0) + stratum.drawn.get(DIFFERENT, 0)
-        if not n:
-            name = f" of stratum {stratum.name!r}" if stratum.name is not None else ""
-            raise JudgementError(
-                f'no pair{name} with change "{stratum.change}" and sign {stratum.sign} has the verdict "{SAME}" or '
-                f'"{DIFFERENT}"; judge some of these pairs: {first_few(stratum.pairs)}'
-            )
+        """Count the verdicts of a stratum with judged pairs."""
+        verdict, n = score.counts[stratum.change], stratum.n_judged
         k, more = stratum.drawn.get(verdict, 0), stratum.drawn.get(UNSURE, 0)
         seen = stratum.known.get(verdict, 0.0)
         left = 1.0 - stratum.known.get(SAME, 0.0) - stratum.known.get(DIFFERENT, 0.0)

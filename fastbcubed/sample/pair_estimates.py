@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +105,8 @@ def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
         good, bad = next(known, (None, None))
         if good is None or bad is None:
             without.append(f"{name} was not judged")
+        elif math.isnan(good["estimate"]):
+            without.append(f"of the {name} nothing is known, as all verdicts are unsure")
         elif not (whole := good["estimate"] + bad["estimate"]) > 0:
             without.append(f"there was no {name}")
         else:
@@ -112,7 +115,10 @@ def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
             ends = _ends(good, percent, whole)
             told.append(f"{share} of the {name}{'' if told else ' is right'}{ends}")
     text = f"{' and '.join(told)}{'; ' if told and without else ''}{', '.join(without)}."
-    if (delta := rows.get("delta_precision")) is not None:
+    delta = rows.get("delta_precision")
+    if delta is not None and math.isnan(delta["estimate"]):
+        text += " The change of precision is not known."
+    elif delta is not None:
         delta = _settled(delta)
         sign = "+" if delta["estimate"] > 0 else ""
         change = with_error(delta["estimate"], delta["se"])

@@ -340,6 +340,29 @@ def _line(text: str) -> str:
 # What it says
 
 
+@pytest.mark.parametrize(
+    ("unmatched", "said"),
+    [
+        (
+            "drop",
+            "Of 6 items that both have, 5 (83.3 %) are with other items now; 1 more is gone; 2 more are new.",
+        ),
+        (
+            "singleton",
+            "Of 9 items, 7 (77.8 %) are with other items now; 1 of them is gone; 2 of them are new.",
+        ),
+        (
+            {"baseline": "singleton"},
+            "Of 7 items, 5 (71.4 %) are with other items now; 1 of them is gone; 2 more are new.",
+        ),
+    ],
+)
+def test_items_of_one_side_are_counted_first(unmatched: Any, said: str) -> None:
+    """g was alone, h is alone now, and i is with f: both had them, it said."""
+    d = fb.diff(BASELINE | {"g": "g"}, EXPERIMENT | {"h": "h", "i": EXPERIMENT["f"]}, unmatched=unmatched)
+    assert said in _line(repr(d))
+
+
 def test_what_changed_is_told() -> None:
     text = _line(repr(fb.diff(BASELINE, EXPERIMENT, truth=TRUTH)))
     for said in (

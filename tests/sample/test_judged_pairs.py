@@ -324,6 +324,58 @@ def test_a_stratum_of_one_judged_pair_has_no_error():
     assert row["estimate"] == 0.5 and math.isnan(row["se"]) and row["low"] < 0.2 and row["high"] == 0.5
 
 
+def of_strata(unsure_change):
+    """Return pairs of A, a quarter of the weight, split and merged; all of one change unsure; and of B, all judged."""
+    verdicts = {
+        "split": ["different", "different", "same", "same"],
+        "merged": ["same", "same", "same", "different"],
+    }
+    rows = [
+        (name, change, "unsure" if name == "A" and change == unsure_change else verdict)
+        for name in "AB"
+        for change, own in verdicts.items()
+        for verdict in own
+    ]
+    names, changes, said = (list(column) for column in zip(*rows, strict=True))
+    shares = [{"A": 0.25, "B": 0.75}[name] for name in names]
+    return table(said, score=["rates"] * 16, change=changes, stratum=names, share=shares, z=[0.1] * 16)
+
+
+def test_a_stratum_of_unsure_pairs_leaves_the_others():
+    """The scores of all are then those of B: half of its splitting, 0.1 / 0.75, is right."""
+    for by_stratum in (False, True):
+        with pytest.warns(
+            EvaluationWarning, match="pairs of stratum 'A' with change \"split\": their scores"
+        ):
+            found = fb.estimate_pairs(of_strata("split"), by_stratum=by_stratum)
+        rows = {(row.get("stratum"), row["score"]): row for row in found.to_pylist()}
+        b = "B" if by_stratum else None
+        assert rows[b, "good_split_rate"]["estimate"] == pytest.approx(0.05 / 0.75)
+        assert rows[b, "good_split_rate"]["n_judged"] == 4
+    a = rows["A", "good_split_rate"]
+    assert math.isnan(a["estimate"]) and math.isnan(a["se"]) and (a["n_judged"], a["n_unsure"]) == (0, 4)
+    assert (a["low"], a["high"]) == (a["low_unsure"], a["high_unsure"]) == pytest.approx((0, 0.1 / 0.25))
+    assert rows["A", "good_merge_rate"]["estimate"] == pytest.approx(0.075 / 0.25)
+    assert "of the splitting nothing is known, as all verdicts are unsure." in found.sentences[0]
+    with pytest.warns(EvaluationWarning):
+        rows = by_score(of_strata("split"))
+    assert rows["good_split_rate"]["n_unsure"] == 4  # of all strata
+    assert rows["good_merge_rate"]["estimate"] == pytest.approx(0.15)
+
+
+@pytest.mark.parametrize("score", ["good_split_rate", "delta_precision"])
+def test_a_sample_of_unsure_pairs_alone_shows_nothing(score):
+    labelled = table(
+        ["unsure"] * 4, score=[score] * 4, self_pairs=[0.3] * 4, sign=[-1 if score[0] == "d" else 1] * 4
+    )
+    with pytest.warns(EvaluationWarning, match='all verdicts are "unsure" on pairs with change "split"'):
+        found = fb.estimate_pairs(labelled)
+    row = found.to_pylist()[0]
+    assert row["score"] == score and math.isnan(row["estimate"])
+    assert (row["low"], row["high"]) == pytest.approx((0, 0.5) if score[0] == "g" else (-0.2, 0.3))
+    assert "not known" in found.sentences[0] or "nothing is known" in found.sentences[0]
+
+
 def test_what_the_change_did_not_do_is_zero():
     only_split = fb.evaluate(BASE, {item: item for item in BASE})
     found = by_score(judged(sample_pairs(only_split, 40, score="delta_precision"), IDEAL))
@@ -533,7 +585,11 @@ GOOD = ["same", "different", "same", "unsure"]
             "2 of 4 .*'diff' of pair 2.*mean 'different'",
         ),
         ({"verdict": [None] * 4}, JudgementError, "no pair has a verdict"),
-        ({"verdict": ["unsure"] * 4}, JudgementError, 'no pair with change "split" .* these pairs: 1, 2, 3'),
+        (
+            {"stratum": list("aabb"), "share": [0.5] * 4, "verdict": ["same", "same", None, None]},
+            JudgementError,
+            "no pair of stratum 'b' with change \"split\" .* these pairs: 3, 4",
+        ),
         ({"pair": [1, 2, 2, 3]}, DuplicateItemError, "1 of 3 pairs are in .* more than once .first: 2"),
         ({"n_pairs": [6] * 4}, JudgementError, "2 of the 6 pairs that were drawn are not in .*5, 6"),
         (
