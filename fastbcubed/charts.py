@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.compare_runs.comparison import Comparison
 from fastbcubed.diff_runs.diff import Diff
-from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, SliceError
+from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, SliceError, arg
 from fastbcubed.render.wording import label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.page import require_packages
@@ -253,7 +253,8 @@ def precision_recall(sweep: Sweep) -> altair.Chart:
     curve = curve_content(sweep)
     if not curve["named"]:
         raise MetricError(
-            "the curve takes precision, recall and f1, and the sweep has not all of them; name them in metrics="
+            "the curve takes precision, recall and f1, and the sweep has not all of them; name them in "
+            f"{arg('metrics', ...)}"
         )
     return plots.finished(plots.precision_recall_chart(curve), "Precision by recall")
 

@@ -8,7 +8,7 @@ from typing import Any
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.scoring import require_room
-from fastbcubed.errors import OptionError, TooMuchWorkError
+from fastbcubed.errors import OptionError, TooMuchWorkError, arg
 from fastbcubed.inputs.files import bytes_of_text
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.runtime.arguments import is_one_of
@@ -28,13 +28,13 @@ def choose(engine: str | None, request: Request, *others: Request, compared: boo
     `others` differ from the request in their prediction, and are held at the same time; `compared` if all are compared.
     """
     if not is_one_of(engine, (None, "memory", "disk", "spark")):
-        raise OptionError(f'engine is "memory", "disk" or "spark", not {engine!r}')
+        raise OptionError(f'{arg("engine")} is "memory", "disk" or "spark", not {engine!r}')
     if engine == "spark" or frames.is_any(request.given.sources):
         return _spark(engine)
     if compared and engine == "disk" and request.given.overlapping:
         raise OptionError(
             "the disk engine does not compare overlapping clusterings, for which all items are needed; evaluate them "
-            'one by one, or pass engine="memory"'
+            f"one by one, or pass {arg('engine', 'memory')}"
         )
     if engine == "memory" or (compared and request.given.overlapping):
         return memory.run
@@ -84,8 +84,8 @@ def _spark(engine: str | None) -> Run:
     """Return the Spark engine, the only one for Spark DataFrames."""
     if engine not in (None, "spark"):
         raise OptionError(
-            f"DataFrames of Spark are scored where they are, not with engine={engine!r}; write them as Parquet files, "
-            "and pass the path of these"
+            f"DataFrames of Spark are scored where they are, not with {arg('engine', engine)}; write them as Parquet "
+            "files, and pass the path of these"
         )
     from fastbcubed.spark import driver
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import reprlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 __all__ = [
@@ -42,8 +45,146 @@ def __dir__() -> list[str]:
     return __all__
 
 
+class Part:
+    """A part of a message that is worded for its readers: in Python, or on the command line.
+
+    An f-string takes it as a token, which `Message` reads.
+    """
+
+    def __format__(self, spec: str) -> str:
+        return f"\0{type(self).__name__}{tuple(vars(self).values())}\0"
+
+
+@dataclass(frozen=True)
+class Argument(Part):
+    """An argument of a function; the command line shows its flag. A value of None is yet to be chosen."""
+
+    name: str
+    values: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.name}={alternatives(map(_in_python, self.values))}" if self.values else self.name
+
+
+@dataclass(frozen=True)
+class Either(Part):
+    """Words for Python and for the command line."""
+
+    python: str
+    command: str
+
+    def __str__(self) -> str:
+        return self.python
+
+
+def arg(name: str, *values: Any) -> Argument:
+    """Return an argument for a message: its name, or with values, which are alternatives; an ellipsis is any value.
+
+    Examples
+    --------
+    >>> print(arg("nulls", "drop"), arg("item", ("id", ["source", "no"])), arg("unmatched", {"truth": "drop"}))
+    nulls="drop" item=("id", ["source", "no"]) unmatched={"truth": "drop"}
+    >>> print(arg("keep", "cells", "items"), arg("overlapping", True), arg("metrics", ...), arg("threshold"))
+    keep="cells" or "items" overlapping=True metrics= threshold
+    """
+    return Argument(name, tuple(map(_literal, values)))
+
+
+def _literal(value: Any) -> Any:
+    """Return a value as a token can hold it: a literal, else its representation."""
+    if value is ...:
+        return None
+    value = float(value) if isinstance(value, float) else value  # NumPy's are written in another way
+    try:
+        ast.literal_eval(repr(value))
+    except (ValueError, SyntaxError):
+        return repr(value)
+    return value
+
+
+def alternatives(written: Iterable[str]) -> str:
+    """Return texts as alternatives: ``a, b or c``; nothing if there is none.
+
+    >>> alternatives(["drop", "singleton", "outside"]), alternatives(["drop"])
+    ('drop, singleton or outside', 'drop')
+    """
+    *others, last = list(written) or [""]
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _in_python(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_in_python, value))})"
+    if isinstance(value, float):
+        return f"{value:.2g}"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | list | dict) else str(value)
+
+
+ESTIMATE = Either("fb.estimate", "fastbcubed estimate")
+#: Advice where an item is in several clusters.
+MAY_OVERLAP = f"if clusters may overlap, pass {arg('overlapping', True)}; else choose"
+
+#: A token of a part.
+_TOKEN = re.compile(r"\0(Argument|Either)(\(.*?\))\0", re.DOTALL)
+
+
+class Message(str):
+    """A text in the words of Python that also has its parts, for other words.
+
+    Examples
+    --------
+    >>> message = Message(f"Pass {arg('nulls', 'drop')} to leave them out.")
+    >>> message
+    'Pass nulls="drop" to leave them out.'
+    >>> message.parts
+    ('Pass ', Argument(name='nulls', values=('drop',)), ' to leave them out.')
+    """
+
+    parts: tuple[str | Part, ...]
+
+    def __new__(cls, text: str) -> Message:
+        """Read a text with tokens, or another message."""
+        if isinstance(text, Message):
+            return text
+        kinds: dict[str, Callable[..., Part]] = {"Argument": Argument, "Either": Either}
+        before, *found = _TOKEN.split(str(text))
+        parts: list[str | Part] = [before]
+        for kind, values, after in zip(found[::3], found[1::3], found[2::3], strict=True):
+            parts += [kinds[kind](*ast.literal_eval(values)), after]
+        message = super().__new__(cls, "".join(map(str, parts)))
+        message.parts = tuple(parts)
+        return message
+
+    def __add__(self, other: str) -> Message:
+        return Message(self.marked + other)
+
+    @property
+    def marked(self) -> str:
+        """The text with tokens, to be a part of another message."""
+        return "".join(map(format, self.parts))
+
+    def render(self, word: Callable[[Any], str]) -> str:
+        """Return the text with each part in other words."""
+        return "".join(map(word, self.parts))
+
+    def replaced(self, change: Callable[[Any], Any]) -> Message:
+        """Return the message with other parts."""
+        return Message("".join(format(change(part)) for part in self.parts))
+
+
 class FastBCubedError(ValueError):
     """Base of all errors below, which state the expectation, the value passed, its place, and the remedy."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(Message(message))
+
+    @property
+    def message(self) -> Message:
+        """The message with its parts."""
+        found: Message = self.args[0]
+        return found
 
     #: Data of a reader of blocks for the same message over all blocks, where rows are null; see `sources.nulls`.
     nulls: Any = None
@@ -168,8 +309,18 @@ class EvaluationWarning(UserWarning):
     """
 
     def __init__(self, message: str = "", code: str | None = None) -> None:
-        super().__init__(message if code is None else f"{message} [{code}]")
+        super().__init__(Message(message) + ("" if code is None else f" [{code}]"))
         self.code = code
+
+
+@contextmanager
+def rewording(change: Callable[[Any], Any]) -> Iterator[None]:
+    """Change the parts of the messages of errors."""
+    try:
+        yield
+    except FastBCubedError as error:
+        error.args = (error.message.replaced(change),)
+        raise
 
 
 #: Names, in messages, of inputs shared by all runs.
@@ -191,7 +342,7 @@ def naming(run: str | None, truth: str = "the truth", prediction: str = "the pre
         text = str(error)
         shared = _mentions(text, *SHARED, truth) and not _mentions(text, "the prediction", prediction)
         if run is not None and not shared:
-            error.args = (f"run {run!r}: {error}", *error.args[1:])
+            error.args = (Message(f"run {run!r}: {error.message.marked}"),)
         raise
 
 
@@ -206,5 +357,5 @@ def without_overlap() -> Iterator[None]:
     try:
         yield
     except OverlapError as error:
-        asked = "if clusters may overlap, pass overlapping=True; else choose"
-        raise OverlapError(str(error).replace(asked, "overlapping clusters are not served: choose")) from None
+        text = error.message.marked.replace(MAY_OVERLAP, "overlapping clusters are not served: choose")
+        raise OverlapError(text) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import OptionError, arg
 from fastbcubed.evaluate import evaluate
 from fastbcubed.metrics.extended_bcubed import MATCHES, SIMILARITIES, Match, Similarity, cice
 from fastbcubed.results.evaluation import Evaluation
@@ -136,6 +136,6 @@ def cice_bcubed(
     """
     for name, value, known in (("match", match, MATCHES), ("similarity", similarity, SIMILARITIES)):
         if value not in known:
-            raise OptionError(f"{name} is one of {', '.join(map(repr, known))}, not {value!r}")
+            raise OptionError(f"{arg(name)} is one of {', '.join(map(repr, known))}, not {value!r}")
     options.setdefault("metrics", list(cice(match, similarity)))
     return evaluate(truth, prediction, weight=weight, overlapping=True, **options)

@@ -22,7 +22,7 @@ from fastbcubed.align.rows import (
     matched,
     starts_of_runs,
 )
-from fastbcubed.errors import EmptyInputError, WeightError, naming
+from fastbcubed.errors import EmptyInputError, WeightError, arg, naming
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.columns import as_column
 from fastbcubed.inputs.keys import key_pair
@@ -85,7 +85,7 @@ def require_some(n_truth: int, names: Sequence[str], n_scored: Sequence[int]) ->
         counts = ", ".join(f"{name} {count:,}" for name, count in zip(names, n_scored, strict=True))
         raise EmptyInputError(
             f"no item of the truth is scored in every run (items scored: {counts}); check that the runs cluster the "
-            'same items, or pass align="each"'
+            f"same items, or pass {arg('align', 'each')}"
         )
 
 
@@ -181,8 +181,9 @@ def _require_same_weights(runs: Sequence[Alignment], names: Sequence[str], n_com
             differ = int(np.count_nonzero(first[:n_common] != run.weight[:n_common]))
         if differ:
             raise WeightError(
-                f"{differ:,} of {n_common:,} items weigh differently in the runs {names[0]!r} and {name!r}. The weight "
-                "of an item belongs to the item: put it into the truth, or pass weight= a table of item and weight"
+                f"{differ:,} of {n_common:,} items weigh differently in the runs {names[0]!r} and {name!r}. The "
+                f"weight of an item belongs to the item: put it into the truth, or pass {arg('weight', ...)} a table "
+                "of item and weight"
             )
 
 

@@ -8,12 +8,14 @@ from typing import Any, ClassVar, Self
 
 from fastbcubed import kernels
 from fastbcubed.errors import (
+    MAY_OVERLAP,
     AlignmentError,
     DuplicateItemError,
     FastBCubedError,
     NullError,
     OverlapError,
     WeightError,
+    arg,
     first_few,
 )
 
@@ -88,8 +90,8 @@ class NullLabels(Fault):
         """Return the error that reports it."""
         return NullError(
             f"{self.count} of {self.total} items of {self.name} have a null in {self.column!r} ({self.what} "
-            f'{first_few(self.first)}). Pass nulls="singleton" to take each as a cluster of its '
-            'own, or nulls="drop" to leave them out.'
+            f"{first_few(self.first)}). Pass {arg('nulls', 'singleton')} to take each as a cluster of its "
+            f"own, or {arg('nulls', 'drop')} to leave them out."
         )
 
 
@@ -103,9 +105,8 @@ class Overlap(Fault):
         """Return the error that reports it."""
         return OverlapError(
             f"{self.count} of {self.total} items of {self.name} are in more than one cluster "
-            f"({first_few(self.first)}). A partition has every item in one cluster: if clusters "
-            "may overlap, pass overlapping=True; else choose one for each, or check that the item column is "
-            "the right one."
+            f"({first_few(self.first)}). A partition has every item in one cluster: {MAY_OVERLAP} one for "
+            "each, or check that the item column is the right one."
         )
 
 
@@ -133,7 +134,7 @@ class RepeatedRows(Fault):
         """Return the error that reports it."""
         return DuplicateItemError(
             f"{self.count} of {self.total} rows of {self.name} repeat an earlier row ({first_few(self.first)}). "
-            'Pass duplicates="drop" to count each item once.'
+            f"Pass {arg('duplicates', 'drop')} to count each item once."
         )
 
 
@@ -147,7 +148,7 @@ class RepeatedMemberships(Fault):
         """Return the error that reports it."""
         return DuplicateItemError(
             f"{self.count} of {self.total} rows of {self.name} repeat an earlier row, its item and its cluster "
-            f'(items {first_few(self.first)}). Pass duplicates="drop" to count each membership once.'
+            f"(items {first_few(self.first)}). Pass {arg('duplicates', 'drop')} to count each membership once."
         )
 
 
@@ -190,7 +191,7 @@ class WeightsOutOfRange(Fault):
                 f"They have to lie between {least} and {most}: multiply all by some number; no score changes."
             )
         elif self.zero:
-            hint = 'Leave these items out, or pass weighting="outer", which allows zeros.'
+            hint = f"Leave these items out, or pass {arg('weighting', 'outer')}, which allows zeros."
         else:
             hint = "They have to be positive and finite: give these items other weights, or leave them out."
         weights, rows = zip(*self.first[:4], strict=True)
@@ -221,13 +222,13 @@ class Unmatched(Fault):
 
     step = 4
     other: str
-    options: str
+    options: tuple[str, ...]
 
     def error(self) -> FastBCubedError:
         """Return the error that reports it."""
         return AlignmentError(
             f"{self.count} of {self.total} items of {self.name} are missing from {self.other} (first: "
-            f"{first_few(self.first)}). Pass unmatched={self.options} to continue."
+            f"{first_few(self.first)}). Pass {arg('unmatched', *self.options)} to continue."
         )
 
 
@@ -245,7 +246,7 @@ class Unweighted(Fault):
 
     def error(self) -> FastBCubedError:
         """Return the error that reports it."""
-        left_out = ', or leave unmatched items out with unmatched="drop"' if self.unmatched else ""
+        left_out = f", or leave unmatched items out with {arg('unmatched', 'drop')}" if self.unmatched else ""
         return WeightError(
             f"{self.count} of {self.total} items that are scored or counted have no weight (first: "
             f"{first_few(self.first)}). Give every item a weight{left_out}."

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
 from typing import Any, Literal
 
-from fastbcubed.errors import OptionError, first_few
+from fastbcubed.errors import OptionError, arg, first_few
 from fastbcubed.runtime.arguments import is_one_of
 
 #: Policies for items that one side lacks, for null clusters, and for repeated rows.
@@ -71,14 +71,16 @@ class Policies:
         elif isinstance(unmatched, Mapping):
             if strange := set(unmatched) - set(sides):
                 raise OptionError(
-                    f"unmatched= has policies for {first_few(sorted(map(str, strange)))}; "
+                    f"{arg('unmatched', ...)} has policies for {first_few(sorted(map(str, strange)))}; "
                     "the sides are called truth and prediction"
                 )
             sides |= unmatched
             if sides["prediction"] == "outside" and "truth" not in unmatched:
                 sides["truth"] = "singleton"
         else:
-            raise OptionError(f"unmatched= is a policy, or a dict of one for each side, not {unmatched!r}")
+            raise OptionError(
+                f"{arg('unmatched', ...)} is a policy, or a dict of one for each side, not {unmatched!r}"
+            )
         _check_unmatched(sides)
         _check("nulls", nulls, ("raise", "singleton", "drop"))
         _check("duplicates", duplicates, ("raise", "drop"))
@@ -89,19 +91,19 @@ def _check_unmatched(sides: Mapping[str, str]) -> None:
     for side, policy in sides.items():
         if side == "truth" and is_one_of(policy, ("outside",)):
             raise OptionError(
-                "unmatched= cannot be outside for items that only the truth has: that is for those that only "
-                "the prediction has. Choose drop, raise or singleton"
+                f"{arg('unmatched', ...)} cannot be outside for items that only the truth has: that is for those "
+                "that only the prediction has. Choose drop, raise or singleton"
             )
         if not is_one_of(policy, ("drop", "raise", "singleton", "outside")):
             raise OptionError(
-                f"unmatched= is drop, raise, singleton, or outside for items that only the prediction has, "
-                f"not {policy!r}"
+                f"{arg('unmatched', ...)} is drop, raise, singleton, or outside for items that only the prediction "
+                f"has, not {policy!r}"
             )
 
 
 def _check(name: str, value: object, known: tuple[str, ...]) -> None:
     if not is_one_of(value, known):
-        raise OptionError(f"{name}= is {', '.join(known[:-1])} or {known[-1]}, not {value!r}")
+        raise OptionError(f"{arg(name, ...)} is {', '.join(known[:-1])} or {known[-1]}, not {value!r}")
 
 
 @dataclass(frozen=True)

@@ -394,8 +394,8 @@ class Combination:
         """Report unmatched items that the policies do not allow, truth first, and missing weights."""
         masks = (self.truth_only, self.prediction_only)
         choices = (
-            (self.policies.truth, '"drop" or "singleton"'),
-            (self.policies.prediction, '"drop", "singleton" or "outside"'),
+            (self.policies.truth, ("drop", "singleton")),
+            (self.policies.prediction, ("drop", "singleton", "outside")),
         )
         for k, (mask, (policy, options)) in enumerate(zip(masks, choices, strict=True)):
             if policy != "raise" or mask is None or not mask.any():

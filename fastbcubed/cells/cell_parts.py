@@ -28,7 +28,7 @@ from fastbcubed.cells.contingency import (
 )
 from fastbcubed.cells.shards import CellShards, HeavySums, RowShards, pred_codes
 from fastbcubed.cells.stages import mixed_keys
-from fastbcubed.errors import EmptyInputError, NotKeptError
+from fastbcubed.errors import EmptyInputError, NotKeptError, arg
 from fastbcubed.inputs.arrays import from_numpy, to_numpy
 from fastbcubed.inputs.stash import Stash
 from fastbcubed.runtime import buffers
@@ -384,11 +384,12 @@ class NoCells:
 
 def to_keep(what: str, table: Any) -> str:
     """Return the arguments that keep cells, or items, where a table's were not kept."""
-    how = f'keep="{what}"'
+    how = f"{arg('keep', what)}"
     if not table.overlapping:
         return how
     return (
-        f'{how} and engine="memory", as the disk engine keeps neither cells nor items where clusters overlap'
+        f"{how} and {arg('engine', 'memory')}, as the disk engine keeps neither cells nor items where clusters "
+        "overlap"
     )
 
 

@@ -19,6 +19,7 @@ from fastbcubed.errors import (
     OptionError,
     SliceError,
     WeightError,
+    arg,
     first_few,
 )
 from fastbcubed.runtime import buffers
@@ -446,7 +447,7 @@ class Contingency:
         if len(sizes) > 1:
             raise ColumnError(f"cells differ in length: {sorted(sizes)} in the arrays given")
         if not is_one_of(weighting, ("pointwise", "outer")):
-            raise OptionError(f'weighting is "pointwise" or "outer", not {weighting!r}')
+            raise OptionError(f'{arg("weighting")} is "pointwise" or "outer", not {weighting!r}')
         cells, pred_codes, n_codes = tabulate(*table, mass, outer=weighting == "outer")
         pair_weight = None
         if squares is not None:
@@ -696,7 +697,7 @@ class TrueNegatives:
     def __init__(self, contingency: Contingency) -> None:
         if contingency.outside:
             raise MetricError(
-                'scores that need the true negatives are not defined with unmatched="outside", where '
+                f"scores that need the true negatives are not defined with {arg('unmatched', 'outside')}, where "
                 "the items outside the labelled clusters are not all known"
             )
         self._table = contingency

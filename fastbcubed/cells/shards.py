@@ -21,7 +21,7 @@ from fastbcubed.cells import stages
 from fastbcubed.cells.contingency import OneSided
 from fastbcubed.cells.preaggregate import Condensed, PairTable
 from fastbcubed.cells.stages import WIDE, IfAlone, Plan
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import OptionError, arg
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.codes import MAX_BITS, MAX_SHARD_BITS, offsets, part_bits
 from fastbcubed.runtime.spill import Behind, Packed, Spill, Spool
@@ -187,7 +187,7 @@ def require_limit(limit: int) -> None:
     """Raise for a limit that leaves no room for the blocks that are read."""
     if limit < SMALLEST_LIMIT:
         raise OptionError(
-            f"memory_limit is {limit:,} bytes, but the least that the disk engine can work with is "
+            f"{arg('memory_limit')} is {limit:,} bytes, but the least that the disk engine can work with is "
             f"{SMALLEST_LIMIT >> 20} MiB"
         )
 

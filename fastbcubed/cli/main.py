@@ -99,7 +99,7 @@ def _run(argv: Sequence[str] | None) -> int:
         say(str(error))
         return FAULT
     except FastBCubedError as error:
-        say(in_flags(str(error)))
+        say(in_flags(error.message))
         return WRONG
     except MemoryError as error:
         say(f"out of memory{f': {error}' if str(error) else ''}")

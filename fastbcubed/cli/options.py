@@ -7,11 +7,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.cli.output import in_flags, say, with_scores
-from fastbcubed.errors import EvaluationWarning, FastBCubedError, OptionError
+from fastbcubed.errors import Argument, EvaluationWarning, OptionError, rewording
 from fastbcubed.inputs.suggestions import plain, split
 from fastbcubed.results.bins import element_of
 
@@ -399,7 +400,7 @@ def with_links(arguments: dict[str, Any], options: argparse.Namespace) -> dict[s
     from fastbcubed.inputs.clustering import Clustering
 
     item = arguments["item"]
-    with _in_link_flags(), warnings_said():
+    with rewording(_of_links), warnings_said():
         made = Clustering.from_links(
             arguments[side], columns_of(options.link_left), columns_of(options.link_right),
             score=options.link_score, threshold=options.threshold, ascending=options.ascending,
@@ -419,18 +420,13 @@ def warnings_said() -> Iterator[None]:
         warnings.simplefilter("always", EvaluationWarning)
         yield
     for each in caught:
-        say(f"warning: {in_flags(str(each.message))}")
+        say(f"warning: {in_flags(each.message.args[0])}")  # type: ignore[union-attr]
 
 
-@contextmanager
-def _in_link_flags() -> Iterator[None]:
-    """Write arguments in errors as the flags of links, which have other names."""
-    try:
-        yield
-    except FastBCubedError as error:
-        raise type(error)(
-            re.sub(r"--(?=(left|right|score|items)\b)", "--link-", in_flags(str(error)))
-        ) from error
+def _of_links(part: Any) -> Any:
+    """Return a part of a message with the flags of links, which have other names where a clustering may be given."""
+    is_of_links = isinstance(part, Argument) and part.name in ("left", "right", "score", "items")
+    return replace(part, name=f"link_{part.name}") if is_of_links else part
 
 
 #: The default order of clusters.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import os
 import re
 import shlex
@@ -12,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from fastbcubed.errors import EvaluationWarning, IdTypeError
+from fastbcubed.errors import Argument, Either, EvaluationWarning, IdTypeError, Message, Part, alternatives
 
 
 def print_json(text: str) -> None:
@@ -50,32 +48,53 @@ def give_up(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-_FLAGS = {
-    "slices": "slice",
-    "metrics": "metric",
-    "thresholds": "threshold",
-    "memory_limit": "memory-limit",
-    "spill_dir": "spill-dir",
-    "population_clusters": "population-clusters",
-}
-#: An argument at the beginning of a message.
-_SUBJECT = re.compile(
-    r"^(threshold|score|items|where|repairs|slices|metrics|beta|weighting|nulls|duplicates|keep|engine|memory_limit|spill_dir|"
-    r"threads|max_pairs|sampling|draws|missing|level|population_clusters)(?= (?:is|are|must)\b)"
+#: Flags that are called otherwise than the arguments of the library.
+RENAMED = {"slices": "slice", "metrics": "metric", "thresholds": "threshold"}
+#: Arguments that are flags of some command.
+FLAGS = frozenset(
+    """align ascending attributes beta bootstrap by by_stratum cluster columns draws duplicates engine item items
+    keep left level limit link_items link_left link_right link_score item_column max_pairs memory_limit metrics
+    missing noise nulls out overlapping overwrite population_clusters progress repairs right sampling score seed
+    slices spill_dir table threads threshold thresholds truth unit unlabelled unmatched weight weighting
+    where""".split()
 )
-#: Columns in Python syntax: a list, and a pair of names or lists.
-_LIST = r'\["[^"]*"(?:, "[^"]*")*\]'
-_PAIR = rf'\((?:"[^"]*"|{_LIST}), (?:"[^"]*"|{_LIST})\)'
-_KEYWORD = re.compile(
-    r"\b(item|cluster|weight|slices|attributes|metrics|beta|weighting|unmatched|nulls|duplicates|noise|table|"
-    r"left|right|score|items|thresholds|out|keep|repairs|engine|memory_limit|spill_dir|threads|progress|overwrite|overlapping|"
-    r"max_pairs|sampling|draws|missing|align|ascending)="
-    rf'(?:"([^"]*)"|\{{([^}}]*)\}}|True\b|(?<=max_pairs=)(\d[\d.]*(?:e[+-]?\d+)?)|({_LIST}|{_PAIR})|(?=[\s.,;)?]|$))'
-)
-#: A function that is also a command.
-_FUNCTION = re.compile(r"\bfb\.estimate\b")
-#: Bins in Python syntax.
-_BINS = re.compile(r'fb\.bins\(("(?:[^"\\]|\\.)*"), \[?([^\])]*)\]?\)')
+
+
+def in_flags(message: str) -> str:
+    """Return a message of the library with its arguments written as flags.
+
+    Examples
+    --------
+    >>> from fastbcubed.errors import arg
+    >>> in_flags(Message(f"Pass {arg('unmatched', 'drop')} or {arg('unmatched', {'prediction': 'outside'})}."))
+    'Pass --unmatched drop or --unmatched prediction=outside.'
+    >>> in_flags(Message(f"Did you mean {arg('item', ('item', ['DATA_SOURCE', 'RECORD_ID']))}?"))
+    'Did you mean --item item,DATA_SOURCE+RECORD_ID?'
+    """
+    return Message(message).render(_in_flags)
+
+
+def _in_flags(part: str | Part) -> str:
+    if isinstance(part, Either):
+        return part.command
+    if not isinstance(part, Argument) or part.name not in FLAGS:
+        return str(part)
+    flag = f"--{RENAMED.get(part.name, part.name).replace('_', '-')}"
+    value = alternatives(_value(part.name, value) for value in part.values)
+    return f"{flag} {value}".rstrip()
+
+
+def _value(name: str, value: Any) -> str:
+    """Return a value as a flag takes it; nothing for True, or where any value is meant."""
+    if value is None or value is True:
+        return ""
+    if name in ("item", "cluster", "left", "right", "link_left", "link_right", "item_column"):
+        return _columns(value)
+    if isinstance(value, dict):
+        return ",".join(f"{side}={policy}" for side, policy in value.items())
+    if isinstance(value, float):
+        return f"{value:.2g}"
+    return ",".join(value) if isinstance(value, list) else str(value)
 
 
 def _columns(names: str | list[str] | tuple[str | list[str], ...]) -> str:
@@ -93,46 +112,6 @@ def _columns(names: str | list[str] | tuple[str | list[str], ...]) -> str:
 
 def _escaped(name: str) -> str:
     return re.sub(r"([,+\\])", r"\\\1", name)
-
-
-def in_flags(message: str) -> str:
-    """Return a message of the library with keyword arguments written as flags.
-
-    Examples
-    --------
-    >>> in_flags('Pass unmatched="drop" or unmatched={"prediction": "outside"}.')
-    'Pass --unmatched drop or --unmatched prediction=outside.'
-    >>> in_flags('Did you mean item=("item", ["DATA_SOURCE", "RECORD_ID"])?')
-    'Did you mean --item item,DATA_SOURCE+RECORD_ID?'
-    >>> in_flags('Say which: left="id_l" and right="id_r".')
-    'Say which: --left id_l and --right id_r.'
-    >>> in_flags('To slice by bins, pass fb.bins("year", [1990, 2000]).')
-    'To slice by bins, pass year:1990:2000.'
-    >>> in_flags('Pass unmatched={"prediction": "outside"}, or use fb.estimate.')
-    'Pass --unmatched prediction=outside, or use fastbcubed estimate.'
-    >>> in_flags("memory_limit is 1,000 bytes")
-    '--memory-limit is 1,000 bytes'
-    """
-
-    def flag(found: re.Match[str]) -> str:
-        name, value, several, number, columns = found.groups()
-        if name in ("item", "cluster", "left", "right") and (columns or value):
-            return f"--{name} {_columns(ast.literal_eval(columns) if columns else value)}"
-        value = value or number
-        if several is not None:
-            value = re.sub(r'"(\w+)": "(\w+)"', r"\1=\2", several).replace(", ", ",")
-        return f"--{_FLAGS.get(name, name).replace('_', '-')}{f' {value}' if value else ''}"
-
-    def subject(found: re.Match[str]) -> str:
-        return f"--{_FLAGS.get(found[1], found[1]).replace('_', '-')}"
-
-    message = message.replace("pass Clustering.from_links(...)", "pass --links")
-    message = _BINS.sub(
-        lambda found: f"{json.loads(found[1])}:{found[2].replace(', ', ':').strip(chr(34))}", message
-    )
-    message = _FUNCTION.sub("fastbcubed estimate", message)
-    message = _SUBJECT.sub(subject, _KEYWORD.sub(flag, message))
-    return re.sub(r'(?<=--)(\w+ \w+) or "(\w+)"', r"\1 or \2", message)
 
 
 def call_evaluate(arguments: dict[str, Any], noise: str | None) -> Any:
@@ -158,8 +137,8 @@ def call(function: Callable[..., Any], arguments: dict[str, Any], noise: str | N
             if not isinstance(arguments["noise"], int):
                 raise
             found = function(**{**arguments, "noise": noise})
-    messages = [each.message for each in caught if getattr(each.message, "code", None) is None]
-    for message in dict.fromkeys(map(str, messages)):  # warnings with a code are in the result
+    messages = [each.message.args[0] for each in caught if getattr(each.message, "code", None) is None]  # type: ignore
+    for message in dict.fromkeys(messages):  # warnings with a code are in the result
         say(f"warning: {in_flags(message)}")
     return found
 

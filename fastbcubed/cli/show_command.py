@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.options import (
@@ -17,8 +17,8 @@ from fastbcubed.cli.options import (
     number,
     with_links,
 )
-from fastbcubed.cli.output import call_evaluate, in_flags, print_json
-from fastbcubed.errors import FastBCubedError, FileFormatError, NotKeptError, OptionError
+from fastbcubed.cli.output import call_evaluate, print_json
+from fastbcubed.errors import Argument, FileFormatError, NotKeptError, OptionError, rewording
 from fastbcubed.inputs.suggestions import plain, split
 
 if TYPE_CHECKING:
@@ -135,11 +135,14 @@ def _result(options: argparse.Namespace) -> Evaluation | Diff:
     truth, prediction = options.paths
     asked = argparse.Namespace(**UNASKED, **given, truth=truth, prediction=prediction)
     arguments = with_links(evaluate_arguments(asked), asked)
-    try:
+    with rewording(_of_show):
         found: Evaluation = call_evaluate({**arguments, "keep": "items"}, options.noise)
-        return found
-    except FastBCubedError as error:
-        raise type(error)(re.sub(r"--item(?![-\w])", "--item-column", in_flags(str(error)))) from error
+    return found
+
+
+def _of_show(part: Any) -> Any:
+    """Return a part of a message with the flag of the item column, as --item names an item."""
+    return replace(part, name="item_column") if isinstance(part, Argument) and part.name == "item" else part
 
 
 def _loaded(path: str) -> Evaluation | Diff:

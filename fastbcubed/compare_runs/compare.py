@@ -19,7 +19,7 @@ from fastbcubed.compare_runs.comparison_base import told
 from fastbcubed.engines import memory
 from fastbcubed.engines import memory as several
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
-from fastbcubed.errors import ColumnError, EvaluationWarning, OptionError, first_few, naming
+from fastbcubed.errors import ColumnError, EvaluationWarning, OptionError, arg, first_few, naming
 from fastbcubed.evaluate import Progress, evaluation
 from fastbcubed.inputs.pair import Given, Pair, PerSide, default_for_truth_only, open_pairs
 from fastbcubed.results.evaluation import Evaluation
@@ -144,7 +144,7 @@ def compare(
     names = _names(runs, baseline)
     wanted, baseline = baseline, baseline if baseline in names else names[0]
     if not is_one_of(align, ("common", "each")):
-        raise OptionError(f'align is "common" or "each", not {align!r}')
+        raise OptionError(f'{arg("align")} is "common" or "each", not {align!r}')
     level = check_level(level)
     alone = any(default_for_truth_only(run) == "singleton" for run in runs.values())
     truth_only = "singleton" if alone else "drop"
@@ -271,11 +271,13 @@ def _require_unit(unit: str, align: str, *, on_disk: bool) -> None:
     if is_one_of(unit, (COMPONENT, TRUE_CLUSTER)) or (align == "common" and not on_disk):
         return
     lacking, instead = (
-        ("the disk engine", 'engine="memory"') if on_disk else ('align="each"', 'align="common"')
+        ("the disk engine", f"{arg('engine', 'memory')}")
+        if on_disk
+        else (f"{arg('align', 'each')}", f"{arg('align', 'common')}")
     )
     raise OptionError(
         f"units by the column {unit!r} take the items of all runs in one order, which {lacking} does not have. Pass "
-        f'unit="component", or {instead}'
+        f"{arg('unit', 'component')}, or {instead}"
     )
 
 
@@ -318,5 +320,5 @@ def _require_same_items(policies: Policies, names: list[str], coverage: list[Cov
             raise OptionError(
                 f"not every run scores the same items: {name!r} lacks {lacking:,} of the truth, and has {further:,} "
                 "others that are scored. To restrict runs to common items, clusters may not overlap. Pass "
-                'unmatched={"truth": "singleton"}, or align="each"'
+                f"{arg('unmatched', {'truth': 'singleton'})}, or {arg('align', 'each')}"
             )

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from fastbcubed.compare_runs.differences import Differences, adjusted, estimated, table_of_deltas
 from fastbcubed.compare_runs.runs import Runs
-from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
+from fastbcubed.errors import EvaluationWarning, Message, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.metrics.score import Metric, without_rounding
 from fastbcubed.render.wording import label
@@ -231,7 +231,7 @@ class Compared(Runs):
             If clusters may overlap: their units are not worked out.
         """
         if self._differences.units is None:
-            raise NotKeptError(str(self.why_no_errors()))
+            raise NotKeptError(self.why_no_errors() or "")
         return self._differences.units
 
     @cached_property
@@ -347,7 +347,7 @@ class Compared(Runs):
     def _ranks(self) -> Table:
         return Table(ranks(self.metrics, {name: ev.overall for name, ev in self.runs.items()}))
 
-    def why_no_ranks(self) -> str | None:
+    def why_no_ranks(self) -> Message | None:
         """Return why runs are not ranked; None if they are."""
         by_run = {row.pop("run"): row for row in self._ranks().to_pylist()}
         for run, other in permutations(self.runs, 2):
@@ -355,9 +355,10 @@ class Compared(Runs):
             if self.lacks_more(run, other) and any(
                 a is not None and b is not None and a <= b for a, b in places
             ):
-                return (
-                    f"{run!r} lacks more items of the truth than {other!r}, which are dropped, and would not be ranked "
-                    'below it by every score. Pass unmatched={"truth": "singleton"}, or compare runs of the same items'
+                return Message(
+                    f"{run!r} lacks more items of the truth than {other!r}, which are dropped, and would not be "
+                    f"ranked below it by every score. Pass {arg('unmatched', {'truth': 'singleton'})}, or compare "
+                    "runs of the same items"
                 )
         return None
 

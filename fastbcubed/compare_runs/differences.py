@@ -28,7 +28,7 @@ from fastbcubed.compare_runs.units import (
     pieces_of_runs,
     true_clusters_of_runs,
 )
-from fastbcubed.errors import IdTypeError, NotKeptError, OptionError
+from fastbcubed.errors import IdTypeError, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.inputs.columns import as_column
 from fastbcubed.inputs.tables import readable
@@ -45,6 +45,7 @@ from fastbcubed.results.standard_errors import (
     slopes,
     standard_error,
     t_quantile,
+    too_small,
 )
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.codes import number
@@ -362,7 +363,7 @@ def _keys_of_true_clusters(ev: Evaluation, codes: Keys) -> Keys:
     if nameless.size and not ev.has_items:
         raise NotKeptError(
             f"the bootstrap draws true clusters by their labels, and {nameless.size:,} that a policy has made have "
-            'none; compare with engine="memory", where their items stand for them'
+            f"none; compare with {arg('engine', 'memory')}, where their items stand for them"
         )
     if nameless.size:
         ids = ev.kept_items().ids(ev.first_rows("true")[codes[nameless]])
@@ -628,11 +629,8 @@ def _true_clusters(comparison: Runs, tables: Sequence[Contingency], said: list[s
     """Return the true clusters as units; note if they are too small."""
     if not tables[0].outside:
         shared = "true clusters that share a predicted cluster share its precision"
-        said.append(_TOO_SMALL.format(comparison.unit, shared))
+        said.append(too_small(comparison.unit, shared))
     return true_clusters_of_runs(tables, comparison.true_numbers)
-
-
-_TOO_SMALL = 'standard errors by {} are too small: {}. Take unit="component"'
 
 
 def _units_of_column(comparison: Runs, said: list[str]) -> tuple[NDArray[np.int64], pa.Array]:
@@ -646,7 +644,7 @@ def _units_of_column(comparison: Runs, said: list[str]) -> tuple[NDArray[np.int6
         several = np.bincount(number(component[pairs.firsts], pool).codes) > 1
     if several.any():
         torn = f"{np.count_nonzero(several)} of {several.size} components have items of several values"
-        said.append(_TOO_SMALL.format(comparison.unit, torn))
+        said.append(too_small(comparison.unit, torn))
     return codes, next(iter(cut.values.values()))
 
 

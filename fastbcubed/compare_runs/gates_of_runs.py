@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from fastbcubed.compare_runs.comparison_base import Compared
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import Message, OptionError, arg
 from fastbcubed.render.wording import count, label
 from fastbcubed.results.baseline import gate_of_change
 from fastbcubed.results.gates import COVERAGES, Bound, Gate, gate_of, on_part, value_of
@@ -58,9 +58,9 @@ def _unlike_items(comparison: Compared, name: str) -> str:
             lacks = "It lacks" if run == name else f"{label(run)} lacks"
             than = "it" if other == name else label(other)
             n, n_other = map(comparison.n_dropped, (run, other))
-            return (
+            return Message(
                 f"{lacks} {count(n)} item{'s' * (n != 1)} of the truth, and {than} {count(n_other)}, which are "
-                'dropped; pass unmatched={"truth": "singleton"}'
+                f"dropped; pass {arg('unmatched', {'truth': 'singleton'})}"
             )
     return ""
 

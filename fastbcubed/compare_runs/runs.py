@@ -19,7 +19,7 @@ from fastbcubed.compare_runs.units import (
     number_true_clusters,
     pieces_of_runs,
 )
-from fastbcubed.errors import NotKeptError, OptionError
+from fastbcubed.errors import Message, NotKeptError, OptionError, arg
 from fastbcubed.metrics.score import Metric
 from fastbcubed.results import clusters
 from fastbcubed.results.evaluation import Evaluation
@@ -142,16 +142,16 @@ class Runs:
         dropped = self[run].policies.truth == "drop"
         return dropped and lacks_more(self.coverage_of[run], self.coverage_of[other])
 
-    def why_no_errors(self) -> str | None:
+    def why_no_errors(self) -> Message | None:
         """Return why differences have no standard errors; None if they have."""
         if any(ev.contingency.overlapping for ev in self.runs.values()):
-            return "clusters may overlap, and paired errors are worked out for partitions alone"
+            return Message("clusters may overlap, and paired errors are worked out for partitions alone")
         if not all(isinstance(ev.contingency, Contingency) for ev in self.runs.values()):
-            return 'the cells were not kept; compare with keep="cells"'
+            return Message(f"the cells were not kept; compare with {arg('keep', 'cells')}")
         if self._true_keys is not None and any(map(_makes_true_clusters, self.runs.values())):
-            return (
+            return Message(
                 "policies have made true clusters of single items, which the disk engine does not tell apart in "
-                'several runs; compare with engine="memory"'
+                f"several runs; compare with {arg('engine', 'memory')}"
             )
         return None
 
@@ -204,7 +204,7 @@ class Runs:
         """Return how many rows, the first ones, all runs have in common; raise if they are not in one order."""
         if not self._shared:
             raise NotKeptError(
-                'the items of all runs are not at hand in one order; compare in memory, with align="common"'
+                f"the items of all runs are not at hand in one order; compare in memory, with {arg('align', 'common')}"
             )
         return self.n_items
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fastbcubed.compare_runs.differences import needed_by, slopes_by
 from fastbcubed.compare_runs.movers import rank_of
 from fastbcubed.compare_runs.runs import Runs, is_heavy
-from fastbcubed.errors import NotKeptError
+from fastbcubed.errors import NotKeptError, arg
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, from_texts, to_numpy
 from fastbcubed.metrics import aggregation
@@ -108,7 +108,7 @@ def _slices(ev: Evaluation, by: SliceKey) -> pa.Table:
     except NotKeptError as error:
         raise NotKeptError(
             "the disk engine keeps no items of several runs, by which to slice; name the attributes beforehand, as in "
-            'compare(..., slices=["country"]), or pass engine="memory"'
+            f"compare(..., {arg('slices', ['country'])}), or pass {arg('engine', 'memory')}"
         ) from error
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, OUTCOMES, called_as_slices
-from fastbcubed.errors import IdTypeError, MetricError, SliceError, first_few
+from fastbcubed.errors import IdTypeError, MetricError, SliceError, arg, first_few
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of
 from fastbcubed.inputs.columns import as_column
@@ -43,7 +43,8 @@ class OneSided(NamedTuple):
 def not_defined() -> MetricError:
     """Return the error for changes of clusters where these may overlap."""
     return MetricError(
-        "what became of clusters is not defined where clusters may overlap; pass partitions, without overlapping=True"
+        "what became of clusters is not defined where clusters may overlap; pass partitions, without "
+        f"{arg('overlapping', True)}"
     )
 
 

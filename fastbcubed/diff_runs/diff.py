@@ -33,7 +33,7 @@ from fastbcubed.diff_runs.vocabulary import (
     renamed_slices,
     side_of,
 )
-from fastbcubed.errors import FileFormatError, NotKeptError, OptionError
+from fastbcubed.errors import FileFormatError, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of, to_numpy
 from fastbcubed.metrics.registry import METRICS, known_as
 from fastbcubed.metrics.score import Metric
@@ -345,7 +345,9 @@ class DiffErrors(DiffLists):
             with in_words_of_a_diff():
                 return self.evaluation.interval(str(meant(which)), level=level, unit=unit)
         if unit != "component":
-            raise OptionError(f'{metric.name} has intervals by unit="component" alone, not {unit!r}')
+            raise OptionError(
+                f"{metric.name} has intervals by {arg('unit', 'component')} alone, not {unit!r}"
+            )
         judgement = self._require_judged(metric.name)
         error = judgement.errors([metric])[metric.name]
         how: dict[str, Any] = {"level": check_level(level), "low": metric.low, "high": metric.high}
@@ -562,7 +564,7 @@ class Diff(Shown, DiffErrors):
                 return Table(changes_by(self.evaluation, self._asked_key(by)))
         if self.known_changes is None:
             raise NotKeptError(
-                'the cells were not kept; call fastbcubed.diff with keep="cells" to know the changes'
+                f"the cells were not kept; call fastbcubed.diff with {arg('keep', 'cells')} to know the changes"
             )
         return Table(self.known_changes)
 

@@ -15,7 +15,7 @@ from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.diff_runs.cluster_changes import FIGURES, changes
 from fastbcubed.diff_runs.judgement import Judgement, Verdict
 from fastbcubed.diff_runs.vocabulary import MEANT, OUTCOMES, PLACES, SIDES, reworded
-from fastbcubed.errors import MetricError, NotKeptError
+from fastbcubed.errors import Message, MetricError, NotKeptError, arg
 from fastbcubed.inputs.pair import CODES as OF_INPUT
 from fastbcubed.metrics.score import Metric
 from fastbcubed.render.wording import count, percent
@@ -69,10 +69,18 @@ def _partly_labelled(verdict: Verdict) -> list[dict[str, Any]]:
     message = (
         f"The truth labels {percent(share)} of the {count(n)} items: it judges what happened among these, and the "
         "others are left out of all clusters that it judges. If true clusters are complete, so that no other item "
-        'belongs to them, pass unlabelled="outside".'
+        f"belongs to them, pass {arg('unlabelled', 'outside')}."
     )
     level = WARNING if share < MOSTLY_LABELLED else NOTE
-    return [{"code": "few-items-labelled", "level": level, "message": message, "share": share, "n_items": n}]
+    return [
+        {
+            "code": "few-items-labelled",
+            "level": level,
+            "message": Message(message),
+            "share": share,
+            "n_items": n,
+        }
+    ]
 
 
 #: Scores of a diff that are computed where none are named, and those that judge it.
@@ -224,8 +232,8 @@ class Diffed:
             return self.judgement.errors(self.judging)
         if self.verdict is not None and "errors" not in self.saved:
             raise NotKeptError(
-                'standard errors of the scores that judge the change were not kept; save with keep="items", or ask for '
-                ".errors before you save"
+                "standard errors of the scores that judge the change were not kept; save with "
+                f"{arg('keep', 'items')}, or ask for .errors before you save"
             )
         return dict(self.saved.get("errors", {}))
 

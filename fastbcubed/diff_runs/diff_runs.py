@@ -26,7 +26,7 @@ from fastbcubed.diff_runs.vocabulary import (
 )
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Request, as_metrics, as_slices
-from fastbcubed.errors import EvaluationWarning, FastBCubedError, MetricError, OptionError
+from fastbcubed.errors import EvaluationWarning, FastBCubedError, MetricError, OptionError, arg
 from fastbcubed.evaluate import Keep, Progress, carry_out, evaluation
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import as_rows
@@ -273,20 +273,23 @@ def _alone(
 def _require_judgeable(truth: Any, unlabelled: Any, engine: Any, overlapping: bool) -> None:
     """Raise OptionError for options that need a truth, or that exclude one."""
     if not is_one_of(unlabelled, ("drop", "outside")):
-        raise OptionError(f'unlabelled is "drop" or "outside", not {unlabelled!r}')
+        raise OptionError(f'{arg("unlabelled")} is "drop" or "outside", not {unlabelled!r}')
     if truth is None:
         if unlabelled != "drop":
-            raise OptionError("unlabelled= is for items that the truth lacks; pass truth=, too")
+            raise OptionError(
+                f"{arg('unlabelled', ...)} is for items that the truth lacks; pass {arg('truth', ...)}, too"
+            )
         return
     if engine == "disk":
         raise OptionError(
-            'the disk engine does not judge a diff by a truth, for which all rows are needed; pass engine="memory", or '
-            "leave truth= out. Two evaluations against the truth, each on disk, give precision and recall of both"
+            "the disk engine does not judge a diff by a truth, for which all rows are needed; pass "
+            f"{arg('engine', 'memory')}, or leave {arg('truth', ...)} out. Two evaluations against the truth, each "
+            "on disk, give precision and recall of both"
         )
     if overlapping:
         raise OptionError(
-            "a truth judges clusterings that do not overlap; leave truth= out, or pass partitions, without "
-            "overlapping=True"
+            f"a truth judges clusterings that do not overlap; leave {arg('truth', ...)} out, or pass partitions, "
+            f"without {arg('overlapping', True)}"
         )
 
 
@@ -298,7 +301,7 @@ def _split(metrics: Any, *, judged: bool, overlapping: bool) -> tuple[list[Any],
     one = isinstance(metrics, str) or callable(metrics) or not isinstance(metrics, Iterable)
     asked = [known_as(meant(each)) for each in ([metrics] if one else metrics)]
     if not asked:
-        raise MetricError("metrics is empty; leave it out for the usual scores")
+        raise MetricError(f"{arg('metrics')} is empty; leave it out for the usual scores")
     judging = {
         metric.name: metric
         for name in asked

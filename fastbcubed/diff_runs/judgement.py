@@ -16,7 +16,7 @@ from fastbcubed.align.rows import align, take_or_null
 from fastbcubed.cells.build import cells_of_keys
 from fastbcubed.cells.three_way import Joint, join
 from fastbcubed.diff_runs.vocabulary import TRUE_CLUSTER
-from fastbcubed.errors import ColumnError, FastBCubedError, IdTypeError, NotKeptError, OptionError
+from fastbcubed.errors import ColumnError, FastBCubedError, IdTypeError, NotKeptError, OptionError, arg
 from fastbcubed.inputs import arrays
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.columns import Order, as_column
@@ -108,7 +108,7 @@ def label(
     if not (cell[rows] >= 0).any():
         raise OptionError(
             f"none of the items that {truth.name} labels is in baseline and experiment, so that nothing can be judged "
-            "by it; leave truth= out"
+            f"by it; leave {arg('truth', ...)} out"
         )
     assert isinstance(items, AlignedItems)
     labelled = _labelled(ev, rows, keys, items.in_prediction)
@@ -139,8 +139,8 @@ def labelled_again(ev: Evaluated) -> Labelled:
     """Return the result of `label`, from the attribute that was saved with the items."""
     if ev.policies.nulls == "singleton":
         raise NotKeptError(
-            'with nulls="singleton" a saved diff does not tell items whose true cluster is null from those that the '
-            "truth lacks; call fastbcubed.diff anew"
+            f"with {arg('nulls', 'singleton')} a saved diff does not tell items whose true cluster is null from "
+            "those that the truth lacks; call fastbcubed.diff anew"
         )
     values = ev.kept_items().attribute("attributes", TRUE_CLUSTER)
     known, keys = _keys(values, ev.policies.noise)
@@ -289,7 +289,7 @@ class Judgement:
         for side, run in self._alone.items():
             level = verdict.levels[side]
             shown[side] = run._replace(shown_f1=float(f_measure(level["precision"], level["recall"])))
-        return list(runs_lack_items(shown, common=True, policy='"singleton"'))
+        return list(runs_lack_items(shown, common=True, policy="singleton"))
 
     # Scores
 

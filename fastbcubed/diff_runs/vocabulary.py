@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fastbcubed.errors import ColumnError, FastBCubedError, MetricError, OptionError
+from fastbcubed.errors import ColumnError, FastBCubedError, MetricError, OptionError, arg
 from fastbcubed.inputs.pair import default_for_truth_only
 from fastbcubed.results.bins import Bins
 from fastbcubed.results.slices import OURS, Element, Renamed, SliceKey, name_columns
@@ -78,7 +78,7 @@ def as_policies(unmatched: Any, baseline: Any, experiment: Any) -> Any:
         return unmatched
     if strange := [side for side in unmatched if side not in PLACES]:
         raise OptionError(
-            f"unmatched= has a policy for {strange[0]!r}; the sides are called baseline and experiment"
+            f"{arg('unmatched', ...)} has a policy for {strange[0]!r}; the sides are called baseline and experiment"
         )
     return {PLACES[side]: policy for side, policy in unmatched.items()}
 

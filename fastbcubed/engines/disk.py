@@ -20,7 +20,7 @@ from fastbcubed.cells.stages import find_heavy_in_sample
 from fastbcubed.engines.memory import Answers
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.scoring import Scorer, require_room, scores_of_whole_covers
-from fastbcubed.errors import EmptyInputError, OptionError, WeightError, naming
+from fastbcubed.errors import EmptyInputError, OptionError, WeightError, arg, naming
 from fastbcubed.inputs.fingerprint import BlocksSeen
 from fastbcubed.inputs.pair import Cut, Pair, notes_of, open_pair, open_pairs
 from fastbcubed.inputs.tables import BLOCK_ROWS
@@ -267,15 +267,15 @@ def unserved(request: Request) -> str | None:
     """Return why a request needs cells or items that are not kept for overlapping clusterings; None if it does not."""
     if request.keep == "items" or (request.out is not None and request.keep != "scores"):
         return (
-            'the disk engine keeps neither cells nor items of overlapping clusterings; pass keep="scores", or '
-            'engine="memory"'
+            "the disk engine keeps neither cells nor items of overlapping clusterings; pass "
+            f"{arg('keep', 'scores')}, or {arg('engine', 'memory')}"
         )
     subsets = (each for key in request.slices if isinstance(key, Mapping) for each in key.items())
     for name, which in subsets:
         if as_subset(which, repr(name))[0] is not None:
             return (
                 f"{name!r} is a mask of items by position, which the disk engine does not know where clusters overlap; "
-                'pass a list of items, or engine="memory"'
+                f"pass a list of items, or {arg('engine', 'memory')}"
             )
     return None
 
@@ -438,8 +438,9 @@ def _require_known(run: RowsOfRun, name: str) -> None:
     if run.n_further:
         items = f"{run.n_further:,} item{'s' if run.n_further > 1 else ''}"
         raise OptionError(
-            f"{name!r} has {items} that the truth lacks and that would be scored. The disk engine does not tell which "
-            'of these all runs have: pass engine="memory", unmatched={"prediction": "drop"} or align="each"'
+            f"{name!r} has {items} that the truth lacks and that would be scored. The disk engine does not tell "
+            f"which of these all runs have: pass {arg('engine', 'memory')}, "
+            f"{arg('unmatched', {'prediction': 'drop'})} or {arg('align', 'each')}"
         )
 
 
@@ -449,5 +450,5 @@ def _require_same_weights(runs: Sequence[RowsOfRun], names: Sequence[str]) -> No
         if run.weights != runs[0].weights:
             raise WeightError(
                 f"items weigh differently in the runs {names[0]!r} and {name!r}. The weight of an item belongs to the "
-                "item: put it into the truth, or pass weight= a table of item and weight"
+                f"item: put it into the truth, or pass {arg('weight', ...)} a table of item and weight"
             )

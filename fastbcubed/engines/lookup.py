@@ -19,7 +19,7 @@ from fastbcubed.align.row_blocks import Choice
 from fastbcubed.align.rows import align
 from fastbcubed.cells.shards import Layout, RowShards, require_limit
 from fastbcubed.engines import disk
-from fastbcubed.errors import AlignmentError, OptionError
+from fastbcubed.errors import AlignmentError, OptionError, arg
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import open_files
 from fastbcubed.inputs.pair import Cut, Given, asked_of_sides, notes_of_side, one_side, open_pair
@@ -58,7 +58,7 @@ class Asked(NamedTuple):
 def touch(engine: str | None, asked: Asked, pool: Pool) -> Touched:
     """Return the cells of a sample, unordered, by the named engine or the one that suits."""
     if not is_one_of(engine, (None, "memory", "disk")):
-        raise OptionError(f'engine is "memory" or "disk", not {engine!r}')
+        raise OptionError(f'{arg("engine")} is "memory" or "disk", not {engine!r}')
     if engine is None:
         engine = "disk" if _is_large_file(asked.given.prediction) else "memory"
     found = _in_blocks(asked, pool) if engine == "disk" else _as_a_whole(asked, pool)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
-from fastbcubed.errors import MetricError, OptionError, SliceError
+from fastbcubed.errors import MetricError, OptionError, SliceError, arg
 from fastbcubed.inputs.files import require_outside
 from fastbcubed.inputs.fingerprint import Content
 from fastbcubed.inputs.pair import Given, Pair
@@ -50,9 +50,9 @@ class Request:
 
     def __post_init__(self) -> None:
         if not is_one_of(self.keep, ("scores", "cells", "items")):
-            raise OptionError(f'keep is "scores", "cells" or "items", not {self.keep!r}')
+            raise OptionError(f'{arg("keep")} is "scores", "cells" or "items", not {self.keep!r}')
         if not is_one_of(self.weighting, ("pointwise", "outer")):
-            raise OptionError(f'weighting is "pointwise" or "outer", not {self.weighting!r}')
+            raise OptionError(f'{arg("weighting")} is "pointwise" or "outer", not {self.weighting!r}')
         if self.out is not None:
             require_outside(self.out, self.given.sources)
         if self.memory_limit is not None:
@@ -165,10 +165,10 @@ def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
         return None
     one = isinstance(metrics, str) or callable(metrics)
     if not one and not isinstance(metrics, Iterable):
-        raise MetricError(f"metrics= is names of scores, or formulas, not {metrics!r}")
+        raise MetricError(f"{arg('metrics', ...)} is names of scores, or formulas, not {metrics!r}")
     chosen = [lifted(m, outside=outside) if callable(m) else m for m in ([metrics] if one else metrics)]
     if not chosen:
-        raise MetricError("metrics is empty; leave it out for the usual scores")
+        raise MetricError(f"{arg('metrics')} is empty; leave it out for the usual scores")
     names = [m.name for m in chosen if isinstance(m, Metric) and m.family == "own"]
     for name in names:
         if names.count(name) > 1 or name in METRICS:
@@ -185,7 +185,7 @@ def as_slices(slices: Any) -> list[SliceKey]:
     if names or isinstance(slices, Element | Mapping):
         return [check_key(slices)]
     if not isinstance(slices, Iterable):
-        raise SliceError(f"slices is an attribute, several of them, or a mapping, not {slices!r}")
+        raise SliceError(f"{arg('slices')} is an attribute, several of them, or a mapping, not {slices!r}")
     found: dict[str, SliceKey] = {}
     for key in map(check_key, slices):
         other = found.setdefault(name := slice_name(key), key)

@@ -12,7 +12,7 @@ from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.shards import require_limit
 from fastbcubed.engines.request import Request, Scored
-from fastbcubed.errors import OptionError, PairingError
+from fastbcubed.errors import Message, OptionError, PairingError, arg
 from fastbcubed.inputs.files import bytes_of_text, open_files
 from fastbcubed.inputs.pair import per_side
 from fastbcubed.inputs.tables import column_names, is_path
@@ -58,7 +58,7 @@ def scores_of_whole_covers(metrics: Iterable[Metric]) -> dict[str, str]:
     """Return the scores of overlapping clusterings that need all cells at once, and why they are not computed."""
     return {
         metric.name: "it takes all cells of overlapping clusterings at once, which the disk engine does not hold; "
-        'leave it out, or pass engine="memory"'
+        f"leave it out, or pass {arg('engine', 'memory')}"
         for metric in metrics
         if any(each.score is not None or each.matrix is not None for each in (metric, *metric.needs))
     }
@@ -82,7 +82,7 @@ def require_room(request: Request) -> None:
     least = (SHARE * (total - ROOM) >> 20) + 1
     way_out = "" if name in ("weight", "attributes") else ", or write it as Parquet, which is read in blocks"
     raise OptionError(
-        f"{path}{name}= would take about {readable(held[name])} of memory, as it is held as a whole. Raise "
+        f"{path}{arg(name, ...)} would take about {readable(held[name])} of memory, as it is held as a whole. Raise "
         f"memory_limit to at least {least} MiB{way_out}"
     )
 
@@ -193,7 +193,7 @@ class Scorer:
         for name in sorted(self._request.named_metrics & reasons.keys()):
             raise OptionError(f"cannot compute {name}: {reasons[name]}")
         self.metrics = [m for m in self.metrics if m.name not in reasons]
-        self.not_computed |= reasons
+        self.not_computed |= {name: Message(reason) for name, reason in reasons.items()}
 
     def score_with_bounds(self, parts: Parts, coverage: Coverage, pool: Pool) -> tuple[Scored, Bounds | None]:
         """Score the parts; also return bounds of the precision where prediction-only items are dropped."""
@@ -211,7 +211,7 @@ class Scorer:
         try:
             return self._finished(self.metrics, {}, means, parts.whole, pool)
         except PairingError as error:
-            hopeless = {m.name: str(error) for m in self.metrics if m.pairs_clusters}
+            hopeless: dict[str, str] = {m.name: error.message for m in self.metrics if m.pairs_clusters}
             if hopeless.keys() & self._request.named_metrics:
                 raise
             rest = [m for m in self.metrics if not m.pairs_clusters]

@@ -10,12 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed.errors import (
+    MAY_OVERLAP,
     AlignmentError,
     ColumnError,
     NullError,
     OptionError,
     OverlapError,
     WeightError,
+    arg,
     first_few,
 )
 from fastbcubed.inputs.arrays import is_pandas, join_pieces
@@ -57,7 +59,7 @@ def by_position(truth: Any, prediction: Any, weight: Any, overlapping: bool) -> 
         raise OverlapError(
             f"the {side} is a list of sets, which can be read in two ways. If each set is a cluster and has its items, "
             "pass Clustering.from_clusters(...) of both sides; if each has the clusters of an item, by position, "
-            "pass overlapping=True"
+            f"pass {arg('overlapping', True)}"
         )
     for side, given in (("truth", truth), ("prediction", prediction)):
         if isinstance(given, str | Mapping) or not hasattr(given, "__len__") or np.ndim(given[:0]) != 1:
@@ -487,8 +489,8 @@ def _flatten_sets(mapping: Mapping[Any, Any], overlapping: bool, name: str) -> t
     if several and not overlapping:
         raise OverlapError(
             f"{len(several)} of {len(sets)} items of {name} are in more than one cluster "
-            f"(first: {first_few(several[:4])}). A partition has every item in one cluster: if "
-            "clusters may overlap, pass overlapping=True; else choose one for each."
+            f"(first: {first_few(several[:4])}). A partition has every item in one cluster: "
+            f"{MAY_OVERLAP} one for each."
         )
     items, labels = [], []
     for item, value in zip(mapping, sets, strict=True):
@@ -591,7 +593,7 @@ class MadeOfLinks(LabelledRows):
         threshold = None if threshold is None else as_threshold(threshold)
         if isinstance(items, LabelledRows):
             if items.items is None:
-                raise OptionError(f"items= is {items.name}, which has no item ids.")
+                raise OptionError(f"{arg('items', ...)} is {items.name}, which has no item ids.")
             items = items.items
         scored = threshold is not None
         links = read_links(

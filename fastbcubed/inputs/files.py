@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.errors import ColumnError, FileFormatError, IdTypeError, OptionError
+from fastbcubed.errors import ColumnError, FileFormatError, IdTypeError, OptionError, arg
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import (
     from_numpy,
@@ -171,7 +171,7 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
         raise FileFormatError(f"There is no file {name}. Check the address.")
     folder = os.path.dirname(name) or "."
     hint = (
-        "Check the path; the name of a column of one table needs table=."
+        f"Check the path; the name of a column of one table needs {arg('table', ...)}."
         if os.path.isdir(folder)
         else f"There is no folder {folder} either."
     )
@@ -225,8 +225,8 @@ def require_outside(out: Any, sources: Iterable[Any]) -> None:
         if read and not inside.startswith(".."):
             every = "below" if is_folder else "that match"
             raise OptionError(
-                f"out= is {out}, but all files {every} {source} are input: what is written there would be read the "
-                "next time. Name another directory, or one that begins with an underscore"
+                f"{arg('out', ...)} is {out}, but all files {every} {source} are input: what is written there would "
+                "be read the next time. Name another directory, or one that begins with an underscore"
             )
 
 

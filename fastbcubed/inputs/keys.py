@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed import kernels
-from fastbcubed.errors import IdTypeError
+from fastbcubed.errors import IdTypeError, arg
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import (
     codes_of,
@@ -745,8 +745,8 @@ def _kind_advice(first: Column, second: Column) -> str:
     if common := [name for name in first.names if name in second.names]:
         return f"name the same columns on both sides: {Typed()({'item': common})}"
     return (
-        "name as many columns on both sides, with item= (of links with left= and right=), and cast one side to the "
-        "type of the other if need be"
+        f"name as many columns on both sides, with {arg('item', ...)} (of links with {arg('left', ...)} and "
+        f"{arg('right', ...)}), and cast one side to the type of the other if need be"
     )
 
 

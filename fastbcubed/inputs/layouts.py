@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.errors import ColumnError, OptionError, first_few
+from fastbcubed.errors import ColumnError, Either, OptionError, arg, first_few
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import plain, to_numpy
 from fastbcubed.inputs.suggestions import Typed, similar
@@ -167,12 +167,14 @@ def choose_links(
     """
     if (left is None) != (right is None):
         missing = "right" if right is None else "left"
-        raise OptionError(f"A link has two items, so name the columns of both: {missing}= is missing.")
+        raise OptionError(
+            f"A link has two items, so name the columns of both: {arg(missing, ...)} is missing."
+        )
     named = {} if left is None or right is None else {"left": left, "right": right}
     asked = {part: column_names(names, part) for part, names in named.items()}
     if score is not None:
         if not isinstance(score, str):
-            raise OptionError(f"score is the name of a column, not {type(score).__name__}.")
+            raise OptionError(f"{arg('score')} is the name of a column, not {type(score).__name__}.")
         asked["score"] = [score]
     for part, names in asked.items():
         _require(rows, part, names)
@@ -185,7 +187,11 @@ def choose_links(
     scores = tuple(known[name] for name in SCORES if name in known)
     chosen = score or next(iter(scores or rest[: scored and len(rest) == 1]), None)
     if chosen is None and scored:
-        hint = "Name the right one with score=." if rest else "Each link needs one, such as ('a', 'b', 0.9)."
+        hint = (
+            f"Name the right one with {arg('score', ...)}."
+            if rest
+            else "Each link needs one, such as ('a', 'b', 0.9)."
+        )
         raise ColumnError(f"There is no column of scores in {rows.where} ({listed(rows.names)}). {hint}")
     if chosen in (*found.left, *found.right):
         raise _score_of_item(rows, chosen)
@@ -194,7 +200,7 @@ def choose_links(
 
 def _score_of_item(rows: Source, score: str | None) -> ColumnError:
     return ColumnError(
-        f"The score of {rows.where} is the column of an item: {score}. Name another with score=."
+        f"The score of {rows.where} is the column of an item: {score}. Name another with {arg('score', ...)}."
     )
 
 
@@ -203,7 +209,7 @@ def _require(rows: Source, part: str, names: list[str]) -> None:
     absent = [name for name in names if name not in rows.names]
     if absent:
         near = [similar(name, rows.names) if name in absent else name for name in names]
-        hint = f"Name the right one with {part}=."
+        hint = f"Name the right one with {arg(part, ...)}."
         if None not in near:
             hint = f"Did you mean {Typed()({part: [name for name in near if name is not None]})}?"
         raise ColumnError(
@@ -214,7 +220,8 @@ def _require(rows: Source, part: str, names: list[str]) -> None:
 def _as_named(rows: Source, left: list[str], right: list[str]) -> LinkColumns:
     if len(left) != len(right):
         raise OptionError(
-            f"left= and right= name {len(left)} and {len(right)} columns; an item has as many parts on either side."
+            f"{arg('left', ...)} and {arg('right', ...)} name {len(left)} and {len(right)} columns; an item has as "
+            "many parts on either side."
         )
     if common := [name for name in left if name in right]:
         raise ColumnError(
@@ -268,7 +275,7 @@ def _recognised(rows: Source, score: str | None) -> LinkColumns:
     )
     raise ColumnError(
         f"There are no columns left and right in {rows.where} ({listed(rows.names)}). Name the columns of the two "
-        f"items of a link with left= and right=.{hint}{rows.hint}"
+        f"items of a link with {arg('left', ...)} and {arg('right', ...)}.{hint}{rows.hint}"
     )
 
 
@@ -279,7 +286,7 @@ def links_hint(names: Sequence[str]) -> str:
         return ""
     return (
         f" With {ids[0].left} and {ids[0].right} it looks like a table of links, pairs of items: pass "
-        "Clustering.from_links(...)."
+        f"{Either('Clustering.from_links(...)', '--links')}."
     )
 
 
@@ -351,7 +358,7 @@ def choose_columns(
             missing = []
     if missing:
         wanted = " and no ".join(f"column {part!r}" for part in missing)
-        hint = " and ".join(f"{part}=" for part in missing)
+        hint = " and ".join(f"{arg(part, ...)}" for part in missing)
         raise ColumnError(
             f"There is no {wanted} in {rows.where} ({listed(rows.names)}). Name the right one with {hint}."
             + (rows.hint or links_hint(rows.names))
@@ -370,7 +377,7 @@ def _require_columns(rows: Source, part: str, names: list[str], typed: Typed) ->
     if not absent:
         return
     found = [similar(name, rows.names) if name in absent else name for name in names]
-    hint = f"Name the right one with {part}="
+    hint = f"Name the right one with {arg(part, ...)}"
     if None not in found and len(set(found)) == len(found):
         hint = f"Did you mean {typed({part: [name for name in found if name is not None]})}"
     end = "?" if hint.startswith("Did") else "."

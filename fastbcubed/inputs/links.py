@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.errors import ColumnError, EvaluationWarning, LinkError, OptionError, first_few
+from fastbcubed.errors import ColumnError, EvaluationWarning, LinkError, OptionError, arg, first_few
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import (
     Nulls,
@@ -126,7 +126,7 @@ def _floats(values: pa.ChunkedArray, where: str) -> NDArray[np.float64]:
     try:
         data = float_column(values, where, LinkError)
     except LinkError as error:
-        raise LinkError(f"{error} Name the column of scores with score=, or cast it.") from error
+        raise LinkError(f"{error} Name the column of scores with {arg('score', ...)}, or cast it.") from error
     return to_numpy(pc.fill_null(data, np.nan) if data.null_count else data)
 
 
@@ -172,7 +172,7 @@ def warn_if_distances(column: str | None, name: str, *, ascending: bool, stackle
     if not ascending and column is not None and DISTANCE.search(column):
         warnings.warn(
             f"Scores in column {column!r} of {name} are called distances, and large ones are taken for strong. Pass "
-            "ascending=True if small distances are.",
+            f"{arg('ascending', True)} if small distances are.",
             EvaluationWarning,
             stacklevel=stacklevel,
         )
@@ -189,8 +189,8 @@ def refuse_unknown(items: Column, n_known: int, left: NDArray[Any], right: NDArr
         touching = int(np.count_nonzero((left >= n_known) | (right >= n_known)))
         first = items.first_of(np.arange(n_known, n_known + min(n, 4)))
         raise LinkError(
-            f"{n} item{' of' if n == 1 else 's of'} {name} {_are(n)} not among the {n_known} that "
-            f"were given with items= (first: {first_few(first)}). Links that have one: {touching} of {left.size}. Add "
+            f"{n} item{' of' if n == 1 else 's of'} {name} {_are(n)} not among the {n_known} that were given with "
+            f"{arg('items', ...)} (first: {first_few(first)}). Links that have one: {touching} of {left.size}. Add "
             "such items, or drop these links."
         )
 
@@ -493,7 +493,7 @@ def items_column(items: Any, item: ColumnName, names: list[str], where: str) -> 
         if missing := [name for name in asked if name not in rows.names]:
             raise ColumnError(
                 f"There is no column {missing[0]!r} in {rows.where} ({listed(rows.names)}), which should have all "
-                f"items. Name the right one with item=.{rows.hint}"
+                f"items. Name the right one with {arg('item', ...)}.{rows.hint}"
             )
         column = read_columns(rows, [asked])[0][0]
     column.refuse_nulls()
@@ -694,10 +694,12 @@ def as_thresholds(thresholds: Any) -> list[float]:
 def as_threshold(threshold: Any) -> float:
     """Return a threshold, or raise OptionError."""
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.integer, np.floating)):
-        raise OptionError(f"threshold is a number, the score that links have to reach, not {threshold!r}.")
+        raise OptionError(
+            f"{arg('threshold')} is a number, the score that links have to reach, not {threshold!r}."
+        )
     if math.isnan(threshold):
         raise OptionError(
-            "threshold is NaN, which no score reaches; it is the score that links have to reach."
+            f"{arg('threshold')} is NaN, which no score reaches; it is the score that links have to reach."
         )
     return float(threshold)
 

@@ -16,6 +16,7 @@ from fastbcubed.errors import (
     FastBCubedError,
     OptionError,
     WeightError,
+    arg,
     first_few,
     naming,
 )
@@ -134,7 +135,7 @@ def refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, 
         f"The dicts have {len(truth)} and {len(prediction)} keys, and more values in their sets, of which {common} "
         "are on both sides: they look like clusters and the items of each, but a dict goes from an item to the set "
         "of its clusters. Pass Clustering.from_clusters(...) of both; or, if the keys are items, "
-        "Clustering.from_dict(..., overlapping=True)."
+        f"Clustering.from_dict(..., {arg('overlapping', True)})."
     )
 
 
@@ -292,8 +293,8 @@ def read_pair(
     if table is not None:
         if cluster != "cluster":
             raise OptionError(
-                f"With table=, the columns of clusters are given in place of the truth and the prediction, "
-                f"so cluster={cluster!r} has no use."
+                f"With {arg('table', ...)}, the columns of clusters are given in place of the truth and the "
+                f"prediction, so {arg('cluster', cluster)} has no use."
             )
         sides = pair_of_table(truth, prediction, table, item, weight)
     else:
@@ -353,17 +354,17 @@ def pair_of_table(
         raise ColumnError(f"table should be a table or a path, not {type(table).__name__}.")
     groups = []
     for side, names in (("truth", truth), ("prediction", prediction)):
-        groups.append(column_names(names, f"With table=, the {side}"))
+        groups.append(column_names(names, f"With {arg('table', ...)}, the {side}"))
     named = per_side(item, "item")[0]
     if isinstance(item, tuple) and item[0] != item[1]:
-        raise OptionError(f"With table= both sides have one item column, not two: {item!r}.")
+        raise OptionError(f"With {arg('table', ...)} both sides have one item column, not two: {item!r}.")
     items = column_names(named, "item")
     if items != ["item"] or "item" in rows.names:
         groups.append(items)
     if any(unlisted(rows, name) is not rows for group in groups[:2] for name in group):
         if groups[-1] == groups[1]:
             raise ColumnError(
-                f"{rows.where} has lists of clusters, so it needs a column of items; pass item=."
+                f"{rows.where} has lists of clusters, so it needs a column of items; pass {arg('item', ...)}."
             )
         named_weight = weight if isinstance(weight, str) else None
         truth, prediction = (
@@ -550,7 +551,9 @@ def _given_attributes(
                 f"{len(rows)} rows of attributes and {len(sides[0])} labels."
             )
         if sides[0].attributes is not None:
-            raise OptionError("attributes= needs item ids when the labels come from a table; pass item=.")
+            raise OptionError(
+                f"{arg('attributes', ...)} needs item ids when the labels come from a table; pass {arg('item', ...)}."
+            )
         return (replace(sides[0], attributes=rows), sides[1]), None
     names = _item_names(rows, item, ids)
     columns, _ = read_columns(rows, [column_names(names, "item")])
@@ -680,7 +683,9 @@ def _in_blocks(given: Given, opened: _Opening) -> Pair | None:
     first = replace(found.first[0], attributes=None)
     joined = read_pair(first, first, item=given.item, attributes=given.attributes)
     if joined.attribute_table is None:
-        raise OptionError("attributes= needs item ids when the labels come from a table; pass item=.")
+        raise OptionError(
+            f"{arg('attributes', ...)} needs item ids when the labels come from a table; pass {arg('item', ...)}."
+        )
     return replace(found, attribute_table=joined.attribute_table)
 
 

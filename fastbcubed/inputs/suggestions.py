@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fastbcubed.errors import arg
 
 #: One column, or the columns of a composite id.
 Names = str | Sequence[str]
@@ -44,9 +46,10 @@ class Typed:
 
     Examples
     --------
-    >>> Typed()({"item": ["source", "id"], "cluster": ["c"]})
+    >>> from fastbcubed.errors import Message
+    >>> Message(Typed()({"item": ["source", "id"], "cluster": ["c"]}))
     'item=["source", "id"] and cluster="c"'
-    >>> Typed(1, {"item": "item"})({"item": ["id"]})
+    >>> Message(Typed(1, {"item": "item"})({"item": ["id"]}))
     'item=("item", "id")'
     """
 
@@ -55,19 +58,18 @@ class Typed:
 
     def __call__(self, columns: Mapping[str, Sequence[str]]) -> str:
         """Return arguments with these columns as values."""
-        return " and ".join(f"{name}={self._value(name, own)}" for name, own in columns.items())
+        return " and ".join(f"{arg(name, self._value(name, own))}" for name, own in columns.items())
 
-    def _value(self, argument: str, names: Sequence[str]) -> str:
-        own = _written(names)
-        other = _written(self._others.get(argument, names))
+    def _value(self, argument: str, names: Names) -> Any:
+        own, other = _column(names), _column(self._others.get(argument, names))
         if own == other:
             return own
-        return f"({own}, {other})" if self._side == 0 else f"({other}, {own})"
+        return (own, other) if self._side == 0 else (other, own)
 
 
-def _written(names: Names) -> str:
+def _column(names: Names) -> str | list[str]:
     listed = [names] if isinstance(names, str) else list(names)
-    return json.dumps(listed[0] if len(listed) == 1 else listed, ensure_ascii=False)
+    return listed[0] if len(listed) == 1 else listed
 
 
 def split(text: str, mark: str) -> list[str]:

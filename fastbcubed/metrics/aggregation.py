@@ -20,7 +20,7 @@ from fastbcubed.cells.contingency import (
     add_up,
     confusion,
 )
-from fastbcubed.errors import MetricError, WeightError
+from fastbcubed.errors import MetricError, WeightError, arg
 from fastbcubed.inputs.arrays import read_only
 from fastbcubed.metrics.pointwise import LOSSES, losses_of
 from fastbcubed.metrics.score import Metric
@@ -309,7 +309,7 @@ def _rows(contingency: Contingency, metric: Metric) -> Any:
     if contingency.rows is None:
         raise MetricError(
             f"{metric.name} with weights needs the items themselves, and this contingency was made from "
-            'cells alone; build it from labels, or with weighting="outer"'
+            f"cells alone; build it from labels, or with {arg('weighting', 'outer')}"
         )
     return contingency.rows
 

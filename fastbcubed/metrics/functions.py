@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from numpy.typing import ArrayLike
 
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import OptionError, arg
 from fastbcubed.metrics.change import judged
 from fastbcubed.metrics.coreference import FIGURES, SCORES, Three
 from fastbcubed.metrics.entropy import entropy, v_of
@@ -540,7 +540,7 @@ class HomogeneityCompletenessVMeasure(NamedTuple):
 
 def _v_measures(table: Contingency, beta: float) -> HomogeneityCompletenessVMeasure:
     if not (isinstance(beta, Real) and beta >= 0):
-        raise OptionError(f"beta is a number from 0 (homogeneity alone) up, not {beta!r}")
+        raise OptionError(f"{arg('beta')} is a number from 0 (homogeneity alone) up, not {beta!r}")
     h, c = compute(table, [entropy["homogeneity"], entropy["completeness"]])
     return HomogeneityCompletenessVMeasure(h, c, float(v_of(h, c, beta)))
 
@@ -604,7 +604,7 @@ def combined_entropy(
 ) -> float:
     """Return the sum; the docstring is assembled below."""
     if not (isinstance(beta, Real) and 0 <= beta <= 1):
-        raise OptionError(f"beta is the share of the cluster entropy, from 0 to 1, not {beta!r}")
+        raise OptionError(f"{arg('beta')} is the share of the cluster entropy, from 0 to 1, not {beta!r}")
     table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
     of_cluster, of_class = compute(table, [entropy["cluster_entropy"], entropy["class_entropy"]])
     return float(beta) * of_cluster + (1.0 - float(beta)) * of_class

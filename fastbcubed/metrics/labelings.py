@@ -13,7 +13,7 @@ from fastbcubed.align.rows import align
 from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.cells.three_way import Joint, join
-from fastbcubed.errors import OptionError, OverlapError
+from fastbcubed.errors import OptionError, OverlapError, arg
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.pair import Given, Pair, open_pair
 from fastbcubed.metrics.aggregation import overall
@@ -207,8 +207,9 @@ def as_contingency(
             pair = _open(labels_true, labels_pred, sample_weight)
             return _build(pair, Policies.of("drop", nulls, "raise", None), pool)
         except OverlapError as error:
-            cells = "pass contingency=fastbcubed.contingency(..., overlapping=True)"
-            raise OverlapError(str(error).replace("pass overlapping=True", cells)) from None
+            overlapping = arg("overlapping", True)
+            cells = f"contingency=fastbcubed.contingency(..., {overlapping})"
+            raise OverlapError(error.message.marked.replace(f"{overlapping}", cells)) from None
 
 
 def as_cover(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
-from fastbcubed.errors import TooMuchWorkError
+from fastbcubed.errors import TooMuchWorkError, arg
 from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.metrics.score import Family
 from fastbcubed.overlap.cover import Cover
@@ -59,7 +59,7 @@ def agreement(sides: Sides, max_pairs: float = MAX_PAIRS) -> float:
     if work > max_pairs:
         raise TooMuchWorkError(
             f"Omega would have to compare {work:.2g} pairs of cells that are in one cluster and also in a"
-            f" larger one, more than max_pairs={max_pairs:.2g}. Leave it out, or pass max_pairs={work:.2g}"
+            f" larger one, more than {arg('max_pairs', max_pairs)}. Leave it out, or pass {arg('max_pairs', work)}"
             f" or more and wait: about {work / 1e8:.0f} seconds."
         )
     all_pairs = n_items * (n_items - 1) // 2

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed import kernels
-from fastbcubed.errors import MetricError
+from fastbcubed.errors import MetricError, arg
 from fastbcubed.metrics.labelings import as_contingency, check_defined, public
 from fastbcubed.metrics.score import LIKE_SKLEARN, Family, Page, rate
 from fastbcubed.runtime.threads import BLOCK, Pool, blocks
@@ -157,9 +157,9 @@ def _weight_together(contingency: Contingency, sums: PairSums, pool: Pool) -> Fr
         return Fraction(contingency.pair_weight)
     if contingency.rows is None:
         raise MetricError(
-            "pairs of items with weights need the squares of the weights, which cells alone do not tell. To have the "
-            'score, name it in metrics= when evaluating, or evaluate with keep="items"; to cells of your own, given to '
-            "Contingency.from_cells, add weight_squares="
+            "pairs of items with weights need the squares of the weights, which cells alone do not tell. To have "
+            f"the score, name it in {arg('metrics', ...)} when evaluating, or evaluate with {arg('keep', 'items')}; "
+            "to cells of your own, given to Contingency.from_cells, add weight_squares="
         )
     rows = contingency.rows
     if rows.n_rows == contingency.n_items:  # every row is scored

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from math import inf
 
-from fastbcubed.errors import MetricError
+from fastbcubed.errors import Message, MetricError
 from fastbcubed.inputs.suggestions import most_similar
 from fastbcubed.metrics.bcubed import bcubed
 from fastbcubed.metrics.change import diff, quality
@@ -102,7 +102,7 @@ def resolve(
             elif metric.name == name or metric is name:
                 raise metric.not_defined(reason)
             else:
-                left[metric.name] = reason
+                left[metric.name] = Message(reason)
     metrics = [metric for metric in chosen.values() if metric.alias_of not in chosen]
     return metrics, list(left.items())
 

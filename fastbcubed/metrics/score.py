@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.errors import MetricError, OptionError, arg
 from fastbcubed.types import Floats
 
 if TYPE_CHECKING:
@@ -113,24 +113,25 @@ class Metric:
         if cells_alone and weighted and weighting == "pointwise" and by_item:
             return (
                 "with weights it needs the weight of each item beside the cells, which on Spark are in many places; "
-                'evaluate tables that one machine can read with engine="disk" or engine="memory", or pass no weights'
+                f"evaluate tables that one machine can read with {arg('engine', 'disk')} or "
+                f"{arg('engine', 'memory')}, or pass no weights"
             )
         if overlapping and not (self.on_covers or self.covers_only):
-            return "it is not defined where clusters may overlap; pass partitions, without overlapping=True"
+            return f"it is not defined where clusters may overlap; pass partitions, without {arg('overlapping', True)}"
         if self.covers_only and not overlapping:
-            return "it compares overlapping clusterings; pass overlapping=True to evaluate or contingency"
+            return f"it compares overlapping clusterings; pass {arg('overlapping', True)} to evaluate or contingency"
         if self.unweighted_only and weighted:
             how = "in the mean" if weighting == "outer" else "in the clusters and in the mean"
             return f"it lets all items count equally, but they have weights {how}; pass no weights"
         if self.weights_inside and weighted and weighting == "outer":
             return (
                 'it is no mean over items, so weights in the mean alone (weighting="outer") have no place'
-                ' in it; pass weighting="pointwise", or no weights'
+                f" in it; pass {arg('weighting', 'pointwise')}, or no weights"
             )
         if outside and (self.uses_tn or self.labelled_only):
             what = "true negatives" if self.uses_tn else "the true cluster of every item"
-            policies = 'unmatched="drop" or unmatched="singleton"'
-            return f'it needs {what}, which unmatched="outside" leaves open; pass {policies}'
+            policies = f"{arg('unmatched', 'drop')} or {arg('unmatched', 'singleton')}"
+            return f"it needs {what}, which {arg('unmatched', 'outside')} leaves open; pass {policies}"
         return None
 
     def not_defined(self, reason: str) -> MetricError:
@@ -324,7 +325,7 @@ def weight_of_precision(beta: float) -> float:
     (0.2, 1.0, 0.0)
     """
     if not (isinstance(beta, Real) and beta >= 0):  # nor NaN
-        raise OptionError(f"beta must be a number from 0 (precision alone) up, not {beta!r}.")
+        raise OptionError(f"{arg('beta')} must be a number from 0 (precision alone) up, not {beta!r}.")
     try:
         return 1.0 / (1.0 + float(beta) * float(beta))
     except OverflowError:  # an integer that no float holds

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import CELL, MAX_PAIRS, SIDES, Contingency, ScoredRows, add_up
-from fastbcubed.errors import TooMuchWorkError
+from fastbcubed.errors import TooMuchWorkError, arg
 from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.overlap.mates import Shares, Sides
 from fastbcubed.runtime import buffers
@@ -310,8 +310,8 @@ class Cover(Contingency):
         blamed = [f"{name}: {n:.2g}" for n, name in sorted(named, key=lambda each: -each[0])[:TO_BLAME]]
         raise TooMuchWorkError(
             f"{visits.total:.2g} pairs of cells with common clusters would have to be compared, more than "
-            f"max_pairs={max_pairs:.2g} ({'; '.join(blamed)}). Leave such clusters out, or pass max_pairs="
-            f"{1.05 * visits.total:.2g} or more and wait: about {visits.total / 2e8:.0f} seconds a core."
+            f"{arg('max_pairs', max_pairs)} ({'; '.join(blamed)}). Leave such clusters out, or pass "
+            f"{arg('max_pairs', 1.05 * visits.total)} or more and wait: about {visits.total / 2e8:.0f} seconds a core."
         )
 
     # By cluster

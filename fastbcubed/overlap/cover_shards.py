@@ -16,7 +16,7 @@ from fastbcubed.align.policies import Policies
 from fastbcubed.align.row_blocks import AlignedSets, GatheredSide
 from fastbcubed.cells.contingency import SIDES, ScoredRows
 from fastbcubed.cells.shards import SizeCounts
-from fastbcubed.errors import EmptyInputError, TooMuchWorkError
+from fastbcubed.errors import EmptyInputError, TooMuchWorkError, arg
 from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.inputs.stash import Stash
 from fastbcubed.overlap.cover import Cover
@@ -230,7 +230,7 @@ class CoverShards:
             raise TooMuchWorkError(
                 f"{int(self._widths[MOST_NARROW + 1 :].sum()):,} sets of clusters that items are in have more than "
                 f"{MOST_NARROW}, of both sides together, and take more memory than the limit has room for. Raise "
-                f'memory_limit to {enough} MiB, leave these items out, or pass engine="memory"'
+                f"memory_limit to {enough} MiB, leave these items out, or pass {arg('engine', 'memory')}"
             )
         self._refuse_wide()
         narrow = self._widths[: self._narrow + 1]
@@ -251,14 +251,14 @@ class CoverShards:
             raise TooMuchWorkError(
                 f"an item is in so many clusters that there are {self._most_pairs:,} pairs of a true and a predicted "
                 f"one, for which the limit has no room. Raise memory_limit to at least {least} MiB, leave such items "
-                'out, or pass engine="memory"'
+                f"out, or pass {arg('engine', 'memory')}"
             )
 
     def _refuse_too_much(self, work: int, what: str) -> None:
         if work > self._how.max_pairs:
             raise TooMuchWorkError(
-                f"{work:.2g} {what}, more than max_pairs={self._how.max_pairs:.2g}. Leave items of many clusters out, "
-                f"or pass max_pairs={1.05 * work:.2g} or more and wait"
+                f"{work:.2g} {what}, more than {arg('max_pairs', self._how.max_pairs)}. Leave items of many clusters "
+                f"out, or pass {arg('max_pairs', 1.05 * work)} or more and wait"
             )
 
 

@@ -26,7 +26,7 @@ def _text(block: Block, say: Callable[[str], str]) -> str:
         case Prose(sentences):
             return "\n".join(map(paragraph, sentences))
         case Notices(rows):
-            return "\n".join(paragraph(say(sentence(row)), after="  ") for row in rows) or block.none
+            return "\n".join(paragraph(sentence(row, say), after="  ") for row in rows) or block.none
         case Grid():
             return aligned(block) if block.rows else ""
         case Beside(columns):
@@ -36,9 +36,9 @@ def _text(block: Block, say: Callable[[str], str]) -> str:
     return ""
 
 
-def sentence(notice: Notice) -> str:
-    """Return a notice with its level and code."""
-    return f"{notice.level.capitalize()}: {notice.message} [{notice.code}]"
+def sentence(notice: Notice, say: Callable[[str], str] = str) -> str:
+    """Return a notice with its level and code; `say` words its message for the reader."""
+    return f"{notice.level.capitalize()}: {say(notice.message)} [{notice.code}]"
 
 
 def aligned(grid: Grid) -> str:

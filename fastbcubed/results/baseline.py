@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fastbcubed.align.policies import Coverage
-from fastbcubed.errors import FileFormatError, OptionError
+from fastbcubed.errors import FileFormatError, Message, OptionError, arg
 from fastbcubed.metrics.score import without_rounding
 from fastbcubed.render.wording import count, score_text
 from fastbcubed.results.gates import (
@@ -113,9 +113,9 @@ class Baseline:
         if ev.policies.truth != "drop" or not lacks_more(ev.coverage, self.coverage):
             return ""
         n, n_before = self._n_items(Bound("f1", 0.0), ev)
-        return (
+        return Message(
             f"The scores are of fewer items: {count(n_before)} then, {count(n)} now. Items that only the truth has are "
-            'dropped, and are more of it than then; pass unmatched={"truth": "singleton"} in both runs'
+            f"dropped, and are more of it than then; pass {arg('unmatched', {'truth': 'singleton'})} in both runs"
         )
 
     def _value(self, bound: Bound) -> float:
@@ -125,7 +125,7 @@ class Baseline:
             return float(getattr(self.coverage, bound.name))
         if bound.name not in self.result["overall"]:
             raise OptionError(
-                f'{self.name} has no {bound.name}; evaluate it with metrics="{bound.name}", too'
+                f"{self.name} has no {bound.name}; evaluate it with {arg('metrics', bound.name)}, too"
             )
         value = self.result["overall"][bound.name]
         return math.nan if value is None else float(value)
@@ -137,7 +137,7 @@ class Baseline:
             if columns and same_slicing(columns, names):
                 return (self._in_file(by) if many else rows), columns
         by = slice_name(names)
-        raise OptionError(f'{self.name} has no slices by {by}; evaluate it with slices="{by}"')
+        raise OptionError(f"{self.name} has no slices by {by}; evaluate it with {arg('slices', by)}")
 
     def _in_file(self, by: str) -> list[Row]:
         """Return slices that are too many for the manifest."""

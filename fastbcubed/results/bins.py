@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.errors import SliceError, first_few
+from fastbcubed.errors import Either, SliceError, first_few
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, from_texts, is_null, to_numpy
 from fastbcubed.inputs.suggestions import plain, similar, split
@@ -277,7 +277,8 @@ def bins_meant(name: str, known: Iterable[str]) -> str:
         return ""
     if not isinstance(element, Bins) or (meant := similar(element.name, known)) is None:
         return ""
-    return f" To slice by bins, pass fb.{replace(element, name=meant)!r}."
+    found = replace(element, name=meant)
+    return f" To slice by bins, pass {Either(f'fb.{found!r}', str(found))}."
 
 
 def _is_number(value: Any) -> bool:

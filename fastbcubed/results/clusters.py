@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells.cell_parts import ClusterKeys
 from fastbcubed.cells.contingency import SIDES, Contingency, ScoredRows, TrueNegatives
-from fastbcubed.errors import NotKeptError
+from fastbcubed.errors import NotKeptError, arg
 from fastbcubed.inputs.arrays import read_only, table_of
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics import aggregation as groups
@@ -37,7 +37,7 @@ def require_items(table: Contingency, metrics: list[Metric], beta: float) -> Non
         if metric not in known:
             raise NotKeptError(
                 f"{metric.name} takes the weight of each item, and the items were not kept; evaluate or save "
-                'with keep="items" to have it'
+                f"with {arg('keep', 'items')} to have it"
             )
 
 

@@ -19,7 +19,7 @@ from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.cell_parts import NoCells, to_keep
 from fastbcubed.cells.contingency import SIDES, CellExcerpt, Codes, Contingency, ScoredRows, excerpt_of
-from fastbcubed.errors import FastBCubedError, NotKeptError
+from fastbcubed.errors import FastBCubedError, Message, NotKeptError
 from fastbcubed.inputs.fingerprint import Content, contents
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.inputs.pair import Pair
@@ -164,6 +164,8 @@ def by_names(arguments: Mapping[str, Any], sides: Iterable[str]) -> Callable[[An
     pattern = re.compile("|".join(map(re.escape, sorted(shown, key=len, reverse=True))))
 
     def say(value: Any) -> Any:
+        if isinstance(value, Message):
+            return value.replaced(lambda part: say(part) if isinstance(part, str) else part)
         if isinstance(value, str):
             return pattern.sub(lambda match: shown[match[0]], value)
         if isinstance(value, Mapping):

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from fastbcubed.cells.cell_parts import to_keep
 from fastbcubed.cells.contingency import SIDES, Contingency, side_of
-from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError, OptionError, SliceError
+from fastbcubed.errors import (
+    EvaluationWarning,
+    Message,
+    MetricError,
+    NotKeptError,
+    OptionError,
+    SliceError,
+    arg,
+)
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
@@ -50,6 +58,7 @@ from fastbcubed.results.standard_errors import (
     errors_of_cells,
     errors_of_rows,
     interval,
+    too_small,
     true_clusters,
     why_none,
 )
@@ -193,7 +202,7 @@ class ByCluster(Evaluated):
         self._require_outcomes()
         if self._outcomes is None:
             raise NotKeptError(
-                'the cells were not kept; evaluate with keep="cells" to know the outcomes of clusters'
+                f"the cells were not kept; evaluate with {arg('keep', 'cells')} to know the outcomes of clusters"
             )
         return Table(self._outcomes)
 
@@ -495,11 +504,10 @@ class Estimated(ByCluster):
     def _without_error(self) -> dict[str, str]:
         """Return the overall scores that have no standard error, and why."""
         known = {m.name for m in self._with_error()}
-        not_kept = (
-            'takes the weight of each item, and the items were not kept; save with keep="items" to have it'
-        )
+        not_kept = f"and the items were not kept; save with {arg('keep', 'items')} to have it"
         return {
-            m.name: why_none(m) or f"the standard error of {m.name} {not_kept}"
+            m.name: why_none(m)
+            or Message(f"the standard error of {m.name} takes the weight of each item, {not_kept}")
             for m in self.metrics
             if m.name not in known
         }
@@ -510,7 +518,7 @@ class Estimated(ByCluster):
         if not isinstance(self.contingency, Contingency):
             raise NotKeptError(
                 "neither standard errors nor the cells that they come from were kept; ask for .errors before you save "
-                f'with keep="scores", or evaluate and save with {to_keep("cells", self.contingency)}'
+                f"with {arg('keep', 'scores')}, or evaluate and save with {to_keep('cells', self.contingency)}"
             )
         return components(self.contingency, self._memory_limit)
 
@@ -518,8 +526,7 @@ class Estimated(ByCluster):
         """Return the standard errors of scores by a unit; warn where they are too small."""
         found = self._errors_without_warning(metrics, unit)
         if (reason := self._why_too_small(unit)) is not None:
-            message = f'standard errors by {unit} are too small: {reason}. Take unit="component"'
-            warnings.warn(message, EvaluationWarning, stacklevel=stacklevel)
+            warnings.warn(too_small(unit, reason), EvaluationWarning, stacklevel=stacklevel)
         warn_of_units(found.units, unit, stacklevel=stacklevel + 1)
         return found
 
@@ -530,7 +537,7 @@ class Estimated(ByCluster):
         if unit == TRUE_CLUSTER:
             return (
                 "true clusters that share a predicted cluster share its precision (they are units of their own "
-                'only with unmatched="outside")'
+                f"only with {arg('unmatched', 'outside')})"
             )
         torn, n = self._torn(self._units_of_column(unit)), self._components.n
         return f"{torn} of {n} components have items of several values" if torn else None

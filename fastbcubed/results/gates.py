@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from fastbcubed.align.policies import Coverage
-from fastbcubed.errors import FastBCubedError, GateError, OptionError, SliceError, first_few
+from fastbcubed.errors import FastBCubedError, GateError, OptionError, SliceError, arg, first_few
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
 from fastbcubed.metrics.score import Metric
@@ -275,7 +275,7 @@ def value_in_slice(bound: Bound, slices: SlicesBy) -> float:
     """Return the score of a slice; raise OptionError if it has no such score."""
     row = slice_of(bound, slices)
     if bound.name not in row:
-        raise OptionError(f"the slices have no {bound.name}; name it in metrics=, too")
+        raise OptionError(f"the slices have no {bound.name}; name it in {arg('metrics', ...)}, too")
     return math.nan if row[bound.name] is None else float(row[bound.name])
 
 

@@ -17,7 +17,7 @@ from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import CELL, SIDES, Contingency, OneSided, ScoredRows
 from fastbcubed.cells.validate import fault_of_margins, fault_of_rows, faults_of_cells
-from fastbcubed.errors import FastBCubedError, FileFormatError
+from fastbcubed.errors import FastBCubedError, FileFormatError, arg
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import table_of
 from fastbcubed.inputs.columns import as_column
@@ -172,8 +172,8 @@ def _require_directory(path: Path) -> None:
     if path.name == MANIFEST:
         raise FileFormatError(f"{path} is one file of a saved evaluation; load its directory, {path.parent}")
     raise FileFormatError(
-        f"{path} is not a directory. A saved evaluation is a directory that `save` or out= wrote; what --json and "
-        "`to_json` write cannot be loaded"
+        f"{path} is not a directory. A saved evaluation is a directory that `save` or {arg('out', ...)} wrote; what "
+        "--json and `to_json` write cannot be loaded"
     )
 
 

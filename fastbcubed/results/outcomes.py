@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import SIDES, Contingency
-from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.errors import MetricError, OptionError, arg
 from fastbcubed.inputs.arrays import codes_of, from_numpy, from_texts, to_numpy
 from fastbcubed.metrics.pointwise import LOSSES
 from fastbcubed.runtime.arguments import is_one_of
@@ -52,7 +52,8 @@ SCHEMA = pa.schema(
 def not_defined() -> MetricError:
     """Return the error for outcomes where there are none."""
     return MetricError(
-        "outcomes of clusters are not defined where clusters may overlap; pass partitions, without overlapping=True"
+        "outcomes of clusters are not defined where clusters may overlap; pass partitions, without "
+        f"{arg('overlapping', True)}"
     )
 
 

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from fastbcubed.errors import MissingPackageError, OptionError
+from fastbcubed.errors import MissingPackageError, OptionError, arg
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.render.wording import (
@@ -90,7 +90,9 @@ def require_place(path: Any, *, overwrite: bool) -> Path:
             f"the page is HTML, so its name ends in .html, not in {file.suffix}; name it {file.with_suffix('.html')}"
         )
     if file.exists() and not overwrite:
-        raise OptionError(f"{file} is there already; pass overwrite=True to replace it, or another path")
+        raise OptionError(
+            f"{file} is there already; pass {arg('overwrite', True)} to replace it, or another path"
+        )
     require_writable(file.parent)
     return file
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.align.rows import WIDEST
 from fastbcubed.cells.contingency import CellExcerpt, Contingency, OneSided
-from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.errors import MetricError, OptionError, arg
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
 from fastbcubed.render.wording import label
@@ -69,10 +69,14 @@ def require_repairable(n: int, *, keep: str, overlapping: bool) -> None:
     """Raise if this number of repairs cannot be listed for an evaluation."""
     whole_number(n, "repairs")
     if n and keep == "scores":
-        raise OptionError('repairs= takes the cells, which keep="scores" does not keep; pass keep="cells"')
+        raise OptionError(
+            f"{arg('repairs', ...)} takes the cells, which {arg('keep', 'scores')} does not keep; pass "
+            f"{arg('keep', 'cells')}"
+        )
     if n and overlapping:
         raise MetricError(
-            "repairs: they are not defined where clusters may overlap; pass partitions, without overlapping=True"
+            "repairs: they are not defined where clusters may overlap; pass partitions, without "
+            f"{arg('overlapping', True)}"
         )
 
 

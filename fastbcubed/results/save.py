@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.cells.cell_parts import NoCells, to_keep
 from fastbcubed.cells.contingency import SIDES, Contingency
-from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError, OptionError
+from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import table_of, to_numpy
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.metrics.pairs import pair_counts
@@ -66,7 +66,7 @@ def save(
     """Write an evaluation; see `Evaluation.save`. The result of `more` is added to the manifest."""
     require_repairable(repairs, keep="cells", overlapping=ev.contingency.overlapping)
     if keep not in tuple(KEEP):
-        raise OptionError(f"keep is one of {', '.join(map(repr, KEEP))}, not {keep!r}")
+        raise OptionError(f"{arg('keep')} is one of {', '.join(map(repr, KEEP))}, not {keep!r}")
     _require_kept(ev, keep)
     path = as_path(directory)
     best = ev.repairs(limit=repairs).to_arrow() if repairs else None
@@ -169,7 +169,7 @@ def _require_kept(ev: Evaluated, keep: str) -> None:
     levels = list(KEEP)
     if levels.index(keep) > levels.index(kept):
         raise NotKeptError(
-            f'the {keep} were not kept; pass keep="{kept}" to save what was, or evaluate with '
+            f"the {keep} were not kept; pass {arg('keep', kept)} to save what was, or evaluate with "
             f"{to_keep(keep, ev.contingency)}"
         )
 

@@ -16,7 +16,7 @@ from fastbcubed import kernels
 from fastbcubed.align.row_blocks import Carried
 from fastbcubed.cells.cell_parts import RowBlock, RowCells
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.errors import OptionError, SliceError
+from fastbcubed.errors import OptionError, SliceError, arg
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, table_of, to_numpy
 from fastbcubed.inputs.pair import Pair
@@ -73,9 +73,9 @@ def require_slices_fit(sums: Mapping[str, SliceSums], limit: int) -> None:
         return
     by = max(held, key=lambda by: held[by])
     raise OptionError(
-        f"memory_limit is {readable(limit)}, but the slices would take more than {readable(needed)}: there are "
-        f"{sums[by].n_slices:,} or more by {by!r}. Raise memory_limit to at least {2 * (needed - BESIDE) >> 20} MiB, "
-        "or slice by something of fewer values, such as bins"
+        f"{arg('memory_limit')} is {readable(limit)}, but the slices would take more than {readable(needed)}: there "
+        f"are {sums[by].n_slices:,} or more by {by!r}. Raise memory_limit to at least {2 * (needed - BESIDE) >> 20} "
+        "MiB, or slice by something of fewer values, such as bins"
     )
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.errors import ColumnError, FastBCubedError, MetricError, SliceError, first_few
+from fastbcubed.errors import ColumnError, FastBCubedError, MetricError, SliceError, arg, first_few
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import (
     combined,
@@ -171,8 +171,8 @@ def check_key(key: Any) -> SliceKey:
         if len(set(map(str, parts))) == len(parts):
             return key
     raise SliceError(
-        "slices are by an attribute or bins of one, by a tuple of different ones (crossed), or a mapping from names to "
-        f"masks or lists of items, not {key!r}"
+        f"{arg('slices')} are by an attribute or bins of one, by a tuple of different ones (crossed), or a mapping "
+        f"from names to masks or lists of items, not {key!r}"
     )
 
 
@@ -511,7 +511,7 @@ def _combined(metric: Metric, means: dict[str, float], beta: float) -> float:
     if missing:
         raise MetricError(
             f"f_of_means works {metric.name} out from {' and '.join(missing)}, which the slices do not have; name "
-            "them in metrics="
+            f"them in {arg('metrics', ...)}"
         )
     assert metric.combine is not None
     return float(metric.combine(means, beta))

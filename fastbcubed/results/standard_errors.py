@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import Message, OptionError, arg
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.score import Metric, without_rounding
 from fastbcubed.overlap.cover import Cover
@@ -137,10 +137,15 @@ def true_clusters(table: Contingency) -> CellUnits:
     """Return the true clusters as units."""
     if table.overlapping:
         raise OptionError(
-            'unit="true_cluster" needs true clusters that share no item, and with overlapping=True they may; '
-            'take unit="component"'
+            f"{arg('unit', 'true_cluster')} needs true clusters that share no item, and with "
+            f"{arg('overlapping', True)} they may; take {arg('unit', 'component')}"
         )
     return units_by_code(*table.codes("true"))
+
+
+def too_small(unit: str, reason: str) -> Message:
+    """Return the warning that standard errors by units that depend on each other are too small."""
+    return Message(f"standard errors by {unit} are too small: {reason}. Take {arg('unit', 'component')}")
 
 
 def units_by_code(codes: Codes, n_codes: int) -> CellUnits:
@@ -186,7 +191,7 @@ class Interval(NamedTuple):
 def check_level(level: Any) -> float:
     """Return a confidence, or raise OptionError if it is none."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
-        raise OptionError(f"level is a confidence between 0 and 1, such as 0.95, not {level!r}")
+        raise OptionError(f"{arg('level')} is a confidence between 0 and 1, such as 0.95, not {level!r}")
     return float(level)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells.cell_parts import RowBlock
 from fastbcubed.cells.contingency import Contingency, ScoredRows
-from fastbcubed.errors import FileFormatError, SpillError
+from fastbcubed.errors import FileFormatError, SpillError, arg
 from fastbcubed.inputs.arrays import from_numpy, no_rows, to_numpy
 from fastbcubed.results.items import TableItems
 from fastbcubed.results.saved import ITEMS, MANIFEST
@@ -314,7 +314,7 @@ def destination(out: Path | None, spill_directory: Path) -> Iterator[Destination
         file = tempfile.TemporaryFile(dir=spill_directory)
     except OSError as error:
         raise SpillError(
-            f"cannot write to {spill_directory}: {error.strerror}. Name a directory with spill_dir="
+            f"cannot write to {spill_directory}: {error.strerror}. Name a directory with {arg('spill_dir', ...)}"
         ) from error
     try:
         yield Destination(file, None)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import CELL_BLOCK, Contingency, confusion
-from fastbcubed.errors import MetricError
+from fastbcubed.errors import ESTIMATE, MetricError, arg
 from fastbcubed.metrics.registry import computed_as
 from fastbcubed.render.wording import percent, score_text
 from fastbcubed.runtime.arguments import whole_number
@@ -33,7 +33,8 @@ class Scores(Mapping[str, float]):
                 raise MetricError(self._missing[computed_as(name, self._missing) or name])
             there = f"there are {', '.join(self._values)}" if self._values else "there is none"
             raise MetricError(
-                f"{name!r} was not computed; {there}. Name it in metrics=, or ask for it with .metric(name)"
+                f"{name!r} was not computed; {there}. Name it in {arg('metrics', ...)}, or ask for it with "
+                ".metric(name)"
             )
         return self._values[found]
 
@@ -94,11 +95,11 @@ class Bounds:
         between = f"anywhere from {score_text(self.precision_lower)} to {score_text(self.precision_upper)}"
         if np.isnan(self.precision_upper):
             between = "very different (the weights of unlabelled items are not known)"
-        way_out = ", or use fb.estimate if they are a random sample of all" if estimable else ""
+        way_out = f", or use {ESTIMATE} if they are a random sample of all" if estimable else ""
         return (
             f"{percent(self.unlabelled_mates)} of the scored weight is clustered with items that the truth does "
             f"not label. Those were dropped; if they had labels, precision could be {between}. If the true clusters "
-            f'are complete, pass unmatched={{"prediction": "outside"}}{way_out}. '
+            f"are complete, pass {arg('unmatched', {'prediction': 'outside'})}{way_out}. "
             "If the truth labels a sample of records, and not whole clusters, recall is too high as well, since the "
             "other records of a true cluster are not looked for."
         )

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.errors import MetricError, MissingPackageError, OptionError
+from fastbcubed.errors import MetricError, MissingPackageError, OptionError, arg
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, storage_of, to_numpy, values_of_codes
 from fastbcubed.inputs.tables import readable
@@ -332,7 +332,7 @@ def require_known(order_by: str, known: Collection[str]) -> None:
     if not is_one_of(order_by, known):
         raise MetricError(
             f"cannot order by {order_by!r}; there are {', '.join(known)}. Name a score in "
-            "metrics= to have it in the tables"
+            f"{arg('metrics', ...)} to have it in the tables"
         )
 
 

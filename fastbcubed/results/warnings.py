@@ -18,7 +18,7 @@ from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.cells.stages import frequent_keys
-from fastbcubed.errors import OptionError, first_few
+from fastbcubed.errors import ESTIMATE, Message, OptionError, arg, first_few
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.metrics.score import f_measure
@@ -39,9 +39,10 @@ class Notice(NamedTuple):
     figures: dict[str, Any]
 
 
-def sentence(found: Mapping[str, Any]) -> str:
+def sentence(found: Mapping[str, Any]) -> Message:
     """Return the sentence of an entry of `Evaluation.warnings`, with its code."""
-    return f"{found['level'].capitalize()}: {found['message']} [{found['code']}]"
+    marked = Message(found["message"]).marked
+    return Message(f"{found['level'].capitalize()}: {marked} [{found['code']}]")
 
 
 #: A loss of F1 from here on (or this share of the truth where F1 is unknown) is a warning; a smaller one a note.
@@ -99,7 +100,7 @@ def dropping_truth_flatters(ev: Any) -> Iterator[Notice]:
         else "If the prediction lacks items that nothing was linked to"
     )
     hint = "The prediction has no cluster of one item. " if linked else ""
-    message += f' {hint}{who}, pass unmatched={{"truth": "singleton"}}.'
+    message += f" {hint}{who}, pass {arg('unmatched', {'truth': 'singleton'})}."
     yield Notice(level, message, figures)
 
 
@@ -184,7 +185,7 @@ class OfRun(NamedTuple):
 
 
 def runs_lack_items(
-    runs: Mapping[str, OfRun], *, common: bool, policy: str = '{"truth": "singleton"}'
+    runs: Mapping[str, OfRun], *, common: bool, policy: dict[str, str] | str | None = None
 ) -> Iterator[dict[str, Any]]:
     """Warn if runs drop items of the truth, and scores would be lower if these were alone, or runs lack unlike shares.
 
@@ -217,8 +218,15 @@ def runs_lack_items(
         )
         about = "" if all(each["exact"] for each in figures.values()) else ", about,"
         message += f" F1 of {what}, and{about} if missing items were alone: {of}{_more(runs)}."
-    message += f" If runs lack items that nothing was linked to, pass unmatched={policy}."
-    yield {"code": "runs-lack-items", "level": level, "message": message, "runs": lacking, "by_run": figures}
+    alone = arg("unmatched", policy or {"truth": "singleton"})
+    message += f" If runs lack items that nothing was linked to, pass {alone}."
+    yield {
+        "code": "runs-lack-items",
+        "level": level,
+        "message": Message(message),
+        "runs": lacking,
+        "by_run": figures,
+    }
 
 
 def _more(runs: Collection[str]) -> str:
@@ -250,14 +258,14 @@ def few_items_labelled(ev: Any) -> Iterator[Notice]:
     if made_up := ev.policies.prediction == "singleton":
         message += (
             " The others are scored as if each were alone in the truth, and most of the score comes from them. If "
-            'true clusters are complete, pass unmatched={"prediction": "outside"}'
+            f"true clusters are complete, pass {arg('unmatched', {'prediction': 'outside'})}"
         )
-        message += ", or use fb.estimate if they are a random sample of all." if _is_estimable(ev) else "."
+        message += f", or use {ESTIMATE} if they are a random sample of all." if _is_estimable(ev) else "."
     else:
         message += (
             " The scores say nothing about the others, unless the labelled clusters were drawn at random"
         )
-        message += "; fb.estimate says what they tell of all then." if _is_estimable(ev) else "."
+        message += f"; {ESTIMATE} says what they tell of all then." if _is_estimable(ev) else "."
     yield Notice(WARNING if made_up else NOTE, message, {"share": share, "n_items": n + common})
 
 
@@ -707,7 +715,7 @@ CODES = {
 def found_in(ev: Any, codes: Collection[str] = CODES) -> list[dict[str, Any]]:
     """Return the warnings and notes of these codes that an evaluation's results give: code, level, message, figures."""
     return [
-        {"code": code, "level": notice.level, "message": notice.message, **notice.figures}
+        {"code": code, "level": notice.level, "message": Message(notice.message), **notice.figures}
         for code, kind in CODES.items()
         if kind.find is not None and code in codes
         for notice in kind.find(ev)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fastbcubed.errors import OptionError, first_few
+from fastbcubed.errors import OptionError, arg, first_few
 
 
 def is_one_of(value: Any, known: Collection[str | None]) -> bool:
@@ -35,7 +35,7 @@ def true_or_false(value: Any, name: str) -> bool:
     fastbcubed.errors.OptionError: errors is True or False, not 'no'
     """
     if not isinstance(value, bool | np.bool_):
-        raise OptionError(f"{name} is True or False, not {first_few([value])}")
+        raise OptionError(f"{arg(name)} is True or False, not {first_few([value])}")
     return bool(value)
 
 
@@ -55,7 +55,7 @@ def refuse_bare(**arguments: Any) -> None:
     for name, value in arguments.items():
         if is_bare(value):
             raise OptionError(
-                f"{name} is a NumPy array without dimensions, {value!r}; pass [{value.item()!r}]"
+                f"{arg(name)} is a NumPy array without dimensions, {value!r}; pass [{value.item()!r}]"
             )
 
 
@@ -100,5 +100,5 @@ def whole_number(value: Any, name: str, of: str = "", *, least: int = 0, most: i
     if not whole or value < least or (most is not None and value > most):
         kind = f"a number of {of}" if of else "a whole number"
         bounds = f"{least:,} or more" if most is None else f"from {least:,} to {most:,}"
-        raise OptionError(f"{name} is {kind}, {bounds}, not {value!r}")
+        raise OptionError(f"{arg(name)} is {kind}, {bounds}, not {value!r}")
     return int(value)

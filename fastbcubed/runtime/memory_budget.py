@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import OptionError, arg
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.spill import readable
 
@@ -43,7 +43,7 @@ def memory_limit(given: Any) -> int:
     limit = 0 if found is None else int(float(found[1]) * UNITS[found[2] or ""])
     if not limit:
         raise OptionError(
-            f'memory_limit is a number of bytes, or a text such as "2GiB" or "600MB", not {given!r}'
+            f'{arg("memory_limit")} is a number of bytes, or a text such as "2GiB" or "600MB", not {given!r}'
         )
     return limit
 
@@ -116,8 +116,8 @@ class Allowance:
             return
         least = int(MARGIN * needed / 2**20) + 1
         raise OptionError(
-            f"memory_limit is {readable(self.limit)}, but {what} would take about {readable(MARGIN * needed)}. Pass "
-            f'memory_limit="{least}MiB" or more{way_out}'
+            f"{arg('memory_limit')} is {readable(self.limit)}, but {what} would take about "
+            f"{readable(MARGIN * needed)}. Pass {arg('memory_limit', f'{least}MiB')} or more{way_out}"
         )
 
     def _needed(self, more: int) -> int:

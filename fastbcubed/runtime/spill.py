@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.errors import OptionError, SpillError
+from fastbcubed.errors import OptionError, SpillError, arg
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.threads import Pool, lend
 
@@ -69,7 +69,7 @@ class Spill:
         if not named and _is_in_memory(self.directory):
             raise OptionError(
                 f"{self.directory} is in memory ({' or '.join(IN_MEMORY)}), so nothing is gained by spilling "
-                "there. Name a directory on a disk with spill_dir=, or this one if you mean it"
+                f"there. Name a directory on a disk with {arg('spill_dir', ...)}, or this one if you mean it"
             )
         self._lock = threading.Lock()
         self._idle: list[Pages] = []
@@ -81,9 +81,9 @@ class Spill:
         free = self.free()
         if expected and free < expected + LEAVE_FREE:
             raise SpillError(
-                f"about {readable(expected)} would be spilled to {self.directory}, which has {readable(free)} "
-                f"free, of which {readable(LEAVE_FREE)} are left alone. Name a larger disk with spill_dir=, or "
-                "raise memory_limit="
+                f"about {readable(expected)} would be spilled to {self.directory}, which has {readable(free)} free, "
+                f"of which {readable(LEAVE_FREE)} are left alone. Name a larger disk with {arg('spill_dir', ...)}, "
+                f"or raise {arg('memory_limit', ...)}"
             )
 
     def describe(self, expected: int) -> str:
@@ -204,10 +204,10 @@ class Spill:
         if error.errno == errno.ENOSPC:
             return SpillError(
                 f"the disk of {self.directory} is full after {readable(self.written)} of spill, which is removed "
-                "now. Name a larger disk with spill_dir=, or raise memory_limit="
+                f"now. Name a larger disk with {arg('spill_dir', ...)}, or raise {arg('memory_limit', ...)}"
             )
         return SpillError(
-            f"cannot spill to {self.directory}: {error.strerror}. Name a directory with spill_dir="
+            f"cannot spill to {self.directory}: {error.strerror}. Name a directory with {arg('spill_dir', ...)}"
         )
 
 
@@ -242,7 +242,7 @@ def spill_directory(given: Any) -> Path:
     try:
         return Path(given).expanduser()
     except TypeError:
-        raise OptionError(f"spill_dir is a directory, not {given!r}") from None
+        raise OptionError(f"{arg('spill_dir')} is a directory, not {given!r}") from None
 
 
 def readable(size: float) -> str:

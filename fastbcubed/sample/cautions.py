@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fastbcubed.errors import Message, arg
 from fastbcubed.render.wording import amount, count, percent, score_text
 from fastbcubed.results.standard_errors import Interval, t_quantile
 from fastbcubed.results.warnings import FEW_ITEMS, FEW_UNITS, FLATTERED, NOTE, WARNING, Notice
@@ -50,7 +51,7 @@ def cautions(
         "beyond-range": _beyond(estimated, ranges),
     }
     return [
-        {"code": code, "level": notice.level, "message": notice.message, **notice.figures}
+        {"code": code, "level": notice.level, "message": Message(notice.message), **notice.figures}
         for code, notices in found.items()
         for notice in notices
     ]
@@ -70,7 +71,7 @@ def _missing(sample: Mapping[str, Any], missing: str, alone: Mapping[str, float]
         )
     else:
         message += ": each is taken as predicted to be alone."
-        message += ' If the prediction was not given these items, pass missing="drop".'
+        message += f" If the prediction was not given these items, pass {arg('missing', 'drop')}."
     much = share > MOSTLY_MISSING and sample["n_items"] >= FEW_ITEMS
     if much:
         message += " Check that the item columns name the same things in the same way."

@@ -17,6 +17,7 @@ from fastbcubed.errors import (
     EmptyInputError,
     OptionError,
     WeightError,
+    arg,
     first_few,
 )
 from fastbcubed.inputs.arrays import from_numpy
@@ -53,7 +54,7 @@ def read_sample(side: Clustering, policies: Policies, sampling: Any, draws: Any,
     for name, value in (("sampling", sampling), ("draws", draws)):
         if not isinstance(value, str) and not (name == "draws" and value is None):
             known = '"uniform", "cluster_size" or ' if name == "sampling" else ""
-            raise OptionError(f"{name} is {known}the name of a column of the sample, not {value!r}")
+            raise OptionError(f"{arg(name)} is {known}the name of a column of the sample, not {value!r}")
     rows = Side.of(side, policies, side.labels.keys(pool), False)
     items = side.items.keys(pool)
     kept = np.arange(len(side))
@@ -132,7 +133,7 @@ class _ByCluster(NamedTuple):
             known = (UNIFORM, CLUSTER_SIZE) if argument == "sampling" else ()
             names = () if table is None else self.side.attribute_names
             raise ColumnError(
-                f'{argument}="{name}" is no column of {self.side.name}'
+                f"{arg(argument, name)} is no column of {self.side.name}"
                 + (f" ({', '.join(names) or 'which has no other columns'})" if table is not None else "")
                 + f"{''.join(f', nor {each!r}' for each in known)}.{did_you_mean(name, (*known, *names))}"
             )

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from fastbcubed.align.policies import Duplicates, Nulls, Policies
 from fastbcubed.engines.lookup import Asked, touch
 from fastbcubed.engines.request import as_threads
-from fastbcubed.errors import EvaluationWarning, OptionError, without_overlap
+from fastbcubed.errors import EvaluationWarning, OptionError, arg, without_overlap
 from fastbcubed.inputs.pair import Given, PerSide, asked_of_sides, notes_of_side, one_side
 from fastbcubed.results.evaluation_base import by_names
 from fastbcubed.results.standard_errors import check_level
@@ -168,7 +168,7 @@ def estimate(
     if population_clusters is not None:
         population_clusters = whole_number(population_clusters, "population_clusters", "true clusters")
     if not is_one_of(missing, ("singleton", "drop")):
-        raise OptionError(f'missing is "singleton" or "drop", not {missing!r}')
+        raise OptionError(f'{arg("missing")} is "singleton" or "drop", not {missing!r}')
     policies = Policies.of({"truth": "drop", "prediction": "outside"}, nulls, duplicates, None)
     given = Given(sample, prediction, item, cluster)
     asked = asked_of_sides(item, cluster)[0]._replace(name="the sample")
@@ -210,12 +210,12 @@ def _left_to_draw(sample: ClusterSample, population_clusters: int | None, sampli
     n = sample.size.size
     if population_clusters < n:
         raise OptionError(
-            f"population_clusters is {population_clusters}, but the sample has {n} true clusters"
+            f"{arg('population_clusters')} is {population_clusters}, but the sample has {n} true clusters"
         )
     if sampling != UNIFORM or (sample.draws > 1).any():
         raise OptionError(
-            'population_clusters is for sampling="uniform" without repetition; the errors of other samples do not '
-            "depend on it. Leave it out."
+            f"{arg('population_clusters')} is for {arg('sampling', 'uniform')} without repetition; the errors of "
+            "other samples do not depend on it. Leave it out."
         )
     return 1.0 - n / population_clusters
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage
-from fastbcubed.errors import MetricError
+from fastbcubed.errors import MetricError, arg
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.render.document import Block, Notices, Prose
 from fastbcubed.render.html import Shown
@@ -138,7 +138,7 @@ class Estimates(Shown):
         """
         known = self.overall.named(which)
         if known is None:
-            raise MetricError(f"there is no estimate of {which!r}; name it in metrics=")
+            raise MetricError(f"there is no estimate of {which!r}; name it in {arg('metrics', ...)}")
         level = self.level if level is None else check_level(level)
         own, (low, high) = self.estimated[known], self._ranges[known]
         if not own.error > 0 and (low, high) == (0, 1) and not self._is_census:

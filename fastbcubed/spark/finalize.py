@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from fastbcubed.align.policies import Coverage
 from fastbcubed.engines.request import Request, Scored
-from fastbcubed.errors import OptionError, SliceError, WeightError
+from fastbcubed.errors import Message, OptionError, SliceError, WeightError, arg
 from fastbcubed.metrics import aggregation, pairs
 from fastbcubed.metrics import entropy as entropies
 from fastbcubed.metrics.bcubed import PRECISION, RECALL
@@ -37,7 +37,7 @@ BY_CLUSTER = {
 }
 WAY_OUT = (
     "it takes all cells at once, which on Spark are in many places; evaluate tables that one machine can read with "
-    'engine="disk" or engine="memory"'
+    f"{arg('engine', 'disk')} or {arg('engine', 'memory')}"
 )
 
 
@@ -51,7 +51,7 @@ class Asked:
         for name in sorted(request.named_metrics & reasons.keys()):
             raise OptionError(f"cannot compute {name}: {reasons[name]}")
         self.metrics = [m for m in metrics if m.name not in reasons]
-        self.not_computed |= reasons
+        self.not_computed |= {name: Message(reason) for name, reason in reasons.items()}
         self.needed = aggregation.with_needs(self.metrics, request.beta)
 
     @property

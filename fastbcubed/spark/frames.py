@@ -24,6 +24,7 @@ from fastbcubed.errors import (
     NullError,
     OptionError,
     WeightError,
+    arg,
     first_few,
 )
 from fastbcubed.inputs.clustering import Clustering
@@ -150,12 +151,12 @@ def _require_frames(given: Given) -> None:
     }
     if given.table is not None:
         raise OptionError(
-            "the Spark engine does not serve table=; select the columns of either side: "
+            f"the Spark engine does not serve {arg('table', ...)}; select the columns of either side: "
             'evaluate(df.select("item", "true_cluster"), df.select("item", "pred_cluster"))'
         )
     if given.overlapping:
         raise OptionError(
-            "the Spark engine does not serve overlapping=True, for which all items are needed at once"
+            f"the Spark engine does not serve {arg('overlapping', True)}, for which all items are needed at once"
         )
     for name, frame in others.items():
         if frame is not None and not is_frame(frame):
@@ -257,9 +258,9 @@ class Weighted:
         least, most = kernels.sums.LEAST, kernels.sums.MOST
         raise WeightError(
             f"{found['bad']} of {found['rows']} weights of {self.where} are out of range "
-            f"({first_few(each[0] for each in few)} of items {first_few(named)}). They have to be positive and finite, "
-            f'from {least} to {most}; zeros are allowed with weighting="outer". Multiplying all by some number changes '
-            "no score; leave other items out."
+            f"({first_few(each[0] for each in few)} of items {first_few(named)}). They have to be positive and "
+            f"finite, from {least} to {most}; zeros are allowed with {arg('weighting', 'outer')}. Multiplying all by "
+            "some number changes no score; leave other items out."
         )
 
 

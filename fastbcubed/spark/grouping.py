@@ -264,8 +264,8 @@ def explain_repeats(join: Join, n_rows: Sequence[int]) -> None:
 def explain_unmatched(join: Join, counts: Sequence[int], n_rows: Sequence[int]) -> None:
     """Raise if the policies do not allow that a side lacks items; `counts` has those of `kind` 1 and 2."""
     choices = (
-        (join.policies.truth, '"drop" or "singleton"'),
-        (join.policies.prediction, '"drop", "singleton" or "outside"'),
+        (join.policies.truth, ("drop", "singleton")),
+        (join.policies.prediction, ("drop", "singleton", "outside")),
     )
     for k, (policy, options) in enumerate(choices):
         if policy == "raise" and counts[k]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.errors import ColumnError, NotKeptError, OptionError
+from fastbcubed.errors import ColumnError, NotKeptError, OptionError, arg
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics import aggregation as groups
@@ -220,7 +220,8 @@ class Stored:
         if self.uri is None or self.keep not in ("items", needed):
             what = "items were" if name == "items" else "cells were"
             raise NotKeptError(
-                f'the {what} not kept; on Spark, evaluate with keep="{needed}" and out=URI, which writes them there'
+                f"the {what} not kept; on Spark, evaluate with {arg('keep', needed)} and out=URI, which writes them "
+                "there"
             )
         return self.session.read.parquet(f"{self.uri}/{name}")
 
@@ -288,10 +289,10 @@ def attribute_columns(frame: Any, names: Iterable[str], fixed: Iterable[str]) ->
     for name in names:
         fits = [each for each in known if each == name or each.partition(".")[2] == name]
         if len(fits) != 1:
+            there = ", ".join(known) or f"none; those that are named in {arg('slices', ...)} are written"
             raise ColumnError(
                 f"{'there is no' if not fits else 'there is more than one'} attribute {name!r} beside the items. There "
-                f"are: {', '.join(known) or 'none; those that are named in slices= are written'}."
-                + did_you_mean(name, known)
+                f"are: {there}." + did_you_mean(name, known)
             )
         found[name] = fits[0]
     return found

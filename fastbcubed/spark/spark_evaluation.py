@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import pyarrow as pa
 
 from fastbcubed.cells.contingency import side_of
-from fastbcubed.errors import NotKeptError, OptionError
+from fastbcubed.errors import NotKeptError, OptionError, arg
 from fastbcubed.metrics.pointwise import LOSS_OF_SIDE
 from fastbcubed.metrics.score import Metric
 from fastbcubed.results import save
@@ -146,7 +146,7 @@ class SparkEvaluation(Evaluation):
         if not self.has_clusters:
             raise NotKeptError(
                 "outcomes are counted over the clusters that were written, and none were: on Spark, evaluate with "
-                'out=URI and keep="cells" or "items"'
+                f"out=URI and {arg('keep', 'cells', 'items')}"
             )
         return super().outcomes()
 
@@ -178,14 +178,16 @@ class SparkEvaluation(Evaluation):
         if isinstance(which, str) and (known := self.overall.named(which)) is not None:
             return float(self.overall[known])
         raise NotKeptError(
-            "the cells stay on Spark, where scores are added up once: name this one in metrics= of evaluate"
+            f"the cells stay on Spark, where scores are added up once: name this one in {arg('metrics', ...)} of "
+            "evaluate"
         )
 
     def kept_items(self) -> NoReturn:
         """Raise NotKeptError: the items are on Spark."""
         raise NotKeptError(
-            "the items stay on Spark. Slices are made while cells are added up: name them in slices= of evaluate; "
-            'items are listed by items(limit=…) and items_df() where keep="items" and out=URI have written them'
+            f"the items stay on Spark. Slices are made while cells are added up: name them in {arg('slices', ...)} "
+            f"of evaluate; items are listed by items(limit=…) and items_df() where {arg('keep', 'items')} and "
+            "out=URI have written them"
         )
 
     def save(self, directory: Any, *, keep: str = "scores", repairs: int = 0) -> None:
@@ -210,15 +212,15 @@ class SparkEvaluation(Evaluation):
         """
         if repairs:
             raise OptionError(
-                "repairs take all cells at once, which Spark does not serve; leave repairs= out"
+                f"repairs take all cells at once, which Spark does not serve; leave {arg('repairs', ...)} out"
             )
         uri = joined(directory)
         if keep not in DIRECTORIES:
-            raise OptionError(f"keep is one of {', '.join(map(repr, DIRECTORIES))}, not {keep!r}")
+            raise OptionError(f"{arg('keep')} is one of {', '.join(map(repr, DIRECTORIES))}, not {keep!r}")
         if keep != "scores" and (uri, keep) != (self.stored.uri, self.stored.keep):
             raise NotKeptError(
-                "cells and items are written while they are made: pass out= and keep= to evaluate; "
-                'keep="scores" writes the rest'
+                f"cells and items are written while they are made: pass {arg('out', ...)} and {arg('keep', ...)} to "
+                f"evaluate; {arg('keep', 'scores')} writes the rest"
             )
         with named_errors():
             Stored(self.stored.session, uri).write_text("overall", self.to_json(indent=None))

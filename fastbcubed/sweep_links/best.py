@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.errors import MetricError, OptionError, arg
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.registry import METRICS, computed_as, known_as
 from fastbcubed.render.wording import count, score_text
@@ -63,7 +63,8 @@ def _condition(text: str, names: Collection[str], weighted: bool) -> Condition:
     found = WRITTEN.fullmatch(text)
     if found is None:
         raise OptionError(
-            f'where is a condition such as "precision >= 0.98", or several joined by "and", not {text.strip()!r}'
+            f'{arg("where")} is a condition such as "precision >= 0.98", or several joined by "and", not '
+            f"{text.strip()!r}"
         )
     name, sign, value = found.groups()
     known = name if name in names else computed_as(name, names)
@@ -74,23 +75,24 @@ def _condition(text: str, names: Collection[str], weighted: bool) -> Condition:
         )
     if "," in value and not THOUSANDS.fullmatch(value):
         raise OptionError(
-            f"where has numbers with a decimal point and commas between thousands, such as 0.98 or 1,000, not {value!r}"
+            f"{arg('where')} has numbers with a decimal point and commas between thousands, such as 0.98 or 1,000, "
+            f"not {value!r}"
         )
     try:
         return Condition(known, sign, float(value.replace(",", "")))
     except ValueError:
-        raise OptionError(f"where is a condition with a number, and {value!r} is none") from None
+        raise OptionError(f"{arg('where')} is a condition with a number, and {value!r} is none") from None
 
 
 def how_to_have(name: str, names: Collection[str], weighted: bool) -> str:
     """Say how to have a score that a curve lacks, or why no curve has it."""
     metric = METRICS.get(str(known_as(name)))
     if metric is None:
-        return f"{did_you_mean(name, names)} Name a score in metrics= to have it"
+        return f"{did_you_mean(name, names)} Name a score in {arg('metrics', ...)} to have it"
     reason = why_not_kept(metric, weighted=weighted)
     if reason is None:
-        return f" Name {metric.name} in metrics= to have it"
-    return f" {metric.name} {NOT_KEPT.format(reason)}. Pass {AT_SOME}, with {metric.name} in metrics="
+        return f" Name {metric.name} in {arg('metrics', ...)} to have it"
+    return f" {metric.name} {NOT_KEPT.format(reason)}. Pass {AT_SOME}, with {metric.name} in {arg('metrics', ...)}"
 
 
 #: Characters of a threshold that need not become fewer.
@@ -243,7 +245,9 @@ def known_score(curve: Curve, name: str) -> str:
     """Return the score of the curve that goes by this name; raise MetricError if there is none."""
     names = [metric.name for metric in curve.metrics]
     if is_one_of(name, (*COUNTED, "threshold")):
-        raise MetricError(f"{name!r} is no score that is best somewhere; put a condition on it with where=")
+        raise MetricError(
+            f"{name!r} is no score that is best somewhere; put a condition on it with {arg('where', ...)}"
+        )
     known = name if is_one_of(name, names) else computed_as(str(name), names)
     if known is None:
         raise MetricError(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.errors import MetricError
+from fastbcubed.errors import Message, MetricError, arg
 from fastbcubed.metrics.entropy import BITS, Entropies, entropy
 from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
@@ -33,7 +33,7 @@ DEFAULT = (
 #: What is said of a score that has to be asked for at single thresholds, and how.
 NOT_KEPT, AT_SOME = (
     "cannot be kept up at every threshold: {}",
-    "thresholds= to have it at those that you name",
+    f"{arg('thresholds', ...)} to have it at those that you name",
 )
 #: Figures of the clusters, which are always there.
 COUNTED = ("clusters", "largest", "singletons")
@@ -192,7 +192,7 @@ def choose_scores(
     undefined = {} if wanted else {n: METRICS[n].undefined(weighting="pointwise", **how) for n in DEFAULT}
     names = [name for name in DEFAULT if undefined[name] is None] if wanted is None else wanted
     found, left = resolve(names, beta=beta, **how)
-    choice = Choice([], [], {name: reason for name, reason in (*undefined.items(), *left) if reason})
+    choice = Choice([], [], {name: Message(reason) for name, reason in (*undefined.items(), *left) if reason})
     named = {str(known_as(each)) if isinstance(each, str) else each.name for each in wanted or ()}
     for metric in found:
         reason = why_not_kept(metric, weighted=weighted)
@@ -203,7 +203,7 @@ def choose_scores(
         elif metric.name in named:
             raise MetricError(f"{metric.name} {NOT_KEPT.format(reason)}. Pass {AT_SOME}")
         else:
-            choice.not_computed[metric.name] = f"it {NOT_KEPT.format(reason)}; pass {AT_SOME}"
+            choice.not_computed[metric.name] = Message(f"it {NOT_KEPT.format(reason)}; pass {AT_SOME}")
     return choice
 
 

@@ -15,7 +15,7 @@ from fastbcubed.align.rows import Alignment, align
 from fastbcubed.cells.build import build_cells
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Request, as_metrics, as_slices, as_threads
-from fastbcubed.errors import AlignmentError, EmptyInputError, IdTypeError, first_few, without_overlap
+from fastbcubed.errors import AlignmentError, EmptyInputError, IdTypeError, arg, first_few, without_overlap
 from fastbcubed.evaluate import Progress, evaluate, evaluation
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.clustering import Clustering
@@ -185,7 +185,8 @@ def sweep(
     warn_if_distances(links.columns.score, links.name, ascending=ascending, stacklevel=3)
     if not len(links.items):
         raise EmptyInputError(
-            f"there is no link in {links.name}, and so no item. Pass items= to say which items there are, all alone"
+            f"there is no link in {links.name}, and so no item. Pass {arg('items', ...)} to say which items there "
+            "are, all alone"
         )
     with without_overlap(), reporting(progress) as report, Pool(as_threads(threads), report) as pool:
         side, links, n_items = _beside(truth, links, item, cluster, weight, attributes, noise, allowance)
@@ -204,7 +205,7 @@ def sweep(
         chosen = choose_scores(wanted, weighted=placed.rows.weights is not None, **how_scored)
         families = _families(chosen.kept)
         what = f"the scores of {len(placed.rows):,} items at {tree.n_levels:,} thresholds"
-        fewer = "" if families <= ALWAYS else ', or name fewer scores, such as metrics="f1"'
+        fewer = "" if families <= ALWAYS else f", or name fewer scores, such as {arg('metrics', 'f1')}"
         allowance.require(to_add_up(placed.rows, families), what, fewer)
         curve = _curve(joined, tree, placed, chosen.kept, beta, pool)
     allowance.release()

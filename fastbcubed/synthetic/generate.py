@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.errors import DiskSpaceError, OptionError
+from fastbcubed.errors import DiskSpaceError, OptionError, arg
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.runtime.arguments import true_or_false, whole_number
 from fastbcubed.runtime.output_files import written_aside
@@ -471,7 +471,7 @@ def _check_files(files: list[Path], *, overwrite: bool) -> None:
         if not file.parent.is_dir():
             raise OptionError(f"there is no directory {file.parent} to write {file.name} to")
         if file.exists() and not overwrite:
-            raise OptionError(f"{file} exists; pass overwrite=True to replace it")
+            raise OptionError(f"{file} exists; pass {arg('overwrite', True)} to replace it")
 
 
 def _check_disk(sizes: Mapping[Path, int]) -> None:

@@ -24,6 +24,7 @@ from fastbcubed.cli import commands, demo_command, evaluate_command, generate_co
 from fastbcubed.cli import main as cli
 from fastbcubed.cli.commands import NOTES
 from fastbcubed.cli.output import in_flags
+from fastbcubed.errors import Message, arg
 from fastbcubed.metrics.registry import ALSO_CALLED, FAMILIES, METRICS, SYNONYMS
 
 TRUTH = {
@@ -134,12 +135,20 @@ def test_with_one_table_the_sides_are_columns() -> None:
 
 
 def test_messages_speak_of_flags() -> None:
-    assert in_flags('Pass nulls="drop", or unmatched={"truth": "drop", "prediction": "outside"}.') == (
+    def said(text: str) -> str:
+        return in_flags(Message(text))
+
+    policies = {"truth": "drop", "prediction": "outside"}
+    assert said(f"Pass {arg('nulls', 'drop')}, or {arg('unmatched', policies)}.") == (
         "Pass --nulls drop, or --unmatched truth=drop,prediction=outside."
     )
-    assert in_flags("Name it in metrics=, or give table=.") == "Name it in --metric, or give --table."
-    assert in_flags('Pass unmatched="drop" or "singleton".') == "Pass --unmatched drop or singleton."
-    assert in_flags("folder/item=5/part.parquet") == "folder/item=5/part.parquet"
+    assert said(f"Name it in {arg('metrics', ...)}, or give {arg('table', ...)}.") == (
+        "Name it in --metric, or give --table."
+    )
+    assert said(f"Pass {arg('unmatched', 'drop', 'singleton')}.") == "Pass --unmatched drop or singleton."
+    assert said(f"{arg('memory_limit')} is 1,000 bytes") == "--memory-limit is 1,000 bytes"
+    assert said(f"{arg('errors')} is True or False") == "errors is True or False"
+    assert said('folder/item=5/part.parquet, nulls="drop"') == 'folder/item=5/part.parquet, nulls="drop"'
 
 
 # Results

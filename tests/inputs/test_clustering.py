@@ -351,7 +351,7 @@ def test_one_table() -> None:
         read_pair("t", "p", table=rows, item=("a", "b"))
     with pytest.raises(FileFormatError, match="table="):
         read_pair("t", "p")
-    with pytest.raises(OptionError, match="cluster='t' has no use"):
+    with pytest.raises(OptionError, match='cluster="t" has no use'):
         read_pair("t", "p", table=rows, cluster="t")
 
 
