@@ -151,7 +151,7 @@ def _print(links: Links, told: list[dict[str, Any]]) -> None:
 
 
 def _print_json(links: Links, told: list[dict[str, Any]], options: argparse.Namespace) -> None:
-    from fastbcubed.results.summary import as_json
+    from fastbcubed.render.json import as_json
 
     columns = links.columns
     found = {

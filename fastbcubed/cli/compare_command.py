@@ -119,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
     gates = _judged(cmp, bounds, worse, options.fail_on_warning)
     opened = [cmp.cluster("true", label) for label in _moved(cmp, options.show)]
     if options.json:
-        from fastbcubed.results.summary import as_json
+        from fastbcubed.render.json import as_json
 
         slices = {name: cmp.slices(key).to_pylist() for name, key in _slicings(cmp, arguments).items()}
         asked = {

@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
     gates = _judged(diff, bounds)
     opened = [diff.cluster("baseline", label) for label in _changed(diff, options.show)]
     if options.json:
-        from fastbcubed.results.summary import as_json
+        from fastbcubed.render.json import as_json
 
         asked = {"opened": opened or None, "gates": [gate.to_dict() for gate in gates] or None}
         print_json(as_json(diff.to_dict() | {name: each for name, each in asked.items() if each is not None}))

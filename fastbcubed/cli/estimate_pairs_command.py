@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     for each in caught:
         say(f"warning: {each.message}")
     if options.json:
-        from fastbcubed.results.summary import as_json
+        from fastbcubed.render.json import as_json
 
         print_json(as_json({"level": options.level, "estimates": found.to_pylist()}))
     else:

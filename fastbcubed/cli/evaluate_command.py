@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
     verified = ev.verify(options.verify) if options.verify else None
     tried = gates.judge(ev)
     if options.json:
-        from fastbcubed.results.summary import as_json
+        from fastbcubed.render.json import as_json
 
         asked = {
             "opened": opened or None,

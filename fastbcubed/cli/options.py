@@ -499,5 +499,5 @@ def write_report(options: argparse.Namespace, result: Any, gates: Sequence[Gate]
     from fastbcubed.results.page import report_of
 
     asked = {"columns": report_columns(options.report_columns)}
-    report_of(lambda found: result.page_content(found, gates), options.report, asked, overwrite=True)
+    report_of(lambda found: result._page(found, gates), options.report, asked, overwrite=True)
     say(f"wrote {options.report}")

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     """Open the requested clusters and items, and print them."""
     opened = open_all(options)
     if options.json:
-        from fastbcubed.results.summary import as_json
+        from fastbcubed.render.json import as_json
 
         print_json(as_json({"opened": opened}))
     else:

@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
             continue  # of the best F1, whatever the objective; and the output begins with the links
         say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
     if options.json:
-        from fastbcubed.results.summary import as_json
+        from fastbcubed.render.json import as_json
 
         merges = sweep.merges(limit=options.merges, threshold=best.threshold).to_pylist()
         print_json(as_json(sweep.to_dict(limit=options.rows, best=best) | {"merges": merges}))

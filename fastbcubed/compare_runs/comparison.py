@@ -15,14 +15,15 @@ from fastbcubed.compare_runs.slices_of_runs import slices_of_runs
 from fastbcubed.errors import OptionError
 from fastbcubed.render.document import Block
 from fastbcubed.render.html import Shown
+from fastbcubed.render.json import as_json
 from fastbcubed.results.slices import SliceKey, check_key
-from fastbcubed.results.summary import as_json
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.arguments import true_or_false
 
 if TYPE_CHECKING:
+    from fastbcubed.render.report import Page, Report
     from fastbcubed.results.gates import Gate
-    from fastbcubed.results.page import Asked, Report
+    from fastbcubed.results.page import Asked
 
 __all__ = ["Comparison"]
 
@@ -308,13 +309,14 @@ class Comparison(Shown, Compared):
         from fastbcubed.results.page import report_of
 
         asked = {"title": title, "worst": worst, "members": members, "columns": columns, "by": by}
-        return report_of(self.page_content, path, asked, overwrite=overwrite)
+        return report_of(self._page, path, asked, overwrite=overwrite)
 
-    def page_content(self, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
-        """Return the content of `report` as plain data, with the results of gates."""
-        from fastbcubed.compare_runs.comparison_page import comparison_content
+    def _page(self, asked: Asked, gates: Sequence[Gate] = ()) -> Page:
+        """Return the content of `report`, with the results of gates, and its document."""
+        from fastbcubed.compare_runs.comparison_page import comparison_content, comparison_document
+        from fastbcubed.render.report import Page
 
-        return comparison_content(self, asked, gates)
+        return Page(comparison_content(self, asked, gates), comparison_document)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""

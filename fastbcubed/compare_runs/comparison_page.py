@@ -10,14 +10,30 @@ from typing import Any
 from fastbcubed.compare_runs.comparison_base import LACKING
 from fastbcubed.compare_runs.comparison_text import changed, lead, note, own_f1, sentences
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
-from fastbcubed.render.wording import count, label
+from fastbcubed.render.document import (
+    PAGE,
+    Block,
+    Chart,
+    Clusters,
+    Document,
+    Facts,
+    Grid,
+    Heading,
+    Opened,
+    Prose,
+    Section,
+)
+from fastbcubed.render.json import shortened
+from fastbcubed.render.wording import count, counted, label, named
 from fastbcubed.results.display import REPEATED
+from fastbcubed.results.evaluation_document import command_blocks, definitions_section, origin
 from fastbcubed.results.gates import Gate
-from fastbcubed.results.page import Asked, shortened
+from fastbcubed.results.page import Asked
 from fastbcubed.results.page_content import (
     MESSAGES,
     MOST_COLUMNS,
     SLICINGS,
+    Content,
     anchor,
     command,
     definitions_content,
@@ -26,6 +42,7 @@ from fastbcubed.results.page_content import (
     key_of,
     manifest_content,
 )
+from fastbcubed.results.section_page import notices
 from fastbcubed.results.slices import SliceKey, name_columns, slice_name
 
 #: Runs beside the baseline: more than anybody compares by eye.
@@ -217,3 +234,155 @@ def _mover(cmp: Any, row: Mapping[str, Any], asked: Asked, run: str) -> dict[str
         except NotKeptError:
             pass
     return {"id": anchor("true", row["cluster"]), **own, "opened": opened}
+
+
+# -- The document ----------------------------------------------------------------------------------
+
+
+def comparison_document(content: Content) -> Document:
+    """Return the page of a comparison, from its content."""
+    runs, named_runs = content["runs"], content["n_runs"]
+    facts = [
+        (label(each["run"]) + (", the baseline" if k == 0 else ""), each["names"].get("prediction") or "")
+        for k, each in enumerate(runs)
+    ]
+    facts += [("Runs", f"{len(runs)} of {named_runs} shown")] if named_runs > len(runs) else []
+    common = " that all runs score" if content["align"] == "common" else ""
+    facts += [
+        ("Truth", content["truth"] or "the truth"),
+        ("Scored", counted(content["n_items"], "item") + common),
+    ]
+    made = command_blocks(content["command"])
+    for each in runs:
+        made += [Heading(each["run"]), *origin(each)]
+    sections = [
+        Section("verdict", "Verdict", list(_verdict(content))),
+        Section("differences", "Differences", list(_differences(content))),
+        Section("slices", "Slices", list(_slices_of_runs(content["slices"]))),
+        Section(
+            "clusters",
+            "Clusters that changed",
+            list(_changed_clusters(content["movers"], content["baseline"])),
+        ),
+        definitions_section(content["definitions"]),
+        Section("origin", "How it was made", made),
+    ]
+    head: list[Block] = [Prose([content["verdict"]["lead"]], "lead"), Facts(facts, "sides")]
+    return Document(head, [each for each in sections if each.blocks])
+
+
+def _verdict(content: Content) -> Iterator[Block]:
+    """Yield the sentences, the ranking and the scores of the runs."""
+    yield Prose(content["verdict"]["sentences"], "lead")
+    if ranking := content["ranking"]:
+        score = ranking[0]["score"]
+        rows = [[row[key] for key in ("run", "value", "delta", "se", "as_good")] for row in ranking]
+        header = ["run", score, "less the best", "±", "as good"]
+        yield Grid(
+            header, rows, 1, ("name", "score", "delta", "error", "yes"), f"Runs by {score}, the best first"
+        )
+    names, own = content["score_names"], content["has_own_f1"]
+    keys = ["run", "n_items", "n_clusters", *names]
+    rows = [[*(row[key] for key in keys), *row["own_f1"]] for row in content["scores"]]
+    header = ["run", "items", "clusters", *names, *["own f1", "f1 if alone"] * own]
+    forms = ["name", "count", "count", *["score"] * (len(names) + 2 * own)]
+    yield Grid(header, rows, 1, forms, "Scores of each run")
+    if own:
+        yield Prose([
+            "Own f1 is of all items that a run scores; f1 if alone, if the items of the truth that it lacks were "
+            "singletons in it."
+        ], "note")  # fmt: skip
+    yield from notices(content)
+
+
+def _differences(content: Content) -> Iterator[Block]:
+    """Yield the differences of each run from the baseline, as a chart and a table."""
+    less = f"less {label(content['baseline'])}"
+    text = "Clusters that all runs treat alike cancel out, so a small difference can be significant."
+    yield Prose([f"{content['verdict']['text']} {text}"], "note")
+    keys = ("score", "said", "baseline_value", "experiment_value", "delta", "se", "low", "high")
+    header = ["score", "verdict", "before", "now", "difference", "±", "low", "high"]
+    forms = ("text", "text", "score", "score", "delta", "error", "delta", "delta")
+    for k, name in enumerate(content["experiments"]):
+        rows = [row for row in content["deltas"]["rows"] if row["experiment"] == name]
+        yield Heading(f"{label(name)} {less}")
+        text = "Lines are intervals; a filled dot holds up; a hollow one does not, or has no known error."
+        said = f"Forest plot: {label(name)} {less}, as the table below has it"
+        yield Chart(f"deltas-{k}", "deltas", (rows,), said, "Difference of each score", text)
+        cells = [[row[key] for key in keys] for row in rows]
+        yield Grid(header, cells, 1, forms, about=f"Differences of {label(name)}")
+
+
+def _slices_of_runs(slices: Content) -> Iterator[Block]:
+    """Yield each slicing: the differences of a score as a chart, and all scores as a table."""
+    if slices["rows"]:
+        some = f" {len(slices['rows'])} of {slices['n']} slicings are shown." * (
+            slices["n"] > len(slices["rows"])
+        )
+        yield Prose([f"Those that add most to the difference of all items come first.{some}"], "note")
+    for k, slicing in enumerate(slices["rows"]):
+        rows, scores = slicing["rows"], slicing["scores"]
+        yield Heading(f"By {named(slicing['names'])}")
+        if len(rows) < slicing["n"]:
+            yield Prose([f"{len(rows)} of {count(slicing['n'])} rows."], "note")
+        if scores and rows:
+            which = "F1" if scores[-1] == "f1" else scores[-1]
+            said = f"Forest plot: difference of {scores[-1]} by {label(slicing['by'])}, as the table below has it"
+            text = "Lines reach two standard errors to either side; a filled dot is farther than that from 0."
+            text += " The dashed line is all items." * bool(slicing["overall"])
+            title = f"Difference of {which} in each slice"
+            yield Chart(f"slices-{k}", "slice_deltas", (slicing, scores[-1]), said, title, text)
+        header = [
+            "run",
+            *slicing["names"],
+            "items",
+            *(part for name in scores for part in (name, "difference", "±")),
+        ]
+        forms = (
+            "name",
+            *["name"] * len(slicing["names"]),
+            "count",
+            *["score", "delta", "error"] * len(scores),
+        )
+        cells = [
+            [row["run"], *row["slice"], row["n_items"],
+             *(each[key] for each in row["scores"] for key in ("value", "delta", "se"))]
+            for row in rows
+        ]  # fmt: skip
+        yield Grid(header, cells, 1, forms, about=f"By {slicing['by']}")
+
+
+def _changed_clusters(movers: Content | None, baseline: str) -> Iterator[Block]:
+    """Yield what became of the true clusters, and those that changed most."""
+    if not movers:
+        return
+    flow = [[row["before"], row["after"], row["n_clusters"]] for row in movers["flow"]]
+    caption = f"True clusters by what they were in {label(baseline)} and are in {label(movers['run'])}"
+    yield Grid(["before", "now", "true clusters"], flow, 2, ("text", "text", "count"), caption)
+    yield Heading("True clusters that changed most")
+    rows = movers["rows"]
+    if not rows:
+        yield Prose(["None changed."])
+        return
+    yield Prose([
+        f"{len(rows)} of {count(movers['n'])}, by how far precision and recall of all items change through them, for "
+        "better or worse. Each opens to its items, grouped by where the runs have them."
+    ], "note")  # fmt: skip
+    yield Clusters("true clusters that changed most", [_changed_cluster(row) for row in rows], printed=10)
+
+
+def _changed_cluster(row: Content) -> Opened:
+    """Return a true cluster with what it changes, and where each run has its items."""
+    before, after, opened = row["before"], row["after"], row["opened"]
+    text = f"{counted(row['n_items'], 'item')}, in {count(before['n_parts'])} then "
+    text += counted(after["n_parts"], "cluster")
+    costs = [(name, PAGE["delta"](row[f"{name}_delta"]), "") for name in ("precision", "recall")]
+    blocks: list[Block] = [
+        Prose(["The figures at the right are what it adds to precision and recall of all items."], "small")
+    ]
+    if opened:
+        header = opened["header"]
+        rows = [each["cells"] for each in opened["rows"]]
+        blocks += [Grid(header, rows, 0, ["name"] * len(header), about="Members"), Prose(opened["lines"])]
+    outcomes = [each["outcome"] for each in (before, after) if each["outcome"]]
+    return Opened(row["id"], row["cluster"], outcomes, text, costs, None, blocks)

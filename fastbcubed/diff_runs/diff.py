@@ -39,6 +39,7 @@ from fastbcubed.metrics.registry import METRICS, known_as
 from fastbcubed.metrics.score import Metric
 from fastbcubed.render.document import Block
 from fastbcubed.render.html import Shown
+from fastbcubed.render.json import as_json
 from fastbcubed.results import clusters, save
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import AttributeTable
@@ -54,13 +55,14 @@ from fastbcubed.results.slices import (
     subset_mask,
 )
 from fastbcubed.results.standard_errors import Interval, check_level, interval
-from fastbcubed.results.summary import Scores, as_json
+from fastbcubed.results.summary import Scores
 from fastbcubed.results.table import Table, listed
 from fastbcubed.runtime.arguments import as_several, is_one_of, true_or_false
 
 if TYPE_CHECKING:
+    from fastbcubed.render.report import Page, Report
     from fastbcubed.results.gates import Gate
-    from fastbcubed.results.page import Asked, Report
+    from fastbcubed.results.page import Asked
 
 
 class DiffLists(Diffed):
@@ -756,13 +758,14 @@ class Diff(Shown, DiffErrors):
         """
         from fastbcubed.results.page import report_of
 
-        return report_of(self.page_content, path, asked, overwrite=overwrite)
+        return report_of(self._page, path, asked, overwrite=overwrite)
 
-    def page_content(self, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
-        """Return the content of `report` as plain data, with the results of gates."""
-        from fastbcubed.diff_runs.diff_page import diff_content
+    def _page(self, asked: Asked, gates: Sequence[Gate] = ()) -> Page:
+        """Return the content of `report`, with the results of gates, and its document."""
+        from fastbcubed.diff_runs.diff_page import diff_content, diff_document
+        from fastbcubed.render.report import Page
 
-        return diff_content(self, asked, gates)
+        return Page(diff_content(self, asked, gates), diff_document)
 
     def save(self, directory: Any, *, keep: str = "items") -> None:
         """Write the diff as JSON and Parquet files; `fastbcubed.load` reads it back.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fastbcubed.diff_runs.diff_text import (
@@ -18,13 +18,29 @@ from fastbcubed.diff_runs.diff_text import (
 )
 from fastbcubed.diff_runs.vocabulary import SIDES
 from fastbcubed.errors import EvaluationWarning, NotKeptError
-from fastbcubed.render.document import Grid
+from fastbcubed.render.document import (
+    Beside,
+    Block,
+    Chart,
+    Clusters,
+    Document,
+    Facts,
+    Grid,
+    Heading,
+    Opened,
+    Prose,
+    Section,
+)
+from fastbcubed.render.json import few_entries, shortened
+from fastbcubed.render.wording import count, counted, label, named, percent
+from fastbcubed.results.evaluation_document import members_blocks, origin
 from fastbcubed.results.gates import Gate
-from fastbcubed.results.page import Asked, few_entries, shortened
+from fastbcubed.results.page import Asked
 from fastbcubed.results.page_content import (
     MESSAGES,
     MOST_COLUMNS,
     SLICINGS,
+    Content,
     anchor,
     command,
     gates_content,
@@ -34,6 +50,7 @@ from fastbcubed.results.page_content import (
     stem,
     without_data,
 )
+from fastbcubed.results.section_page import grid_block, notices
 from fastbcubed.results.slices import SliceKey, name_columns, slice_name
 
 #: Slices of each slicing: those that changed most.
@@ -135,3 +152,92 @@ def _cluster(diff: Any, side: str, row: dict[str, Any], asked: Asked, changed: f
         except NotKeptError:
             pass
     return {"id": anchor(side, row["cluster"]), **own, "opened": opened}
+
+
+# -- The document ----------------------------------------------------------------------------------
+
+
+def diff_document(content: Content) -> Document:
+    """Return the page of a diff, from its content."""
+    names = content["names"]
+    facts = [(side.capitalize(), names.get(side) or f"the {side}") for side in SIDES]
+    facts += [("Truth", names["truth"])] if names.get("truth") else []
+    facts.append(("Compared", counted(content["n_items"], "item")))
+    figures = [grid_block(grid, "Scores") for grid in content["grids"] if grid["rows"]]
+    sections = [
+        Section("verdict", "What changed", [*_verdict(content), *notices(content)]),
+        Section("figures", "Figures", [*figures, Prose([*content["notes"]["lines"], *content["lines"]])]),
+        Section("slices", "Slices", list(_changed_slices(content["slices"]))),
+        Section("clusters", "Clusters that changed", list(_changed_clusters(content["clusters"]))),
+        Section("origin", "How it was made", origin(content["origin"])),
+    ]
+    marks = ("true", "pred", "", "")[: len(facts)]
+    return Document([Facts(facts, "sides", marks)], [each for each in sections if each.blocks])
+
+
+def _verdict(content: Content) -> Iterator[Block]:
+    """Yield the sentences, next to what became of the clusters."""
+    aside: list[Block] = []
+    if content["changes"]:
+        of = "weight" if content["weighted"] else "items"
+        said = f"Bar chart: share of the {of} in clusters that are unchanged, split, merged, gone or new"
+        text = "Split: in several clusters now. Merged: whole, with others. Gone, appeared: items of one side alone."
+        title = "What became of the clusters"
+        aside.append(Chart("changes", "changes", (content["changes"], of), said, title, text))
+    yield Beside(
+        [[Prose(content["verdict"]["sentences"], "lead")], [*aside, Prose(content["verdict"]["lines"])]]
+    )
+
+
+def _changed_slices(slices: Content) -> Iterator[Block]:
+    """Yield each slicing: its share of the change as a chart, and figures as a table."""
+    if slices["rows"]:
+        some = f" {len(slices['rows'])} of {slices['n']} slicings are shown." * (
+            slices["n"] > len(slices["rows"])
+        )
+        yield Prose([f"Those that changed most.{some}"], "note")
+    for k, slicing in enumerate(slices["rows"]):
+        rows, figures = slicing["rows"], slicing["figures"]
+        yield Heading(f"By {named(slicing['names'])}")
+        if len(rows) < slicing["n"]:
+            yield Prose([f"{len(rows)} of {count(slicing['n'])} slices."], "note")
+        if rows and {"split_change", "merge_change"} <= set(figures):
+            said = f"Stacked bars: split and merge rate by {label(slicing['by'])}, as the table below has it"
+            text = "Added up over all slices, these are the split rate and the merge rate."
+            yield Chart(
+                f"slices-{k}", "slice_changes", (slicing,), said, "Share of each slice in the change", text
+            )
+        forms = (*["name"] * len(slicing["names"]), "count", *["score"] * len(figures))
+        cells = [[*row["slice"], row["n_items"], *row["figures"]] for row in rows]
+        yield Grid([*slicing["names"], "items", *figures], cells, 1, forms, about=f"By {slicing['by']}")
+
+
+def _changed_clusters(clusters: Content | None) -> Iterator[Block]:
+    """Yield the clusters of either side that changed most."""
+    if not clusters:
+        return
+    text = "Those that changed most. Each opens to its members, grouped by the clusters of the other side."
+    yield Prose([text], "note")
+    for side, mark, other in (("baseline", "true", "experiment"), ("experiment", "pred", "baseline")):
+        rows = clusters[side]["rows"]
+        yield Heading(f"{side.capitalize()} clusters", side=mark)
+        if rows:
+            yield Prose([f"{len(rows)} of {count(clusters[side]['n'])} clusters."], "note")
+            yield Clusters(f"{side} clusters", [_changed_cluster(row, f"{other} cluster") for row in rows])
+        else:
+            yield Prose(["None changed."])
+
+
+def _changed_cluster(row: Content, of: str) -> Opened:
+    """Return a cluster with its share of the change, and its members."""
+    share = row["share_of_change"]
+    told = (
+        f"Adds {percent(row['split_change'])} to the split rate and {percent(row['merge_change'])} to the merge rate "
+        "of all items."
+    )
+    return Opened(
+        row["id"], row["cluster"], [row["outcome"]] if "outcome" in row else [],
+        f"{counted(row['n_items'], 'item')} in {counted(row['n_parts'], of)}",
+        [] if share is None else [("", percent(share), "of the change")], share,
+        [Prose([told], "small"), *members_blocks(row["opened"])],
+    )  # fmt: skip

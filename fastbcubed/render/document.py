@@ -85,6 +85,11 @@ class Grid:
         return self.forms[column] if self.forms else "text" if column < self.names else "figure"
 
     @property
+    def sortable(self) -> bool:
+        """Whether there is something to sort, by values rather than by texts of figures."""
+        return len(self.rows) > 2 and bool(self.forms) and "figure" not in self.forms
+
+    @property
     def texts(self) -> Grid:
         """The same with cells as texts."""
         rows = [[TEXT[self.form(at)](cell) for at, cell in enumerate(row)] for row in self.rows]
@@ -158,13 +163,13 @@ class Members:
 
 @dataclass(frozen=True)
 class Opened:
-    """A cluster that opens to its blocks: name, outcomes, size, and its costs as (name, text)."""
+    """A cluster that opens to its blocks: name, outcomes, size, and its costs as (before, text, after)."""
 
     id: str
     name: Any
     outcomes: Sequence[str]
     text: str
-    costs: Sequence[tuple[str, str]]
+    costs: Sequence[tuple[str, str, str]]
     share: float | None
     blocks: Sequence[Block]
 
@@ -194,9 +199,9 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A page: facts below its title, and sections."""
+    """A page: blocks below its title, and sections."""
 
-    facts: Facts
+    head: Sequence[Block]
     sections: Sequence[Section]
 
 
@@ -225,7 +230,7 @@ TEXT: dict[str, Callable[[Any], str]] = {
 PAGE = TEXT | {
     "score": _known(fixed),
     "share": _known(share),
-    "delta": _known(lambda value: _change(fixed(value), value)),
+    "delta": _known(lambda value: _change(fixed(value), value), ""),
     "error": lambda value: fixed(value) if plus_minus(value) else "",
 }
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import altair as alt
 
-from fastbcubed.render.wording import count, label, score_text
+from fastbcubed.render.document import Chart
+from fastbcubed.render.wording import label
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ def short(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def scores_chart(verdict: Mapping[str, Any], *, legend: bool = True) -> Any:
+def scores_chart(verdict: Mapping[str, Any]) -> Any:
     """Return precision, recall and F1 with intervals, next to those of trivial predictions."""
     names = {"alone": "all alone", "one": "all in one cluster"}
     labels = [row["label"] for row in verdict["scores"]]
@@ -158,17 +159,16 @@ def scores_chart(verdict: Mapping[str, Any], *, legend: bool = True) -> Any:
         if row["score"] in figures
     ]
     y = alt.Y("score:N", sort=labels, title=None, axis=alt.Axis(labelPadding=12))
-    shown: Any = {} if legend else {"legend": None}
     domain = ["this prediction", *(names[kind] for kind in verdict["extremes"])]
     shape = alt.Shape(
         "what:N",
         scale=alt.Scale(domain=domain, range=["circle", "triangle-up", "square"][: len(domain)]),
-        **shown,
+        legend=None,
     )
     colour = alt.Color(
         "what:N",
         scale=alt.Scale(domain=domain, range=[LIGHT.ink, LIGHT.soft, LIGHT.soft][: len(domain)]),
-        **shown,
+        legend=None,
     )
     x = alt.X(
         "value:Q",
@@ -619,13 +619,13 @@ SCALE = 1.15
 REFERENCES = ("clip-path", "fill", "stroke", "mask", "filter")
 
 
-def drawn(chart: Any, name: str, said: str) -> str:
-    """Return a chart as SVG; `name` makes its identifiers unique, `said` is its text for screen readers."""
+def drawn(chart: Chart) -> str:
+    """Return a chart as SVG."""
     import vl_convert
 
-    spec = _enlarged(finished(chart).to_dict(validate=False))
+    spec = _enlarged(finished(_DRAWS[chart.draws](*chart.data)).to_dict(validate=False))
     spec["config"]["aria"] = False  # descriptions of Vega-Lite, which breaks on titles with a backslash
-    return as_inline(vl_convert.vegalite_to_svg(json.dumps(spec)), name, said)
+    return as_inline(vl_convert.vegalite_to_svg(json.dumps(spec)), chart.id, chart.said)
 
 
 def _enlarged(spec: Any) -> Any:
@@ -672,137 +672,7 @@ def _rounded(match: re.Match[str]) -> str:
     return f"{float(match.group()):.2f}".rstrip("0").rstrip(".")
 
 
-Content = Mapping[str, Any]
-#: Charts of an evaluation, None where there is nothing to draw.
-_OF_EVALUATION = (
-    "scores",
-    "sizes",
-    "outcomes_true",
-    "outcomes_pred",
-    "lorenz",
-    "pred_size",
-    "true_size",
-    "repairs",
-)
-
-
-def pictures_of(content: Content) -> dict[str, Any]:
-    """Return the charts that a page of this content has."""
-    return _KINDS.get(content["kind"], _of_document)(content)
-
-
-def _of_evaluation(content: Content) -> dict[str, Any]:
-    found: dict[str, Any] = dict.fromkeys(_OF_EVALUATION)
-    verdict, sides = content["verdict"], content["sides"]
-    if verdict["scores"] and all(
-        0 <= row["value"] <= 1 for row in verdict["scores"] if row["value"] is not None
-    ):
-        told = ", ".join(
-            f"{row['label']} {score_text(row['value'])}"
-            for row in verdict["scores"]
-            if row["value"] is not None
-        )
-        found["scores"] = drawn(
-            scores_chart(verdict, legend=False), "scores", f"Dot plot from 0 to 1: {told}"
-        )
-    if sides["sizes"]:
-        of = "memberships" if content["overlapping"] else "items"
-        said = "Bar chart: share of the items in clusters of each size, truth beside prediction"
-        found["sizes"] = drawn(sizes_chart(sides["sizes"], of), "sizes", said)
-    for side, kind in KINDS.items() if sides["outcomes"] else ():
-        said = f"Stacked bars: what became of {kind}"
-        found[f"outcomes_{side}"] = drawn(outcomes_chart(sides["outcomes"], side), f"outcomes-{side}", said)
-    if (curves := sides["lorenz"]) and any(curve["n_half"] for curve in curves.values()):
-        said = "Line chart: share of the loss in the costliest clusters; " + ", ".join(
-            f"half of it in {count(curve['n_half'])} {KINDS[side]}"
-            for side, curve in curves.items()
-            if curve["n_half"]
-        )
-        found["lorenz"] = drawn(lorenz_chart(curves), "lorenz", said)
-    for key, slicing in content["by_size"].items():
-        found[key] = slicing_picture(slicing, slicing["scores"][0], key)
-    found["slices"] = [
-        slicing_pictures(each, f"slices-{k}") for k, each in enumerate(content["slices"]["rows"])
-    ]
-    repairs = content["repairs"]
-    if repairs and repairs["rows"] and repairs["start"].get("f1") is not None:
-        chart = repairs_chart(repairs["rows"], repairs["start"]["f1"])
-        found["repairs"] = drawn(
-            chart, "repairs", "Line chart: F1 after each repair, as the table below has it"
-        )
-    return found
-
-
-def slicing_pictures(slicing: Content, name: str) -> list[dict[str, str]]:
-    """Return the charts of a slicing: one for each score, or a heat map where two attributes are crossed."""
-    if len(slicing["names"]) == 2 and slicing["scores"]:
-        which = slicing["scores"][-1]
-        said = f"Heat map: {which} by {' and '.join(map(label, slicing['names']))}, as the table below has it"
-        chart = crossed_chart(slicing, which)
-        return [{"score": which, "svg": drawn(chart, name, said), "wide": "wide"}]
-    return [
-        {"score": which, "svg": slicing_picture(slicing, which, f"{name}-{k}"), "wide": ""}
-        for k, which in enumerate(slicing["scores"])
-    ]
-
-
-def slicing_picture(slicing: Content, which: str, name: str) -> str:
-    """Return the chart of a score by slice."""
-    said = f"Dot plot: {which} by {label(slicing['by'])}, as the table below has it"
-    return drawn(slices_chart(slicing, which), name, said)
-
-
-def _of_comparison(content: Content) -> dict[str, Any]:
-    found: dict[str, Any] = {"deltas": [], "slices": []}
-    for k, name in enumerate(content["experiments"]):
-        rows = [row for row in content["deltas"]["rows"] if row["experiment"] == name]
-        said = f"Forest plot: {label(name)} less {label(content['baseline'])}, as the table below has it"
-        found["deltas"].append(drawn(deltas_chart(rows), f"deltas-{k}", said))
-    for k, slicing in enumerate(content["slices"]["rows"]):
-        which = slicing["scores"][-1] if slicing["scores"] and slicing["rows"] else None
-        found["slices"].append(None)
-        if which is not None:
-            said = f"Forest plot: difference of {which} by {label(slicing['by'])}, as the table below has it"
-            chart = slice_deltas_chart(slicing, which)
-            found["slices"][-1] = drawn(chart, f"slices-{k}", said)
-    return found
-
-
-def _of_diff(content: Content) -> dict[str, Any]:
-    found: dict[str, Any] = {"changes": None, "slices": []}
-    if content["changes"]:
-        of = "weight" if content["weighted"] else "items"
-        said = f"Bar chart: share of the {of} in clusters that are unchanged, split, merged, gone or new"
-        found["changes"] = drawn(changes_chart(content["changes"], of), "changes", said)
-    for k, slicing in enumerate(content["slices"]["rows"]):
-        found["slices"].append(None)
-        if slicing["rows"] and {"split_change", "merge_change"} <= set(slicing["figures"]):
-            said = f"Stacked bars: split and merge rate by {label(slicing['by'])}, as the table below has it"
-            chart = slice_changes_chart(slicing)
-            found["slices"][-1] = drawn(chart, f"slices-{k}", said)
-    return found
-
-
-def _of_document(content: Content) -> dict[str, Any]:
-    return {
-        "sections": [
-            [
-                drawn(
-                    _DRAWS[each["draws"]](each["data"]),
-                    f"s{k}-{j}",
-                    f"{each['title']}. {each['text']}",
-                )
-                for j, each in enumerate(section["charts"])
-            ]
-            for k, section in enumerate(content["sections"])
-        ]
-    }
-
-
-#: What draws the charts of a document.
+#: Functions that draw charts, by name.
 _DRAWS = {
-    "thresholds": thresholds_chart,
-    "precision_recall": precision_recall_chart,
-    "intervals": intervals_chart,
+    name.removesuffix("_chart"): draws for name, draws in list(globals().items()) if name.endswith("_chart")
 }
-_KINDS = {"evaluation": _of_evaluation, "comparison": _of_comparison, "diff": _of_diff}

@@ -197,6 +197,13 @@ def label(value: Any) -> str:
     return visible(str(value))
 
 
+def named(value: Any) -> str:
+    """Return the name of an item, a cluster, a slice or a set of them, on one line."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(label, value))
+    return label(value)
+
+
 def visible(text: str, kept: str = "") -> str:
     r"""Return a text with characters that cannot be seen, or that turn others around, as their escapes.
 

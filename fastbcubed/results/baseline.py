@@ -12,6 +12,7 @@ from typing import Any
 from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import FileFormatError, Message, OptionError, arg
 from fastbcubed.metrics.score import without_rounding
+from fastbcubed.render.json import plain
 from fastbcubed.render.wording import count, score_text
 from fastbcubed.results.gates import (
     COVERAGES,
@@ -27,7 +28,6 @@ from fastbcubed.results.gates import (
 )
 from fastbcubed.results.saved import MANIFEST, fault_of_json, is_in_file, read_manifest
 from fastbcubed.results.slices import Element, name_columns, slice_name
-from fastbcubed.results.summary import plain
 from fastbcubed.results.warnings import lacks_more
 
 #: How far the weight of the truth may differ since it was added up in another order.

@@ -18,8 +18,9 @@ from fastbcubed.results.summary import Scores
 from fastbcubed.results.table import Table
 
 if TYPE_CHECKING:
+    from fastbcubed.render.report import Page, Report
     from fastbcubed.results.gates import Gate
-    from fastbcubed.results.page import Asked, Report
+    from fastbcubed.results.page import Asked
     from fastbcubed.results.verify import Verified
 
 __all__ = ["Evaluation", "Scores"]
@@ -254,7 +255,7 @@ class Evaluation(Shown, Openings, BySlice):
         from fastbcubed.results.page import report_of
 
         asked = {"title": title, "worst": worst, "members": members, "columns": columns, "by": by}
-        return report_of(self.page_content, path, asked, overwrite=overwrite)
+        return report_of(self._page, path, asked, overwrite=overwrite)
 
     def page_content(self, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
         """Return the content of `report` as plain data, with the results of gates."""
@@ -264,6 +265,13 @@ class Evaluation(Shown, Openings, BySlice):
         if known is None:
             return evaluation_content(self, asked, gates)
         return {**known, "title": asked.title or title_of(self.names), "gates": gates_content(gates)}
+
+    def _page(self, asked: Asked, gates: Sequence[Gate] = ()) -> Page:
+        """Return the content of `report`, with the results of gates, and its document."""
+        from fastbcubed.render.report import Page
+        from fastbcubed.results.evaluation_document import document as document_of_page
+
+        return Page(self.page_content(asked, gates), document_of_page)
 
     def save(self, directory: Any, *, keep: str = "items", repairs: int = 0) -> None:
         """Write the evaluation as JSON and Parquet files; `fastbcubed.load` reads it back.

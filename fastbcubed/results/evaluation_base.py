@@ -25,12 +25,13 @@ from fastbcubed.inputs.locations import at_home
 from fastbcubed.inputs.pair import Pair
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.metrics.score import Metric
+from fastbcubed.render.json import as_json
 from fastbcubed.results.bins import Bins
 from fastbcubed.results.items import AttributeTable, Items, without_noise
 from fastbcubed.results.outcomes import by_side, count_outcomes
 from fastbcubed.results.saved import set_state, state_of
 from fastbcubed.results.slices import rows_for_json
-from fastbcubed.results.summary import Bounds, Scores, as_json, precision_bounds, summarize
+from fastbcubed.results.summary import Bounds, Scores, precision_bounds, summarize
 from fastbcubed.results.table import Table, refuse_table_verb
 from fastbcubed.results.warnings import Shape, found_in, same_source, shape_of, swapped_names
 from fastbcubed.runtime.attributes import cached_property, documented

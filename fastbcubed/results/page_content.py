@@ -7,9 +7,9 @@ import json
 import re
 import shlex
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from fastbcubed.errors import (
 )
 from fastbcubed.inputs.arrays import table_of, to_numpy
 from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
-from fastbcubed.render.document import Grid
+from fastbcubed.render.json import few_entries, plain, shortened
 from fastbcubed.render.wording import count, percent, score_text
 from fastbcubed.results.bins import element_of
 from fastbcubed.results.concentration import POINTS
@@ -36,10 +36,9 @@ from fastbcubed.results.evaluation_members import OpenOne
 from fastbcubed.results.evaluation_scores import ALWAYS, FEW, BySlice, Estimated
 from fastbcubed.results.gates import Gate
 from fastbcubed.results.members import chosen_columns
-from fastbcubed.results.page import Asked, few_entries, shortened
+from fastbcubed.results.page import Asked
 from fastbcubed.results.slices import OURS, SliceKey, name_columns, size_names, slice_name
 from fastbcubed.results.standard_errors import interval
-from fastbcubed.results.summary import plain
 from fastbcubed.results.table import LOSS, listed
 from fastbcubed.results.views import differing
 from fastbcubed.results.warnings import if_alone
@@ -501,6 +500,7 @@ def _row(row: Mapping[str, Any], names: list[str], ev: BySlice, scores: list[str
     return found
 
 
+Content: TypeAlias = Mapping[str, Any]
 #: Version of the layout of the data embedded in a page.
 LAYOUT = 1
 NO_INTERVAL = {"se": None, "low": None, "high": None}
@@ -615,42 +615,3 @@ def repairs_content(ev: Any, limit: int) -> dict[str, Any] | None:
 def _coverage(ev: Any) -> dict[str, Any]:
     found: dict[str, Any] = ev.to_dict()["coverage"]
     return found
-
-
-def document(
-    kind: str,
-    title: str,
-    facts: Mapping[str, str],
-    sections: Sequence[Mapping[str, Any]],
-    warnings: Sequence[Mapping[str, Any]] = (),
-) -> dict[str, Any]:
-    """Return the content of a page: facts below its title, and sections, the first of which has the warnings."""
-    content = {
-        **head(kind, title),
-        "facts": [{"name": name, "message": text} for name, text in facts.items()],
-        "warnings": {"n": len(warnings), "rows": list(warnings)[:MESSAGES]},
-        "sections": [each for each in sections if each],
-    }
-    found: dict[str, Any] = shortened(content)
-    return found
-
-
-def section(
-    title: str,
-    sentences: Iterable[str] = (),
-    *,
-    charts: Sequence[Mapping[str, Any]] = (),
-    grids: Iterable[Grid] = (),
-    notes: Iterable[str] = (),
-) -> dict[str, Any]:
-    """Return a section: sentences, charts as `chart` returns them, tables, and notes below them."""
-    return {
-        "title": title, "sentences": list(sentences), "charts": list(charts), "lines": list(notes),
-        "grids": [{"header": grid.header, "names": grid.names, "rows": [{"cells": row} for row in grid.rows]}
-                  for grid in grids if grid.rows],
-    }  # fmt: skip
-
-
-def chart(draws: str, title: str, text: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a chart as data; `draws` names its drawing function, see `pictures`."""
-    return {"draws": draws, "title": title, "text": text, "data": data}

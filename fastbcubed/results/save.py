@@ -21,6 +21,7 @@ from fastbcubed.inputs.arrays import table_of, to_numpy
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.metrics.pairs import pair_counts
 from fastbcubed.overlap.cover import Cover
+from fastbcubed.render.json import as_json
 from fastbcubed.results.clusters import columns_by_code, known_by_cluster
 from fastbcubed.results.evaluation_base import Evaluated
 from fastbcubed.results.lazy import MOST_GATHERS, ONLY_HERE, LazyTables, Passing
@@ -39,7 +40,6 @@ from fastbcubed.results.saved import (
 )
 from fastbcubed.results.slices import name_columns, rows_for_json
 from fastbcubed.results.stored_items import StoredItems, StoredTable
-from fastbcubed.results.summary import as_json
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.output_files import NO_BYTES, Staging, Stamp, TableWriter, without_nulls
 from fastbcubed.runtime.threads import Pool, ahead, blocks

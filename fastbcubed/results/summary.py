@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,6 @@ from fastbcubed.cells.contingency import CELL_BLOCK, Contingency, confusion
 from fastbcubed.errors import ESTIMATE, MetricError, arg
 from fastbcubed.metrics.registry import computed_as
 from fastbcubed.render.wording import percent, score_text
-from fastbcubed.runtime.arguments import whole_number
 from fastbcubed.runtime.attributes import documented
 from fastbcubed.runtime.threads import blocks
 
@@ -167,23 +165,3 @@ def _size_histogram(counts: NDArray[np.integer]) -> Histogram:
     histogram[0] = 0
     sizes = np.flatnonzero(histogram)
     return sizes, histogram[sizes]
-
-
-def as_json(value: Any, indent: int | None = 2) -> str:
-    """Return a value as JSON; NaN and infinities become null, keys and odd types strings."""
-    if indent is not None:
-        indent = whole_number(indent, "indent", "spaces", most=100)
-    return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
-
-
-def plain(value: Any) -> Any:
-    """Make a value fit for JSON: NaN and infinities become null, keys and odd types strings."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

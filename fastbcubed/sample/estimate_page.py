@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fastbcubed.render.report import Page
 from fastbcubed.render.wording import count
 from fastbcubed.results.page import Asked
-from fastbcubed.results.page_content import chart, document, section
+from fastbcubed.results.section_page import chart, page_of, section
 from fastbcubed.results.table import grid_of
 
 #: Rows of a chart, and of a table.
 CHARTED, LISTED = 20, 100
 
 
-def estimates_content(estimates: Any, sentences: Sequence[str], how: str, asked: Asked) -> dict[str, Any]:
+def estimates_page(estimates: Any, sentences: Sequence[str], how: str, asked: Asked) -> Page:
     """Return the page content of scores estimated from sampled true clusters; `how` is their basis."""
     table = estimates.estimates()
     facts = {side.capitalize(): name for side, name in estimates.names.items()}
@@ -24,11 +25,11 @@ def estimates_content(estimates: Any, sentences: Sequence[str], how: str, asked:
         section("Figures", grids=[grid_of(table.drop_columns(["df"]), LISTED)]),
         section("What it rests on", [how]),
     ]
-    return document("estimate", asked.title or "Estimated scores", facts, sections, estimates.warnings)
+    return page_of("estimate", asked.title or "Estimated scores", facts, sections, estimates.warnings)
 
 
-def pairs_content(found: Any, asked: Asked) -> dict[str, Any]:
-    """Return the content of the page of scores estimated from judged pairs."""
+def pairs_page(found: Any, asked: Asked) -> Page:
+    """Return the page of scores estimated from judged pairs."""
     unsure = "low_unsure and high_unsure: the estimate if all that is unsure went the one way, or the other."
     notes = [unsure] if any(found["n_unsure"].to_pylist()) else []
     if len(found) > LISTED:
@@ -37,7 +38,7 @@ def pairs_content(found: Any, asked: Asked) -> dict[str, Any]:
         section("Verdict", found.sentences, charts=_charts(found.to_pylist(), found.level)),
         section("Figures", grids=[grid_of(found, LISTED)], notes=notes),
     ]
-    return document("judged pairs", asked.title or "What people say of the change", {}, sections)
+    return page_of("judged pairs", asked.title or "What people say of the change", {}, sections)
 
 
 def _charts(rows: Sequence[Mapping[str, Any]], level: float) -> list[dict[str, Any]]:

@@ -15,9 +15,10 @@ from fastbcubed.errors import MetricError, arg
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.render.document import Block, Notices, Prose
 from fastbcubed.render.html import Shown
+from fastbcubed.render.json import as_json
 from fastbcubed.render.wording import amount, count, counted, label, not_computed, percent, score_text
 from fastbcubed.results.standard_errors import Interval, check_level, interval, t_quantile
-from fastbcubed.results.summary import Scores, as_json
+from fastbcubed.results.summary import Scores
 from fastbcubed.results.table import Table, grid_of, refuse_table_verb
 from fastbcubed.runtime.attributes import documented
 from fastbcubed.sample.cluster_sample import ClusterSample, Drawn, hill_numbers
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from fastbcubed.results.page import Report
+    from fastbcubed.render.report import Report
 
 #: Rows of a table of estimates.
 LISTED = 100
@@ -213,11 +214,11 @@ class Estimates(Shown):
         Report
         """
         from fastbcubed.results.page import report_of
-        from fastbcubed.sample.estimate_page import estimates_content
+        from fastbcubed.sample.estimate_page import estimates_page
 
         first, *_ = heading(self)
         return report_of(
-            lambda asked: estimates_content(self, [first, *said(self)], how(self), asked),
+            lambda asked: estimates_page(self, [first, *said(self)], how(self), asked),
             path, {"title": title}, overwrite=overwrite,
         )  # fmt: skip
 

@@ -14,7 +14,7 @@ from fastbcubed.render.wording import count, label, percent, percent_with_error,
 from fastbcubed.results.table import Table
 
 if TYPE_CHECKING:
-    from fastbcubed.results.page import Report
+    from fastbcubed.render.report import Report
 
 #: Strata that have a sentence of their own.
 TOLD = 10
@@ -76,11 +76,9 @@ class PairEstimates(Table):
         Report
         """
         from fastbcubed.results.page import report_of
-        from fastbcubed.sample.estimate_page import pairs_content
+        from fastbcubed.sample.estimate_page import pairs_page
 
-        return report_of(
-            lambda asked: pairs_content(self, asked), path, {"title": title}, overwrite=overwrite
-        )
+        return report_of(lambda asked: pairs_page(self, asked), path, {"title": title}, overwrite=overwrite)
 
     def __repr__(self) -> str:
         return f"{text.drawn([Prose(self.sentences)])}\n\n{super().__repr__()}"

@@ -24,11 +24,11 @@ from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.score import Metric
 from fastbcubed.render.document import Block
 from fastbcubed.render.html import Shown
+from fastbcubed.render.json import as_json
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.save import as_path
 from fastbcubed.results.slices import SliceKey
 from fastbcubed.results.standard_errors import Interval, check_level, interval
-from fastbcubed.results.summary import as_json
 from fastbcubed.results.table import Table, require_limit
 from fastbcubed.results.warnings import WARNING
 from fastbcubed.runtime.arguments import true_or_false
@@ -44,7 +44,7 @@ from fastbcubed.sweep_links.slice_thresholds import slice_thresholds
 from fastbcubed.sweep_links.sweep_text import document
 
 if TYPE_CHECKING:
-    from fastbcubed.results.page import Report
+    from fastbcubed.render.report import Report
 
 MANIFEST = "sweep.json"
 #: Merges and true clusters that are written.
@@ -583,10 +583,10 @@ class Sweep(Shown, SweptCurve):
         Report
         """
         from fastbcubed.results.page import report_of
-        from fastbcubed.sweep_links.sweep_page import sweep_content
+        from fastbcubed.sweep_links.sweep_page import sweep_page
 
         best, asked = self.best(score, where=where), {"title": title, "worst": worst}
-        return report_of(lambda found: sweep_content(self, best, found), path, asked, overwrite=overwrite)
+        return report_of(lambda found: sweep_page(self, best, found), path, asked, overwrite=overwrite)
 
     def to_dict(self, *, limit: int = 1000, best: Best | None = None) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings; `best` replaces the best F1."""

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed.render.report import Page
 from fastbcubed.render.wording import count
 from fastbcubed.results.display import coverage, definition
 from fastbcubed.results.page import Asked
-from fastbcubed.results.page_content import chart, document, section
+from fastbcubed.results.section_page import chart, page_of, section
 from fastbcubed.sweep_links.best import Best
 from fastbcubed.sweep_links.sweep_text import axis_of, grid_of, tables, what_was_swept
 
@@ -89,8 +90,8 @@ def _short(texts: Sequence[str], way: NDArray[np.float64], place: float) -> int:
 SHOWN = ("clusters", "largest", "precision", "recall", "f1")
 
 
-def sweep_content(sweep: Any, best: Best, asked: Asked) -> dict[str, Any]:
-    """Return the content of the page of a sweep."""
+def sweep_page(sweep: Any, best: Best, asked: Asked) -> Page:
+    """Return the page of a sweep."""
     truth, links = (sweep.at_best.names[side] for side in ("truth", "prediction"))
     curve = curve_content(sweep, best)
     begins = f" The axis begins at {curve['axis'][0]:g}." if curve["axis"][0] else ""
@@ -123,4 +124,4 @@ def sweep_content(sweep: Any, best: Best, asked: Asked) -> dict[str, Any]:
         "Scored": f"{count(sweep.coverage.n_scored(sweep.policies))} items",
     }
     warnings = [each for each in sweep.warnings if each["code"] != "made-of-links"]  # which is of the best F1
-    return document("sweep", asked.title or f"Thresholds for {links}", facts, sections, warnings)
+    return page_of("sweep", asked.title or f"Thresholds for {links}", facts, sections, warnings)

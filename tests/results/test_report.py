@@ -21,9 +21,12 @@ from hostile_names import LONG, SCRIPT, hostile_case
 import fastbcubed as fb
 from fastbcubed.cli.main import main
 from fastbcubed.errors import ColumnError, MissingPackageError, NotKeptError, OptionError
-from fastbcubed.render.plots import slicing_pictures
-from fastbcubed.results import page, page_content, repairs
-from fastbcubed.results.page import Asked, halved, shortened
+from fastbcubed.render.json import halved, shortened
+from fastbcubed.render.plots import drawn
+from fastbcubed.render.report import LARGEST
+from fastbcubed.results import page_content, repairs
+from fastbcubed.results.evaluation_document import slicing_charts
+from fastbcubed.results.page import Asked
 from fastbcubed.results.page_content import evaluation_content, extremes, slicing_content
 
 DATA = Path(fb.__file__).parent / "data" / "patentsview"
@@ -290,7 +293,7 @@ def test_a_page_stays_small_whatever_it_is_given(monkeypatch: pytest.MonkeyPatch
     labels = [dict(zip(names, rng.integers(0, 90, n).tolist(), strict=True)) for _ in range(2)]
     ev = fb.evaluate(*labels, attributes={"item": names, **{f"c{k}": names for k in range(6)}})
     report = ev.report(worst=90, members=50, columns=[f"c{k}" for k in range(6)])
-    assert len(report.html.encode()) < page.LARGEST < 2_000_000
+    assert len(report.html.encode()) < LARGEST < 2_000_000
     assert report.content["halved"] > 0 and "was cut to" in report.html
     assert report.content["clusters"]["pred"]["n"] == ev.summary["pred"]["clusters"]
 
@@ -348,7 +351,7 @@ def test_labels_have_room_in_a_wide_font() -> None:
     }
     name = "discarded_distance"
     ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1], attributes={"by": [name, "x", "x", name]}, slices="by")
-    svg = ElementTree.fromstring(slicing_pictures(slicing_content(ev, "by"), "chart")[0]["svg"])
+    svg = ElementTree.fromstring(drawn(slicing_charts(slicing_content(ev, "by"), "chart")[0]))
     labels = []
 
     def visit(element: Any, x: float) -> None:

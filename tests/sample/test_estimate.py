@@ -40,7 +40,7 @@ from fastbcubed.errors import (
     OverlapError,
     WeightError,
 )
-from fastbcubed.results.summary import as_json
+from fastbcubed.render.json import as_json
 
 #: METRICS 14 and 12: prediction 1,1,2,3,2,4,4,4 against c1,c1,c1,c2,c2,c3,c3,c4.
 PREDICTION = dict(zip(range(1, 9), [1, 1, 2, 3, 2, 4, 4, 4], strict=True))
