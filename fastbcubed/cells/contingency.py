@@ -748,70 +748,44 @@ class TrueNegatives:
 Codes = Mapping[str, NDArray[np.int64]]
 
 
-class CellExcerpt(Contingency):
-    """All cells of some clusters, recoded.
-
-    Attributes
-    ----------
-    places : ndarray of int64
-        The positions of the cells in the whole table.
-    in_whole : dict
-        The codes of these cells' clusters in the whole table, by side.
-    """
-
-    def __init__(
-        self,
-        places: NDArray[np.int64],
-        cells: np.ndarray,
-        pred: NDArray[np.integer],
-        sizes_of: SizesOf,
-        total_weight: float,
-        **how: Any,
-    ) -> None:
-        self.places, self.in_whole, own = places, {}, {}
-        for side, codes in zip(SIDES, (cells["true"], pred), strict=True):
-            self.in_whole[side], own[side] = np.unique(codes, return_inverse=True)
-        cells["true"] = own["true"]
-        n_true, n_pred = (self.in_whole[side].size for side in SIDES)
-        super().__init__(cells, lambda: own["pred"], (n_true, n_pred), **how)
-        known = dict[str, NDArray[np.int64]]()
-        for side in SIDES:
-            counted = self._counts_mates(side)
-            known[f"{side}_n"] = self._with_mates(side) if counted else sizes_of(side, self.in_whole[side])
-        self.__dict__.update(known, total_weight=total_weight)
-
-    def _counts_mates(self, side: str) -> bool:
-        """Whether the fn (true side) or fp (pred side) of cells are numbers of scored items."""
-        return (not self.weighted or self.weighting == "outer") and not (side == "pred" and self.outside)
-
-    def _with_mates(self, side: str) -> NDArray[np.int64]:
-        """Return the sizes of clusters, each read from any of its cells. Shape (n_clusters,)."""
-        codes, mistaken = (self.true, self.cells["fn"]) if side == "true" else (self.pred, self.cells["fp"])
-        sizes = np.zeros(self.in_whole[side].size, np.int64)
-        sizes[codes] = self.n + mistaken.astype(np.int64)
-        return sizes
-
-    def take_one_sided(self, one_sided: Mapping[str, OneSided]) -> None:
-        """Add the items of these clusters that the other side lacks."""
-        self._one_sided = one_sided
-
-
 #: Returns the number of scored items of clusters by side and code.
 SizesOf = Callable[[str, NDArray[np.int64]], NDArray[np.int64]]
 
 
-def excerpt_of(table: Contingency, codes: Codes, sizes_of: SizesOf | None = None) -> CellExcerpt:
+class Excerpt(NamedTuple):
+    """All cells of some clusters."""
+
+    table: Contingency  #: recoded
+    places: NDArray[np.int64]  #: of its cells in the whole table
+    in_whole: Codes  #: the codes of its clusters in the whole table
+
+
+def excerpt_of(table: Contingency, codes: Codes, sizes_of: SizesOf | None = None) -> Excerpt:
     """Return the cells of some clusters of either side; `sizes_of` spares counting the items of all clusters."""
     chosen = {side: chosen_of(own, table.n_codes[side]) for side, own in codes.items()}
     places = [np.empty(0, np.int64)]
     for start, true, pred in table.codes_in_blocks():
         places.append(start + np.flatnonzero(of_any(chosen, true, pred)))
     there = np.concatenate(places)
-    sizes_of = sizes_of or (lambda side, own: (table.true_n if side == "true" else table.pred_n)[own])
-    return CellExcerpt(
-        there, *table.records(there), sizes_of, table.total_weight,
+    cells, pred = table.records(there)
+    in_whole, own = {}, {}
+    for side, of_cells in zip(SIDES, (cells["true"], pred), strict=True):
+        in_whole[side], own[side] = np.unique(of_cells, return_inverse=True)
+    cells["true"] = own["true"]
+    found = Contingency(
+        cells, lambda: own["pred"], (in_whole["true"].size, in_whole["pred"].size),
         weighted=table.weighted, weighting=table.weighting, outside=table.outside,
     )  # fmt: skip
+    found.__dict__["total_weight"] = table.total_weight
+    sizes_of = sizes_of or (lambda side, codes: (table.true_n if side == "true" else table.pred_n)[codes])
+    for side, mistaken in (("true", "fn"), ("pred", "fp")):
+        if (table.weighted and table.weighting != "outer") or (side == "pred" and table.outside):
+            found.__dict__[f"{side}_n"] = sizes_of(side, in_whole[side])
+        else:  # mates are numbers of scored items: any cell has the size of its clusters
+            sizes = np.zeros(in_whole[side].size, np.int64)
+            sizes[own[side]] = cells["n"] + cells[mistaken].astype(np.int64)
+            found.__dict__[f"{side}_n"] = sizes
+    return Excerpt(found, there, in_whole)
 
 
 def of_any(

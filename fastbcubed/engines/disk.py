@@ -29,9 +29,10 @@ from fastbcubed.overlap.cover_shards import CoverShards, How
 from fastbcubed.overlap.item_sets import gather_rows
 from fastbcubed.results.cluster_names import NamesByKey, label_bytes
 from fastbcubed.results.clusters import ClusterRanges
+from fastbcubed.results.items import TableItems
 from fastbcubed.results.slice_sums import RowQuestions, require_slices_fit
 from fastbcubed.results.slices import as_subset
-from fastbcubed.results.stored_items import HeldRows, StoredItems, StoredRows
+from fastbcubed.results.stored_items import HeldRows, StoredRows
 from fastbcubed.results.summary import describe
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.spill import Spill, readable, spill_directory
@@ -133,7 +134,7 @@ def _score(
         )
         if stored is not None:
             cells.rows = StoredRows(stored, weighted=aligner.weighted)
-            items = StoredItems(stored, questions.left_out)
+            items = TableItems(stored, questions.left_out)
     return Answer(
         "disk", cells, scored, coverage, pair.names, items, names,
         sliced=sliced,

@@ -18,7 +18,7 @@ import pyarrow as pa
 from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.cell_parts import NoCells, to_keep
-from fastbcubed.cells.contingency import SIDES, CellExcerpt, Codes, Contingency, ScoredRows, excerpt_of
+from fastbcubed.cells.contingency import SIDES, Codes, Contingency, Excerpt, ScoredRows, excerpt_of
 from fastbcubed.errors import FastBCubedError, Message, NotKeptError
 from fastbcubed.inputs.fingerprint import Content, contents
 from fastbcubed.inputs.locations import at_home
@@ -430,7 +430,7 @@ class Evaluated:
             labels = self.kept_items().labels(side, self._first_rows[side][codes])
         return without_noise(labels, self.policies.noise)
 
-    def cell_excerpt(self, codes: Codes) -> CellExcerpt:
+    def cell_excerpt(self, codes: Codes) -> Excerpt:
         """Return the cells of some clusters, by side and code."""
         return excerpt_of(self.contingency, codes, None if self._lazy is None else self._lazy.sizes_of)
 

@@ -194,34 +194,62 @@ class AlignedItems:
         }
 
 
+class Columns(Protocol):
+    """A table whose columns are read as a whole, or some rows of them: in memory, in a file, or of other items."""
+
+    @property
+    def column_names(self) -> list[str]: ...
+
+    @property
+    def num_rows(self) -> int: ...
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray: ...
+
+    def take(self, names: Sequence[str], rows: RowNumbers) -> pa.Table:
+        """Return some rows of some columns, null for row -1."""
+
+
+class InMemory:
+    """The columns of an Arrow table."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table, self.column_names, self.num_rows = table, table.column_names, table.num_rows
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        return self._table[name]
+
+    def take(self, names: Sequence[str], rows: RowNumbers) -> pa.Table:
+        return self._table.select(names).take(from_numpy(rows, rows < 0))
+
+
 class TableItems:
     """The items of a saved evaluation, in one table: item, true_cluster, pred_cluster, attributes."""
 
-    def __init__(self, table: Any, left_out: Mapping[str, str] = {}) -> None:
-        self._table, self._left_out = table, dict(left_out)
+    def __init__(self, table: Columns | pa.Table, left_out: Mapping[str, str] = {}) -> None:
+        self.table: Columns = InMemory(table) if isinstance(table, pa.Table) else table
+        self._left_out = dict(left_out)
 
     @cached_property
     def _column(self) -> Column:
-        return as_column(self._table["item"], "item")
+        return as_column(self.table["item"], "item")
 
     def __len__(self) -> int:
-        return int(self._table.num_rows)
+        return self.table.num_rows
 
     @property
     def item_names(self) -> tuple[str, ...]:
-        return tuple(self._column.names) if "item" in self._table.column_names else ()
+        return tuple(self._column.names) if "item" in self.table.column_names else ()
 
-    def _some(self, name: str, rows: RowNumbers) -> pa.ChunkedArray:
-        """Return some rows of a column, null for row -1."""
-        return self._table[name].take(from_numpy(rows, rows < 0))
+    def _read(self, name: str, rows: RowNumbers | None) -> pa.ChunkedArray:
+        """Return some rows of a column, null for row -1, or all."""
+        return self.table[name] if rows is None else self.table.take([name], rows)[name]
 
     def ids(self, rows: RowNumbers | None = None) -> pa.Array:
-        if rows is None:
-            return self._column.take(np.arange(len(self)))
-        return as_column(self._some("item", rows), "item").take(np.arange(rows.size))
+        column = self._column if rows is None else as_column(self._read("item", rows), "item")
+        return column.take(np.arange(len(column)))
 
     def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
-        return self._table[f"{side}_cluster"] if rows is None else self._some(f"{side}_cluster", rows)
+        return self._read(f"{side}_cluster", rows)
 
     def rows_of(self, ids: Any) -> RowNumbers:
         return _find_all(
@@ -229,7 +257,7 @@ class TableItems:
         )
 
     def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
-        column = self._table[f"{side}_cluster"]
+        column = self.table[f"{side}_cluster"]
         if pa.types.is_large_list(column.type):
             return _share_label(column, row)
         labels = as_column(column, f"{side}_cluster")
@@ -241,7 +269,7 @@ class TableItems:
         return same
 
     def rows_of_cluster(self, side: str, label: Any) -> RowNumbers:
-        column = self._table[f"{side}_cluster"]
+        column = self.table[f"{side}_cluster"]
         if not pa.types.is_large_list(column.type):
             return as_column(column, f"{side}_cluster").find(label)
         found = as_column(pc.list_flatten(column), f"{side}_cluster").find(label)
@@ -256,7 +284,7 @@ class TableItems:
 
     def attribute_sides(self) -> dict[str, tuple[str, ...]]:
         sides: dict[str, tuple[str, ...]] = {"truth": (), "prediction": (), "attributes": ()}
-        for name in self._table.column_names:
+        for name in self.table.column_names:
             side, _, rest = name.partition(".")
             if rest:
                 sides[side] += (rest,)
@@ -264,7 +292,7 @@ class TableItems:
 
     def attribute(self, side: str, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
         own = f"{side}.{name}"
-        return as_kept(self._table[own] if rows is None else self._some(own, rows), f"column {own!r}")
+        return as_kept(self._read(own, rows), f"column {own!r}")
 
     def left_out(self) -> dict[str, str]:
         return self._left_out
@@ -405,26 +433,24 @@ def list_labels(
 
 
 class PickedItems(TableItems):
-    """Some rows of items, renumbered."""
+    """Some rows of items, renumbered; their attributes may be of any type."""
 
-    def __init__(self, items: Items, rows: NDArray[np.int64]) -> None:
+    def __init__(self, items: Items, rows: RowNumbers) -> None:
         super().__init__(_PickedColumns(items, rows))
         self.rows = rows  #: in the whole
 
-    def attribute(self, side: str, name: str, rows: NDArray[np.int64] | None = None) -> pa.ChunkedArray:
-        """Return an attribute of some of these rows, or of all; it may be of any type."""
-        own = f"{side}.{name}"
-        return self._table[own] if rows is None else self._some(own, rows)
+    def attribute(self, side: str, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
+        return self._read(f"{side}.{name}", rows)
 
 
 class PickedAttributes:
     """Attributes of some rows, renumbered."""
 
-    def __init__(self, attributes: AttributeTable, rows: NDArray[np.int64]) -> None:
+    def __init__(self, attributes: AttributeTable, rows: RowNumbers) -> None:
         self.names, self._attributes, self._rows = attributes.names, attributes, rows
         self._read: dict[str, pa.ChunkedArray] = {}
 
-    def attribute(self, name: str, rows: NDArray[np.int64] | None = None) -> pa.ChunkedArray:
+    def attribute(self, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
         """Return an attribute of some of these rows, or of all."""
         if name not in self._read:
             self._read[name] = self._attributes.attribute(name, self._rows)
@@ -432,11 +458,11 @@ class PickedAttributes:
 
 
 class _PickedColumns:
-    """The columns of a table of items, read on first access and kept."""
+    """The columns of some rows of items, read on first access and kept."""
 
-    def __init__(self, items: Items, rows: NDArray[np.int64]) -> None:
+    def __init__(self, items: Items, rows: RowNumbers) -> None:
         self._rows, self.num_rows = rows, rows.size
-        self._columns: dict[str, Callable[[NDArray[np.int64]], Any]] = {"item": items.ids}
+        self._columns: dict[str, Callable[[RowNumbers], Any]] = {"item": items.ids}
         for side in SIDES:
             self._columns[f"{side}_cluster"] = partial(items.labels, side)
         for side, names in items.attribute_sides().items():
@@ -449,3 +475,6 @@ class _PickedColumns:
             found = self._columns[name](self._rows)
             self._read[name] = found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
         return self._read[name]
+
+    def take(self, names: Sequence[str], rows: RowNumbers) -> pa.Table:
+        return InMemory(pa.table({name: self[name] for name in names})).take(names, rows)

@@ -47,7 +47,7 @@ from fastbcubed.results.saved import (
 )
 from fastbcubed.results.slices import name_columns
 from fastbcubed.results.standard_errors import Units
-from fastbcubed.results.stored_items import StoredItems, StoredRows, StoredTable
+from fastbcubed.results.stored_items import StoredRows, StoredTable
 from fastbcubed.results.summary import Bounds, Scores
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.output_files import NO_BYTES, Stamp, open_regular, stamp_of
@@ -124,7 +124,7 @@ def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) 
         }
         rows = None if items is None else StoredRows(items, weighted=how["weighted"])
         cells = LazyCells(stored["cells.parquet"], whole, rows, known)
-        kept = None if items is None else StoredItems(items, head["left_out"])
+        kept = None if items is None else TableItems(items, head["left_out"])
         ev = _of_manifest(head, cells, kept, tables.labels, slices, tables)
         _take_from_manifest(ev, head)
     return ev

@@ -364,12 +364,12 @@ def excerpt(ev: Evaluated, codes: Codes, make: Callable[..., Made]) -> Made:
 
     All rows are scanned once, and each requested column is read once.
     """
-    table, every = ev.cell_excerpt(codes), ev._rows()
-    rows, cells = every.in_cells(chosen_of(table.places, ev.contingency.n_cells))
+    (table, places, _), every = ev.cell_excerpt(codes), ev._rows()
+    rows, cells = every.in_cells(chosen_of(places, ev.contingency.n_cells))
     alone = _one_sided(ev, codes)
     order = np.argsort(np.concatenate([rows, alone]), kind="stable")
     rows = np.concatenate([rows, alone])[order]
-    numbers = np.append(np.searchsorted(table.places, cells), np.full(alone.size, -1))[order]
+    numbers = np.append(np.searchsorted(places, cells), np.full(alone.size, -1))[order]
     table.rows = ScoredRows.of(numbers, every.weights_of(rows))
     return make(
         table, ev.metrics, ev.beta, ev.coverage, ev.policies, ev.overall, PickedItems(ev.kept_items(), rows),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.rows import WIDEST
-from fastbcubed.cells.contingency import CellExcerpt, Contingency, OneSided
+from fastbcubed.cells.contingency import Codes, Contingency, Excerpt
 from fastbcubed.errors import MetricError, OptionError, arg
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
@@ -92,6 +92,8 @@ class Start:
     split: Floats  #: gain in precision of splitting a predicted cluster alone, by code
     gather: Floats  #: gain in precision and recall of gathering a true one alone; shape (n_true, 2)
     lost: tuple[float, float]  #: of precision and recall
+    #: number and mass of the items that only the prediction has, by its cluster, where they count
+    only: tuple[NDArray[np.int64], Floats] | None
 
     @classmethod
     def of(cls, table: Contingency) -> Start:
@@ -103,7 +105,9 @@ class Start:
         kernels.clusters.add_gains(cells, pred, outer, correct, split, gather)
         total = table.total_weight
         split, gather = split.sum(axis=1) / total, (gather[:, ::2] + gather[:, 1::2]) / total
-        return cls(table, pred, left, mass, correct, split, gather, (split.sum(), gather[:, 1].sum()))
+        lost = split.sum(), gather[:, 1].sum()
+        only = table.only("pred") if table.outside else None
+        return cls(table, pred, left, mass, correct, split, gather, lost, only)
 
     @property
     def outer(self) -> bool:
@@ -114,9 +118,9 @@ class Start:
         """Return the precision and the recall after each of some repairs. Shape (n_repairs, 2)."""
         table = self.table
         mass, outside = self.mass.copy(), np.zeros(self.left.size, np.bool_)
-        if table.outside and (only := table.only("pred")) is not None:
-            outside = only[0] > 0
-            kernels.clusters.add_masses(mass, only[1])
+        if self.only is not None:
+            outside = self.only[0] > 0
+            kernels.clusters.add_masses(mass, self.only[1])
         is_split, gathered = np.zeros(self.left.size, np.bool_), np.zeros(len(self.gather), np.bool_)
         clusters = (self.left.copy(), outside, mass, self.correct.copy(), is_split)
         wanted = (repairs.splits, repairs.codes, *self._cells_of(repairs))
@@ -307,7 +311,7 @@ def repairs_in_tables(
     found.append(_gathers(preds, gathers, total, lost))
     every = Repairs(*map(np.concatenate, zip(*(vars(each).values() for each in found), strict=True)))
     chosen = first_repairs(ev, kinds, every.take(np.flatnonzero(every.gain > 0)), limit)
-    return Ranked(chosen, preds.start(total, lost).running(_in_excerpt(chosen, preds.table)))
+    return Ranked(chosen, preds.start(total, lost).running(_in_excerpt(chosen, preds.cells.in_whole)))
 
 
 def _splits(table: pa.Table, lost: tuple[float, float]) -> Repairs:
@@ -320,10 +324,10 @@ def _splits(table: pa.Table, lost: tuple[float, float]) -> Repairs:
 
 def _gathers(preds: _Preds, codes: NDArray[np.int64], total: float, lost: tuple[float, float]) -> Repairs:
     """Return the gatherings of some true clusters, all of whose cells are there."""
-    table, correct = preds.table, preds.correct(total)
+    (table, _, in_whole), correct = preds.cells, preds.correct(total)
     gains = np.zeros((table.n_codes["true"], 4))
     kernels.clusters.add_gains(table.cells, table.pred, False, correct, np.zeros_like(correct), gains)
-    own = np.searchsorted(table.in_whole["true"], codes)
+    own = np.searchsorted(in_whole["true"], codes)
     precision, recall = ((gains[own, ::2] + gains[own, 1::2]) / total).T
     return Repairs(
         np.zeros(own.size, bool), codes, table.true_n[own], table.true_weight[own],
@@ -331,9 +335,9 @@ def _gathers(preds: _Preds, codes: NDArray[np.int64], total: float, lost: tuple[
     )  # fmt: skip
 
 
-def _in_excerpt(repairs: Repairs, table: CellExcerpt) -> Repairs:
+def _in_excerpt(repairs: Repairs, in_whole: Codes) -> Repairs:
     """Return repairs with the codes that their clusters have in an excerpt."""
-    pred, true = (np.searchsorted(table.in_whole[side], repairs.codes) for side in ("pred", "true"))
+    pred, true = (np.searchsorted(in_whole[side], repairs.codes) for side in ("pred", "true"))
     return replace(repairs, codes=np.where(repairs.splits, pred, true))
 
 
@@ -341,32 +345,31 @@ def _in_excerpt(repairs: Repairs, table: CellExcerpt) -> Repairs:
 class _Preds:
     """Figures of the predicted clusters of some cells, from their table; shapes are (n_pred,)."""
 
-    table: CellExcerpt
+    cells: Excerpt
     weight: Floats
     lost: Floats
     n_parts: NDArray[np.int64]
-    strangers: OneSided | None  #: items that only the prediction has, if they count
+    only: tuple[NDArray[np.int64], Floats] | None  #: as of `Start`
 
     @classmethod
-    def of(cls, file: StoredTable, table: CellExcerpt) -> _Preds:
+    def of(cls, file: StoredTable, cells: Excerpt) -> _Preds:
         names = ["weight", "precision_loss", "n_parts"]
-        if table.outside and ONLY_HERE in file.column_names:
+        if cells.table.outside and ONLY_HERE in file.column_names:
             names += [ONLY_HERE, "weight_only_here"]
-        weight, lost, n_parts, *own = map(to_numpy, file.take(names, table.in_whole["pred"]).columns)
-        return cls(table, weight, lost, n_parts, OneSided(np.arange(weight.size), *own) if own else None)
+        weight, lost, n_parts, *only = map(to_numpy, file.take(names, cells.in_whole["pred"]).columns)
+        return cls(cells, weight, lost, n_parts, (only[0], only[1]) if only else None)
 
     def correct(self, total: float) -> Floats:
         """Return, for each predicted cluster, weight * tp of all of its cells, added up. Shape (n_pred, 2)."""
-        whole = self.weight if self.strangers is None else self.weight + self.strangers.mass
+        whole = self.weight if self.only is None else self.weight + self.only[1]
         return _as_sums((self.weight - self.lost * total) * whole)
 
     def start(self, total: float, lost: tuple[float, float]) -> Start:
         """Return the start of repairs of clusters with these cells."""
-        if self.strangers is not None:
-            self.table.take_one_sided({"pred": self.strangers})
-        none = np.zeros(self.weight.size), np.zeros((self.table.n_codes["true"], 2))
+        table, none = self.cells.table, np.zeros(self.weight.size)
         sums = _as_sums(self.weight), self.correct(total)
-        return Start(self.table, self.table.pred, self.n_parts.copy(), *sums, *none, lost)
+        gather = np.zeros((table.n_codes["true"], 2))
+        return Start(table, table.pred, self.n_parts.copy(), *sums, none, gather, lost, self.only)
 
 
 def _as_sums(values: Floats) -> Floats:

@@ -39,7 +39,7 @@ from fastbcubed.results.saved import (
     sealed,
 )
 from fastbcubed.results.slices import name_columns, rows_for_json
-from fastbcubed.results.stored_items import StoredItems, StoredTable
+from fastbcubed.results.stored_items import StoredTable
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.output_files import NO_BYTES, Staging, Stamp, TableWriter, without_nulls
 from fastbcubed.runtime.threads import Pool, ahead, blocks
@@ -176,8 +176,8 @@ def _require_kept(ev: Evaluated, keep: str) -> None:
 
 def _stored_items(ev: Evaluated) -> StoredTable | None:
     """Return the file that the items are in, if they are in one."""
-    items = ev.kept_items()
-    return items.file if isinstance(items, StoredItems) else None
+    table = getattr(ev.kept_items(), "table", None)
+    return table if isinstance(table, StoredTable) else None
 
 
 def _staging(stored: StoredTable | None, directory: Path) -> Staging:

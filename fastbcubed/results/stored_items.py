@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,6 @@ from fastbcubed.cells.cell_parts import RowBlock
 from fastbcubed.cells.contingency import Contingency, ScoredRows
 from fastbcubed.errors import FileFormatError, SpillError, arg
 from fastbcubed.inputs.arrays import from_numpy, no_rows, to_numpy
-from fastbcubed.results.items import TableItems
 from fastbcubed.results.saved import ITEMS, MANIFEST
 from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.output_files import (
@@ -227,18 +226,6 @@ class StoredTable:
             return True
         staging.path(name).unlink()
         return False
-
-
-class StoredItems(TableItems):
-    """Items in a file, whose columns are read on demand."""
-
-    def __init__(self, file: StoredTable, left_out: Mapping[str, str] = {}) -> None:
-        super().__init__(file, left_out)
-        self.file = file
-
-    def _some(self, name: str, rows: NDArray[np.int64]) -> pa.ChunkedArray:
-        """Return some rows of a column, null for row -1."""
-        return self.file.take([name], rows)[name]
 
 
 class StoredRows(ScoredRows):
