@@ -133,6 +133,8 @@ class Compared(Runs):
     def scores(self) -> Table:
         """Return the scores of each run.
 
+        `to_pandas`, `to_polars` and `to_arrow` of the comparison convert this table.
+
         Returns
         -------
         Table
@@ -158,6 +160,9 @@ class Compared(Runs):
         }
         columns |= {m.name: np.array([ev.overall[m.name] for ev in evs], np.float64) for m in self.metrics}
         return Table(table_of(columns))
+
+    def _main_table(self) -> Table:
+        return self.scores()
 
     def deltas(self, *, adjust: str = "bonferroni") -> Table:
         """Return how the scores of each experiment differ from the baseline's, and whether that holds up.

@@ -26,6 +26,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.evaluation_scores import COMPONENT, TRUE_CLUSTER
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.standard_errors import why_none
+from fastbcubed.results.table import HasTable
 from fastbcubed.results.warnings import if_alone, lacks_more
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.attributes import cached_property, documented
@@ -40,7 +41,7 @@ def is_heavy(share: float) -> bool:
     return share > HEAVY_SHARE + 1e-9
 
 
-class Runs:
+class Runs(HasTable):
     """Evaluations of several runs against one truth; the attributes are described at `Comparison`."""
 
     __dir__ = documented

@@ -56,7 +56,7 @@ from fastbcubed.results.slices import (
 )
 from fastbcubed.results.standard_errors import Interval, check_level, interval
 from fastbcubed.results.summary import Scores
-from fastbcubed.results.table import Table, listed
+from fastbcubed.results.table import Table, listed, warn_renamed
 from fastbcubed.runtime.arguments import as_several, is_one_of, true_or_false
 
 if TYPE_CHECKING:
@@ -356,8 +356,10 @@ class DiffErrors(DiffLists):
         value = judgement.overall([metric])[metric.name]
         return interval(value, error, n_units=judgement.units.n, **how)
 
-    def estimates(self, *, level: float = 0.95) -> Table:
+    def scores(self, *, level: float = 0.95) -> Table:
         """Return the overall scores, with standard errors and intervals where these are known.
+
+        `to_pandas`, `to_polars` and `to_arrow` of the diff convert this table.
 
         Parameters
         ----------
@@ -369,7 +371,7 @@ class DiffErrors(DiffLists):
         Table
             score, value, se, low, high, n_units, effective_units.
         """
-        found = self.evaluation.estimates(level=level).to_arrow()
+        found = self.evaluation.scores(level=level).to_arrow()
         if self.judgement is None:
             return Table(found)
         errors, units = self._judging_errors, self.judgement.units
@@ -379,6 +381,14 @@ class DiffErrors(DiffLists):
             figures = (metric.name, self.overall[metric.name], errors[metric.name], low, high, units.n)
             rows.append(dict(zip(found.column_names, (*figures, units.effective), strict=True)))
         return Table(pa.concat_tables([found, pa.Table.from_pylist(rows, found.schema)]))
+
+    def _main_table(self) -> Table:
+        return self.scores()
+
+    def estimates(self, *, level: float = 0.95) -> Table:
+        """Return `scores`, as this method was called before 0.2."""
+        warn_renamed("estimates", "scores")
+        return self.scores(level=level)
 
 
 #: Where the manifest of a saved result has what belongs to a diff; without it, it is that of an evaluation.

@@ -24,7 +24,7 @@ from fastbcubed.results.evaluation_base import Evaluated
 from fastbcubed.results.evaluation_scores import ALWAYS
 from fastbcubed.results.slices import rows_for_json
 from fastbcubed.results.summary import Scores
-from fastbcubed.results.table import Table, refuse_table_verb
+from fastbcubed.results.table import HasTable, Table, refuse_table_verb
 from fastbcubed.results.warnings import NOTE, WARNING, found_in
 from fastbcubed.runtime.attributes import cached_property, documented
 
@@ -150,7 +150,7 @@ def _share(common: float, alone: float) -> float:
 
 
 @dataclass(eq=False, repr=False)
-class Diffed:
+class Diffed(HasTable):
     """Attributes of a diff; described at `Diff`."""
 
     evaluation: Evaluation

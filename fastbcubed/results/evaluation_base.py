@@ -32,7 +32,7 @@ from fastbcubed.results.outcomes import by_side, count_outcomes
 from fastbcubed.results.saved import set_state, state_of
 from fastbcubed.results.slices import rows_for_json
 from fastbcubed.results.summary import Bounds, Scores, precision_bounds, summarize
-from fastbcubed.results.table import Table, refuse_table_verb
+from fastbcubed.results.table import HasTable, Table, refuse_table_verb
 from fastbcubed.results.warnings import Shape, found_in, same_source, shape_of, swapped_names
 from fastbcubed.runtime.attributes import cached_property, documented
 from fastbcubed.runtime.threads import Pool
@@ -199,7 +199,7 @@ def as_told(value: Any) -> Any:
 
 
 @dataclass(eq=False, repr=False)
-class Evaluated:
+class Evaluated(HasTable):
     """The data of an evaluation; the attributes are described at `Evaluation`."""
 
     contingency: Contingency
@@ -232,7 +232,7 @@ class Evaluated:
         overall: Scores | None = self.__dict__.get("overall")
         if overall is not None and not name.startswith("_") and (known := overall.named(name)) is not None:
             return float(overall[known])
-        refuse_table_verb(name, "an evaluation", '.items(), .clusters("true") and .estimates()')
+        refuse_table_verb(name, "an evaluation", '.items(), .clusters("true") and .scores()')
         raise AttributeError(
             f"an evaluation has no attribute or computed score {name!r}; .metric({name!r}) computes a score"
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.cells.cell_parts import to_keep
@@ -63,7 +64,7 @@ from fastbcubed.results.standard_errors import (
     why_none,
 )
 from fastbcubed.results.summary import Scores
-from fastbcubed.results.table import LOSS, Table, listed, require_limit
+from fastbcubed.results.table import LOSS, Table, listed, require_limit, warn_renamed
 from fastbcubed.runtime.arguments import is_one_of, true_or_false
 from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.threads import Pool
@@ -308,6 +309,14 @@ FEW = 30
 COMPONENT, TRUE_CLUSTER = "component", "true_cluster"
 
 
+#: The columns of `Evaluation.scores`.
+SCORES = pa.schema(
+    [("score", pa.string())]
+    + [(name, pa.float64()) for name in ("value", "se", "low", "high")]
+    + [("n_units", pa.int64()), ("effective_units", pa.float64())]
+)
+
+
 class Errors(NamedTuple):
     """Standard errors by name of the score, and the units that they come from."""
 
@@ -395,8 +404,10 @@ class Estimated(ByCluster):
         found = self._errors_by([metric], unit, stacklevel=3)
         return _interval(metric, self._value(metric), found, level)
 
-    def estimates(self, *, level: float = 0.95, unit: str = COMPONENT) -> Table:
-        """Return the overall scores with standard errors and intervals where defined.
+    def scores(self, *, level: float = 0.95, unit: str = COMPONENT) -> Table:
+        """Return the overall scores, with standard errors and intervals where these are defined.
+
+        `to_pandas`, `to_polars` and `to_arrow` of the evaluation convert this table.
 
         Parameters
         ----------
@@ -406,8 +417,8 @@ class Estimated(ByCluster):
         Returns
         -------
         Table
-            score, value, se, low, high, n_units, effective_units (the number of equal units that would tell as
-            much).
+            score, value, se, low, high (null for scores without an error), n_units, effective_units (the number of
+            equal units that would tell as much); the last two are null where no score has an error.
 
         Raises
         ------
@@ -416,7 +427,7 @@ class Estimated(ByCluster):
         ColumnError
             If there is no such column.
         NotKeptError
-            If neither standard errors nor cells were kept.
+            If errors by a unit other than the component are requested, and no items were kept.
 
         Examples
         --------
@@ -424,7 +435,7 @@ class Estimated(ByCluster):
 
         >>> import fastbcubed as fb
         >>> ev = fb.evaluate(list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5], metrics=["precision", "recall"])
-        >>> ev.estimates()
+        >>> ev.scores()
         score        value       se      low     high  n_units  effective_units
         precision        1        0        1        1        4                4
         recall     0.87500  0.12500  0.15562  0.99625        4                4
@@ -432,21 +443,29 @@ class Estimated(ByCluster):
         2 rows
         """
         level, metrics = check_level(level), self._with_error()
-        found = self._errors_by(metrics, unit, stacklevel=3)
-        ends = [_interval(m, self.overall[m.name], found, level) for m in metrics]
-        return Table(
-            table_of(
-                {
-                    "score": from_texts([m.name for m in metrics]),
-                    "value": np.array([self.overall[m.name] for m in metrics], np.float64),
-                    "se": np.array([found.of[m.name] for m in metrics], np.float64),
-                    "low": np.array([each.low for each in ends], np.float64),
-                    "high": np.array([each.high for each in ends], np.float64),
-                    "n_units": np.full(len(metrics), found.units.n),
-                    "effective_units": np.full(len(metrics), found.units.effective),
-                }
-            )
+        has_errors = bool(metrics) and (
+            self._saved_errors is not None or isinstance(self.contingency, Contingency)
         )
+        found = self._errors_by(metrics, unit, stacklevel=3) if has_errors or unit != COMPONENT else None
+        rows: list[dict[str, Any]] = []
+        for metric in self.metrics:
+            value = self.overall[metric.name]
+            row: dict[str, Any] = {"score": metric.name, "value": value}
+            if found is not None and metric.name in found.of:
+                low, high = _interval(metric, value, found, level)
+                row |= {"se": found.of[metric.name], "low": low, "high": high}
+            if found is not None:
+                row |= {"n_units": found.units.n, "effective_units": found.units.effective}
+            rows.append(row)
+        return Table(pa.Table.from_pylist(rows, SCORES))
+
+    def _main_table(self) -> Table:
+        return self.scores()
+
+    def estimates(self, *, level: float = 0.95, unit: str = COMPONENT) -> Table:
+        """Return `scores`, as this method was called before 0.2."""
+        warn_renamed("estimates", "scores")
+        return self.scores(level=level, unit=unit)
 
     def intervals_at_hand(self, level: float = 0.95) -> dict[str, dict[str, float]]:
         """Return standard error and interval of the overall scores, where known or quickly computed."""

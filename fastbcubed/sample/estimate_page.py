@@ -17,7 +17,7 @@ CHARTED, LISTED = 20, 100
 
 def estimates_page(estimates: Any, sentences: Sequence[str], how: str, asked: Asked) -> Page:
     """Return the page content of scores estimated from sampled true clusters; `how` is their basis."""
-    table = estimates.estimates()
+    table = estimates.scores()
     facts = {side.capitalize(): name for side, name in estimates.names.items()}
     of_1 = [row for row in table.to_pylist() if estimates._ranges[row["score"]] == (0, 1)]
     sections = [

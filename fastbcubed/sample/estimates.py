@@ -19,16 +19,12 @@ from fastbcubed.render.json import as_json
 from fastbcubed.render.wording import amount, count, counted, label, not_computed, percent, score_text
 from fastbcubed.results.standard_errors import Interval, check_level, interval, t_quantile
 from fastbcubed.results.summary import Scores
-from fastbcubed.results.table import Table, grid_of, refuse_table_verb
+from fastbcubed.results.table import HasTable, Table, grid_of, refuse_table_verb, warn_renamed
 from fastbcubed.runtime.attributes import documented
 from fastbcubed.sample.cluster_sample import ClusterSample, Drawn, hill_numbers
 from fastbcubed.sample.estimators import DESCRIPTIVE, RATIOS, Estimate, estimate_ratio
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-    import pyarrow as pa
-
     from fastbcubed.render.report import Report
 
 #: Rows of a table of estimates.
@@ -36,7 +32,7 @@ LISTED = 100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimates(Shown):
+class Estimates(Shown, HasTable):
     """Scores of a prediction, estimated from a sample of complete true clusters.
 
     Made by `fastbcubed.estimate`. Each estimate is also an attribute.
@@ -103,7 +99,7 @@ class Estimates(Shown):
             known = self.overall.named(name)
             if known is not None:
                 return self.estimated[known].value
-        refuse_table_verb(name, "this", ".estimates()")
+        refuse_table_verb(name, "this", ".scores()")
         raise AttributeError(f"there is no estimate of {name!r}; name it in metrics=")
 
     def __dir__(self) -> list[str]:
@@ -154,8 +150,10 @@ class Estimates(Shown):
     def _is_census(self) -> bool:
         return bool(self.definition["population_clusters"] == self.summary["sample"]["n_clusters"])
 
-    def estimates(self, *, level: float | None = None) -> Table:
+    def scores(self, *, level: float | None = None) -> Table:
         """Return the estimates with standard errors and intervals.
+
+        `to_pandas`, `to_polars` and `to_arrow` of the estimates convert this table.
 
         Parameters
         ----------
@@ -182,20 +180,16 @@ class Estimates(Shown):
         }
         return Table(table_of(columns))
 
-    def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """Return `estimates()` as a data frame of pandas; the options are those of `Table.to_pandas`."""
-        return self.estimates().to_pandas(**options)
+    def _main_table(self) -> Table:
+        return self.scores()
 
-    def to_polars(self) -> pl.DataFrame:
-        """Return `estimates()` as a data frame of Polars."""
-        return self.estimates().to_polars()
-
-    def to_arrow(self) -> pa.Table:
-        """Return `estimates()` as an Arrow table."""
-        return self.estimates().to_arrow()
+    def estimates(self, *, level: float | None = None) -> Table:
+        """Return `scores`, as this method was called before 0.2."""
+        warn_renamed("estimates", "scores")
+        return self.scores(level=level)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.estimates().__arrow_c_stream__(requested_schema)
+        return self.scores().__arrow_c_stream__(requested_schema)
 
     def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
         """Write an HTML page: the estimates with their intervals, and their basis.
@@ -228,7 +222,7 @@ class Estimates(Shown):
             "fastbcubed": __version__,
             **self.names,
             "definition": self.definition,
-            "estimates": self.estimates().to_pylist(),
+            "estimates": self.scores().to_pylist(),
             "summary": self.summary,
             "warnings": self.warnings,
             "not_computed": self.not_computed,
@@ -286,7 +280,7 @@ def summarize(
 
 def document(estimates: Estimates) -> list[Block]:
     """Return estimates as a document: the sample, the estimates in sentences, warnings, the table."""
-    table = estimates.estimates().drop_columns(["se", "df"])  # intervals come from these, and say the same
+    table = estimates.scores().drop_columns(["se", "df"])  # intervals come from these, and say the same
     return [
         Prose(heading(estimates), "title"),
         Prose(said(estimates)),

@@ -29,7 +29,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.save import as_path
 from fastbcubed.results.slices import SliceKey
 from fastbcubed.results.standard_errors import Interval, check_level, interval
-from fastbcubed.results.table import Table, require_limit
+from fastbcubed.results.table import HasTable, Table, require_limit
 from fastbcubed.results.warnings import WARNING
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.attributes import cached_property, documented
@@ -86,7 +86,7 @@ class Evaluator(Protocol):
 
 
 @dataclass(eq=False, repr=False)
-class SweptCurve:
+class SweptCurve(HasTable):
     """Attributes of a sweep, and its curve; described at `Sweep`."""
 
     links: JoinedLinks
@@ -107,6 +107,8 @@ class SweptCurve:
 
     def curve(self, *, limit: int | None = 1000, errors: bool = False) -> Table:
         """Return the scores by threshold, from no link at all to every link.
+
+        `to_pandas`, `to_polars` and `to_arrow` of the sweep convert this table.
 
         Parameters
         ----------
@@ -138,6 +140,9 @@ class SweptCurve:
             if errors and (error := self._error(name)) is not None:
                 columns[f"{name}_se"] = from_numpy(error[points])
         return Table(pa.table(columns))
+
+    def _main_table(self) -> Table:
+        return self.curve()
 
     def interval(self, score: str, threshold: float | None = None, *, level: float = 0.95) -> Interval:
         """Return the interval of a score at a threshold.
@@ -310,7 +315,7 @@ class Sweep(Shown, SweptCurve):
     metrics : list of Metric
         The scores that are known at every threshold.
     others : list of Metric
-        Scores that are known only at the thresholds asked for, as `points` lists them.
+        Scores that are known only at the requested thresholds, as `points()` lists them.
     not_computed : dict of str to str
         Scores that are not defined for this input or cannot be kept up, and why.
     coverage : Coverage
@@ -318,9 +323,7 @@ class Sweep(Shown, SweptCurve):
     policies : Policies
         What was done with items that are missing somewhere.
     asked : list of float
-        The thresholds that were asked for.
-    points : Table
-        All scores at the thresholds that were asked for.
+        The requested thresholds.
     warnings : list of dict
         What a reader should know: code, level, message, and figures of each.
     sliced : dict of str to Table
@@ -346,9 +349,19 @@ class Sweep(Shown, SweptCurve):
     def _document(self) -> list[Block]:
         return document(self)
 
-    @cached_property
     def points(self) -> Table:
-        """All scores at the thresholds asked for, also those that are not known at every threshold."""
+        """Return all scores at the requested thresholds, also those that are not known at every threshold.
+
+        Returns
+        -------
+        Table
+            A row for each of `asked`, with the columns of `curve` and the scores of `others`.
+        """
+        return self._points
+
+    @cached_property
+    def _points(self) -> Table:
+        """The table of `points`."""
         rows = []
         for threshold in self.asked:
             figures = self._curve.at(self._point(threshold))
@@ -603,7 +616,7 @@ class Sweep(Shown, SweptCurve):
             "best": None if best is None else best.to_dict(),
             "warnings": [*self.warnings, *([] if best is None else best.notes)],
             "curve": self.curve(limit=limit).to_pylist(),
-            "points": self.points.to_pylist(),
+            "points": self.points().to_pylist(),
             "slices": {name: table.to_pylist() for name, table in self.sliced.items()},
             "not_computed": self.not_computed,
         }

@@ -154,7 +154,7 @@ def tables(sweep: Any, best: Best, n_merges: int) -> Iterator[tuple[str, str, Gr
         said = said if rows else "No merge lowers F1"
         yield "Merges to look at", said, grid_of(rows, 3, partial(sweep.shown, stronger=True))
     if sweep.asked:
-        yield "At the thresholds asked for", "", grid_of(sweep.points.to_pylist(), 1)
+        yield "At the thresholds asked for", "", grid_of(sweep.points().to_pylist(), 1)
     for name, table in sweep.sliced.items():
         said = f"By {name}: the best threshold of each slice, and what the one for all costs it"
         yield f"By {name}", said, grid_of(table.to_pylist(), table.column_names.index("n_items"), sweep.shown)

@@ -101,7 +101,7 @@ def sweep(
     items : array-like or table, optional
         All items that there are, so that links with others raise; those without a link are alone.
     thresholds : list of float, optional
-        Thresholds to list in `Sweep.points`, where scores can be had that cannot be kept up at all thresholds.
+        Thresholds to list in `Sweep.points()`, which also has scores that cannot be updated at all thresholds.
     ascending : bool
         Whether small scores are strong, as those of distances: a threshold then uses links of at most that.
     item, cluster : str or list of str

@@ -64,7 +64,7 @@ def test_thresholds_and_slices(capsys: pytest.CaptureFixture[str]) -> None:
     sweep = fb.sweep("truth.parquet", "links.parquet", metrics=["f1", "mean_f1"], thresholds=[0.9, 0.8])
     assert "At the thresholds asked for" in out
     row = next(line for line in out.splitlines() if re.match(r"0\.9 +\d", line)).split()
-    assert float(row[-1]) == pytest.approx(sweep.points["mean_f1"][0].as_py(), abs=1e-4)
+    assert float(row[-1]) == pytest.approx(sweep.points()["mean_f1"][0].as_py(), abs=1e-4)
     assert "By country: the best threshold of each slice" in out
 
 

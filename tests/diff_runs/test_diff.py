@@ -448,7 +448,7 @@ def test_errors_and_intervals() -> None:
     old, new, truth = (rng.integers(0, 200, 600) + 1000 * (np.arange(600) // 30) for _ in range(3))
     d = fb.diff(old, new, truth=truth)
     assert set(d.errors) == set(d.overall)
-    table = d.estimates().to_pylist()
+    table = d.scores().to_pylist()
     assert [row["score"] for row in table] == list(d.overall)
     for row in table:
         low, high = d.interval(row["score"])

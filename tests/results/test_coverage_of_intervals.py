@@ -42,7 +42,7 @@ def covered(evaluations: Sequence[fb.Evaluation], whole: fb.Evaluation, unit: st
     """Return how often the intervals of some evaluations hold the scores of the population."""
     hits = dict.fromkeys(SCORES, 0)
     for ev in evaluations:
-        for row in ev.estimates(unit=unit).to_pylist():
+        for row in ev.scores(unit=unit).to_pylist():
             hits[row["score"]] += row["low"] <= whole.overall[row["score"]] <= row["high"]
     return {name: n / len(evaluations) for name, n in hits.items()}
 

@@ -81,7 +81,7 @@ def test_errors_by_true_cluster_and_by_column(case, data):
     if (found := both_ways(case)) is None:
         return
     ev, expected = found
-    by_true = ev.estimates(unit="true_cluster").to_pydict()
+    by_true = ev.scores(unit="true_cluster").to_pydict()
     of_item = {e: expected.true[e] for e in expected.true}
     assert dict(zip(by_true["score"], by_true["se"], strict=True)) == close(
         twin.errors(expected, NAMES, of_item)
@@ -90,7 +90,7 @@ def test_errors_by_true_cluster_and_by_column(case, data):
     attributes = {"item": list(country), "country": list(country.values())}
     pair, weight, options = case
     ev = fb.evaluate(*pair, weight=weight, metrics=NAMES, attributes=attributes, **options)
-    by_country = ev.estimates(unit="country").to_pydict()
+    by_country = ev.scores(unit="country").to_pydict()
     errors = twin.errors(expected, NAMES, country)
     assert dict(zip(by_country["score"], by_country["se"], strict=True)) == close(errors)
     by_unit = twin.units(expected, country)

@@ -45,7 +45,7 @@ def test_by_hand() -> None:
     assert ev.errors.precision == 0
     assert ev.errors.f1 == pytest.approx(2 / (1 + 7 / 8) ** 2 / 8, abs=1e-15)  # dF/dR = 2 P^2 / (P + R)^2
     assert ev.units == (4, pytest.approx(4.0), pytest.approx(0.25))
-    (row,) = [row for row in ev.estimates().to_pylist() if row["score"] == "recall"]
+    (row,) = [row for row in ev.scores().to_pylist() if row["score"] == "recall"]
     low, high = ev.interval("recall")
     assert row == {
         "score": "recall", "value": 0.875, "se": pytest.approx(0.125), "low": low, "high": high, "n_units": 4,
@@ -161,11 +161,11 @@ def test_units_that_depend_on_each_other_are_told() -> None:
     with pytest.warns(
         EvaluationWarning, match=r"by country are too small: \d+ of \d+ components have items of"
     ) as told:
-        ev.estimates(unit="country")
+        ev.scores(unit="country")
     assert told[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert ev.estimates(unit="lab")["n_units"][0].as_py() == 40
+        assert ev.scores(unit="lab")["n_units"][0].as_py() == 40
         prediction = dict(enumerate(pred.tolist()))
         outside = fb.evaluate(dict(enumerate(true[:200].tolist())), prediction, unmatched="outside")
         assert outside.interval("f1", unit="true_cluster").low < outside.f1
@@ -217,7 +217,7 @@ def test_saved_results_keep_them(tmp_path, keep: str) -> None:
     ev.save(tmp_path, keep=keep)
     loaded = fb.load(tmp_path)
     assert dict(loaded.errors) == dict(ev.errors) and loaded.units == ev.units
-    assert loaded.estimates() == ev.estimates()
+    assert loaded.scores() == ev.scores()
     assert loaded.interval("elm_f1") == ev.interval("elm_f1")
     assert json.loads(loaded.to_json())["errors"] == dict(ev.errors)
     with pytest.raises(MetricError, match="pair_f1 has no standard error"):
@@ -335,7 +335,7 @@ def test_a_slice_that_is_not_there() -> None:
 def test_scores_of_which_none_has_one() -> None:
     true, pred, _ = sides()
     ev = fb.evaluate(true, pred, metrics="pairs")
-    assert dict(ev.errors) == {} and ev.units.n > 1 and len(ev.estimates()) == 0
+    assert dict(ev.errors) == {} and ev.units.n > 1 and ev.scores()["se"].null_count == len(ev.scores()) > 0
     assert json.loads(ev.to_json())["errors"] == {}
     assert "n_units" in ev.slices("true_size", errors=True).column_names
 

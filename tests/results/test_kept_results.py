@@ -68,7 +68,7 @@ def answers(ev: fb.Evaluation) -> dict[str, Any]:
         found[name] = ask(lambda name=name: ev.slices(name).to_pydict())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EvaluationWarning)  # of a single component
-        found["estimates"] = ask(lambda: ev.estimates().to_pydict())
+        found["estimates"] = ask(lambda: ev.scores().to_pydict())
     found["metric"] = ask(lambda: ev.metric("f1"))
     if items != "not kept":
         for item in items["item"]:

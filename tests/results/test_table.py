@@ -143,19 +143,37 @@ def test_a_dictionary_that_repeats_a_value_becomes_a_categorical() -> None:
 def test_results_that_are_no_tables_say_which_of_theirs_are() -> None:
     ev = fb.evaluate([0, 0, 1], [0, 1, 1])
     for result, hint in ((ev, r"\.clusters\(\"true\"\)"), (fb.diff([0, 0, 1], [0, 1, 1]), r"\.changes\(\)")):
-        for name in ("to_pandas", "to_polars", "to_arrow", "column_names", "filter"):
+        for name in ("column_names", "filter"):
             with pytest.raises(AttributeError, match=f"is no table and has no '{name}'.*{hint}"):
                 getattr(result, name)
+
+
+def test_results_are_converted_as_their_main_table() -> None:
+    """Of pairs of clusters, one is whole and one is torn: items of the latter keep half of theirs."""
+    truth, pred = [0, 0, 1, 1, 2, 2], [0, 0, 1, 3, 2, 2]
+    ev = fb.evaluate(truth, pred, metrics=["recall", "pair_recall"])
+    assert ev.to_arrow().to_pylist() == ev.scores().to_pylist()
+    values = ev.to_pandas().set_index("score")["value"].to_dict()
+    assert values == pytest.approx({"recall": 5 / 6, "pair_recall": 2 / 3})
+    assert ev.to_polars()["se"].is_null().to_list() == [False, True]
+    with pytest.warns(DeprecationWarning, match=r"estimates\(\) is now called scores\(\)"):
+        assert ev.estimates() == ev.scores()
+    cmp = fb.compare(truth, {"a": pred, "b": truth})
+    assert cmp.to_pandas()["run"].tolist() == ["a", "b"] and cmp.to_arrow() == cmp.scores().to_arrow()
+    d = fb.diff(truth, pred)
+    assert d.to_polars()["score"].to_list() == list(d.overall)
+    sweep = fb.sweep({"x": 1, "y": 1}, [("x", "y", 0.5)])
+    assert sweep.to_pandas()["threshold"].tolist() == [float("inf"), 0.5]
 
 
 def test_estimates_are_converted_as_the_table_that_they_are() -> None:
     """All four items of a sampled cluster are found: recall is 1, and 1 it is in any frame."""
     est = fb.estimate(dict.fromkeys("abcd", 1), dict.fromkeys("abcd", 1), metrics="recall")
     assert est.to_pandas()["estimate"].tolist() == est.to_polars()["estimate"].to_list() == [1.0]
-    assert pa.table(est).schema.equals(est.estimates().schema) and est.to_arrow()["score"].to_pylist() == [
+    assert pa.table(est).schema.equals(est.scores().schema) and est.to_arrow()["score"].to_pylist() == [
         "recall"
     ]
-    with pytest.raises(AttributeError, match=r"its tables have it, such as \.estimates\(\)"):
+    with pytest.raises(AttributeError, match=r"its tables have it, such as \.scores\(\)"):
         est.column_names  # noqa: B018
     with pytest.raises(AttributeError, match="there is no estimate of 'nonsense'"):
         est.nonsense  # noqa: B018

@@ -52,7 +52,7 @@ def covered(merged: int, sampling: str, drawn: int, n_samples: int) -> dict[str,
             options["draws"] = "draws"
         rows = np.concatenate([np.arange(first[c], first[c] + sizes[c]) for c in chosen])
         table = {"item": items[rows], "cluster": true[rows], "draws": np.repeat(draws, sizes[chosen])}
-        for row in fb.estimate(pa.table(table), prediction, **options).estimates().to_pylist():
+        for row in fb.estimate(pa.table(table), prediction, **options).scores().to_pylist():
             hits[row["score"]] += row["low"] <= whole[row["score"]] <= row["high"]
     return {name: n / n_samples for name, n in hits.items()}
 

@@ -82,7 +82,7 @@ def note_of(est: fb.Estimates, code: str) -> dict[str, Any]:
 
 def told(est: fb.Estimates) -> str:
     """Return all figures of estimates, in a form in which NaN is the same as NaN."""
-    return as_json(est.estimates().to_pylist())
+    return as_json(est.scores().to_pylist())
 
 
 def same(found: float, wanted: Any) -> bool:
@@ -784,7 +784,7 @@ def test_a_number_of_true_clusters_that_cannot_be_is_warned_of(number: int, said
 
 def test_text_table_and_json() -> None:
     est = fb.estimate(sample_of(C1, C2, C4), PREDICTION, beta=2, population_clusters=10)
-    table = est.estimates()
+    table = est.scores()
     assert table.column_names == [
         "score", "estimate", "se", "low", "high", "unadjusted", "n_clusters", "df",
     ]  # fmt: skip

@@ -193,8 +193,8 @@ def test_evaluate_at_the_best_threshold_when_none_is_given(sweep: fb.Sweep) -> N
 
 def test_scores_that_cannot_be_kept_up_are_exact_at_thresholds(sweep: fb.Sweep) -> None:
     found = fb.sweep(TRUTH, LINKS, metrics=["f1", "mean_f1", "jaccard_index"], thresholds=[0.9, 0.45])
-    assert column(found.points, "threshold") == [0.9, 0.45]
-    for row in found.points.to_pylist():
+    assert column(found.points(), "threshold") == [0.9, 0.45]
+    for row in found.points().to_pylist():
         ev = fb.evaluate(TRUTH, sweep.at(row["threshold"]), metrics=["f1", "mean_f1", "jaccard_index"])
         assert {name: row[name] for name in ev.overall} == pytest.approx(dict(ev.overall))
     assert "mean_f1" not in found.curve().column_names
@@ -212,7 +212,7 @@ def test_a_formula_of_the_users_own_at_thresholds() -> None:
         return tp / (tp + fp) / 2
 
     found = fb.sweep(TRUTH, LINKS, metrics=["precision", halved], thresholds=[0.5])
-    assert column(found.points, "halved") == pytest.approx([PRECISION[0.5] / 2])
+    assert column(found.points(), "halved") == pytest.approx([PRECISION[0.5] / 2])
 
 
 def test_beta_and_other_combinations() -> None:

@@ -96,7 +96,7 @@ def test_any_threshold_has_the_figures_of_evaluate(case: Case) -> None:
         case.truth, case.table, **how, unmatched=unmatched, metrics=names, thresholds=thresholds, threads=1
     )
     linked = case.items or list(dict.fromkeys(item for a, b, _ in case.links for item in (a, b)))
-    for threshold, row in zip(thresholds, sweep.points.to_pylist(), strict=True):
+    for threshold, row in zip(thresholds, sweep.points().to_pylist(), strict=True):
         clusters = naive_components(reached(case, threshold), linked)
         made = fb.Clustering.from_links(case.table, **how, threshold=threshold)
         assert sweep.at(threshold).labels.keys().tolist() == made.labels.keys().tolist()
