@@ -108,27 +108,38 @@ def chart_of(rows: Sequence[Row]) -> Any:
     return alt.Chart(alt.InlineData(values=list(rows)))
 
 
-def intervals_of(rows: Iterable[Row], named: Any) -> list[dict[str, Any]]:
-    """Return the intervals of rows that have one, and their positions."""
+def intervals_of(rows: Iterable[Row], *kept: str) -> list[dict[str, Any]]:
+    """Return the intervals of rows that have one, and other values of the rows."""
     return [
-        {**named(row), "low": row["low"], "high": row["high"]}
+        {name: row[name] for name in (*kept, "low", "high")}
         for row in rows
-        if row.get("low") is not None
-        and row.get("high") is not None
-        and math.isfinite(row["low"] + row["high"])
+        if None not in (row.get("low"), row.get("high")) and math.isfinite(row["low"] + row["high"])
     ]
+
+
+def mapped(channel: Any, field: str, values: Mapping[Any, Any], **how: Any) -> Any:
+    """Return a channel (colour, shape, dash) that shows the values of a field as this mapping has them."""
+    return channel(field, scale=alt.Scale(domain=list(values), range=list(values.values())), **how)
+
+
+def names_axis(names: Sequence[str], field: str = "at:O") -> Any:
+    """Return the axis of rows that are numbered, with their names."""
+    return alt.Y(field, title=None, axis=alt.Axis(labelExpr=f"{json.dumps(names)}[datum.value]"))
+
+
+def shares_axis(field: str, title: str | None, **how: Any) -> Any:
+    """Return an axis of shares."""
+    return alt.X(field, title=title, axis=alt.Axis(format="~%", tickCount=5), **how)
+
+
+def dashed_at(value: float, x: Any, field: str) -> Any:
+    """Return a dashed line at a value."""
+    return chart_of([{field: value}]).mark_rule(strokeDash=[4, 3], color=LIGHT.soft).encode(x=x)
 
 
 def side_colours() -> Any:
     """Return the colours of the sides, with a legend."""
-    return alt.Color("side:N", scale=alt.Scale(domain=list(SIDES.values()), range=[LIGHT.true, LIGHT.pred]))
-
-
-def side_dashes() -> Any:
-    """Return the dashes of the lines of each side, so that they differ not only by colour."""
-    return alt.StrokeDash(
-        "side:N", legend=None, scale=alt.Scale(domain=list(SIDES.values()), range=[[1, 0], [6, 3]])
-    )
+    return mapped(alt.Color, "side:N", {SIDES["true"]: LIGHT.true, SIDES["pred"]: LIGHT.pred})
 
 
 def domain_of(values: Iterable[float]) -> list[float]:
@@ -145,103 +156,65 @@ def short(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def scores_chart(verdict: Mapping[str, Any]) -> Any:
+def scores_chart(verdict: Row) -> Any:
     """Return precision, recall and F1 with intervals, next to those of trivial predictions."""
     names = {"alone": "all alone", "one": "all in one cluster"}
-    labels = [row["label"] for row in verdict["scores"]]
+    scores, extremes = verdict["scores"], verdict["extremes"]
     points = [
-        {"score": row["label"], "value": row["value"], "what": "this prediction"} for row in verdict["scores"]
-    ]
-    trivial = [
         {"score": row["label"], "value": figures[row["score"]], "what": names[kind]}
-        for kind, figures in verdict["extremes"].items()
-        for row in verdict["scores"]
+        for kind, figures in extremes.items()
+        for row in scores
         if row["score"] in figures
     ]
-    y = alt.Y("score:N", sort=labels, title=None, axis=alt.Axis(labelPadding=12))
-    domain = ["this prediction", *(names[kind] for kind in verdict["extremes"])]
-    shape = alt.Shape(
-        "what:N",
-        scale=alt.Scale(domain=domain, range=["circle", "triangle-up", "square"][: len(domain)]),
-        legend=None,
-    )
-    colour = alt.Color(
-        "what:N",
-        scale=alt.Scale(domain=domain, range=[LIGHT.ink, LIGHT.soft, LIGHT.soft][: len(domain)]),
-        legend=None,
-    )
-    x = alt.X(
-        "value:Q",
-        title=None,
-        scale=alt.Scale(domain=[0, 1]),
-        axis=alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1]),
-    )
-    dots = (
-        chart_of([*trivial, *points])
-        .mark_point(filled=True, size=70, opacity=1)
-        .encode(x=x, y=y, shape=shape, color=colour)
-    )
-    spans = intervals_of(verdict["scores"], lambda row: {"score": row["label"]})
-    layers = [chart_of(spans).mark_rule(strokeWidth=5, opacity=0.35, color=LIGHT.ink).encode(
-        x=alt.X("low:Q", title=None), x2="high:Q", y=y)] if spans else []  # fmt: skip
-    return alt.layer(*layers, dots).properties(width=WIDTH, height=30 * len(labels))
-
-
-def slices_chart(
-    slicing: Mapping[str, Any],
-    score: str,
-    *,
-    most: int = 20,
-    labels: bool = True,
-    width: int = WIDTH,
-) -> Any:
-    """Return a score by slice as dots with intervals, and that of all items as a line."""
-    rows = [row for row in slicing["rows"][:most] if row.get(score) is not None]
-    names = [short(", ".join(map(label, row["slice"]))) for row in rows]
-    side = {"pred_size": LIGHT.pred, "true_size": LIGHT.true}.get(slicing["by"], LIGHT.true)
-    points = [{"at": at, "value": row[score], "few": bool(row["few"])} for at, row in enumerate(rows)]
-    spans = intervals_of(
-        [
-            {**row, "low": row.get(f"{score}_low"), "high": row.get(f"{score}_high"), "at": at}
-            for at, row in enumerate(rows)
-        ],
-        lambda row: {"at": row["at"], "few": bool(row["few"])},
-    )
-    overall = slicing["overall"].get(score)
-    sure = [end for span in spans if not span["few"] for end in (span["low"], span["high"])]
-    domain = domain_of([*sure, *(p["value"] for p in points), *([] if overall is None else [overall])])
-    axis = alt.Axis(labelExpr=f"{json.dumps(names)}[datum.value]") if labels else None
-    y = alt.Y("at:O", title=None, axis=axis)
-    x = alt.X(
-        "value:Q", title=TITLES.get(score, score), scale=alt.Scale(domain=domain), axis=alt.Axis(tickCount=4)
-    )
-    colour = alt.Color("few:N", legend=None, scale=alt.Scale(domain=[False, True], range=[side, LIGHT.calm]))
+    points += [{"score": row["label"], "value": row["value"], "what": "this prediction"} for row in scores]
+    kinds = ["this prediction", *(names[kind] for kind in extremes)]
+    shapes = dict(zip(kinds, ("circle", "triangle-up", "square"), strict=False))
+    colours = dict(zip(kinds, (LIGHT.ink, LIGHT.soft, LIGHT.soft), strict=False))
+    y = alt.Y("score:N", sort=[row["label"] for row in scores], title=None, axis=alt.Axis(labelPadding=12))
+    ticks = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1])
     layers = []
-    if overall is not None:
-        layers.append(
-            chart_of([{"value": overall}]).mark_rule(strokeDash=[4, 3], color=LIGHT.soft).encode(x=x)
-        )
+    if spans := intervals_of([{**row, "score": row["label"]} for row in scores], "score"):
+        bars = chart_of(spans).mark_rule(strokeWidth=5, opacity=0.35, color=LIGHT.ink)
+        layers.append(bars.encode(x=alt.X("low:Q", title=None), x2="high:Q", y=y))
+    dots = chart_of(points).mark_point(filled=True, size=70, opacity=1).encode(
+        x=alt.X("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=ticks), y=y,
+        shape=mapped(alt.Shape, "what:N", shapes, legend=None),
+        color=mapped(alt.Color, "what:N", colours, legend=None),
+    )  # fmt: skip
+    return alt.layer(*layers, dots).properties(width=WIDTH, height=30 * len(scores))
+
+
+def slices_chart(slicing: Row, score: str, *, most: int = 20, labels: bool = True, width: int = WIDTH) -> Any:
+    """Return a score by slice as dots with intervals, and that of all items as a line."""
+    rows = [
+        {"at": at, "value": row[score], "few": bool(row["few"]), "low": row.get(f"{score}_low"),
+         "high": row.get(f"{score}_high"), "name": short(", ".join(map(label, row["slice"])))}
+        for at, row in enumerate(row for row in slicing["rows"][:most] if row.get(score) is not None)
+    ]  # fmt: skip
+    spans, overall = intervals_of(rows, "at", "few"), slicing["overall"].get(score)
+    sure = [end for span in spans if not span["few"] for end in (span["low"], span["high"])]
+    domain = domain_of([*sure, *(row["value"] for row in rows), *([] if overall is None else [overall])])
+    y = names_axis([row["name"] for row in rows]) if labels else alt.Y("at:O", title=None, axis=None)
+    scale = alt.Scale(domain=domain)
+    x = alt.X("value:Q", title=TITLES.get(score, score), scale=scale, axis=alt.Axis(tickCount=4))
+    side = LIGHT.pred if slicing["by"] == "pred_size" else LIGHT.true
+    colour = mapped(alt.Color, "few:N", {False: side, True: LIGHT.calm}, legend=None)
+    layers = [] if overall is None else [dashed_at(overall, x, "value")]
     if spans:
-        layers.append(
-            chart_of(spans).mark_rule(strokeWidth=2, clip=True).encode(
-                x=alt.X("low:Q", scale=alt.Scale(domain=domain)), x2="high:Q", y=y, color=colour)
-        )  # fmt: skip
+        lines = chart_of(spans).mark_rule(strokeWidth=2, clip=True)
+        layers.append(lines.encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, color=colour))
+    points = [{name: row[name] for name in ("at", "value", "few")} for row in rows]
     layers.append(chart_of(points).mark_point(filled=True, size=55, opacity=1).encode(x=x, y=y, color=colour))
     return alt.layer(*layers).properties(width=width, height=max(2, len(rows)) * ROW)
 
 
-def intervals_chart(estimated: Mapping[str, Any]) -> Any:
+def intervals_chart(estimated: Row) -> Any:
     """Return estimates as dots with intervals, one a row."""
     rows = [
-        {
-            "slice": [row["name"]],
-            "value": row["value"],
-            "value_low": row["low"],
-            "value_high": row["high"],
-            "few": False,
-        }
+        {"slice": [row["name"]], "few": False, **{f"value_{end}": row[end] for end in ("low", "high")},
+         "value": row["value"]}
         for row in estimated["rows"]
-    ]
+    ]  # fmt: skip
     return slices_chart({"by": "", "rows": rows, "overall": {}}, "value")
 
 
@@ -257,54 +230,41 @@ def crossed_chart(slicing: Mapping[str, Any], score: str, *, most: int = 14) -> 
         and (a := label(row["slice"][0])) in firsts
         and (b := label(row["slice"][1])) in seconds
     ]  # fmt: skip
-    a_names, b_names = (json.dumps([short(name, 14) for name in each]) for each in (firsts, seconds))
-    y = alt.Y(
-        "a:O", title=short(label(slicing["names"][0])), axis=alt.Axis(labelExpr=f"{a_names}[datum.value]")
+    a_names, b_names = ([short(name, 14) for name in each] for each in (firsts, seconds))
+    y = names_axis(a_names, "a:O").title(short(label(slicing["names"][0])))
+    angle = 0 if max(map(len, seconds), default=0) < 5 else -60
+    axis = alt.Axis(
+        labelExpr=f"{json.dumps(b_names)}[datum.value]", orient="top", ticks=False, labelAngle=angle
     )
-    x = alt.X("b:O", title=short(label(slicing["names"][1])), axis=alt.Axis(
-        labelExpr=f"{b_names}[datum.value]", orient="top", ticks=False,
-        labelAngle=0 if max(map(len, seconds), default=0) < 5 else -60))  # fmt: skip
+    base = chart_of(cells).encode(x=alt.X("b:O", title=short(label(slicing["names"][1])), axis=axis), y=y)
     worst = max((cell["loss"] for cell in cells), default=0) or 1.0
-    base = chart_of(cells).encode(x=x, y=y)
+    shades = alt.Scale(domain=[0, worst], range=[0.04, 0.55])
     tiles = base.mark_rect(color=LIGHT.pred, stroke=LIGHT.faint).encode(
-        opacity=alt.Opacity("loss:Q", legend=None, scale=alt.Scale(domain=[0, worst], range=[0.04, 0.55]))
+        opacity=alt.Opacity("loss:Q", legend=None, scale=shades)
     )
-    texts = base.mark_text(fontSize=10).encode(
-        text="text:N",
-        color=alt.Color(
-            "few:N", legend=None, scale=alt.Scale(domain=[False, True], range=[LIGHT.ink, LIGHT.soft])
-        ),
-    )
+    colour = mapped(alt.Color, "few:N", {False: LIGHT.ink, True: LIGHT.soft}, legend=None)
+    texts = base.mark_text(fontSize=10).encode(text="text:N", color=colour)
     return alt.layer(tiles, texts).properties(width=alt.Step(30), height=alt.Step(22))
 
 
 def sizes_chart(rows: Iterable[Row], of: str = "items") -> Any:
-    """Return the sizes of the clusters of both sides over each other: which share of items is in clusters of a size."""
-    found = list(rows)
-    sizes = list(
-        dict.fromkeys(row["size"] for row in sorted(found, key=lambda r: int(r["size"].split("-")[0])))
-    )
+    """Return the share of items in clusters of each size, of both sides."""
     points = [
         {"size": row["size"].replace("-", "–"), "side": SIDES[row["side"]], "share": row["share_items"]}
-        for row in found
+        for row in rows
     ]
-    order = [size.replace("-", "–") for size in sizes]
-    return (
-        chart_of(points)
-        .mark_bar(height={"band": 0.92})
-        .encode(
-            y=alt.Y("size:N", sort=order, title="size of the cluster", scale=alt.Scale(paddingInner=0.25)),
-            yOffset=alt.YOffset("side:N", sort=list(SIDES.values())),
-            x=alt.X("share:Q", title=f"share of {of}", axis=alt.Axis(format="~%", tickCount=5)),
-            color=side_colours(),
-        )
-        .properties(width=WIDTH, height=max(2, len(order)) * 24)
-    )
+    sizes = sorted({point["size"] for point in points}, key=lambda size: int(size.partition("–")[0]))
+    y = alt.Y("size:N", sort=sizes, title="size of the cluster", scale=alt.Scale(paddingInner=0.25))
+    bars = chart_of(points).mark_bar(height={"band": 0.92}).encode(
+        y=y, yOffset=alt.YOffset("side:N", sort=list(SIDES.values())),
+        x=shares_axis("share:Q", f"share of {of}"), color=side_colours(),
+    )  # fmt: skip
+    return bars.properties(width=WIDTH, height=max(2, len(sizes)) * 24)
 
 
 def outcomes_chart(rows: Iterable[Row], side: str) -> Any:
     """Return the outcomes of the clusters of a side, as two bars of 100 %: by clusters, and by their items."""
-    colours = OUTCOMES[side]
+    colours = {outcome: getattr(LIGHT, name) for outcome, name in OUTCOMES[side].items()}
     own = [row for row in rows if row["side"] == side]
     bars = []
     for measure, name in (("n_clusters", "clusters"), ("n_items", "items")):
@@ -318,12 +278,10 @@ def outcomes_chart(rows: Iterable[Row], side: str) -> Any:
             })  # fmt: skip
             start += share
     y = alt.Y("of:N", sort=["clusters", "items"], title=None)
-    scale = alt.Scale(domain=list(colours), range=[getattr(LIGHT, name) for name in colours.values()])
-    x = alt.X("start:Q", title=None, axis=alt.Axis(format="~%", tickCount=5), scale=alt.Scale(domain=[0, 1]))
+    x = shares_axis("start:Q", None, scale=alt.Scale(domain=[0, 1]))
     base = chart_of(bars)
-    stacked = base.mark_bar(stroke=LIGHT.paper, strokeWidth=1).encode(
-        x=x, x2="end:Q", y=y, color=alt.Color("outcome:N", scale=scale, legend=alt.Legend(columns=4))
-    )
+    colour = mapped(alt.Color, "outcome:N", colours, legend=alt.Legend(columns=4))
+    stacked = base.mark_bar(stroke=LIGHT.paper, strokeWidth=1).encode(x=x, x2="end:Q", y=y, color=colour)
     texts = base.mark_text(fontSize=11).encode(
         x="middle:Q", y=y, text="text:N",
         color=alt.condition("datum.outcome == 'exact'", alt.value(LIGHT.ink), alt.value(LIGHT.paper)),
@@ -343,18 +301,17 @@ def lorenz_chart(curves: Mapping[str, Mapping[str, Any]]) -> Any:
         if found["n_half"]:
             kind = KINDS[side].removesuffix("s" * (found["n_half"] == 1))
             text = f"half in {found['n_half']:,} {kind}"
-            halves.append(
-                {"side": SIDES[side], "n": found["n_half"], "share": _share_at(found), "text": text}
-            )
+            reached = (row["share_loss"] for row in found["curve"] if row["n_clusters"] >= found["n_half"])
+            share = next(reached, 0.5)  # of as few clusters as have half of the loss, it may be more
+            halves.append({"side": SIDES[side], "n": found["n_half"], "share": share, "text": text})
     most = max((point["n"] for point in points), default=1)
     tens = [10**power for power in range(len(str(most)))]
     x = alt.X("n:Q", title="clusters, the costliest first", axis=alt.Axis(values=tens, format="~s", grid=True),
               scale=alt.Scale(type="log", nice=False, domain=[1, max(most, 10)]))  # fmt: skip
     y = alt.Y("share:Q", title="share of the loss", axis=alt.Axis(format="~%", grid=True, tickCount=5))
     colour = side_colours()
-    lines = (
-        chart_of(points).mark_line(strokeWidth=2.5).encode(x=x, y=y, color=colour, strokeDash=side_dashes())
-    )
+    dash = mapped(alt.StrokeDash, "side:N", {SIDES["true"]: [1, 0], SIDES["pred"]: [6, 3]}, legend=None)
+    lines = chart_of(points).mark_line(strokeWidth=2.5).encode(x=x, y=y, color=colour, strokeDash=dash)
     dots = chart_of(halves).mark_point(filled=True, size=70, opacity=1).encode(x=x, y=y, color=colour)
     texts = [
         chart_of([half])
@@ -365,28 +322,14 @@ def lorenz_chart(curves: Mapping[str, Mapping[str, Any]]) -> Any:
     return alt.layer(lines, dots, *texts).properties(width=WIDTH + 30, height=190)
 
 
-def _share_at(found: Mapping[str, Any]) -> float:
-    """Return the share of the loss in as few clusters as have half of it, which may be more than half."""
-    rows = found["curve"]
-    return next((row["share_loss"] for row in rows if row["n_clusters"] >= found["n_half"]), 0.5)
-
-
 def repairs_chart(rows: Sequence[Row], start: float) -> Any:
     """Return F1 after the first repairs, one after the other."""
     points = [{"n": 0, "f1": start}, *({"n": row["rank"], "f1": row["running"]} for row in rows)]
     x = alt.X("n:Q", title="repairs, in this order", axis=alt.Axis(tickMinStep=1, tickCount=5, format="d"))
-    y = alt.Y(
-        "f1:Q",
-        title="F1",
-        scale=alt.Scale(domain=domain_of([p["f1"] for p in points])),
-        axis=alt.Axis(grid=True, tickCount=5),
-    )
-    line = (
-        chart_of(points)
-        .mark_line(interpolate="step-after", strokeWidth=2.5, color=LIGHT.ink)
-        .encode(x=x, y=y)
-    )
-    return line.properties(width=WIDTH + 30, height=150)
+    scale = alt.Scale(domain=domain_of([point["f1"] for point in points]))
+    y = alt.Y("f1:Q", title="F1", scale=scale, axis=alt.Axis(grid=True, tickCount=5))
+    line = chart_of(points).mark_line(interpolate="step-after", strokeWidth=2.5, color=LIGHT.ink)
+    return line.encode(x=x, y=y).properties(width=WIDTH + 30, height=150)
 
 
 def _two_digits(value: float) -> str:
@@ -456,23 +399,16 @@ def _forest(
         {"at": at, "delta": row["delta"], "holds": held[0] if row.get("holds") else held[1]}
         for at, row in enumerate(rows)
     ]
-    spans = intervals_of([{**row, "at": at} for at, row in enumerate(rows)], lambda row: {"at": row["at"]})
-    y = alt.Y("at:O", title=None, axis=alt.Axis(labelExpr=f"{json.dumps(names)}[datum.value]"))
-    x = alt.X(
-        "delta:Q",
-        title=title,
-        axis=alt.Axis(format="+.3~f", tickCount=5),
-        scale=alt.Scale(padding=8, nice=False),
-    )
+    spans = intervals_of([{**row, "at": at} for at, row in enumerate(rows)], "at")
+    y, axis = names_axis(names), alt.Axis(format="+.3~f", tickCount=5)
+    x = alt.X("delta:Q", title=title, axis=axis, scale=alt.Scale(padding=8, nice=False))
     layers = [chart_of([{"delta": 0}]).mark_rule(color=LIGHT.soft).encode(x=x)]
-    if of_all is not None:
-        dashed = chart_of([{"delta": of_all}]).mark_rule(strokeDash=[4, 3], color=LIGHT.soft)
-        layers.append(dashed.encode(x=x))
+    layers += [] if of_all is None else [dashed_at(of_all, x, "delta")]
     if spans:
         lines = chart_of(spans).mark_rule(strokeWidth=2, color=LIGHT.ink)
         layers.append(lines.encode(x=alt.X("low:Q"), x2="high:Q", y=y))
-    scale = alt.Scale(domain=list(held), range=[LIGHT.ink, LIGHT.paper])
-    fill = alt.Fill("holds:N", scale=scale, legend=alt.Legend(columns=1))
+    colours = dict(zip(held, (LIGHT.ink, LIGHT.paper), strict=True))
+    fill = mapped(alt.Fill, "holds:N", colours, legend=alt.Legend(columns=1))
     dots = chart_of(points).mark_point(size=60, opacity=1, stroke=LIGHT.ink)
     layers.append(dots.encode(x=x, y=y, fill=fill))
     return alt.layer(*layers).properties(width=WIDTH, height=max(2, len(rows)) * ROW)
@@ -488,37 +424,22 @@ def slice_changes_chart(slicing: Row, most: int = 20) -> Any:
         for at, row in enumerate(rows)
         for kind, place in places
     ]
-    y = alt.Y("at:O", title=None, axis=alt.Axis(labelExpr=f"{json.dumps(names)}[datum.value]"))
-    x = alt.X("change:Q", title="share of all items", axis=alt.Axis(format="~%", tickCount=5))
-    scale = alt.Scale(domain=["split", "merge"], range=[LIGHT.true, LIGHT.pred])
-    marks = chart_of(bars).mark_bar(height={"band": 0.7})
-    return marks.encode(x=x, y=y, color=alt.Color("kind:N", scale=scale)).properties(
-        width=WIDTH, height=max(2, len(rows)) * ROW
-    )
+    x = shares_axis("change:Q", "share of all items")
+    colour = mapped(alt.Color, "kind:N", {"split": LIGHT.true, "merge": LIGHT.pred})
+    marks = chart_of(bars).mark_bar(height={"band": 0.7}).encode(x=x, y=names_axis(names), color=colour)
+    return marks.properties(width=WIDTH, height=max(2, len(rows)) * ROW)
 
 
 def changes_chart(rows: Sequence[Row], of: str) -> Any:
     """Return which share of the items, or of their weight, is in clusters that became one thing or another."""
     points = [{"became": row["became"], "share": row["share"] or 0.0} for row in rows]
-    order = [row["became"] for row in rows]
-    colours = {
-        "unchanged": LIGHT.calm,
-        "split": LIGHT.true,
-        "merged": LIGHT.pred,
-        "split and merged": LIGHT.both,
-    }
-    scale = alt.Scale(domain=order, range=[colours.get(name, LIGHT.soft) for name in order])
-    x = alt.X("share:Q", title=f"share of the {of}", axis=alt.Axis(format="~%", tickCount=5))
-    bars = (
-        chart_of(points)
-        .mark_bar(height={"band": 0.7})
-        .encode(
-            x=x,
-            y=alt.Y("became:N", sort=order, title=None),
-            color=alt.Color("became:N", scale=scale, legend=None),
-        )
-    )
-    return bars.properties(width=WIDTH, height=len(order) * 24)
+    kinds = {"unchanged": "calm", "split": "true", "merged": "pred", "split and merged": "both"}
+    colours = {row["became"]: getattr(LIGHT, kinds.get(row["became"], "soft")) for row in rows}
+    y = alt.Y("became:N", sort=list(colours), title=None)
+    colour = mapped(alt.Color, "became:N", colours, legend=None)
+    x = shares_axis("share:Q", f"share of the {of}")
+    bars = chart_of(points).mark_bar(height={"band": 0.7}).encode(x=x, y=y, color=colour)
+    return bars.properties(width=WIDTH, height=len(rows) * 24)
 
 
 def thresholds_chart(curve: Row) -> Any:
@@ -531,38 +452,23 @@ def thresholds_chart(curve: Row) -> Any:
         for score in scores
         if row["threshold"] is not None and math.isfinite(row["threshold"]) and row[score] is not None
     ]
-    x = alt.X(
-        "threshold:Q", title="threshold", scale=alt.Scale(zero=False, nice=False), axis=alt.Axis(tickCount=6)
-    )
+    scale = alt.Scale(zero=False, nice=False)
+    x = alt.X("threshold:Q", title="threshold", scale=scale, axis=alt.Axis(tickCount=6))
     scale = alt.Scale(domain=curve["axis"], nice=False)
     y = alt.Y("value:Q", title=None, scale=scale, axis=alt.Axis(grid=True, tickCount=5))
     order = [score for score in colours if score in scores] or list(scores)
-    colour = alt.Color(
-        "score:N", scale=alt.Scale(domain=order, range=[colours.get(s, LIGHT.both) for s in order])
-    )
-    dash = alt.StrokeDash(
-        "score:N", scale=alt.Scale(domain=order, range=[[1, 0], [6, 3], [2, 2]][: len(order)])
-    )
-    layers = [
-        chart_of(points)
-        .mark_line(interpolate="step-before", strokeWidth=2, clip=True)
-        .encode(x=x, y=y, color=colour, strokeDash=dash)
-    ]
+    colour = mapped(alt.Color, "score:N", {score: colours.get(score, LIGHT.both) for score in order})
+    dash = mapped(alt.StrokeDash, "score:N", dict(zip(order, ([1, 0], [6, 3], [2, 2]), strict=False)))
+    lines = chart_of(points).mark_line(interpolate="step-before", strokeWidth=2, clip=True)
+    layers = [lines.encode(x=x, y=y, color=colour, strokeDash=dash)]
     if best is not None:
-        mark = [{"threshold": best, "text": curve["best_text"]}]
-        right = best > sum(_ends(points)) / 2
-        layers.append(chart_of(mark).mark_rule(strokeDash=[4, 3], color=LIGHT.soft).encode(x=x))
-        layers.append(
-            chart_of(mark)
-            .mark_text(
-                align="right" if right else "left",
-                dx=-5 if right else 5,
-                fontSize=11,
-                color=LIGHT.soft,
-                y=212,
-            )
-            .encode(x=x, text="text:N")
+        known = [point["threshold"] for point in points] or [0.0]
+        right = best > (min(known) + max(known)) / 2
+        align, dx = ("right", -5) if right else ("left", 5)
+        text = chart_of([{"threshold": best, "text": curve["best_text"]}]).mark_text(
+            align=align, dx=dx, fontSize=11, color=LIGHT.soft, y=212
         )
+        layers += [dashed_at(best, x, "threshold"), text.encode(x=x, text="text:N")]
     return alt.layer(*layers).properties(width=WIDTH + 110, height=220)
 
 
@@ -599,12 +505,6 @@ def precision_recall_chart(curve: Row) -> Any:
                 [chart_of(here).mark_text(**place, **text).encode(x=x, y=y, text="text:N")] if here else []
             )
     return alt.layer(*layers).properties(width=WIDTH + 60, height=WIDTH + 10)
-
-
-def _ends(points: Sequence[Row]) -> tuple[float, float]:
-    """Return the first and the last threshold."""
-    known = [point["threshold"] for point in points]
-    return min(known, default=0.0), max(known, default=0.0)
 
 
 SVG = "http://www.w3.org/2000/svg"
