@@ -122,12 +122,23 @@ def _in_python(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str | list | dict) else str(value)
 
 
+@dataclass(frozen=True)
+class Word(Part):
+    """A word of an evaluation, such as truth or true cluster, for which a diff has one of its own."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+TRUTH, PREDICTION = Word("truth"), Word("prediction")
 ESTIMATE = Either("fb.estimate", "fastbcubed estimate")
 #: Advice where an item is in several clusters.
 MAY_OVERLAP = f"if clusters may overlap, pass {arg('overlapping', True)}; else choose"
 
 #: A token of a part.
-_TOKEN = re.compile(r"\0(Argument|Either)(\(.*?\))\0", re.DOTALL)
+_TOKEN = re.compile(r"\0(Argument|Either|Word)(\(.*?\))\0", re.DOTALL)
 
 
 class Message(str):
@@ -148,7 +159,7 @@ class Message(str):
         """Read a text with tokens, or another message."""
         if isinstance(text, Message):
             return text
-        kinds: dict[str, Callable[..., Part]] = {"Argument": Argument, "Either": Either}
+        kinds: dict[str, Callable[..., Part]] = {"Argument": Argument, "Either": Either, "Word": Word}
         before, *found = _TOKEN.split(str(text))
         parts: list[str | Part] = [before]
         for kind, values, after in zip(found[::3], found[1::3], found[2::3], strict=True):

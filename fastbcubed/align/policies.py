@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
 from typing import Any, Literal
 
-from fastbcubed.errors import OptionError, arg, first_few
+from fastbcubed.errors import PREDICTION, TRUTH, OptionError, arg, first_few
 from fastbcubed.runtime.arguments import is_one_of
 
 #: Policies for items that one side lacks, for null clusters, and for repeated rows.
@@ -91,8 +91,8 @@ def _check_unmatched(sides: Mapping[str, str]) -> None:
     for side, policy in sides.items():
         if side == "truth" and is_one_of(policy, ("outside",)):
             raise OptionError(
-                f"{arg('unmatched', ...)} cannot be outside for items that only the truth has: that is for those "
-                "that only the prediction has. Choose drop, raise or singleton"
+                f"{arg('unmatched', ...)} cannot be outside for items that only the {TRUTH} has: that is for those "
+                f"that only the {PREDICTION} has. Choose drop, raise or singleton"
             )
         if not is_one_of(policy, ("drop", "raise", "singleton", "outside")):
             raise OptionError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -14,7 +13,7 @@ from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.diff_runs.cluster_changes import FIGURES, changes
 from fastbcubed.diff_runs.judgement import Judgement, Verdict
-from fastbcubed.diff_runs.vocabulary import MEANT, OUTCOMES, PLACES, SIDES, reworded
+from fastbcubed.diff_runs.vocabulary import MEANT, OUTCOMES, PLACES, SIDES, in_diff
 from fastbcubed.errors import Message, MetricError, NotKeptError, arg
 from fastbcubed.inputs.pair import CODES as OF_INPUT
 from fastbcubed.metrics.score import Metric
@@ -47,10 +46,10 @@ def cautions(ev: Evaluated, verdict: Verdict | None) -> list[dict[str, Any]]:
     """Return warnings and notes of a diff: code, level, message, figures."""
     chosen = [code for code in TOLD if code != "same-input" or ev._origin.same_source is not None]
     found = [
-        {**each, "message": TOLD[each["code"]] or reworded(each["message"])} for each in found_in(ev, chosen)
+        {**each, "message": TOLD[each["code"]] or in_diff(each["message"])} for each in found_in(ev, chosen)
     ]
     inputs = [note for note in ev._input_notes if note["code"] in OF_INPUT]
-    found += [{**note, **_of_side(note), "message": reworded(note["message"])} for note in inputs]
+    found += [{**note, **_of_side(note), "message": in_diff(note["message"])} for note in inputs]
     return found if verdict is None else [*found, *_partly_labelled(verdict)]
 
 
@@ -252,8 +251,7 @@ class Diffed(HasTable):
         """The names of baseline, experiment and, if given, truth."""
         found: dict[str, str | None] = {}
         for side, place in PLACES.items():
-            name = self.evaluation.names.get(place)
-            found[side] = name and re.sub(rf"^the {place}\b", f"the {side}", name)
+            found[side] = self.evaluation.names.get(place)
         return found if self.truth is None else {**found, "truth": self.truth}
 
     @cached_property

@@ -17,6 +17,7 @@ from fastbcubed.diff_runs.diff import Diff
 from fastbcubed.diff_runs.diff_base import DEFAULT, JUDGING
 from fastbcubed.diff_runs.judgement import Judgement, label, read_truth, truth_of_table, weighed_by
 from fastbcubed.diff_runs.vocabulary import (
+    NAMES,
     SIDES,
     as_policies,
     asked_slices,
@@ -198,7 +199,7 @@ def diff(
         request = Request(
             Given(
                 baseline, experiment, columns["item"][0], columns["cluster"][0], weight, table, attributes, overlapping,
-                known,
+                known, NAMES,
             ),
             policies,
             weighting=weighting,

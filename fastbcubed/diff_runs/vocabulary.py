@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from fastbcubed.errors import ColumnError, FastBCubedError, MetricError, OptionError, arg
+from fastbcubed.errors import (
+    Argument,
+    ColumnError,
+    Message,
+    MetricError,
+    OptionError,
+    Word,
+    arg,
+    rewording,
+)
 from fastbcubed.inputs.pair import default_for_truth_only
 from fastbcubed.results.bins import Bins
 from fastbcubed.results.slices import OURS, Element, Renamed, SliceKey, name_columns
@@ -20,6 +28,8 @@ from fastbcubed.runtime.arguments import is_one_of
 #: The sides of a diff, and what an evaluation calls them: in tables, and in policies and attributes.
 SIDES = {"baseline": "true", "experiment": "pred"}
 PLACES = {"baseline": "truth", "experiment": "prediction"}
+#: The names of sides that are no files.
+NAMES = ("the baseline", "the experiment")
 #: What clusters of a side come to, by what an evaluation says of them.
 OUTCOMES = {
     "true": {
@@ -198,44 +208,36 @@ WORDS = {
     **{old: new for old, new in COLUMNS.items() if new is not None and "_" in old},
     LOSS: CHANGE,
 }
-#: These words, but not in names of files; and as what an attribute begins with.
-TOLD = re.compile(rf"(?<![\w/.-])({'|'.join(WORDS)})(?=s?(?:[^\w/.-]|\.(?!\w)|$))", re.IGNORECASE)
-OF_SIDE = re.compile(r"(?<=')(truth|prediction)(?=\.\w)")
-#: How a message begins that tells which attributes there are: these are not called as columns of listings.
-NO_ATTRIBUTE = re.compile(r"there is no attribute '[^']*'")
 
 
-def reworded(message: str) -> str:
+def in_diff(message: str) -> Message:
     """Return a message of an evaluation in the words of a diff.
 
     Examples
     --------
-    >>> reworded("3 items of the truth are in no predicted cluster; pass unmatched={'prediction': 'drop'}")
-    "3 items of the baseline are in no experiment cluster; pass unmatched={'experiment': 'drop'}"
-    >>> reworded("cannot open the truth, data/truth.parquet")
-    'cannot open the baseline, data/truth.parquet'
-    >>> reworded("there is no attribute 'true_cluster'. There are: truth: year; always: true_size")
-    "there is no attribute 'true_cluster'. There are: baseline: year; always: baseline_size"
+    >>> from fastbcubed.errors import TRUTH
+    >>> in_diff(Message(f"3 items of the {TRUTH} are in no {Word('predicted cluster')}"))
+    '3 items of the baseline are in no experiment cluster'
+    >>> in_diff(Message(f"Pass {arg('unmatched', {'prediction': 'drop'})}."))
+    'Pass unmatched={"experiment": "drop"}.'
     """
-    attribute = NO_ATTRIBUTE.match(message)
-    start = attribute.end() if attribute else 0
-
-    def word(found: re.Match[str]) -> str:
-        new = WORDS[found[0].lower()]
-        if attribute and found[0] in COLUMNS:
-            return found[0]
-        return new.capitalize() if found[0][0].isupper() else new
-
-    return OF_SIDE.sub(word, message[:start] + TOLD.sub(word, message[start:]))
+    return Message(message).replaced(_in_diff)
 
 
-@contextmanager
-def in_words_of_a_diff() -> Iterator[None]:
+def _in_diff(part: Any) -> Any:
+    if isinstance(part, Word):
+        return WORDS.get(part.name, part.name)
+    if isinstance(part, Argument) and part.name == "unmatched":
+        return replace(part, values=tuple(map(_policies, part.values)))
+    return part
+
+
+def _policies(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {WORDS.get(side, side): policy for side, policy in value.items()}
+
+
+def in_words_of_a_diff() -> AbstractContextManager[None]:
     """Let errors of an evaluation speak of baseline and experiment."""
-    try:
-        yield
-    except FastBCubedError as error:
-        text = reworded(str(error))
-        if text == str(error):
-            raise
-        raise type(error)(text) from error
+    return rewording(_in_diff)

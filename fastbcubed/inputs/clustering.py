@@ -11,12 +11,15 @@ import pyarrow as pa
 
 from fastbcubed.errors import (
     MAY_OVERLAP,
+    PREDICTION,
+    TRUTH,
     AlignmentError,
     ColumnError,
     NullError,
     OptionError,
     OverlapError,
     WeightError,
+    Word,
     arg,
     first_few,
 )
@@ -57,20 +60,20 @@ def by_position(truth: Any, prediction: Any, weight: Any, overlapping: bool) -> 
     if not overlapping:
         side = "truth" if _has_sets(truth) else "prediction"
         raise OverlapError(
-            f"the {side} is a list of sets, which can be read in two ways. If each set is a cluster and has its items, "
-            "pass Clustering.from_clusters(...) of both sides; if each has the clusters of an item, by position, "
-            f"pass {arg('overlapping', True)}"
+            f"the {Word(side)} is a list of sets, which can be read in two ways. If each set is a cluster and has "
+            "its items, pass Clustering.from_clusters(...) of both sides; if each has the clusters of an item, by "
+            f"position, pass {arg('overlapping', True)}"
         )
     for side, given in (("truth", truth), ("prediction", prediction)):
         if isinstance(given, str | Mapping) or not hasattr(given, "__len__") or np.ndim(given[:0]) != 1:
             raise AlignmentError(
-                f"One side is a list with a set of clusters for each item, the {side} is a {type(given).__name__}; "
-                "they cannot be matched. Pass two lists, or two dicts from item to set."
+                f"One side is a list with a set of clusters for each item, the {Word(side)} is a "
+                f"{type(given).__name__}; they cannot be matched. Pass two lists, or two dicts from item to set."
             )
     if len(truth) != len(prediction):
         raise AlignmentError(
-            f"Lists of sets correspond by position and should be equally long, but the truth has {len(truth)} and "
-            f"the prediction {len(prediction)}. To match by item, pass dicts from item to set; if each set is a "
+            f"Lists of sets correspond by position and should be equally long, but the {TRUTH} has {len(truth)} and "
+            f"the {PREDICTION} {len(prediction)}. To match by item, pass dicts from item to set; if each set is a "
             "cluster and has its items, pass Clustering.from_clusters(...) of both sides."
         )
     if weight is not None and not isinstance(weight, str | Mapping):

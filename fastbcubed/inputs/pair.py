@@ -11,11 +11,15 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from fastbcubed.errors import (
+    PREDICTION,
+    TRUTH,
     AlignmentError,
     ColumnError,
     FastBCubedError,
+    Message,
     OptionError,
     WeightError,
+    Word,
     arg,
     first_few,
     naming,
@@ -46,6 +50,8 @@ from fastbcubed.runtime.threads import blocks
 
 __all__ = ["CODES", "notes_of"]
 
+#: The names of sides that are no files.
+NAMES = ("the truth", "the prediction")
 #: The codes of all notes.
 CODES = ("columns-recognised", "whole-floats", "made-of-links")
 
@@ -96,9 +102,8 @@ def _links(which: str, side: Clustering) -> Iterator[dict[str, Any]]:
     if made is None:
         return
     columns, n, total = made.columns, made.n_connecting, made.n_links
-    message = (
-        f"The {which} is made of {f'{n:,} of {total:,}' if n < total else f'{n:,}'} link{'s' * (total != 1)}"
-    )
+    connecting = f"{n:,} of {total:,}" if n < total else f"{n:,}"
+    message = f"The {Word(which)} is made of {connecting} link{'s' * (total != 1)}"
     if made.threshold is not None:
         few = "less" if made.ascending else "more"
         message += f", those with a {columns.score} of {made.threshold:g} or {few}."
@@ -113,7 +118,7 @@ def _links(which: str, side: Clustering) -> Iterator[dict[str, Any]]:
     yield {
         "code": "made-of-links",
         "level": "note",
-        "message": message,
+        "message": Message(message),
         "side": which,
         "n_links": total,
         "n_connecting": n,
@@ -143,7 +148,7 @@ def refuse_items_with_clusters(truth: Any, prediction: Any) -> None:
     """Raise if both sides are lists of pairs with distinct first elements: items with clusters, not labels."""
     if all(map(_are_items_with_clusters, (truth, prediction))):
         raise OptionError(
-            f"The truth and the prediction are lists of pairs (first: {first_few(truth[:1])} and "
+            f"The {TRUTH} and the {PREDICTION} are lists of pairs (first: {first_few(truth[:1])} and "
             f"{first_few(prediction[:1])}), no two of which begin alike: they look like items and their clusters, but "
             "a list has the label of each item, by position. Pass dict(truth) and dict(prediction)."
         )
@@ -224,6 +229,7 @@ class Given:
     overlapping: bool = False
     #: the source of weights if neither side has them: the truth of a diff
     weighing: Clustering | None = None
+    names: tuple[str, str] = NAMES
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "overlapping", true_or_false(self.overlapping, "overlapping"))
@@ -255,6 +261,7 @@ class Given:
             attributes=self.attributes,
             overlapping=self.overlapping,
             weighing=self.weighing,
+            names=self.names,
         )
 
 
@@ -285,6 +292,7 @@ def read_pair(
     attributes: Any = None,
     overlapping: bool = False,
     weighing: Clustering | None = None,
+    names: tuple[str, str] = NAMES,
 ) -> Inputs:
     """Read the two sides of an evaluation from any source.
 
@@ -293,13 +301,13 @@ def read_pair(
     if table is not None:
         if cluster != "cluster":
             raise OptionError(
-                f"With {arg('table', ...)}, the columns of clusters are given in place of the truth and the "
-                f"prediction, so {arg('cluster', cluster)} has no use."
+                f"With {arg('table', ...)}, the columns of clusters are given in place of the {TRUTH} and the "
+                f"{PREDICTION}, so {arg('cluster', cluster)} has no use."
             )
-        sides = pair_of_table(truth, prediction, table, item, weight)
+        sides = pair_of_table(truth, prediction, table, item, weight, names)
     else:
         truth, prediction, weight = by_position(truth, prediction, weight, overlapping)
-        sides = _from_two(truth, prediction, item, cluster, weight, overlapping)
+        sides = _from_two(truth, prediction, item, cluster, weight, overlapping, names)
     items = per_side(item, "item")
     weight_table: tuple[Column, np.ndarray] | None = None
     if isinstance(weight, str):
@@ -319,10 +327,10 @@ def read_pair(
             joined[0].refuse_nulls()
     if table is None and not any(map(_is_from_table, sides, (truth, prediction))):
         joins = weight_table is not None or attribute_table is not None
-        for name, names in (("item", item), ("cluster", cluster)):
-            if names != name and not (name == "item" and joins):
+        for name, asked in (("item", item), ("cluster", cluster)):
+            if asked != name and not (name == "item" and joins):
                 raise OptionError(
-                    f"{name}={names!r} names a column, but no table was given that could have it."
+                    f"{name}={asked!r} names a column, but no table was given that could have it."
                 )
     ids = sides[0].items
     return Inputs(*sides, joined_in_order(ids, weight_table), joined_in_order(ids, attribute_table))
@@ -346,7 +354,7 @@ def per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
 
 
 def pair_of_table(
-    truth: Any, prediction: Any, table: Any, item: PerSide, weight: Any
+    truth: Any, prediction: Any, table: Any, item: PerSide, weight: Any, called: tuple[str, str] = NAMES
 ) -> tuple[Clustering, Clustering]:
     """Read both sides from one table."""
     rows = as_rows(table, "the table")
@@ -354,7 +362,7 @@ def pair_of_table(
         raise ColumnError(f"table should be a table or a path, not {type(table).__name__}.")
     groups = []
     for side, names in (("truth", truth), ("prediction", prediction)):
-        groups.append(column_names(names, f"With {arg('table', ...)}, the {side}"))
+        groups.append(column_names(names, f"With {arg('table', ...)}, the {Word(side)}"))
     named = per_side(item, "item")[0]
     if isinstance(item, tuple) and item[0] != item[1]:
         raise OptionError(f"With {arg('table', ...)} both sides have one item column, not two: {item!r}.")
@@ -376,13 +384,19 @@ def pair_of_table(
     ids = columns[2] if len(columns) > 2 else None
     sides = [
         Clustering(labels, ids, weights, rows, f"{name} ({labels.name!r} of {rows.where})")
-        for labels, name in zip(columns, ("the truth", "the prediction"), strict=False)
+        for labels, name in zip(columns, called, strict=False)
     ]
     return sides[0], sides[1]
 
 
 def _from_two(
-    truth: Any, prediction: Any, item: PerSide, cluster: PerSide, weight: Any, overlapping: bool
+    truth: Any,
+    prediction: Any,
+    item: PerSide,
+    cluster: PerSide,
+    weight: Any,
+    overlapping: bool,
+    names: tuple[str, str],
 ) -> tuple[Clustering, Clustering]:
     series = is_pandas(truth, "Series") and is_pandas(prediction, "Series")
     if series and not truth.index.equals(prediction.index):
@@ -394,7 +408,7 @@ def _from_two(
         refuse_items_of_clusters(truth, prediction)
     refuse_items_with_clusters(truth, prediction)
     refuse_one_result(truth, prediction)
-    asked = asked_of_sides(item, cluster)
+    asked = asked_of_sides(item, cluster, names)
     sides = [
         one_side(given, own, weight, overlapping)
         for given, own in zip((truth, prediction), asked, strict=True)
@@ -402,12 +416,12 @@ def _from_two(
     positional = [side.items is None for side in sides]
     if positional == [True, True] and len(sides[0]) != len(sides[1]):
         raise AlignmentError(
-            f"Label arrays correspond by position and should be equally long, but the truth has "
-            f"{len(sides[0])} labels and the prediction {len(sides[1])}. To match by item, pass "
+            f"Label arrays correspond by position and should be equally long, but the {TRUTH} has "
+            f"{len(sides[0])} labels and the {PREDICTION} {len(sides[1])}. To match by item, pass "
             "tables."
         )
     if positional[0] != positional[1]:
-        bare, full = ("truth", "prediction") if positional[0] else ("prediction", "truth")
+        bare, full = (TRUTH, PREDICTION) if positional[0] else (PREDICTION, TRUTH)
         raise AlignmentError(
             f"The {bare} is an array of labels without item ids, the {full} has item ids; they "
             f"cannot be matched. Pass the {bare} as a table, or as Clustering.from_labels(labels, "
@@ -420,8 +434,8 @@ def refuse_one_result(truth: Any, prediction: Any) -> None:
     """Raise if both sides are the same DuckDB connection."""
     if truth is prediction and is_result(truth):
         raise OptionError(
-            "the truth and the prediction are one connection of DuckDB, which holds the result of its last execute() "
-            "alone; pass con.sql(...) of each, or two cursors"
+            f"the {TRUTH} and the {PREDICTION} are one connection of DuckDB, which holds the result of its last "
+            "execute() alone; pass con.sql(...) of each, or two cursors"
         )
 
 
@@ -434,14 +448,14 @@ class Asked(NamedTuple):
     order: Order = Order.LISTED
 
 
-def asked_of_sides(item: PerSide, cluster: PerSide) -> tuple[Asked, Asked]:
+def asked_of_sides(item: PerSide, cluster: PerSide, names: tuple[str, str] = NAMES) -> tuple[Asked, Asked]:
     """Return the requests to the truth and to the prediction."""
     given = {"item": per_side(item, "item"), "cluster": per_side(cluster, "cluster")}
-    truth, prediction = ({part: names[side] for part, names in given.items()} for side in (0, 1))
+    truth, prediction = ({part: own[side] for part, own in given.items()} for side in (0, 1))
     order = order_of(item)
     return (
-        Asked("the truth", truth, Typed(0, prediction), order),
-        Asked("the prediction", prediction, Typed(1, truth), order),
+        Asked(names[0], truth, Typed(0, prediction), order),
+        Asked(names[1], prediction, Typed(1, truth), order),
     )
 
 
@@ -628,7 +642,7 @@ def open_pairs(given: Sequence[Given], runs: Sequence[str | None], cut: Cut | No
         if pairs:
             weight = None if pairs[0].weight_table is not None else weight
             each = replace(each, attributes=None, weight=weight)
-        with naming(run, *map(_source_name, (each.truth, each.prediction), ("the truth", "the prediction"))):
+        with naming(run, *map(_source_name, (each.truth, each.prediction), each.names)):
             pair = None if opened is None else _in_blocks(each, opened)
             if pair is None:
                 if whole is None:
@@ -728,7 +742,7 @@ class _Opening:
 
 def _of_table(given: Given, source: Source | Stream, opened: _Opening) -> Pair:
     def make(block: Source, prediction: Any = given.prediction) -> tuple[Clustering, ...]:
-        return pair_of_table(given.truth, prediction, block, given.item, given.weight)
+        return pair_of_table(given.truth, prediction, block, given.item, given.weight, given.names)
 
     def use(block: Source) -> None:
         for prediction in opened.predictions:
@@ -744,7 +758,7 @@ def _of_sources(
     """Open two tables, at least one of them in files or a stream."""
     item, cluster, weight = given.item, given.cluster, given.weight
     name_of_weight = weight if isinstance(weight, str) else None
-    asked = asked_of_sides(item, cluster)
+    asked = asked_of_sides(item, cluster, given.names)
 
     def make(k: int, rows: Any) -> tuple[Clustering, ...]:
         return (one_side(rows, asked[k], name_of_weight, False),)
@@ -755,7 +769,9 @@ def _of_sources(
             each.without_rows(asked[k].name) if isinstance(each, Stream) else given.sources[k]
             for k, each in enumerate(sources)
         ]
-        return _of_inputs(read_pair(*shown, item=item, cluster=cluster, weight=weight), opened.size)
+        return _of_inputs(
+            read_pair(*shown, item=item, cluster=cluster, weight=weight, names=given.names), opened.size
+        )
 
     def cut(k: int, like: Clustering | None = None) -> list[Stretch[Block]]:
         def ordered(found: tuple[Clustering, ...]) -> tuple[Clustering, ...]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import CELL, MAX_PAIRS, SIDES, Contingency, ScoredRows, add_up
-from fastbcubed.errors import TooMuchWorkError, arg
+from fastbcubed.errors import TooMuchWorkError, Word, arg
 from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.overlap.mates import Shares, Sides
 from fastbcubed.runtime import buffers
@@ -304,7 +304,10 @@ class Cover(Contingency):
             worst = np.argsort(-counts, kind="stable")[:TO_BLAME]
             names = [str(code) for code in worst] if label is None else label(side, worst)
             named += [
-                (int(counts[code]), f"{'predicted' if side == 'pred' else side} cluster {name}")
+                (
+                    int(counts[code]),
+                    f"{Word('predicted cluster' if side == 'pred' else 'true cluster')} {name}",
+                )
                 for code, name in zip(worst, names, strict=True)
             ]
         blamed = [f"{name}: {n:.2g}" for n, name in sorted(named, key=lambda each: -each[0])[:TO_BLAME]]

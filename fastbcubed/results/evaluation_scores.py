@@ -19,6 +19,7 @@ from fastbcubed.errors import (
     NotKeptError,
     OptionError,
     SliceError,
+    Word,
     arg,
 )
 from fastbcubed.inputs.arrays import from_texts, table_of
@@ -555,8 +556,8 @@ class Estimated(ByCluster):
             return None
         if unit == TRUE_CLUSTER:
             return (
-                "true clusters that share a predicted cluster share its precision (they are units of their own "
-                f"only with {arg('unmatched', 'outside')})"
+                f"{Word('true cluster')}s that share a {Word('predicted cluster')} share its precision (they are "
+                f"units of their own only with {arg('unmatched', 'outside')})"
             )
         torn, n = self._torn(self._units_of_column(unit)), self._components.n
         return f"{torn} of {n} components have items of several values" if torn else None

@@ -18,6 +18,7 @@ from fastbcubed.errors import (
     ColumnError,
     IdTypeError,
     SliceError,
+    Word,
     first_few,
 )
 from fastbcubed.inputs import arrays
@@ -384,7 +385,7 @@ def _at(rows: RowNumbers | None, wanted: RowNumbers) -> RowNumbers:
 
 def named_sides(sides: dict[str, Sequence[str]]) -> str:
     """List the attributes for a message."""
-    return "; ".join(f"{side}: {', '.join(names) or 'none'}" for side, names in sides.items())
+    return "; ".join(f"{Word(side)}: {', '.join(names) or 'none'}" for side, names in sides.items())
 
 
 class CoverItems(AlignedItems):

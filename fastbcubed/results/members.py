@@ -19,7 +19,7 @@ from fastbcubed.cells.contingency import (
     chosen_of,
     side_of,
 )
-from fastbcubed.errors import IdTypeError, OptionError, SliceError, first_few
+from fastbcubed.errors import IdTypeError, OptionError, SliceError, Word, first_few
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, table_of
 from fastbcubed.inputs.columns import as_column
@@ -153,7 +153,7 @@ def _refuse_unknown(items: Items, side: str, label: Any) -> NoReturn:
         hint = f"Did you mean {first_few(labels[name] for name in close)}?"
     if hint is None:
         hint = f"The first ones are {first_few(list(labels.values())[:4])}"
-    raise SliceError(f"there is no {KINDS[side]} cluster {first_few([label])}. {hint}")
+    raise SliceError(f"there is no {Word(f'{KINDS[side]} cluster')} {first_few([label])}. {hint}")
 
 
 def chosen_columns(ev: Evaluated, columns: Any) -> list[str]:

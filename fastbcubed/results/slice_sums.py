@@ -16,7 +16,7 @@ from fastbcubed import kernels
 from fastbcubed.align.row_blocks import Carried
 from fastbcubed.cells.cell_parts import RowBlock, RowCells
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.errors import OptionError, SliceError, arg
+from fastbcubed.errors import TRUTH, OptionError, SliceError, arg
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, table_of, to_numpy
 from fastbcubed.inputs.pair import Pair
@@ -258,7 +258,7 @@ class SubsetSums(SliceSums):
             if mask is not None and mask.size != n_rows:
                 raise SliceError(
                     f"the mask of {name!r} has {mask.size} values; it needs one for each of the {n_rows} rows of "
-                    "the truth"
+                    f"the {TRUTH}"
                 )
 
     def add_block(self, block: RowBlock | CoverRows, cells: Contingency | None) -> None:

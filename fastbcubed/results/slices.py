@@ -14,7 +14,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.errors import ColumnError, FastBCubedError, MetricError, SliceError, arg, first_few
+from fastbcubed.errors import (
+    TRUTH,
+    ColumnError,
+    FastBCubedError,
+    MetricError,
+    SliceError,
+    Word,
+    arg,
+    first_few,
+)
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import (
     combined,
@@ -28,7 +37,7 @@ from fastbcubed.inputs.arrays import (
     to_arrow,
     to_numpy,
 )
-from fastbcubed.inputs.suggestions import did_you_mean
+from fastbcubed.inputs.suggestions import did_you_mean, similar
 from fastbcubed.inputs.tables import UNABLE, number_values, readable
 from fastbcubed.metrics.score import Metric
 from fastbcubed.results.bins import Bins, bins_meant
@@ -148,7 +157,7 @@ def require_clear(name: str, what: str, sides: Mapping[str, Sequence[str]]) -> N
     there = [side for side, names in sides.items() if name in names]
     if there:
         where, prefixed = (
-            sep.join(f"{begin}{side}{end}" for side in there)
+            sep.join(f"{begin}{Word(side)}{end}" for side in there)
             for sep, begin, end in ((" and ", "the ", ""), (" or ", "'", f".{name}'"))
         )
         raise ColumnError(
@@ -346,7 +355,7 @@ def attribute_home(
         return "attributes", name
     if len(found) > 1:
         where = "both sides have" if set(found) == {"truth", "prediction"} else f"{' and '.join(found)} have"
-        prefixed = " or ".join(f"'{side}.{name}'" for side in found)
+        prefixed = " or ".join(f"'{Word(side)}.{name}'" for side in found)
         raise ColumnError(
             f"{where} an attribute {name!r}{f', and {fault}' if fault else ''}; write {prefixed}"
         )
@@ -354,10 +363,23 @@ def attribute_home(
         return found[0], name
     there = {**{side: names for side, names in sides.items() if names or side != ID}, "attributes": extra}
     known = [own for names in (*there.values(), SIZES) for own in names]
+    there["always"] = [f"{Word(size)}" for size in SIZES]
     raise ColumnError(
-        f"there is no attribute {name!r}. There are: {named_sides({**there, 'always': SIZES})}."
-        + (bins_meant(name, known) or did_you_mean(name, known))
+        f"there is no attribute {_quoted(name, sides)}. There are: {named_sides(there)}."
+        + (bins_meant(name, known) or _meant(name, known))
     )
+
+
+def _quoted(name: str, sides: Mapping[str, Sequence[str]]) -> str:
+    """Return a name for a message, in which the side that it may begin with has the name that a diff gives it."""
+    side, dot, own = name.partition(".")
+    return f"'{Word(side)}.{own}'" if dot and side in sides else repr(name)
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    """Return a question to end a message with, in which sizes have the name that a diff gives them."""
+    found = similar(name, known)
+    return f" Did you mean '{Word(found)}'?" if found in SIZES else did_you_mean(name, known)
 
 
 def _size_codes(size: str, name: str, contingency: Contingency) -> Sliced:
@@ -415,7 +437,7 @@ def _rows_of_mask(
         )
     if not np.array_equal(found[0], found[-1]):
         raise SliceError(
-            f"the mask of {name} has as many values as the truth has rows, and as items() lists, which are other "
+            f"the mask of {name} has as many values as the {TRUTH} has rows, and as items() lists, which are other "
             "items, so it can be read in two ways; pass a list of items"
         )
     return found[0]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.errors import MetricError, MissingPackageError, OptionError, arg
+from fastbcubed.errors import MetricError, MissingPackageError, OptionError, Word, arg
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, storage_of, to_numpy, values_of_codes
 from fastbcubed.inputs.tables import readable
@@ -356,7 +356,7 @@ def require_known(order_by: str, known: Collection[str]) -> None:
     known = [*known, LOSS] if set(LOSSES) <= set(known) else list(known)
     if not is_one_of(order_by, known):
         raise MetricError(
-            f"cannot order by {order_by!r}; there are {', '.join(known)}. Name a score in "
+            f"cannot order by {order_by!r}; there are {', '.join(f'{Word(each)}' for each in known)}. Name a score in "
             f"{arg('metrics', ...)} to have it in the tables"
         )
 

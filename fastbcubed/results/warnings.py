@@ -18,7 +18,7 @@ from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.cells.stages import frequent_keys
-from fastbcubed.errors import ESTIMATE, Message, OptionError, arg, first_few
+from fastbcubed.errors import ESTIMATE, PREDICTION, TRUTH, Message, OptionError, Word, arg, first_few
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.metrics.score import f_measure
@@ -111,12 +111,12 @@ def unlinked_alone(ev: Any) -> Iterator[Notice]:
     if not n or not omits or ev.policies.truth != "singleton":
         return
     items = (
-        "1 item that only the truth has is"
+        f"1 item that only the {TRUTH} has is"
         if n == 1
-        else f"{count(n)} items that only the truth has are each"
+        else f"{count(n)} items that only the {TRUTH} has are each"
     )
     message = (
-        f"{items} alone in the prediction, which was made of links: without a link an item is not missing."
+        f"{items} alone in the {PREDICTION}, which was made of links: without a link an item is not missing."
     )
     yield Notice(NOTE, message, {"n_items": n})
 
@@ -282,13 +282,13 @@ def few_ids_match(ev: Any) -> Iterator[Notice]:
     if min(sides) < FEW_ITEMS or share >= MOSTLY_COMMON:
         return
     message = (
-        f"Only {count(found.n_common)} items are on both sides, of {count(sides[0])} in the truth and "
-        f"{count(sides[1])} in the prediction."
+        f"Only {count(found.n_common)} items are on both sides, of {count(sides[0])} in the {TRUTH} and "
+        f"{count(sides[1])} in the {PREDICTION}."
     )
     ids = unmatched_ids(ev)
     if all(ids.values()):
         named = [first_few(own[: SHOWN + 1], SHOWN) for own in ids.values()]
-        message += f" Only the truth has {named[0]}; only the prediction has {named[1]}."
+        message += f" Only the {TRUTH} has {named[0]}; only the {PREDICTION} has {named[1]}."
         if alike := _alike(*ids.values()):
             message += f" {alike}"
     message += " Check that the item columns name the same things in the same way."
@@ -561,9 +561,9 @@ def giant_cluster(ev: Any) -> Iterator[Notice]:
     if mixed >= MANY_MIXED:
         yield Notice(
             WARNING,
-            f"One predicted cluster has {count(largest)} items, {percent(share)} of all, of at least "
-            f"{count(mixed)} true clusters. A few wrong links, or a value that stands for none, join that many: "
-            "look at the worst predicted cluster first.",
+            f"One {Word('predicted cluster')} has {count(largest)} items, {percent(share)} of all, of at least "
+            f"{count(mixed)} {Word('true cluster')}s. A few wrong links, or a value that stands for none, join that "
+            f"many: look at the worst {Word('predicted cluster')} first.",
             {"n_items": largest, "share": share, "n_true_clusters": mixed},
         )
 
@@ -634,7 +634,7 @@ def small_slices(ev: Any) -> Iterator[Notice]:
         more = ", …" if small.size > SHOWN else ""
         have = f"slice{'s' if n_items.size > 1 else ''} {'has' if small.size == 1 else 'have'}"
         message = (
-            f"By {label(by)}, {count(small.size)} of {count(n_items.size)} {have} fewer than {SMALL_SLICE} items "
+            f"By {Word(label(by))}, {count(small.size)} of {count(n_items.size)} {have} fewer than {SMALL_SLICE} items "
             f"({'; '.join(named)}{more}): a single item moves such a score by hundredths."
         )
         yield Notice(NOTE, message, {"by": by, "n_slices": int(small.size), "slices": named})
@@ -685,7 +685,7 @@ CODES = {
         "alone, or are of a smaller part of the truth in one run than in another."
     ),
     "unlinked-alone": Code(
-        "Items that only the truth has are alone in the prediction, which was made of links.",
+        "Items that only the truth has are alone in the {PREDICTION}, which was made of links.",
         unlinked_alone,
     ),
     "dropping-flatters": Code(

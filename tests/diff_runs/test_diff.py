@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from strategies import pairs, weights
 
 import fastbcubed as fb
-from fastbcubed.diff_runs.vocabulary import reworded
 from fastbcubed.errors import (
     ColumnError,
     EvaluationWarning,
@@ -196,10 +195,10 @@ def test_messages_speak_of_baseline_and_experiment() -> None:
         d.clusters("baseline", outcome="exact")
     with pytest.raises(MetricError, match="in a diff it is called 'split_change'"):
         d.clusters("baseline", order_by="recall_loss")
-    assert (
-        reworded("the truth of run/truth/prediction.parquet")
-        == "the baseline of run/truth/prediction.parquet"
-    )
+    with pytest.raises(FileFormatError, match="There is no file run/truth/prediction"):
+        fb.diff("run/truth/prediction.parquet", EXPERIMENT)
+    with pytest.raises(ColumnError, match="'true_cluster' is a column of the baseline"):
+        fb.diff(table(BASELINE, true_cluster=range(6)), EXPERIMENT, truth=TRUTH, slices=["true_cluster"])
 
 
 # What it answers
