@@ -86,8 +86,52 @@ class Evaluator(Protocol):
 
 
 @dataclass(eq=False, repr=False)
-class SweptCurve(HasTable):
-    """Attributes of a sweep, and its curve; described at `Sweep`."""
+class Sweep(Shown, HasTable):
+    """Every match threshold at once: the clusters of links at each, scored against the truth.
+
+    Made by `fastbcubed.sweep`. A threshold uses the links whose score is at least that, or at most if small scores
+    are strong (`ascending`); clusters are the connected components of these. They change only at scores of links, so
+    that the figures at these are those of all thresholds.
+
+    Attributes
+    ----------
+    links : JoinedLinks
+        The items of the links, how many links there are, and the columns that they were read from.
+    tree : MergeTree
+        Which clusters become one at which score.
+    metrics : list of Metric
+        The scores that are known at every threshold.
+    others : list of Metric
+        Scores that are known only at the requested thresholds, as `points()` lists them.
+    not_computed : dict of str to str
+        Scores that are not defined for this input or cannot be kept up, and why.
+    coverage : Coverage
+        How far truth and links have the same items.
+    policies : Policies
+        What was done with items that are missing somewhere.
+    asked : list of float
+        The requested thresholds.
+    warnings : list of dict
+        What a reader should know: code, level, message, and figures of each.
+    sliced : dict of str to Table
+        The best thresholds of slices that were asked for.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> links = [("a", "b", 0.9), ("b", "c", 0.4), ("c", "d", 0.8)]
+    >>> sweep = fb.sweep({"a": 1, "b": 1, "c": 2, "d": 2}, links)
+    >>> sweep.best("f1").threshold, sweep.best("f1").value
+    (0.8, 1.0)
+    >>> sweep.curve().select(["threshold", "clusters", "precision", "recall"])
+    threshold  clusters  precision   recall
+          inf         4          1  0.50000
+      0.90000         3          1  0.75000
+      0.80000         2          1        1
+      0.40000         1    0.50000        1
+    <BLANKLINE>
+    4 rows
+    """
 
     links: JoinedLinks
     tree: MergeTree
@@ -296,55 +340,6 @@ class SweptCurve(HasTable):
         """The effect of each merge."""
         with Pool() as pool:
             return merge_effects(self._placed.rows, pool)
-
-
-@dataclass(eq=False, repr=False)
-class Sweep(Shown, SweptCurve):
-    """Every match threshold at once: the clusters of links at each, scored against the truth.
-
-    Made by `fastbcubed.sweep`. A threshold uses the links whose score is at least that, or at most if small scores
-    are strong (`ascending`); clusters are the connected components of these. They change only at scores of links, so
-    that the figures at these are those of all thresholds.
-
-    Attributes
-    ----------
-    links : JoinedLinks
-        The items of the links, how many links there are, and the columns that they were read from.
-    tree : MergeTree
-        Which clusters become one at which score.
-    metrics : list of Metric
-        The scores that are known at every threshold.
-    others : list of Metric
-        Scores that are known only at the requested thresholds, as `points()` lists them.
-    not_computed : dict of str to str
-        Scores that are not defined for this input or cannot be kept up, and why.
-    coverage : Coverage
-        How far truth and links have the same items.
-    policies : Policies
-        What was done with items that are missing somewhere.
-    asked : list of float
-        The requested thresholds.
-    warnings : list of dict
-        What a reader should know: code, level, message, and figures of each.
-    sliced : dict of str to Table
-        The best thresholds of slices that were asked for.
-
-    Examples
-    --------
-    >>> import fastbcubed as fb
-    >>> links = [("a", "b", 0.9), ("b", "c", 0.4), ("c", "d", 0.8)]
-    >>> sweep = fb.sweep({"a": 1, "b": 1, "c": 2, "d": 2}, links)
-    >>> sweep.best("f1").threshold, sweep.best("f1").value
-    (0.8, 1.0)
-    >>> sweep.curve().select(["threshold", "clusters", "precision", "recall"])
-    threshold  clusters  precision   recall
-          inf         4          1  0.50000
-      0.90000         3          1  0.75000
-      0.80000         2          1        1
-      0.40000         1    0.50000        1
-    <BLANKLINE>
-    4 rows
-    """
 
     def _document(self) -> list[Block]:
         return document(self)
