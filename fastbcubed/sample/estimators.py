@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,14 @@ from fastbcubed.errors import MetricError
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as
 from fastbcubed.metrics.score import Formula, Metric, f_measure, weight_of_precision, without_rounding
 from fastbcubed.sample.cluster_sample import Drawn
-from fastbcubed.types import Floats
+from fastbcubed.types import Counts, Floats
+
+B = TypeVar("B", Floats, float)
+
+
+def _blend(of_precision: B, of_recall: B, alpha: float) -> B:
+    """Return a mean of two denominators, of which equal ones have themselves, whatever alpha is."""
+    return of_recall + alpha * (of_precision - of_recall)
 
 
 class Ratio(NamedTuple):
@@ -26,6 +33,27 @@ class Ratio(NamedTuple):
     numerator: Floats
     denominator: Floats
     most: Floats | None = None
+    #: what a denominator of an F is blended from, and alpha: blended sums are exact where both have the same sum
+    blended: tuple[Floats, Floats, float] | None = None
+
+    @classmethod
+    def of_f(cls, numerator: Floats, of_precision: Floats, of_recall: Floats, alpha: float) -> Ratio:
+        """Return the ratio of an F, whose denominator is a mean of those of precision and recall."""
+        return cls(
+            numerator, _blend(of_precision, of_recall, alpha), blended=(of_precision, of_recall, alpha)
+        )
+
+    def means(self, draws: Counts) -> tuple[float, float]:
+        """Return the means of numerator and denominator over draws."""
+        m = int(draws.sum())
+
+        def mean(values: Floats) -> float:
+            return math.fsum((draws * values).tolist()) / m
+
+        if self.blended is None:
+            return mean(self.numerator), mean(self.denominator)
+        of_precision, of_recall, alpha = self.blended
+        return mean(self.numerator), _blend(mean(of_precision), mean(of_recall), alpha)
 
 
 class Estimate(NamedTuple):
@@ -48,22 +76,17 @@ RATIOS: dict[str, Callable[[Drawn, float], Ratio]] = {
     "bcubed_recall_by_true_cluster": lambda c, _: Ratio(c.weight * (c.sums(_recall) / c.size), c.weight),
     "pair_precision": lambda c, _: Ratio(c.weight * c.found, c.weight * c.linked),
     "pair_recall": lambda c, _: Ratio(c.weight * c.found, c.weight * c.pairs),
-    "pair_f": lambda c, alpha: Ratio(c.weight * c.found, c.weight * _blend(c.linked, c.pairs, alpha)),
+    "pair_f": lambda c, alpha: Ratio.of_f(c.weight * c.found, c.weight * c.linked, c.weight * c.pairs, alpha),
     "cluster_precision": lambda c, _: Ratio(
         c.weight * (c.n_items * c.hit), c.weight * c.pred_clusters, c.weight * c.n_items
     ),
     "cluster_recall": lambda c, _: Ratio(c.weight * c.hit, c.weight),
-    "cluster_f": lambda c, alpha: Ratio(
-        c.weight * (c.n_items * c.hit), c.weight * _blend(c.pred_clusters, c.n_items, alpha)
+    "cluster_f": lambda c, alpha: Ratio.of_f(
+        c.weight * (c.n_items * c.hit), c.weight * c.pred_clusters, c.weight * c.n_items, alpha
     ),
     "matching_rate": lambda c, _: Ratio(c.weight * c.size * (c.size > 1), c.weight * c.size),
     "mean_cluster_size": lambda c, _: Ratio(c.weight * c.size, c.weight),
 }
-
-
-def _blend(of_precision: Floats, of_recall: Floats | float, alpha: float) -> Floats:
-    """Return a mean of two denominators, of which equal ones have themselves, whatever alpha is."""
-    return of_recall + alpha * (of_precision - of_recall)
 
 
 def _precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
@@ -121,7 +144,7 @@ def estimate_f(precision: Ratio, recall: Ratio, alpha: float, drawn: Drawn) -> E
 
 def _linear(ratio: Ratio, drawn: Drawn) -> _Linear:
     m = int(drawn.draws.sum())
-    numerator, denominator = (math.fsum((drawn.draws * each).tolist()) / m for each in ratio[:2])
+    numerator, denominator = ratio.means(drawn.draws)
     nothing = np.zeros(drawn.draws.size)
     if denominator == 0:
         return _Linear(math.nan, nothing, 0.0)

@@ -92,7 +92,10 @@ def how_to_have(name: str, names: Collection[str], weighted: bool) -> str:
     reason = why_not_kept(metric, weighted=weighted)
     if reason is None:
         return f" Name {metric.name} in {arg('metrics', ...)} to have it"
-    return f" {metric.name} {NOT_KEPT.format(reason)}. Pass {AT_SOME}, with {metric.name} in {arg('metrics', ...)}"
+    return (
+        f" {metric.name} {NOT_KEPT.format(reason)}, so that no threshold can be chosen by it. Choose by another score. "
+        f"Pass {AT_SOME}, with {metric.name} in {arg('metrics', ...)}, and compare them in the points"
+    )
 
 
 #: Characters of a threshold that need not become fewer.
@@ -251,7 +254,7 @@ def known_score(curve: Curve, name: str) -> str:
     known = name if is_one_of(name, names) else computed_as(str(name), names)
     if known is None:
         raise MetricError(
-            f"the curve has no score {name!r}; it has {', '.join(names)}."
+            f"the curve has no score {name!r}; it has {', '.join(names) or 'none that is known everywhere'}."
             f"{how_to_have(str(name), names, curve.weighted)}"
         )
     if METRICS[known].best == "neither":

@@ -157,7 +157,14 @@ def tables(sweep: Any, best: Best, n_merges: int) -> Iterator[tuple[str, str, Gr
         yield "At the thresholds asked for", "", grid_of(sweep.points().to_pylist(), 1)
     for name, table in sweep.sliced.items():
         said = f"By {name}: the best threshold of each slice, and what the one for all costs it"
-        yield f"By {name}", said, grid_of(table.to_pylist(), table.column_names.index("n_items"), sweep.shown)
+        names = table.column_names.index("n_items")
+        yield f"By {name}", said, grid_of(table.to_pylist(), names, partial(_of_slice, sweep))
+
+
+def _of_slice(sweep: Any, threshold: float) -> str:
+    """Return the best threshold of a slice; an infinite one uses no link, unless links have infinite scores."""
+    is_none = not math.isfinite(threshold) and threshold not in sweep._level_thresholds
+    return "no link" if is_none else str(sweep.shown(threshold))
 
 
 def _costly(sweep: Any, limit: int, threshold: float | None) -> list[dict[str, Any]]:

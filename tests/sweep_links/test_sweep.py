@@ -131,7 +131,7 @@ def test_no_link_may_be_best() -> None:
             "mean_f1",
             None,
             MetricError,
-            r"no score 'mean_f1'; .*elm_f1, .* mean_f1 cannot be kept up .* Pass thresholds=",
+            r"no score 'mean_f1'; .*elm_f1, .* mean_f1 cannot be kept up .* Choose by another score\. Pass thresholds=",
         ),
         ("mirkin", None, MetricError, r"no score .* Name mirkin in metrics= to have it$"),
         (
