@@ -87,6 +87,8 @@ def _tau(a: Sequence[int], b: Sequence[int]) -> float:
     return sum(x * y for x, y in zip(a, b, strict=True)) / both if both else math.nan
 
 
+#: Runs, at most, that have messages of their own where these differ.
+FEW_RUNS = 3
 #: The warning of items that runs lack, in place of the one that each of their evaluations gives.
 LACKING, INSTEAD_OF = "runs-lack-items", "dropping-truth-flatters"
 
@@ -94,7 +96,7 @@ LACKING, INSTEAD_OF = "runs-lack-items", "dropping-truth-flatters"
 def notices_of_runs(comparison: Runs) -> list[dict[str, Any]]:
     """Return the warnings and notes: that runs lack items, then each of the runs', once, in their order.
 
-    Where messages of one kind differ from run to run, that of the first is given, and says whose it is.
+    Where messages of one kind differ, each of a few runs has its own; of more that of the first is given, and says so.
     """
     found: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
     for name, ev in comparison.runs.items():
@@ -104,6 +106,9 @@ def notices_of_runs(comparison: Runs) -> list[dict[str, Any]]:
                 found.setdefault(kind, {})[name] = said
     notices = []
     for by_run in found.values():
+        if len(by_run) <= FEW_RUNS:
+            notices += _each_once(by_run)
+            continue
         first, said = next(iter(by_run.items()))
         differ = any(each["message"] != said["message"] for each in by_run.values())
         details = f" (These are the details of {label(first)}.)" if differ else ""
@@ -117,6 +122,14 @@ def notices_of_runs(comparison: Runs) -> list[dict[str, Any]]:
         for name, own in comparison.own_scores.items()
     }
     return [*runs_lack_items(runs, common=comparison.align == "common"), *notices]
+
+
+def _each_once(by_run: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the different messages, each with the runs that have it."""
+    runs: dict[str, list[str]] = {}
+    for name, said in by_run.items():
+        runs.setdefault(said["message"], []).append(name)
+    return [{**by_run[names[0]], "runs": names} for names in runs.values()]
 
 
 def told(said: dict[str, Any], comparison: Runs, plain: Callable[[str], str] = str) -> str:

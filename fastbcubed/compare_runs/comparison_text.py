@@ -88,7 +88,8 @@ def _of_two(comparison: Compared, row: Mapping[str, Any]) -> str:
     change = f"{'-' if delta < 0 else '+'}{with_error(abs(delta), row['se'])}"
     figures, in_slices = f"{what} {before} → {after} ({change}", _in_slices(comparison, row, word)
     if row["holds"] is None:
-        return f"{name} is {word} on these items: {figures}; no standard error is known){in_slices}."
+        where = "on these items" if comparison.align == "common" else "on the items that each scores"
+        return f"{name} is {word} {where}: {figures}; no standard error is known){in_slices}."
     if not row["holds"]:
         return (
             f"No clear difference between {baseline} and {name}: {figures}, which may be chance){in_slices}."

@@ -250,6 +250,10 @@ NOTE = (
     " counts once in every cluster that it is in, and N is the sum of the a, or of the b."
 )
 COUNTS = "Clusters count equally, so that weights make no difference."
+ONE_TO_ONE = (
+    f"{COUNTS} Where clusters overlap, several of a side may have the same items: these are paired with clusters of the"
+    " other side one to one, and those left over are not the same."
+)
 
 matching = Family("matching", low=0.0, high=1.0, best="higher", note=NOTE)
 
@@ -325,7 +329,7 @@ def class_f1(true: Fit, pred: Fit) -> float:
 @of_fits(
     "clusters that are the same on both sides, over M predicted clusters",
     source="Barnes 2015",
-    note=COUNTS,
+    note=ONE_TO_ONE,
     on_covers=True,
     example="""
     >>> cluster_precision(list("aabc"), [1, 1, 2, 2])  # of 1 and 2, the first
@@ -340,7 +344,7 @@ def cluster_precision(true: Fit, pred: Fit) -> float:
 @of_fits(
     "clusters that are the same on both sides, over K true clusters",
     source="Barnes 2015",
-    note=COUNTS,
+    note=ONE_TO_ONE,
     on_covers=True,
     example="""
     >>> cluster_recall(list("aabb"), [1, 1, 2, 3])  # of a and b, the first
@@ -355,7 +359,7 @@ def cluster_recall(true: Fit, pred: Fit) -> float:
 @of_fits(
     "2 P R / (P + R), with P = cluster_precision and R = cluster_recall",
     source="Barnes 2015",
-    note=COUNTS,
+    note=ONE_TO_ONE,
     on_covers=True,
     example="""
     >>> cluster_f1(list("aabb"), [1, 1, 2, 3])  # 2 * 1/3 * 1/2 / (1/3 + 1/2)

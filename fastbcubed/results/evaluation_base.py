@@ -24,6 +24,7 @@ from fastbcubed.inputs.fingerprint import Content, contents
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.inputs.pair import Pair
 from fastbcubed.inputs.tables import is_path
+from fastbcubed.metrics.registry import METRICS, known_as
 from fastbcubed.metrics.score import Metric
 from fastbcubed.render.json import as_json
 from fastbcubed.results.bins import Bins
@@ -234,8 +235,19 @@ class Evaluated(HasTable):
             return float(overall[known])
         refuse_table_verb(name, "an evaluation", '.items(), .clusters("true") and .scores()')
         raise AttributeError(
-            f"an evaluation has no attribute or computed score {name!r}; .metric({name!r}) computes a score"
+            f"an evaluation has no attribute or computed score {name!r}{self._how_to_have(name)}"
         )
+
+    def _how_to_have(self, name: str) -> str:
+        """Return how to have a score that was not computed, or why it is not defined; nothing for what is no score."""
+        known = METRICS.get(str(known_as(name))) if "contingency" in self.__dict__ else None
+        if known is None:
+            return "; .metric(name) computes a score"
+        reason = known.undefined(
+            weighted=self.contingency.weighted, weighting=self.contingency.weighting,
+            outside=self.contingency.outside, overlapping=self.contingency.overlapping,
+        )  # fmt: skip
+        return f"; .metric({name!r}) computes it" if reason is None else f": {known.not_defined(reason)}"
 
     def __dir__(self) -> list[str]:
         return documented(self, self.overall)

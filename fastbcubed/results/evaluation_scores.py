@@ -705,7 +705,8 @@ class BySlice(Estimated):
         by : str, Bins, tuple of these, or mapping
             An attribute, or a part of a composite id; bins of one (see `fastbcubed.bins`); several crossed; or names
             of subsets, each a mask or a list of items. "true_size" and "pred_size" are always there; where a column
-            is called so, too, it is "truth.true_size", and the size "always.true_size". A null is a slice of its own.
+            is called so, too, it is "truth.true_size", and the size "always.true_size"; of an item in several clusters,
+            the items in any of them. A null is a slice of its own.
         attributes : table, optional
             Attributes by item, or row by row, to slice by; those given to `evaluate` by default.
         errors : bool

@@ -229,6 +229,11 @@ def _name(cluster: Any, *, overlapping: bool) -> str:
     return "(alone by policy)" if cluster is None else label(cluster)
 
 
+def _clusters(clusters: Any) -> str:
+    """Return the name of a cluster, or of those of an item whose clusters overlap."""
+    return ", ".join(map(label, clusters)) if isinstance(clusters, list) else label(clusters)
+
+
 def _counted(n: int, thing: str) -> str:
     return f"{count(n)} {thing}{'' if n == 1 else 's'}"
 
@@ -245,6 +250,8 @@ SETS = {
     "fn": "only in its true cluster",
     "tn": "in neither",
 }
+#: What scores are where clusters overlap: no ratios of the counts below them.
+OF_SHARED = " (means over the items below, by their shares of common clusters)"
 #: Keys that are not scores.
 PLACES = (
     "item", "true_cluster", "pred_cluster", "weight", *SETS, "true_mates", "pred_mates", *LOSSES, "attributes",
@@ -293,12 +300,19 @@ class Item(dict[str, Any]):
         return type(self), (dict(self),)
 
     def _title(self) -> str:
-        places = [f"{kind} cluster {label(self[key])}" for key, kind in self.kinds.items() if key in self]
+        places = [
+            f"{kind} cluster{'s' * (isinstance(self[key], list) and len(self[key]) > 1)} {_clusters(self[key])}"
+            for key, kind in self.kinds.items()
+            if key in self
+        ]
         return f"Item {label(self['item'])}: {', '.join(places)}, weight {amount(self['weight'])}"
 
     def _scores(self) -> str:
         shown = [f"{name} {score_text(value)}" for name, value in self.items() if name not in self.places]
-        return ", ".join(shown)
+        overlap = any(isinstance(self.get(key), list) for key in self.kinds)
+        return ", ".join(shown) + OF_SHARED * (
+            overlap and any(name in self for name in ("precision", "recall"))
+        )
 
     def _attributes(self) -> str:
         return ", ".join(

@@ -68,6 +68,17 @@ def test_thresholds_and_slices(capsys: pytest.CaptureFixture[str]) -> None:
     assert "By country: the best threshold of each slice" in out
 
 
+def test_a_slice_that_is_best_without_a_link_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """The only link between items of y is wrong; of x all are right."""
+    links = pa.table({"left": ["a", "b", "d"], "right": ["b", "c", "e"], "score": [0.9, 0.8, 0.7]})
+    truth = TRUTH | {"cluster": [1, 1, 1, 2, 3, 4]}
+    pq.write_table(links, "links.parquet")
+    pq.write_table(pa.table(truth), "truth.parquet")
+    out, _ = ran(capsys, "--slice", "country")
+    (row,) = (line for line in out.splitlines() if line.startswith("y "))
+    assert "no link" in row and "inf" not in row
+
+
 def test_what_is_wrong_with_the_links_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     weights = {**LINKS, "match_probability": [7.5, 2.0, -1.0, 9.0, 3.0]}
     pq.write_table(pa.table(weights), "links.parquet")

@@ -95,3 +95,26 @@ def test_clusters_that_a_policy_has_made_are_those_of_their_items_in_every_run()
     assert [(row["old.precision"], row["new.precision"]) for row in made] == [(0.5, 1), (0.5, 1)]
     assert [row["precision_delta"] for row in made] == [close(0.5 / 5)] * 2
     assert {row["cluster"] for row in found.to_pylist()} == {1, 2, None}
+
+
+def test_notes_of_few_runs_are_of_each() -> None:
+    """The number of independent groups of the first run stood there for both."""
+    truth = {f"i{k}": {k // 2} for k in range(60)}
+    runs = {
+        "pairs": {item: set(own) for item, own in truth.items()},
+        "tens": {f"i{k}": {k // 2 // 5} for k in range(60)},
+    }
+    notes = [w for w in fb.compare(truth, runs, overlapping=True).warnings if w["code"] == "few-units"]
+    assert [(note["runs"], note["message"].split(";")[0]) for note in notes] == [
+        (["tens"], "Only about 6 independent groups support these scores"),
+    ]
+    runs["pairs"]["i0"] = set(range(30))
+    notes = [w for w in fb.compare(truth, runs, overlapping=True).warnings if w["code"] == "few-units"]
+    assert [note["runs"] for note in notes] == [["pairs"], ["tens"]]
+
+
+def test_runs_on_items_of_their_own_are_not_on_these_items() -> None:
+    truth = {"a": {1}, "b": {1}, "c": {2}}
+    runs = {"old": {"a": {1}, "b": {2}}, "new": {"a": {1}, "b": {1}, "c": {2}}}
+    said = repr(fb.compare(truth, runs, overlapping=True, align="each", unmatched="singleton"))
+    assert "new is better on the items that each scores: F1" in " ".join(said.split())

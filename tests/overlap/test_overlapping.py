@@ -412,3 +412,33 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         main(["evaluate", *paths, "--overlapping", "--max-pairs", "0"]) == 2
     )  # 1 and 2 share two true clusters
     assert "pass --max-pairs" in capsys.readouterr().err
+
+
+def test_a_score_that_overlap_leaves_undefined_is_not_advised() -> None:
+    """The advice was to call .metric("pair_f1"), which raised."""
+    ev = fb.evaluate({"a": {1, 2}, "b": {1}}, {"a": {"x"}, "b": {"x", "y"}}, overlapping=True)
+    with pytest.raises(
+        AttributeError, match="pair_f1 is not defined here: it is not defined where clusters may"
+    ):
+        _ = ev.pair_f1
+    with pytest.raises(AttributeError, match=r"'jaccard_index'; \.metric\('jaccard_index'\) computes it$"):
+        _ = fb.evaluate([1, 1], [1, 2]).jaccard_index
+
+
+def test_an_item_names_its_clusters_and_says_of_what_its_scores_are() -> None:
+    """b is with a twice in truth and once in the prediction: recall is (1/2 + 1/2) / 2, of two items found."""
+    ev = fb.evaluate({"a": {1, 2}, "b": {1, 2}}, {"a": {"x"}, "b": {"x"}}, overlapping=True)
+    text = repr(ev.item("b"))
+    assert text.startswith("Item b: true clusters 1, 2, predicted cluster x, weight 1\n")
+    assert "recall 0.5" in text and "(means over the items below, by their shares of common clusters)" in text
+    assert "means over" not in repr(fb.evaluate({"a": 1}, {"a": 1}).item("a"))
+
+
+def test_exact_clusters_are_paired_one_to_one() -> None:
+    """Two true clusters of the same items, one predicted one: it is one of them."""
+    ev = fb.evaluate(
+        {"a": {1, 2}, "b": {1, 2}}, {"a": {"x"}, "b": {"x"}},
+        overlapping=True, metrics=["cluster_precision", "cluster_recall"],
+    )  # fmt: skip
+    assert dict(ev.overall) == {"cluster_precision": 1.0, "cluster_recall": 0.5}
+    assert "one to one" in (fb.metrics.cluster_recall.__doc__ or "")

@@ -44,7 +44,7 @@ def test_items_of_covers_and_outside_are_told_too() -> None:
     outside = fb.evaluate({"a": 1}, {"a": 1, "b": 1}, unmatched={"prediction": "outside"}).item("a")
     assert "tn" not in repr(outside) and "fp  1  only in its predicted cluster: b" in repr(outside)
     covers = fb.evaluate({"a": {1, 2}, "b": {1}}, {"a": {3}, "b": {3}}, overlapping=True).item("a")
-    assert "Item a: true cluster [1, 2]" in repr(covers)
+    assert "Item a: true clusters 1, 2, predicted cluster 3" in repr(covers)
 
 
 def test_completion_lists_the_scores_and_hides_what_is_inner() -> None:

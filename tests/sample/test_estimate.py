@@ -274,7 +274,9 @@ def test_every_score_that_can_be_estimated_is_that_of_evaluate_in_a_census() -> 
     st.sampled_from([1, 2, 0.5, 0.1, 1 / 3, 3.7]),
     st.sampled_from([0.1, 0.7, 1 / 3]),
 )
-@example([1, 9, 11], 0.1, 0.1)  # each blended denominator was rounded, so that their sum was not that of items
+@example(
+    [1, 9, 11], 0.1, 0.1
+)  # each blended denominator was rounded, so that their sum was not that of items
 @examples(40)
 def test_a_perfect_prediction_scores_1_to_the_last_bit(sizes: list[int], beta: float, weight: float) -> None:
     clusters = [
