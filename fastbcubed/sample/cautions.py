@@ -113,12 +113,12 @@ def _unlike(drawn: Drawn, sampling: str) -> Iterator[Notice]:
     if sampling == UNIFORM and by_size is not None and by_size.low <= drawn.n_clusters <= by_size.high:
         message += (
             "the sampled clusters are as large as if drawn in proportion to their size. If they were, as when items "
-            'are drawn, pass sampling="cluster_size".'
+            f"are drawn, pass {arg('sampling', 'cluster_size')}."
         )
     else:
         message += (
-            "the sampled clusters are of other sizes than the rest, were not drawn as `sampling` says, or are not of "
-            "all items of the prediction."
+            f"the sampled clusters are of other sizes than the rest, were not drawn as {arg('sampling')} says, or are "
+            "not of all items of the prediction."
         )
     yield Notice(WARNING, message, {"n_clusters": drawn.n_clusters, "low": found.low, "high": found.high})
 
@@ -141,8 +141,9 @@ def _population(drawn: Drawn, population_clusters: int | None) -> Iterator[Notic
     to_draw = population_clusters - drawn.size.size
     if not drawn.missing.any() and (to_draw > rest or (rest and not to_draw)):
         message = (
-            f"population_clusters is {count(population_clusters)}, which leaves {count(to_draw)} true clusters beside "
-            f"those of the sample, and the prediction has {count(rest)} other items: errors and intervals are wrong."
+            f"{arg('population_clusters')} is {count(population_clusters)}, which leaves {count(to_draw)} true "
+            f"clusters beside those of the sample, and the prediction has {count(rest)} other items: errors and "
+            "intervals are wrong."
         )
         yield Notice(WARNING, message, {"n_items": rest, "n_clusters": to_draw})
         return
@@ -154,8 +155,8 @@ def _population(drawn: Drawn, population_clusters: int | None) -> Iterator[Notic
         return
     message = (
         f"By the sample {count(population_clusters)} true clusters would have {_between(found)} items, and the "
-        f"prediction has {count(drawn.n_items)}: population_clusters is not their number, or clusters of some sizes "
-        "were drawn more often than others."
+        f"prediction has {count(drawn.n_items)}: {arg('population_clusters')} is not their number, or clusters of some "
+        "sizes were drawn more often than others."
     )
     yield Notice(WARNING, message, {"n_items": drawn.n_items, "low": found.low, "high": found.high})
 
@@ -200,7 +201,7 @@ def _few(estimated: Mapping[str, Estimate], sample: Mapping[str, Any], sampling:
     elif uneven and n > FEW:
         effective, larger = (
             min(uneven.values()),
-            'Draw clusters in proportion to their size, and pass sampling="cluster_size".',
+            f"Draw clusters in proportion to their size, and pass {arg('sampling', 'cluster_size')}.",
         )
         message = (
             f"A few large clusters decide {', '.join(uneven)}: {effective:.1f} equal ones would tell as much as the "
@@ -240,7 +241,7 @@ def _beyond(estimated: Mapping[str, Estimate], ranges: Mapping[str, tuple[float,
     if surely:
         message = (
             f"Estimates that cannot be: {told}. They are beyond the range by more than their errors: the sample was "
-            "not drawn as `sampling` says, or does not have all items of its clusters."
+            f"not drawn as {arg('sampling')} says, or does not have all items of its clusters."
         )
     else:
         message = (
