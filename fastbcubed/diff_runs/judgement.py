@@ -20,7 +20,7 @@ from fastbcubed.errors import ColumnError, FastBCubedError, IdTypeError, NotKept
 from fastbcubed.inputs import arrays
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.columns import Order, as_column
-from fastbcubed.inputs.pair import Asked, one_side, pair_of_table
+from fastbcubed.inputs.pair import SideRequest, one_side, pair_of_table
 from fastbcubed.inputs.suggestions import Typed
 from fastbcubed.inputs.tables import ColumnName, attribute, refused
 from fastbcubed.metrics import aggregation
@@ -64,7 +64,7 @@ class Labelled:
 
 def read_truth(truth: Any, columns: dict[str, ColumnName], order: Order, weight: Any = None) -> Clustering:
     """Read the truth, whatever holds it, with the column of weights that it may have."""
-    return one_side(truth, Asked("the truth", columns, Typed(), order), weight, False)
+    return one_side(truth, SideRequest("the truth", columns, Typed(), order), weight, False)
 
 
 @contextmanager

@@ -14,15 +14,16 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.item_join import Aligner
-from fastbcubed.align.policies import Coverage, Policies
+from fastbcubed.align.policies import Coverage
 from fastbcubed.align.row_blocks import Choice
 from fastbcubed.align.rows import align
 from fastbcubed.cells.shards import Layout, RowShards, require_limit
 from fastbcubed.engines import disk
+from fastbcubed.engines.request import Request
 from fastbcubed.errors import AlignmentError, OptionError, arg
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import open_files
-from fastbcubed.inputs.pair import Cut, Given, asked_of_sides, notes_of_side, one_side, open_pair
+from fastbcubed.inputs.pair import Cut, Given, notes_of_side, one_side, open_pair, side_requests
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.codes import number
@@ -45,23 +46,16 @@ class Touched(NamedTuple):
     notes: list[dict[str, Any]]  #: the engine
 
 
-class Asked(NamedTuple):
-    """A sample with integer labels and no nulls, and the options for reading the prediction."""
+def touch(engine: str | None, sample: Clustering, request: Request, pool: Pool) -> Touched:
+    """Return the cells of a sample, unordered, by the named engine or the one that suits.
 
-    sample: Clustering
-    given: Given
-    policies: Policies
-    limit: int
-    spill_dir: Any
-
-
-def touch(engine: str | None, asked: Asked, pool: Pool) -> Touched:
-    """Return the cells of a sample, unordered, by the named engine or the one that suits."""
+    The sample has integer labels and no nulls; the request has the prediction and how to read it.
+    """
     if not is_one_of(engine, (None, "memory", "disk")):
         raise OptionError(f'{arg("engine")} is "memory" or "disk", not {engine!r}')
     if engine is None:
-        engine = "disk" if _is_large_file(asked.given.prediction) else "memory"
-    found = _in_blocks(asked, pool) if engine == "disk" else _as_a_whole(asked, pool)
+        engine = "disk" if _is_large_file(request.given.prediction) else "memory"
+    found = (_in_blocks if engine == "disk" else _as_a_whole)(sample, request, pool)
     order = np.lexsort((found.pred_n, found.n, found.true))
     return found._replace(true=found.true[order], n=found.n[order], pred_n=found.pred_n[order])
 
@@ -74,15 +68,15 @@ def _is_large_file(source: Any) -> bool:
     return rows.can_be_cut and len(rows) > READ_WHOLE
 
 
-def _as_a_whole(asked: Asked, pool: Pool) -> Touched:
+def _as_a_whole(sample: Clustering, request: Request, pool: Pool) -> Touched:
     """Read the whole prediction, number its clusters, and count them."""
-    prediction = _prediction(asked.given)
+    prediction = _prediction(request.given)
     if prediction.items is None:
         raise AlignmentError(
             "the prediction has labels without item ids, so the sample cannot be found in it. Pass a table, a dict, "
             "or Clustering.from_labels(labels, items=ids)."
         )
-    rows = align(asked.sample, prediction, asked.policies, pool)
+    rows = align(sample, prediction, request.policies, pool)
     there = _is_there(rows.pred_keys, rows.absent_pred)
     clusters = number(rows.pred_keys[there], pool)
     sizes = np.bincount(clusters.codes)
@@ -120,28 +114,28 @@ def _is_there(keys: NDArray[np.int64], absent: int | None) -> NDArray[np.bool_]:
 
 def _prediction(given: Given) -> Clustering:
     """Return the prediction, whose items count equally, whatever weights it came with."""
-    found = one_side(given.prediction, asked_of_sides(given.item, given.cluster)[1], None, False)
+    found = one_side(given.prediction, side_requests(given.item, given.cluster)[1], None, False)
     return found if found.weight is None else replace(found, weight=None)
 
 
-def _in_blocks(asked: Asked, pool: Pool) -> Touched:
+def _in_blocks(sample: Clustering, request: Request, pool: Pool) -> Touched:
     """Read the prediction in blocks, and shard its rows as the disk engine does."""
-    require_limit(asked.limit)
-    given = asked.given
+    require_limit(request.limit)
+    given = request.given
     if isinstance(given.prediction, Clustering | Mapping):
-        both = Given(asked.sample, _prediction(given))
+        both = Given(sample, _prediction(given))
     else:
-        both = Given(asked.sample, given.prediction, given.item, given.cluster)
-    pair = open_pair(both, Cut(disk.block_rows(asked.limit), asked.spill_dir))
+        both = Given(sample, given.prediction, given.item, given.cluster)
+    pair = open_pair(both, Cut(disk.block_rows(request.limit), request.spill_dir))
 
     def count(choice: Choice) -> Touched:
-        with Spill(asked.spill_dir, named=asked.spill_dir is not None) as spill:
+        with Spill(request.spill_dir, named=request.spill_dir is not None) as spill:
             aligner = Aligner(
-                pair, asked.policies, choice, spill, asked.limit, pool, outer=False, null_is_absent=False
+                pair, request.policies, choice, spill, request.limit, pool, outer=False, null_is_absent=False
             )
-            layout = Layout.of(pair.n_rows, asked.limit)
-            disk.announce(pair, aligner, layout, False, asked.limit, spill, pool)
-            rows = disk.ShardedRows(pair.n_rows, aligner, layout, spill, False, pool, None, asked.limit)
+            layout = Layout.of(pair.n_rows, request.limit)
+            disk.announce(pair, aligner, layout, False, request.limit, spill, pool)
+            rows = disk.ShardedRows(pair.n_rows, aligner, layout, spill, False, pool, None, request.limit)
             with pool.wider() as readers:
                 coverage = aligner.run(rows.take, readers)
             true, n, pred_n, n_clusters = _cells(rows.all_shards(), spill, pool)

@@ -249,21 +249,6 @@ class Given:
         """The table of both sides, or the source of each."""
         return (self.truth, self.prediction) if self.table is None else (self.table,)
 
-    def read(self) -> Inputs:
-        """Read the two sides from any source."""
-        return read_pair(
-            self.truth,
-            self.prediction,
-            item=self.item,
-            cluster=self.cluster,
-            weight=self.weight,
-            table=self.table,
-            attributes=self.attributes,
-            overlapping=self.overlapping,
-            weighing=self.weighing,
-            names=self.names,
-        )
-
 
 def default_for_truth_only(prediction: Any) -> str:
     """Return the default policy for truth-only items: items without any link are singletons."""
@@ -271,69 +256,49 @@ def default_for_truth_only(prediction: Any) -> str:
     return "singleton" if alone else "drop"
 
 
-class Inputs(NamedTuple):
-    """Two clusterings over the same rows (`items` is None or one object), or to be joined by item."""
-
-    #: the two sides; `weight` is set on each side that has the weight column
-    truth: Clustering
-    prediction: Clustering
-    weight_table: tuple[Column, np.ndarray] | None = None  #: item and weight, to be joined by item
-    attribute_table: tuple[Column, Source] | None = None  #: item and attributes, to be joined by item
-
-
-def read_pair(
-    truth: Any,
-    prediction: Any,
-    *,
-    item: PerSide = "item",
-    cluster: PerSide = "cluster",
-    weight: Any = None,
-    table: Any = None,
-    attributes: Any = None,
-    overlapping: bool = False,
-    weighing: Clustering | None = None,
-    names: tuple[str, str] = NAMES,
-) -> Inputs:
-    """Read the two sides of an evaluation from any source.
-
-    The arguments are those of `fastbcubed.evaluate`; a weight column that neither side has is taken from `weighing`.
-    """
-    if table is not None:
-        if cluster != "cluster":
+def read_pair(given: Given) -> Pair:
+    """Read the two sides of an evaluation from any source, each as one block."""
+    truth, prediction, weight = given.truth, given.prediction, given.weight
+    if given.table is not None:
+        if given.cluster != "cluster":
             raise OptionError(
                 f"With {arg('table', ...)}, the columns of clusters are given in place of the {TRUTH} and the "
-                f"{PREDICTION}, so {arg('cluster', cluster)} has no use."
+                f"{PREDICTION}, so {arg('cluster', given.cluster)} has no use."
             )
-        sides = pair_of_table(truth, prediction, table, item, weight, names)
+        sides = pair_of_table(truth, prediction, given.table, given.item, weight, given.names)
     else:
-        truth, prediction, weight = by_position(truth, prediction, weight, overlapping)
-        sides = _from_two(truth, prediction, item, cluster, weight, overlapping, names)
-    items = per_side(item, "item")
+        truth, prediction, weight = by_position(truth, prediction, weight, given.overlapping)
+        sides = _from_two(
+            truth, prediction, given.item, given.cluster, weight, given.overlapping, given.names
+        )
+    item = per_side(given.item, "item")[0]
     weight_table: tuple[Column, np.ndarray] | None = None
     if isinstance(weight, str):
-        weight_table = _weights_of(weighing, sides)
+        weight_table = _weights_of(given.weighing, sides)
         if weight_table is None:
             require_weight(sides, weight)
     elif weight is not None:
-        sides, weight_table = _given_weight(sides, weight, items[0], table is not None, (truth, prediction))
+        sides, weight_table = _given_weight(sides, weight, item, given.table is not None, (truth, prediction))
     attribute_table = None
-    if attributes is not None:
-        if sides[0].items is None and table is None:
-            columns = attributes.values() if isinstance(attributes, Mapping) else [attributes]
+    if given.attributes is not None:
+        if sides[0].items is None and given.table is None:
+            columns = (
+                given.attributes.values() if isinstance(given.attributes, Mapping) else [given.attributes]
+            )
             refuse_other_indexes((truth, prediction, *columns), "the labels and the attributes")
-        sides, attribute_table = _given_attributes(sides, attributes, items[0])
+        sides, attribute_table = _given_attributes(sides, given.attributes, item)
     for joined in (weight_table, attribute_table):
         if joined is not None:
             joined[0].refuse_nulls()
-    if table is None and not any(map(_is_from_table, sides, (truth, prediction))):
+    if given.table is None and not any(map(_is_from_table, sides, (truth, prediction))):
         joins = weight_table is not None or attribute_table is not None
-        for name, asked in (("item", item), ("cluster", cluster)):
+        for name, asked in (("item", given.item), ("cluster", given.cluster)):
             if asked != name and not (name == "item" and joins):
                 raise OptionError(
                     f"{name}={asked!r} names a column, but no table was given that could have it."
                 )
     ids = sides[0].items
-    return Inputs(*sides, joined_in_order(ids, weight_table), joined_in_order(ids, attribute_table))
+    return Pair.of(*sides, joined_in_order(ids, weight_table), joined_in_order(ids, attribute_table))
 
 
 def _is_from_table(side: Clustering, given: Any) -> bool:
@@ -408,7 +373,7 @@ def _from_two(
         refuse_items_of_clusters(truth, prediction)
     refuse_items_with_clusters(truth, prediction)
     refuse_one_result(truth, prediction)
-    asked = asked_of_sides(item, cluster, names)
+    asked = side_requests(item, cluster, names)
     sides = [
         one_side(given, own, weight, overlapping)
         for given, own in zip((truth, prediction), asked, strict=True)
@@ -439,7 +404,7 @@ def refuse_one_result(truth: Any, prediction: Any) -> None:
         )
 
 
-class Asked(NamedTuple):
+class SideRequest(NamedTuple):
     """The request to a side's table: its name in messages, its columns, and how to type them."""
 
     name: str
@@ -448,18 +413,20 @@ class Asked(NamedTuple):
     order: Order = Order.LISTED
 
 
-def asked_of_sides(item: PerSide, cluster: PerSide, names: tuple[str, str] = NAMES) -> tuple[Asked, Asked]:
+def side_requests(
+    item: PerSide, cluster: PerSide, names: tuple[str, str] = NAMES
+) -> tuple[SideRequest, SideRequest]:
     """Return the requests to the truth and to the prediction."""
     given = {"item": per_side(item, "item"), "cluster": per_side(cluster, "cluster")}
     truth, prediction = ({part: own[side] for part, own in given.items()} for side in (0, 1))
     order = order_of(item)
     return (
-        Asked(names[0], truth, Typed(0, prediction), order),
-        Asked(names[1], prediction, Typed(1, truth), order),
+        SideRequest(names[0], truth, Typed(0, prediction), order),
+        SideRequest(names[1], prediction, Typed(1, truth), order),
     )
 
 
-def one_side(given: Any, asked: Asked, weight: Any, overlapping: bool) -> Clustering:
+def one_side(given: Any, asked: SideRequest, weight: Any, overlapping: bool) -> Clustering:
     """Read one side.
 
     `weight` is the name of a weight column, which the table may lack, or anything else, which is ignored. If
@@ -601,6 +568,28 @@ class Pair:
     weight_table: tuple[Column, np.ndarray] | None = None  #: items and weights, held in memory
     attribute_table: tuple[Column, Source] | None = None  #: items and attributes, likewise
 
+    @classmethod
+    def of(
+        cls,
+        truth: Clustering,
+        prediction: Clustering,
+        weight_table: tuple[Column, np.ndarray] | None = None,
+        attribute_table: tuple[Column, Source] | None = None,
+    ) -> Pair:
+        """Return the pair of two clusterings in memory, whose rows correspond if they have no items or the same."""
+        together = truth.items is None or truth.items is prediction.items
+        if together and len(truth) != len(prediction):
+            raise AlignmentError(
+                f"{truth.name} has {len(truth)} labels and {prediction.name} {len(prediction)}"
+            )
+        sides = ((truth, prediction),) if together else ((truth,), (prediction,))
+        whole = tuple([_one_block(Block(0, own))] for own in sides)
+        return cls(whole, (truth.name, prediction.name), weight_table, attribute_table)
+
+    def cut(self, size: int) -> Pair:
+        """Return a pair in memory cut into blocks of at most `size` rows."""
+        return replace(self, stretches=tuple(_cut(_first(side), size) for side in self.stretches))
+
     @property
     def first(self) -> tuple[Clustering, Clustering]:
         """The first block of the truth and of the prediction."""
@@ -634,38 +623,12 @@ def open_pair(given: Given, cut: Cut | None = None) -> Pair:
 
 def open_pairs(given: Sequence[Given], runs: Sequence[str | None], cut: Cut | None = None) -> list[Pair]:
     """Open runs that differ only in their predictions, as `open_pair` does; shared inputs are read once."""
-    opened = None if cut is None else _Opening(cut, [each.prediction for each in given])
-    whole: Inputs | None = None
-    pairs: list[Pair] = []
+    opening, pairs = _Opening([each.prediction for each in given], cut), list[Pair]()
     for each, run in zip(given, runs, strict=True):
-        weight = each.weight
-        if pairs:
-            weight = None if pairs[0].weight_table is not None else weight
-            each = replace(each, attributes=None, weight=weight)
-        with naming(run, *map(_source_name, (each.truth, each.prediction), each.names)):
-            pair = None if opened is None else _in_blocks(each, opened)
-            if pair is None:
-                if whole is None:
-                    rows = None if each.table is None else as_rows(each.table, "the table")
-                else:
-                    each = _with_truth_of(whole, each)
-                inputs = (each if rows is None else replace(each, table=rows)).read()
-                if whole is not None:
-                    inputs = _with_prediction_weight(inputs, weight)
-                whole = whole or inputs
-                pair = _of_inputs(inputs, None if cut is None else cut.size)
-        if pairs:
-            tables = pairs[0].weight_table, pairs[0].attribute_table
-            pair = replace(pair, weight_table=tables[0], attribute_table=tables[1])
-        pairs.append(pair)
+        names = map(_source_name, (each.truth, each.prediction), each.names)
+        with naming(run, *names):
+            pairs.append(opening.pair(each))
     return pairs
-
-
-def _with_truth_of(read: Inputs, given: Given) -> Given:
-    """Return the inputs of a further prediction, with the truth and its weights already read."""
-    if given.table is not None:
-        return given
-    return replace(given, truth=read.truth, weight=None if read.truth.weight is not None else given.weight)
 
 
 def _source_name(given: Any, otherwise: str) -> str:
@@ -675,46 +638,74 @@ def _source_name(given: Any, otherwise: str) -> str:
     return os.fspath(given) if is_path(given) else otherwise
 
 
-def _with_prediction_weight(inputs: Inputs, weight: Any) -> Inputs:
-    """Return inputs whose truth was already read with weights, adding any weights of the prediction."""
-    own = own_weight(inputs.prediction, weight)
-    return inputs if own is None else inputs._replace(prediction=replace(inputs.prediction, weight=own))
-
-
-def _in_blocks(given: Given, opened: _Opening) -> Pair | None:
-    """Open sources that are read block by block; None if all are in memory."""
-    found = None
-    if given.table is not None and (given.weight is None or isinstance(given.weight, str)):
-        if given.cluster == "cluster" and (source := opened.source(given.table)) is not None:
-            found = _of_table(given, source, opened)
-    elif given.table is None:
-        refuse_one_result(given.truth, given.prediction)
-        sources = opened.source(given.truth), opened.source(given.prediction)
-        if sources != (None, None):
-            found = _of_sources(given, sources, opened)
-    if found is None or given.attributes is None:
-        return found
-    first = replace(found.first[0], attributes=None)
-    joined = read_pair(first, first, item=given.item, attributes=given.attributes)
-    if joined.attribute_table is None:
-        raise OptionError(
-            f"{arg('attributes', ...)} needs item ids when the labels come from a table; pass {arg('item', ...)}."
-        )
-    return replace(found, attribute_table=joined.attribute_table)
-
-
 Make = Callable[[Source], tuple[Clustering, ...]]
 
 
 class _Opening:
-    """Opens sources that are read block by block; a one-pass stream is spilled once for all its users."""
+    """Opens runs with a common truth, which is read once; a one-pass stream is spilled once for all its users."""
 
-    def __init__(self, cut: Cut, predictions: Sequence[Any]) -> None:
-        self.size, self._spill_dir, self._every = cut.size, cut.spill_dir, cut.every
-        self.predictions = predictions
+    def __init__(self, predictions: Sequence[Any], cut: Cut | None) -> None:
+        self._predictions, self._cut = predictions, cut
         self._streams: list[tuple[Any, Stream | Source]] = []
+        self._first: Pair | None = None
+        #: what further runs share with the first one that is in memory
+        self._table: Source | None = None
+        self._truth: Clustering | None = None
 
-    def source(self, given: Any) -> Source | Stream | None:
+    def pair(self, given: Given) -> Pair:
+        """Open a run; weights and attributes joined by item are those of the first."""
+        first = self._first
+        if first is not None:
+            weight = given.weight if first.weight_table is None else None
+            given = replace(given, attributes=None, weight=weight)
+        pair = None if self._cut is None else self._in_blocks(given, self._cut)
+        if pair is None:
+            pair = self._whole(given)
+            pair = pair if self._cut is None else pair.cut(self._cut.size)
+        if first is not None:
+            pair = replace(pair, weight_table=first.weight_table, attribute_table=first.attribute_table)
+        self._first = first or pair
+        return pair
+
+    def _whole(self, given: Given) -> Pair:
+        """Read a run whose sources are in memory."""
+        if given.table is not None:
+            if self._table is None:
+                self._table = as_rows(given.table, "the table")
+            return read_pair(given if self._table is None else replace(given, table=self._table))
+        if self._truth is None:
+            pair = read_pair(given)
+            self._truth = pair.first[0]
+            return pair
+        if self._truth.weight is None:
+            return read_pair(replace(given, truth=self._truth))
+        pair = read_pair(replace(given, truth=self._truth, weight=None))  # its weights are read already
+        prediction = pair.first[1]
+        own = own_weight(prediction, given.weight)
+        return pair if own is None else Pair.of(pair.first[0], replace(prediction, weight=own))
+
+    def _in_blocks(self, given: Given, cut: Cut) -> Pair | None:
+        """Open sources that are read block by block; None if all are in memory."""
+        found = None
+        if given.table is not None and (given.weight is None or isinstance(given.weight, str)):
+            if given.cluster == "cluster" and (source := self._source(given.table)) is not None:
+                found = self._of_table(given, source, cut)
+        elif given.table is None:
+            refuse_one_result(given.truth, given.prediction)
+            sources = self._source(given.truth), self._source(given.prediction)
+            if sources != (None, None):
+                found = self._of_sources(given, sources, cut)
+        if found is None or given.attributes is None:
+            return found
+        first = replace(found.first[0], attributes=None)
+        joined = read_pair(Given(first, first, item=given.item, attributes=given.attributes))
+        if joined.attribute_table is None:
+            raise OptionError(
+                f"{arg('attributes', ...)} needs item ids when the labels come from a table; pass {arg('item', ...)}."
+            )
+        return replace(found, attribute_table=joined.attribute_table)
+
+    def _source(self, given: Any) -> Source | Stream | None:
         """Return the rows of files, a stream or its spilled copy; None for sources in memory."""
         if is_path(given):
             return as_rows(given, "the table")
@@ -725,94 +716,83 @@ class _Opening:
             self._streams.append((given, stream))
         return stream
 
-    def stretches(
-        self, source: Source | Stream, name: str, make: Make, use: Callable[[Source], Any] | None = None
+    def _of_table(self, given: Given, source: Source | Stream, cut: Cut) -> Pair:
+        def make(block: Source, prediction: Any = given.prediction) -> tuple[Clustering, ...]:
+            return pair_of_table(given.truth, prediction, block, given.item, given.weight, given.names)
+
+        def use(block: Source) -> None:
+            for prediction in self._predictions:
+                make(block, prediction)
+
+        stretches = self._stretches(source, "the table", cut, make, use)
+        return Pair((stretches,), _names(stretches, stretches))
+
+    def _of_sources(
+        self, given: Given, sources: tuple[Source | Stream | None, Source | Stream | None], cut: Cut
+    ) -> Pair:
+        """Open two tables, at least one of them in files or a stream."""
+        weight = given.weight
+        name_of_weight = weight if isinstance(weight, str) else None
+        asked = side_requests(given.item, given.cluster, given.names)
+
+        def make(k: int, rows: Any) -> tuple[Clustering, ...]:
+            return (one_side(rows, asked[k], name_of_weight, False),)
+
+        whole = [make(k, given.sources[k]) if source is None else () for k, source in enumerate(sources)]
+        if any(side.items is None for sides in whole for side in sides):  # labels without items, which raises
+            shown = [
+                each.without_rows(asked[k].name) if isinstance(each, Stream) else given.sources[k]
+                for k, each in enumerate(sources)
+            ]
+            return read_pair(
+                Given(shown[0], shown[1], given.item, given.cluster, weight, names=given.names)
+            ).cut(cut.size)
+
+        def stretches(k: int, like: Clustering | None = None) -> list[Stretch[Block]]:
+            def ordered(found: tuple[Clustering, ...]) -> tuple[Clustering, ...]:
+                return found if like is None else (in_one_order(like, *found),)
+
+            source = sources[k]
+            if source is None:
+                return _cut(ordered(whole[k]), cut.size)
+            return self._stretches(source, asked[k].name, cut, lambda rows: ordered(make(k, rows)))
+
+        truth = stretches(0)
+        first = _first(truth)[0]
+        prediction = stretches(1, first)
+        firsts = first, _first(prediction)[0]
+        weight_table = None
+        if name_of_weight is not None:
+            require_weight(firsts, name_of_weight)
+        elif weight is not None:
+            weight_table = read_pair(Given(firsts[0], firsts[0], weight=weight)).weight_table
+        return Pair((truth, prediction), _names(truth, prediction), weight_table)
+
+    def _stretches(
+        self,
+        source: Source | Stream,
+        name: str,
+        cut: Cut,
+        make: Make,
+        use: Callable[[Source], Any] | None = None,
     ) -> list[Stretch[Block]]:
         """Return stretches of blocks made into clusterings; `use`, if given, covers every use of a block's columns."""
         if isinstance(source, Stream):
-            spill = Spill(self._spill_dir, named=self._spill_dir is not None)
-            rows = spool(source, name, use or make, spill, self.size, every=self._every)
+            spill = Spill(cut.spill_dir, named=cut.spill_dir is not None)
+            rows = spool(source, name, use or make, spill, cut.size, every=cut.every)
             self._streams = [(known, rows if own is source else own) for known, own in self._streams]
             source = rows
-        names = None if self._every else columns_used(source, make)
-        sources = source.scan(self.size, names)
+        sources = source.scan(cut.size, None if cut.every else columns_used(source, make))
         nulls = _NullsOfAll(sources, make)
         return [_stretch(each, make, nulls) for each in sources]
 
 
-def _of_table(given: Given, source: Source | Stream, opened: _Opening) -> Pair:
-    def make(block: Source, prediction: Any = given.prediction) -> tuple[Clustering, ...]:
-        return pair_of_table(given.truth, prediction, block, given.item, given.weight, given.names)
-
-    def use(block: Source) -> None:
-        for prediction in opened.predictions:
-            make(block, prediction)
-
-    stretches = opened.stretches(source, "the table", make, use)
-    return Pair((stretches,), _names(stretches, stretches))
+def _one_block(block: Block) -> Stretch[Block]:
+    return Stretch(block.first_row, len(block.sides[0]), lambda: iter((block,)))
 
 
-def _of_sources(
-    given: Given, sources: tuple[Source | Stream | None, Source | Stream | None], opened: _Opening
-) -> Pair:
-    """Open two tables, at least one of them in files or a stream."""
-    item, cluster, weight = given.item, given.cluster, given.weight
-    name_of_weight = weight if isinstance(weight, str) else None
-    asked = asked_of_sides(item, cluster, given.names)
-
-    def make(k: int, rows: Any) -> tuple[Clustering, ...]:
-        return (one_side(rows, asked[k], name_of_weight, False),)
-
-    whole = [make(k, given.sources[k]) if source is None else () for k, source in enumerate(sources)]
-    if any(side.items is None for sides in whole for side in sides):  # labels without items, which raises
-        shown = [
-            each.without_rows(asked[k].name) if isinstance(each, Stream) else given.sources[k]
-            for k, each in enumerate(sources)
-        ]
-        return _of_inputs(
-            read_pair(*shown, item=item, cluster=cluster, weight=weight, names=given.names), opened.size
-        )
-
-    def cut(k: int, like: Clustering | None = None) -> list[Stretch[Block]]:
-        def ordered(found: tuple[Clustering, ...]) -> tuple[Clustering, ...]:
-            return found if like is None else (in_one_order(like, *found),)
-
-        source = sources[k]
-        if source is None:
-            return _cut(ordered(whole[k]), opened.size)
-        return opened.stretches(source, asked[k].name, lambda rows: ordered(make(k, rows)))
-
-    truth = cut(0)
-    first = _first(truth)[0]
-    prediction = cut(1, first)
-    firsts = first, _first(prediction)[0]
-    weight_table = None
-    if name_of_weight is not None:
-        require_weight(firsts, name_of_weight)
-    elif weight is not None:
-        weight_table = read_pair(firsts[0], firsts[0], weight=weight).weight_table
-    return Pair((truth, prediction), _names(truth, prediction), weight_table)
-
-
-def _of_inputs(inputs: Inputs, size: int | None) -> Pair:
-    truth, prediction = inputs.truth, inputs.prediction
-    names = truth.name, prediction.name
-    together = truth.items is None or truth.items is prediction.items
-    if together:
-        if len(truth) != len(prediction):
-            raise AlignmentError(
-                f"{truth.name} has {len(truth)} labels and {prediction.name} {len(prediction)}"
-            )
-        sides: tuple[list[Stretch[Block]], ...] = (_cut((truth, prediction), size),)
-    else:
-        sides = (_cut((truth,), size), _cut((prediction,), size))
-    return Pair(sides, names, inputs.weight_table, inputs.attribute_table)
-
-
-def _cut(sides: tuple[Clustering, ...], size: int | None) -> list[Stretch[Block]]:
-    """Cut clusterings in memory with corresponding rows into blocks; into one if no size is given."""
-    if size is None:
-        return [Stretch(0, len(sides[0]), lambda: iter((Block(0, sides),)))]
+def _cut(sides: tuple[Clustering, ...], size: int) -> list[Stretch[Block]]:
+    """Cut clusterings in memory with corresponding rows into blocks."""
 
     def stretch(start: int, stop: int) -> Stretch[Block]:
         def once() -> Iterator[Block]:
@@ -855,13 +835,10 @@ class _NullsOfAll:
 
 
 def _stretch(source: Stretch[Source], make: Make, nulls: _NullsOfAll) -> Stretch[Block]:
-    def sound() -> Iterator[Block]:
-        for block in source.blocks():
-            yield Block(block.first_row, make(block))
-
     def read() -> Iterator[Block]:
         try:
-            yield from sound()
+            for block in source.blocks():
+                yield Block(block.first_row, make(block))
         except FastBCubedError as error:
             if error.nulls is None:
                 raise

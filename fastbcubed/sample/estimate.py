@@ -9,15 +9,14 @@ from functools import partial
 from typing import Any, Literal
 
 from fastbcubed.align.policies import Duplicates, Nulls, Policies
-from fastbcubed.engines.lookup import Asked, touch
-from fastbcubed.engines.request import as_threads
+from fastbcubed.engines.lookup import touch
+from fastbcubed.engines.request import Request, as_threads
 from fastbcubed.errors import EvaluationWarning, OptionError, arg, without_overlap
-from fastbcubed.inputs.pair import Given, PerSide, asked_of_sides, notes_of_side, one_side
+from fastbcubed.inputs.pair import Given, PerSide, notes_of_side, one_side, side_requests
 from fastbcubed.results.evaluation_base import by_names
 from fastbcubed.results.standard_errors import check_level
 from fastbcubed.results.warnings import WARNING
 from fastbcubed.runtime.arguments import is_one_of, refuse_bare, true_or_false, whole_number
-from fastbcubed.runtime.memory_budget import memory_limit as memory_limit_of
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.sample import judged_pairs
@@ -171,13 +170,14 @@ def estimate(
         raise OptionError(f'{arg("missing")} is "singleton" or "drop", not {missing!r}')
     policies = Policies.of({"truth": "drop", "prediction": "outside"}, nulls, duplicates, None)
     given = Given(sample, prediction, item, cluster)
-    asked = asked_of_sides(item, cluster)[0]._replace(name="the sample")
-    limit, threads = memory_limit_of(memory_limit), as_threads(threads)
+    asked = side_requests(item, cluster)[0]._replace(name="the sample")
+    request = Request(given, policies, memory_limit=memory_limit, spill_dir=spill_dir)
+    threads = as_threads(threads)
     with without_overlap(), reporting(progress) as report, Pool(threads, report) as pool:
         side = replace(one_side(given.truth, asked, None, False), weight=None)
         read = read_sample(side, policies, sampling, draws, pool)
         left = _left_to_draw(read, population_clusters, sampling)
-        touched = touch(engine, Asked(read.clustering, given, policies, limit, spill_dir), pool)
+        touched = touch(engine, read.clustering, request, pool)
     n_items = touched.coverage.n_common + touched.coverage.n_prediction_only
     cells = touched.true, touched.n, touched.pred_n
     draw = partial(Drawn.of, read, cells, (n_items, touched.n_clusters), left_to_draw=left)

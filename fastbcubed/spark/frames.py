@@ -30,7 +30,7 @@ from fastbcubed.errors import (
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.columns import Column
 from fastbcubed.inputs.keys import check_kinds
-from fastbcubed.inputs.pair import Asked, Given, asked_of_sides, per_side
+from fastbcubed.inputs.pair import Given, SideRequest, per_side, side_requests
 from fastbcubed.inputs.tables import Source, column_names, read_columns
 
 #: Spark types by name: the Arrow type that they are read as, and an example value.
@@ -124,7 +124,7 @@ class FrameSide:
 def open_sides(given: Given, noise: Any) -> tuple[FrameSide, FrameSide]:
     """Choose the columns of both sides, and raise where they cannot be joined."""
     _require_frames(given)
-    asked = asked_of_sides(given.item, given.cluster)
+    asked = side_requests(given.item, given.cluster)
     truth, prediction = (
         _open(frame, each, given.weight)
         for frame, each in zip((given.truth, given.prediction), asked, strict=True)
@@ -166,7 +166,7 @@ def _require_frames(given: Given) -> None:
             )
 
 
-def _open(frame: Any, asked: Asked, weight: Any) -> FrameSide:
+def _open(frame: Any, asked: SideRequest, weight: Any) -> FrameSide:
     rows = FrameRows(frame, asked.name)
     weighted = isinstance(weight, str) and weight in rows.names
     example = Clustering._of_table(rows, asked.columns, weight if weighted else None, asked.name, asked.typed)

@@ -28,10 +28,16 @@ from fastbcubed.errors import (
     WeightError,
 )
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.pair import read_pair
+from fastbcubed.inputs.pair import Given, Pair
+from fastbcubed.inputs.pair import read_pair as read
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 0]
 DATA = Path(__file__).parents[2] / "shared" / "data"
+
+
+def read_pair(truth: Any, prediction: Any, **how: Any) -> Pair:
+    """Read two sides, given as to `evaluate`."""
+    return read(Given(truth, prediction, **how))
 
 
 def sets(clustering: Clustering) -> set[frozenset[Any]]:
@@ -278,11 +284,11 @@ def table(**columns: Any) -> pa.Table:
 
 def test_pair_of_labels() -> None:
     pair = read_pair([1, 1, 2], pd.Series(["a", "b", "b"]), weight=[1, 2, 3])
-    assert pair.truth.items is pair.prediction.items is None
-    assert pair.truth.weight is not None
-    assert pair.truth.weight.tolist() == [1.0, 2.0, 3.0]
+    assert pair.first[0].items is pair.first[1].items is None
+    assert pair.first[0].weight is not None
+    assert pair.first[0].weight.tolist() == [1.0, 2.0, 3.0]
     assert pair.weight_table is pair.attribute_table is None
-    assert (pair.truth.name, pair.prediction.name) == ("the truth", "the prediction")
+    assert (pair.first[0].name, pair.first[1].name) == ("the truth", "the prediction")
     with pytest.raises(AlignmentError, match="3 labels and the prediction 2"):
         read_pair([1, 1, 2], [1, 2])
     with pytest.raises(AlignmentError, match="truth is an array"):
@@ -297,7 +303,7 @@ def test_series_of_different_index() -> None:
     a, b = pd.Series([1, 2], index=["x", "y"]), pd.Series([1, 2], index=["y", "x"])
     with pytest.raises(AlignmentError, match="from_series"):
         read_pair(a, b)
-    assert read_pair(a, a).truth.items is None
+    assert read_pair(a, a).first[0].items is None
     with pytest.raises(WeightError, match="another index"):
         read_pair(a, a, weight=b)
     pair = read_pair(Clustering.from_series(a), Clustering.from_series(b), weight=b)
@@ -317,13 +323,13 @@ def test_names_per_side() -> None:
     truth = table(id=[1, 2], person=[1, 1], source=["a", "b"], cluster=[7, 7])
     other = table(rec_id=[2, 1], person=[1, 1], source=["a", "b"], k=[3, 4], cluster=[8, 8])
     pair = read_pair(truth, other, item=("id", "rec_id"), cluster=("person", "k"))
-    assert pair.truth.items is not None
-    assert pair.prediction.items is not None
-    assert (pair.truth.items.name, pair.prediction.items.name) == ("id", "rec_id")
-    assert (pair.truth.labels.name, pair.prediction.labels.name) == ("person", "k")
+    assert pair.first[0].items is not None
+    assert pair.first[1].items is not None
+    assert (pair.first[0].items.name, pair.first[1].items.name) == ("id", "rec_id")
+    assert (pair.first[0].labels.name, pair.first[1].labels.name) == ("person", "k")
     pair = read_pair(truth, other, item=(["source", "id"], ["source", "rec_id"]))
-    assert pair.prediction.items is not None
-    assert pair.prediction.items.names == ("source", "rec_id")
+    assert pair.first[1].items is not None
+    assert pair.first[1].items.names == ("source", "rec_id")
     with pytest.raises(OptionError, match="a tuple of 3"):
         read_pair(truth, other, item=("id", "id", "id"))  # type: ignore[arg-type]
 
@@ -331,16 +337,16 @@ def test_names_per_side() -> None:
 def test_one_table() -> None:
     rows = {"item": ["a", "b"], "t": [1, 2], "p": [1, None], "w": [1.0, 2.0], "year": [1, 2]}
     pair = read_pair("t", "p", table=rows, weight="w")
-    assert pair.truth.items is pair.prediction.items is not None
-    assert pair.truth.weight is not None
-    assert pair.truth.attributes is not None
-    assert pair.truth.attributes.column("year").to_pylist() == [1, 2]
+    assert pair.first[0].items is pair.first[1].items is not None
+    assert pair.first[0].weight is not None
+    assert pair.first[0].attributes is not None
+    assert pair.first[0].attributes.column("year").to_pylist() == [1, 2]
     del rows["item"]
     pair = read_pair("t", ["p", "year"], table=rows)
-    assert pair.truth.items is None
-    assert pair.prediction.labels.names == ("p", "year")
+    assert pair.first[0].items is None
+    assert pair.first[1].labels.names == ("p", "year")
     pair = read_pair("t", "p", table=pd.DataFrame(rows))
-    assert pair.prediction.labels.take(np.arange(2)).to_pylist() == [1, None]  # pandas has floats there
+    assert pair.first[1].labels.take(np.arange(2)).to_pylist() == [1, None]  # pandas has floats there
     with pytest.raises(ColumnError, match="no column 'q'"):
         read_pair("t", "q", table=rows)
     with pytest.raises(ColumnError, match="no column 'id'"):
@@ -375,18 +381,18 @@ def test_weights_by_name() -> None:
         (with_weight, with_weight, (True, True)),
     ):
         pair = read_pair(truth, other, weight="w")
-        assert (pair.truth.weight is not None, pair.prediction.weight is not None) == expected
+        assert (pair.first[0].weight is not None, pair.first[1].weight is not None) == expected
         ready = read_pair(Clustering.from_table(truth), Clustering.from_table(other), weight="w")
-        assert (ready.truth.weight is not None, ready.prediction.weight is not None) == expected
+        assert (ready.first[0].weight is not None, ready.first[1].weight is not None) == expected
     with pytest.raises(ColumnError, match="no weight column 'v'"):
         read_pair(with_weight, without, weight="v")
     with pytest.raises(ColumnError, match="no weight column 'w'"):
         read_pair([1], [1], weight="w")
     own = Clustering.from_labels([1], items=[1], weight=[5.0])
-    assert read_pair(own, own).truth.weight is own.weight
+    assert read_pair(own, own).first[0].weight is own.weight
     replaced = read_pair(own, with_weight, weight="w")
-    assert replaced.truth.weight is None
-    assert replaced.prediction.weight is not None
+    assert replaced.first[0].weight is None
+    assert replaced.first[1].weight is not None
 
 
 def test_weights_by_item() -> None:
@@ -398,7 +404,7 @@ def test_weights_by_item() -> None:
         pd.Series([2.0, 1.0], index=["b", "a"]),
     ):
         pair = read_pair(truth, truth, weight=weight)
-        assert pair.truth.weight is None
+        assert pair.first[0].weight is None
         assert pair.weight_table is not None
         items, values = pair.weight_table
         assert items.take(np.arange(2)).to_pylist() == ["b", "a"]
@@ -437,8 +443,8 @@ def test_attributes() -> None:
     with pytest.raises(NullError, match="1 of 2 item ids are null in column 'id' of the attributes"):
         read_pair(truth, truth, item="id", attributes=table(id=["b", None], country=["DE", "FR"]))
     pair = read_pair([1, 2], [1, 2], attributes={"country": ["DE", "FR"]})
-    assert pair.truth.attributes is not None
-    assert pair.truth.attributes.column("country").to_pylist() == ["DE", "FR"]
+    assert pair.first[0].attributes is not None
+    assert pair.first[0].attributes.column("country").to_pylist() == ["DE", "FR"]
     with pytest.raises(AlignmentError, match="1 rows of attributes and 2 labels"):
         read_pair([1, 2], [1, 2], attributes={"country": ["DE"]})
     with pytest.raises(ColumnError, match="attributes should be"):
@@ -449,7 +455,7 @@ def test_overlapping_dicts() -> None:
     several = {"a": {1, 2}, "b": {1}}
     with pytest.raises(OverlapError, match=r"the truth .*choose one for each"):
         read_pair(several, several)
-    assert len(read_pair(several, several, overlapping=True).truth) == 3
+    assert len(read_pair(several, several, overlapping=True).first[0]) == 3
 
 
 def test_nothing_is_changed(tmp_path: Path) -> None:
@@ -457,11 +463,11 @@ def test_nothing_is_changed(tmp_path: Path) -> None:
     before = frame.copy(deep=True)
     labels = np.array([1, 2])
     pair = read_pair(frame, frame, weight="w")
-    for side in pair[:2]:
+    for side in pair.first:
         assert side.items is not None
         side.items.keys(), side.labels.keys()
     pd.testing.assert_frame_equal(frame, before)
-    assert read_pair(labels, labels).truth.labels.keys().base is not None
+    assert read_pair(labels, labels).first[0].labels.keys().base is not None
     assert labels.flags.writeable
 
 
@@ -473,8 +479,8 @@ def test_the_shipped_example(tmp_path: Path) -> None:
         pq.write_table(table(item=["a"], cluster=["b"]), tmp_path / "pred_20211230.parquet")
         folder = tmp_path
     pair = read_pair(folder / "truth.parquet", str(folder / "pred_20211230.parquet"))
-    assert len(pair.truth) >= len(pair.prediction)
-    assert "year" in pair.truth.attribute_names
+    assert len(pair.first[0]) >= len(pair.first[1])
+    assert "year" in pair.first[0].attribute_names
 
 
 def test_pairs_alone_omit_the_items_that_are_in_none() -> None:

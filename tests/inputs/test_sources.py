@@ -292,18 +292,18 @@ import sys
 import numpy as np
 import pyarrow.parquet as pq
 from fastbcubed.runtime.threads import Pool
-from fastbcubed.inputs.pair import read_pair
+from fastbcubed.inputs.pair import Given, read_pair
 from fastbcubed.inputs.keys import key_pair
 folder = sys.argv[1]
 labels = np.arange(4)
-pair = read_pair(labels, labels, weight=labels + 0.5)
-pair.truth.labels.keys()
+pair = read_pair(Given(labels, labels, weight=labels + 0.5))
+pair.first[0].labels.keys()
 for path in (f"{folder}/rows.parquet", f"{folder}/hive", f"{folder}/rows.arrow"):
-    pair = read_pair(path, path, weight="w")
+    truth, prediction = read_pair(Given(path, path, weight="w")).first
     with Pool(1) as pool:
-        key_pair(pair.truth.items, pair.prediction.items, pool)
-        pair.truth.labels.keys(pool)
-    pair.truth.labels.null_rows, pair.truth.labels.take(labels), pair.truth.attributes.column("g")
+        key_pair(truth.items, prediction.items, pool)
+        truth.labels.keys(pool)
+    truth.labels.null_rows, truth.labels.take(labels), truth.attributes.column("g")
 assert "pandas" not in sys.modules
 """
 
