@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -103,7 +103,7 @@ def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tu
     """
     from fastbcubed.runtime.codes import number
 
-    _check(child, parent)
+    _refuse_null_children(child, parent)
     if (nulls := parent.null_rows) is not None:  # roots
         kept = np.flatnonzero(~nulls)
         child, parent = (
@@ -113,7 +113,7 @@ def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tu
         columns = [labels, child, parent]
         keys = np.concatenate(comparable_keys(columns, pool))
         codes, firsts = number(keys, pool)
-        values = _concatenated(columns)
+        values = Column(labels.name, [join_pieces([column.parts[0] for column in columns], "the hierarchy")])
         cuts = np.cumsum([len(column) for column in columns])[:-1]
         own, low, high = np.split(codes, cuts)
         steps = Memberships.from_rows(low, high, firsts.size, firsts.size).without_repeats()
@@ -135,7 +135,7 @@ def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tu
     return rows[new], Column(labels.name, [found], labels.where)
 
 
-def _check(child: Column, parent: Column) -> None:
+def _refuse_null_children(child: Column, parent: Column) -> None:
     """Raise unless children and parents are equally many, and no child is null."""
     if len(child) != len(parent):
         raise ColumnError(
@@ -163,18 +163,45 @@ def _ancestors(steps: Memberships) -> Memberships:
         known = longer
 
 
-def _concatenated(columns: list[Column]) -> Column:
-    """Return the values of several columns concatenated."""
-    return Column(columns[0].name, [join_pieces([column.parts[0] for column in columns], "the hierarchy")])
-
-
 #: The name of a clustering without a name.
 UNNAMED = "the clustering"
 
 
+#: Bytes per item while components are found, in addition to a flag per link.
+TO_CONNECT = 16
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class LabelledRows:
-    """The rows of a clustering; the attributes are described at `Clustering`."""
+class Clustering:
+    """Items and the cluster of each, one row per membership.
+
+    Made by one of the `from_...` methods. Inputs are never changed nor, if their types allow it, copied; see
+    `Column.keys` for exceptions.
+
+    Attributes
+    ----------
+    labels : Column
+        Cluster label of each row. Null labels are kept; their meaning is a policy of `evaluate`.
+    items : Column or None
+        Item id of each row, never null; None if the row number is the identity.
+    weight : numpy.ndarray of shape (n_rows,) or None
+        float64; without nulls, otherwise unchecked.
+    attributes : Source or None
+        All columns of the table the clustering came from, read on demand.
+    name : str
+        Name of the clustering in messages: "the truth", "the prediction", or a path.
+    reading : Reading or None
+        How the columns were recognised, if they were neither named nor have the default names.
+    links : Connected or None
+        How it was made from links, if it was.
+
+    Examples
+    --------
+    >>> Clustering.from_labels([0, 0, 1], items=["a", "b", "c"])
+    Clustering: the clustering, 3 rows
+      items   'item' (string)
+      labels  'cluster' (int64)
+    """
 
     labels: Column
     items: Column | None = None
@@ -183,6 +210,8 @@ class LabelledRows:
     name: str = UNNAMED
     reading: Reading | None = None
     links: Connected | None = None
+
+    __dir__ = documented
 
     def __post_init__(self) -> None:
         lengths = {"labels": len(self.labels)}
@@ -216,7 +245,7 @@ class LabelledRows:
             lines.append(f"  other   {', '.join(others)}")
         return "\n".join(lines)
 
-    def slice(self, start: int, stop: int) -> Self:
+    def slice(self, start: int, stop: int) -> Clustering:
         """Return the clustering of consecutive rows; nothing is copied.
 
         Parameters
@@ -230,7 +259,7 @@ class LabelledRows:
         labels = self.labels.stretch(start, stop)
         return replace(self, labels=labels, items=items, weight=weight, attributes=others)
 
-    def as_side(self, name: str, weight: np.ndarray | None) -> Self:
+    def as_side(self, name: str, weight: np.ndarray | None) -> Clustering:
         """Return the clustering with these weights, and with this name if it has none."""
         return replace(self, weight=weight, name=name if self.name == UNNAMED else self.name)
 
@@ -266,10 +295,6 @@ class LabelledRows:
         names = [name for column in columns for name in column.names]
         return pa.table([part for column in columns for part in column.parts], names=names)
 
-
-class MadeOfLabels(LabelledRows):
-    """Constructors of a clustering from the cluster of each item, or from the items of each cluster."""
-
     @classmethod
     def from_labels(
         cls,
@@ -278,7 +303,7 @@ class MadeOfLabels(LabelledRows):
         items: Any = None,
         weight: Any = None,
         name: str = UNNAMED,
-    ) -> Self:
+    ) -> Clustering:
         """Make a clustering from one label per item.
 
         Parameters
@@ -322,7 +347,9 @@ class MadeOfLabels(LabelledRows):
         )
 
     @classmethod
-    def from_dict(cls, mapping: Mapping[Any, Any], *, overlapping: bool = False, name: str = UNNAMED) -> Self:
+    def from_dict(
+        cls, mapping: Mapping[Any, Any], *, overlapping: bool = False, name: str = UNNAMED
+    ) -> Clustering:
         """Make a clustering from a dict: item to cluster, or item to a set of clusters.
 
         Parameters
@@ -375,7 +402,7 @@ class MadeOfLabels(LabelledRows):
         clusters: Iterable[Iterable[Any]] | Mapping[Any, Iterable[Any]],
         *,
         name: str = UNNAMED,
-    ) -> Self:
+    ) -> Clustering:
         """Make a clustering from a list of clusters, each a list (or set) of items.
 
         Parameters
@@ -432,7 +459,7 @@ class MadeOfLabels(LabelledRows):
         return cls.from_labels(labels, items=items, name=name)
 
     @classmethod
-    def from_series(cls, series: Any, *, weight: Any = None, name: str = UNNAMED) -> Self:
+    def from_series(cls, series: Any, *, weight: Any = None, name: str = UNNAMED) -> Clustering:
         """Make a clustering from a pandas Series: its index holds the items, its values the clusters.
 
         Parameters
@@ -473,43 +500,6 @@ class MadeOfLabels(LabelledRows):
             raise ColumnError(f"The weights of {name} have another index than its labels.")
         return cls.from_labels(series, items=series.index, weight=weight, name=name)
 
-
-def _are_columns(mapping: Mapping[Any, Any]) -> bool:
-    """Return whether the values of a dict are columns (lists, dicts or tuples) rather than clusters."""
-    one_of_each = {type(value): value for value in mapping.values()}
-    if one_of_each.keys() == {tuple}:  # composite clusters, or columns
-        return {"item", "cluster"} <= mapping.keys()
-    return any(
-        isinstance(v, dict) or (is_array(v) and not isinstance(v, tuple)) for v in one_of_each.values()
-    )
-
-
-def _flatten_sets(mapping: Mapping[Any, Any], overlapping: bool, name: str) -> tuple[list[Any], list[Any]]:
-    sets: Sequence[Any] = [
-        value if isinstance(value, (set, frozenset)) else {value} for value in mapping.values()
-    ]
-    several = [item for item, value in zip(mapping, sets, strict=True) if len(value) > 1]
-    if several and not overlapping:
-        raise OverlapError(
-            f"{len(several)} of {len(sets)} items of {name} are in more than one cluster "
-            f"(first: {first_few(several[:4])}). A partition has every item in one cluster: "
-            f"{MAY_OVERLAP} one for each."
-        )
-    items, labels = [], []
-    for item, value in zip(mapping, sets, strict=True):
-        for label in sorted(value, key=repr) if value else [None]:
-            items.append(item)
-            labels.append(label)
-    return items, labels
-
-
-#: Bytes per item while components are found, in addition to a flag per link.
-TO_CONNECT = 16
-
-
-class MadeOfLinks(LabelledRows):
-    """Constructors of a clustering from pairs of items that belong together."""
-
     @classmethod
     def from_links(
         cls,
@@ -524,7 +514,7 @@ class MadeOfLinks(LabelledRows):
         item: ColumnName = "item",
         name: str = "the links",
         memory_limit: int | str | None = None,
-    ) -> Self:
+    ) -> Clustering:
         """Make a clustering from links (pairs of items with a score): their connected components.
 
         Parameters
@@ -594,7 +584,7 @@ class MadeOfLinks(LabelledRows):
         allowance = Allowance(memory_limit)
         ascending = true_or_false(ascending, "ascending")
         threshold = None if threshold is None else as_threshold(threshold)
-        if isinstance(items, LabelledRows):
+        if isinstance(items, Clustering):
             if items.items is None:
                 raise OptionError(f"{arg('items', ...)} is {items.name}, which has no item ids.")
             items = items.items
@@ -620,7 +610,7 @@ class MadeOfLinks(LabelledRows):
         return cls(as_column(labels, "cluster"), links.items, None, None, links.name, links=connected)
 
     @classmethod
-    def from_pairs(cls, left: Any, right: Any, *, items: Any = None, name: str = UNNAMED) -> Self:
+    def from_pairs(cls, left: Any, right: Any, *, items: Any = None, name: str = UNNAMED) -> Clustering:
         """Make a clustering from two arrays of items that belong together pair by pair: the connected components.
 
         For tables of links, and those with a score, see `from_links`.
@@ -656,39 +646,6 @@ class MadeOfLinks(LabelledRows):
         links = links_of(columns[-2], columns[-1], columns[0] if len(columns) > 2 else None, name)
         labels, connected = connect(links)
         return cls(as_column(labels, "cluster"), links.items, None, None, name, links=connected)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Clustering(MadeOfLabels, MadeOfLinks):
-    """Items and the cluster of each, one row per membership.
-
-    Made by one of the `from_...` methods. Inputs are never changed nor, if their types allow it, copied; see
-    `Column.keys` for exceptions.
-
-    Attributes
-    ----------
-    labels : Column
-        Cluster label of each row. Null labels are kept; their meaning is a policy of `evaluate`.
-    items : Column or None
-        Item id of each row, never null; None if the row number is the identity.
-    weight : numpy.ndarray of shape (n_rows,) or None
-        float64; without nulls, otherwise unchecked.
-    attributes : Source or None
-        All columns of the table the clustering came from, read on demand.
-    name : str
-        Name of the clustering in messages: "the truth", "the prediction", or a path.
-    reading : Reading or None
-        How the columns were recognised, if they were neither named nor have the default names.
-    links : Connected or None
-        How it was made from links, if it was.
-
-    Examples
-    --------
-    >>> Clustering.from_labels([0, 0, 1], items=["a", "b", "c"])
-    Clustering: the clustering, 3 rows
-      items   'item' (string)
-      labels  'cluster' (int64)
-    """
 
     __dir__ = documented
 
@@ -843,3 +800,32 @@ class Clustering(MadeOfLabels, MadeOfLinks):
         items = self.items.take(np.concatenate([np.arange(len(self)), rows]))
         pieces = join_pieces([self.labels.parts[0], labels.parts[0]], f"the labels of {self.name}")
         return Clustering.from_labels(pieces, items=items, name=self.name)
+
+
+def _are_columns(mapping: Mapping[Any, Any]) -> bool:
+    """Return whether the values of a dict are columns (lists, dicts or tuples) rather than clusters."""
+    one_of_each = {type(value): value for value in mapping.values()}
+    if one_of_each.keys() == {tuple}:  # composite clusters, or columns
+        return {"item", "cluster"} <= mapping.keys()
+    return any(
+        isinstance(v, dict) or (is_array(v) and not isinstance(v, tuple)) for v in one_of_each.values()
+    )
+
+
+def _flatten_sets(mapping: Mapping[Any, Any], overlapping: bool, name: str) -> tuple[list[Any], list[Any]]:
+    sets: Sequence[Any] = [
+        value if isinstance(value, (set, frozenset)) else {value} for value in mapping.values()
+    ]
+    several = [item for item, value in zip(mapping, sets, strict=True) if len(value) > 1]
+    if several and not overlapping:
+        raise OverlapError(
+            f"{len(several)} of {len(sets)} items of {name} are in more than one cluster "
+            f"(first: {first_few(several[:4])}). A partition has every item in one cluster: "
+            f"{MAY_OVERLAP} one for each."
+        )
+    items, labels = [], []
+    for item, value in zip(mapping, sets, strict=True):
+        for label in sorted(value, key=repr) if value else [None]:
+            items.append(item)
+            labels.append(label)
+    return items, labels

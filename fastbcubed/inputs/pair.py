@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from fastbcubed.errors import (
     naming,
 )
 from fastbcubed.inputs.arrays import Nulls, is_pandas
-from fastbcubed.inputs.clustering import Clustering, LabelledRows, by_position
+from fastbcubed.inputs.clustering import Clustering, by_position
 from fastbcubed.inputs.columns import Column, Order, as_column, in_order_of, joined_in_order
 from fastbcubed.inputs.files import Stream, as_rows, columns_used, open_stream, spool
 from fastbcubed.inputs.layouts import choose_columns
@@ -187,22 +187,19 @@ def refuse_weights_by_row(weight: Any, tables: Iterable[tuple[Any, Any]]) -> Non
     )
 
 
-Side = TypeVar("Side", bound=LabelledRows)
-
-
 def order_of(item: Any) -> Order:
     """Return the order of the parts of ids in tables, from the argument naming their columns."""
     return Order.PAIRED if isinstance(item, tuple) else Order.LISTED
 
 
-def in_order(side: Side, order: Order) -> Side:
+def in_order(side: Clustering, order: Order) -> Clustering:
     """Return a side read from a table, with this order of id parts."""
     if side.items is not None and side.items.order is Order.LISTED:
         side.items.order = order
     return side
 
 
-def in_one_order(truth: LabelledRows, prediction: Side) -> Side:
+def in_one_order(truth: Clustering, prediction: Clustering) -> Clustering:
     """Return the prediction with the parts of its ids in the order of the truth's."""
     if truth.items is None or prediction.items is None:
         return prediction
