@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate, chain, product
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -98,13 +98,14 @@ def hash_array(array: pa.Array, words: np.ndarray, first: np.ndarray, second: np
         array.validate(full=True)
 
 
-def part_writer(data: pa.ChunkedArray, words: np.ndarray) -> Writer:
+def part_writer(data: pa.ChunkedArray, words: np.ndarray, tables: list[Pairs] | None = None) -> Writer:
     """Return a function that writes the fingerprints of rows start to stop of a column.
 
-    Dictionary values are hashed here, once, and looked up by code later.
+    Dictionary values are hashed here, once, unless `tables` has their fingerprints, and looked up by code later.
     """
     starts = list(accumulate((len(chunk) for chunk in data.chunks), initial=0))
-    tables = dictionary_tables(data, words) if pa.types.is_dictionary(data.type) else None
+    if tables is None and pa.types.is_dictionary(data.type):
+        tables = dictionary_tables(data, words)
 
     def write(start: int, stop: int, first: np.ndarray, second: np.ndarray) -> None:
         at, chunk = start, max(bisect_right(starts, start) - 1, 0)
@@ -144,19 +145,15 @@ def _compact(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
 
 def dictionary_tables(data: pa.ChunkedArray, words: np.ndarray) -> list[Pairs]:
     """Return the fingerprints of the dictionary of each chunk; equal objects are hashed once."""
-    known: dict[Any, Pairs] = {}
+    known: dict[tuple[int, ...], Pairs] = {}
     tables = []
     for chunk in data.chunks:
         values = storage_of(pa.chunked_array([chunk.dictionary])).chunk(0)
-        identity = (
-            values.offset,
-            len(values),
-            *(b.address if b else None for b in values.buffers()),
-        )
+        identity = _identity(values)
         if identity not in known:
-            pair = tuple(np.zeros(max(len(values), 1), dtype=np.uint64) for _ in range(2))
-            hash_array(values, words, *(half[: len(values)] for half in pair))
-            known[identity] = pair  # type: ignore[assignment]
+            first, second = np.zeros((2, max(len(values), 1)), np.uint64)
+            hash_array(values, words, first[: len(values)], second[: len(values)])
+            known[identity] = first, second
         tables.append(known[identity])
     return tables
 
@@ -191,16 +188,14 @@ def write_pairs(parts: Sequence[pa.ChunkedArray], seed: int, pool: Pool) -> tupl
         n, words = len(parts[0]), kernels.hashing.seed_words(seed)
         first = buffers.empty(n, np.uint64)
         starts, stops = zip(*blocks(n), strict=True)
-        tables = {id(pair): pair for pair in dictionary_tables(parts[0], words)}
-        data = parts[0]
-        pairs = list(tables.values())
-        lookup = part_writer(data, words)
+        tables = dictionary_tables(parts[0], words)
+        lookup = part_writer(parts[0], words, tables)
 
         def gather(start: int, stop: int) -> None:
             lookup(start, stop, first[start:stop], np.empty(stop - start, dtype=np.uint64))
 
         pool.map(gather, starts, stops, stage="hash ids")
-        return first.view(np.int64), pairs
+        return first.view(np.int64), list({id(pair): pair for pair in tables}.values())
     keys, second = write_both(parts, seed, pool)
     return keys, [(keys.view(np.uint64), second)]
 
@@ -328,7 +323,7 @@ def _conflict(scratch: np.ndarray, bounds: np.ndarray, pool: Pool) -> bool:
 FEW_VALUES = 1 << 16
 
 
-def number_values(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> np.ndarray | None:
+def number_codes(data: pa.ChunkedArray, pool: Pool, *, narrow: bool = False) -> np.ndarray | None:
     """Return a number per row, equal for equal values only; None if this is no dictionary of few values.
 
     Numbers are int64, or int32 if `narrow`. Null rows get an arbitrary number. Invalid values and codes raise
@@ -651,14 +646,8 @@ def comparable_keys(
     Text that is not UTF-8, and codes outside the dictionary, raise IdTypeError.
     """
     check_kinds(columns)
-    try:
-        with _some(pool) as threads:
-            return _keys(columns, threads, narrow)
-    except pa.ArrowInvalid:
-        for column in columns:
-            for part in column.plain:
-                require_valid(part, column.where)
-        raise
+    with _naming_invalid(*columns), _some(pool) as threads:
+        return _keys(columns, threads, narrow)
 
 
 def _keys(columns: Sequence[Column], threads: Pool, narrow: bool) -> list[np.ndarray]:
@@ -666,7 +655,7 @@ def _keys(columns: Sequence[Column], threads: Pool, narrow: bool) -> list[np.nda
     if plain and not _signs_clash(columns):
         return [read_only(_integer_keys(column.plain[0], threads, narrow)) for column in columns]
     if len(columns) == len(columns[0].plain) == 1:
-        for number in (number_values, number_texts):
+        for number in (number_codes, number_texts):
             numbers = number(columns[0].plain[0], threads, narrow=narrow)
             if numbers is not None:
                 return [read_only(numbers)]
@@ -678,6 +667,18 @@ def _keys(columns: Sequence[Column], threads: Pool, narrow: bool) -> list[np.nda
     raise IdTypeError(  # cannot happen by chance
         f"{columns[0].where}: values collide under all {HASH_SEEDS} hash functions. Use integer ids."
     )
+
+
+@contextmanager
+def _naming_invalid(*columns: Column) -> Iterator[None]:
+    """Turn the error of invalid data in columns into one that names the column and the rows."""
+    try:
+        yield
+    except pa.ArrowInvalid:
+        for column in columns:
+            for part in column.plain:
+                require_valid(part, column.where)
+        raise
 
 
 @contextmanager
@@ -703,25 +704,16 @@ def seeded_keys(
 
     The same seed makes keys of several blocks or columns comparable; it is None if integers are their own keys.
     """
-    try:
+    with _naming_invalid(column):
         if seed is None:
             return read_only(_integer_keys(column.plain[0], pool)), []
-
         return write_pairs(column.plain, seed, pool)
-    except pa.ArrowInvalid:
-        for part in column.plain:
-            require_valid(part, column.where)
-        raise
 
 
 def proved_keys(column: Column, seed: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
     """Return the keys of a block of a column, and the word that proves each row's key."""
-    try:
+    with _naming_invalid(column):
         return write_both(column.plain, seed, pool)
-    except pa.ArrowInvalid:
-        for part in column.plain:
-            require_valid(part, column.where)
-        raise
 
 
 def check_kinds(columns: Sequence[Column]) -> None:

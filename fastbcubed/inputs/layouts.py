@@ -177,7 +177,7 @@ def choose_links(
             raise OptionError(f"{arg('score')} is the name of a column, not {type(score).__name__}.")
         asked["score"] = [score]
     for part, names in asked.items():
-        _require(rows, part, names)
+        _require_columns(rows, part, names, Typed())
     if named:
         found = _as_named(rows, asked["left"], asked["right"])
     else:
@@ -202,19 +202,6 @@ def _score_of_item(rows: Source, score: str | None) -> ColumnError:
     return ColumnError(
         f"The score of {rows.where} is the column of an item: {score}. Name another with {arg('score', ...)}."
     )
-
-
-def _require(rows: Source, part: str, names: list[str]) -> None:
-    """Raise if the table lacks a named column."""
-    absent = [name for name in names if name not in rows.names]
-    if absent:
-        near = [similar(name, rows.names) if name in absent else name for name in names]
-        hint = f"Name the right one with {arg(part, ...)}."
-        if None not in near:
-            hint = f"Did you mean {Typed()({part: [name for name in near if name is not None]})}?"
-        raise ColumnError(
-            f"There is no column {absent[0]!r} in {rows.where} ({listed(rows.names)}). {hint}{rows.hint}"
-        )
 
 
 def _as_named(rows: Source, left: list[str], right: list[str]) -> LinkColumns:
@@ -377,12 +364,11 @@ def _require_columns(rows: Source, part: str, names: list[str], typed: Typed) ->
     if not absent:
         return
     found = [similar(name, rows.names) if name in absent else name for name in names]
-    hint = f"Name the right one with {arg(part, ...)}"
+    hint = f"Name the right one with {arg(part, ...)}."
     if None not in found and len(set(found)) == len(found):
-        hint = f"Did you mean {typed({part: [name for name in found if name is not None]})}"
-    end = "?" if hint.startswith("Did") else "."
+        hint = f"Did you mean {typed({part: [name for name in found if name is not None]})}?"
     raise ColumnError(
-        f"There is no column {absent[0]!r} in {rows.where} ({listed(rows.names)}). {hint}{end}{rows.hint}"
+        f"There is no column {absent[0]!r} in {rows.where} ({listed(rows.names)}). {hint}{rows.hint}"
     )
 
 

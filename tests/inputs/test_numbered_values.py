@@ -13,7 +13,7 @@ import fastbcubed as fb
 from fastbcubed.errors import IdTypeError
 from fastbcubed.inputs import keys
 from fastbcubed.inputs.columns import Column
-from fastbcubed.inputs.keys import number_values
+from fastbcubed.inputs.keys import number_codes
 from fastbcubed.runtime.threads import Pool
 
 KINDS = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.binary_view()]
@@ -41,7 +41,7 @@ def test_equal_numbers_are_equal_values(given, kind, skipped):
     data = pa.chunked_array([coded(*chunk, kind) for chunk in given]).slice(skipped)
     values = [None if code is None else values[code] for values, codes in given for code in codes][skipped:]
     with Pool(1) as pool:
-        numbers = number_values(data, pool)
+        numbers = number_codes(data, pool)
     assert (numbers is None) == (not values)
     known = [
         (value, int(n))
@@ -56,12 +56,12 @@ def test_only_dictionaries_of_few_values_are_numbered(monkeypatch):
     one = coded("ab", [0, 1])
     same = pa.chunked_array([one.slice(k) for k in (0, 1, 0, 1)])
     with Pool(1) as pool:
-        assert number_values(pa.chunked_array([["a"]]), pool) is None
+        assert number_codes(pa.chunked_array([["a"]]), pool) is None
         monkeypatch.setattr(keys, "FEW_VALUES", 3)
-        assert number_values(data, pool) is None
+        assert number_codes(data, pool) is None
         monkeypatch.setattr(keys, "FEW_VALUES", 4)
-        assert number_values(data, pool).tolist() == [0, 1, 0, 0]
-        assert number_values(same, pool).tolist() == [0, 1, 1, 0, 1, 1], "one dictionary of several chunks"
+        assert number_codes(data, pool).tolist() == [0, 1, 0, 0]
+        assert number_codes(same, pool).tolist() == [0, 1, 1, 0, 1, 1], "one dictionary of several chunks"
 
 
 def test_what_is_not_valid_is_refused():
