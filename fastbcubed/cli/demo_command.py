@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.terminal import SHARES, cluster_grid, print_slices
+from fastbcubed.cli.terminal import SHARES, cluster_grid, slices_of
 from fastbcubed.render.document import Grid
 from fastbcubed.render.wording import count, label, percent, score_text
 
@@ -128,12 +128,12 @@ def _show(terminal: Terminal, paths: dict[str, Path]) -> None:
     terminal.grid(_overall(evaluations))
     terminal.line(f"\n{OVERALL}".rstrip())
     terminal.title("2. For whom is it bad? --slice country --slice decade --slice cpc_section, release 2020")
-    print_slices(old, terminal, "country", worst=6)
+    terminal.show(slices_of(old, "country", worst=6))
     terminal.line(SHARES)
     terminal.line(f"\n{COUNTRIES}".rstrip())
-    print_slices(old, terminal, "decade", worst=6)
+    terminal.show(slices_of(old, "decade", worst=6))
     terminal.line(f"\n{DECADES}".rstrip())
-    print_slices(old, terminal, "cpc_section", worst=6)
+    terminal.show(slices_of(old, "cpc_section", worst=6))
     terminal.title("3. What was merged? The predicted clusters that cost most precision, release 2020")
     merged = old.clusters("pred", limit=5)
     terminal.grid(cluster_grid(old, merged, "precision_loss"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
 from fastbcubed.render import markdown
 from fastbcubed.render.document import Block, Grid, Heading, Notices, Prose
 from fastbcubed.render.text import drawn
-from fastbcubed.render.wording import amount, count, label, percent, score_text
+from fastbcubed.render.wording import count, label, percent, score_text
 from fastbcubed.results.display import outcomes, overview, score_rows, verdict
 from fastbcubed.results.gates import Gate
 from fastbcubed.results.slices import name_columns
@@ -36,44 +36,47 @@ SHARES = "of P loss, of R loss: share of what all items lose of precision, and o
 def slice_grid(evaluation: Evaluation, table: pa.Table, *, of_all: bool = True) -> Grid:
     """Return slices: names, items, their share of all items (or weight) if `of_all`, scores, shares of losses."""
     names = name_columns(table.column_names)
-    weighted = evaluation.contingency.weighted
     scores = score_columns(evaluation.metrics, table.column_names)
     total, lost = evaluation.coverage.weight_scored(evaluation.policies), lost_by_all(evaluation)
-    share = [f"of {'weight' if weighted else 'items'}"] if of_all else []
     rows = [
-        [
-            *(label(row[name]) for name in names),
-            count(row["n_items"]),
-            *(percent(row["weight"] / total) for _ in share),
-            *(score_text(row[name]) for name in scores),
-            *(_part(row[name], whole) for name, whole in lost.items()),
-        ]
+        {
+            **row,
+            "share": row["weight"] / total,
+            **{name: _part(row[name], whole) for name, whole in lost.items()},
+        }
         for row in table.to_pylist()
     ]
-    losses = [f"of {name[0].upper()} loss" for name in lost]
-    return Grid([*map(label, names), "items", *share, *scores, *losses], rows, len(names))
+    share = (f"of {'weight' if evaluation.contingency.weighted else 'items'}", "share", "percent")
+    columns = [
+        *((name, name, "name") for name in names),
+        ("items", "n_items", "count"),
+        *[share] * of_all,
+        *((name, name, "score") for name in scores),
+        *((f"of {name[0].upper()} loss", name, "percent") for name in lost),
+    ]
+    return Grid.of(rows, columns, len(names))
 
 
 def cluster_grid(evaluation: Evaluation, table: pa.Table, lost: str) -> Grid:
     """Return a listing of clusters: label, items, parts, outcome, scores, and share of a loss."""
-    weighted = evaluation.contingency.weighted
     scores = score_columns(evaluation.metrics, table.column_names)
-    outcome = ["outcome"] if "outcome" in table.column_names else []
+    outcome = "outcome" in table.column_names
     whole = lost_by_all(evaluation)[lost]
-    header = ["cluster", *outcome, "items", *(["weight"] if weighted else []), "parts", *scores]
     rows = [
-        [
-            "(alone by policy)" if row["cluster"] is None else label(row["cluster"]),
-            *(row[name] for name in outcome),
-            count(row["n_items"]),
-            *([amount(row["weight"])] if weighted else []),
-            count(row["n_parts"]),
-            *(score_text(row[name]) for name in scores),
-            _part(row[lost], whole),
-        ]
+        {**row, "cluster": "(alone by policy)" if row["cluster"] is None else row["cluster"],
+         "share": _part(row[lost], whole)}
         for row in table.to_pylist()
+    ]  # fmt: skip
+    columns = [
+        ("cluster", "cluster", "name"),
+        *[("outcome", "outcome", "text")] * outcome,
+        ("items", "n_items", "count"),
+        *[("weight", "weight", "amount")] * evaluation.contingency.weighted,
+        ("parts", "n_parts", "count"),
+        *((name, name, "score") for name in scores),
+        ("of loss", "share", "percent"),
     ]
-    return Grid([*header, "of loss"], rows, 1 + len(outcome))
+    return Grid.of(rows, columns, 1 + outcome)
 
 
 def score_columns(metrics: Sequence[Metric], there: Sequence[str]) -> list[str]:
@@ -92,8 +95,8 @@ def lost_by_all(evaluation: Evaluation) -> dict[str, float]:
     }
 
 
-def _part(loss: float, whole: float) -> str:
-    return percent(loss / whole if whole else 0.0)
+def _part(loss: float, whole: float) -> float:
+    return loss / whole if whole else 0.0
 
 
 #: A slicing is shown as a whole up to this many slices.
@@ -119,6 +122,17 @@ class Terminal:
     def title(self, text: str) -> None:
         """Write a heading after an empty line."""
         self.line(f"\n\033[1m{text}\033[0m" if self._styled else f"\n{text}")
+
+    def show(self, blocks: Iterable[Block]) -> None:
+        """Write headings, sentences and tables."""
+        for block in blocks:
+            match block:
+                case Heading(text):
+                    self.title(text)
+                case Prose(sentences):
+                    self.line("\n".join(sentences))
+                case Grid():
+                    self.grid(block)
 
     def flush(self) -> None:
         """Flush the output."""
@@ -196,7 +210,7 @@ def print_evaluation(
     terminal.line(drawn(overview(evaluation), in_flags))
     terminal.flush()
     for name in evaluation.sliced:
-        print_slices(evaluation, terminal, name, worst=worst)
+        terminal.show(slices_of(evaluation, name, worst=worst))
     if evaluation.sliced and lost_by_all(evaluation):
         terminal.line(SHARES)
     if worst and evaluation.has_clusters:
@@ -204,21 +218,20 @@ def print_evaluation(
             print_worst(evaluation, terminal, side, worst=worst, order_by=order_by)
 
 
-def print_slices(
-    evaluation: Evaluation, terminal: Terminal, name: str, *, worst: int, whole: int = FEW_SLICES
-) -> None:
-    """Write the slices by `name`: all if they are few, otherwise the costliest."""
-    table = evaluation.sliced[name]
-    n = table.num_rows
-    title = f"By {label(name)}"
+def slices_of(
+    ev: Evaluation, name: str, *, worst: int, whole: int = FEW_SLICES, of_all: bool = True
+) -> Iterator[Block]:
+    """Yield the slices by `name` below a title: all up to `whole`, otherwise the costliest."""
+    table = ev.sliced[name]
+    n, title = table.num_rows, f"By {label(name)}"
     if n > max(worst, whole):
         if not worst:
-            terminal.title(f"{title}: {count(n)} slices; --worst N lists the N that cost most")
+            yield Heading(f"{title}: {count(n)} slices; --worst N lists the N that cost most")
             return
-        table = listed(table, evaluation.metrics, LOSS, worst)
+        table = listed(table, ev.metrics, LOSS, worst)
         title += f": the {count(worst)} of {count(n)} slices that cost most"
-    terminal.title(title)
-    terminal.grid(slice_grid(evaluation, table))
+    yield Heading(title)
+    yield slice_grid(ev, table, of_all=of_all)
 
 
 def print_worst(
@@ -235,7 +248,7 @@ def print_worst(
         return
     listed = f"{count(table.num_rows)} of {count(evaluation.summary[side]['clusters'])}"
     whole = lost_by_all(evaluation)[lost]
-    share = percent(to_numpy(table[lost]).sum() / whole if whole else 0.0)
+    share = percent(_part(to_numpy(table[lost]).sum(), whole))
     how = f"that cost most {what}" if order_by is None else f"of worst {what}"
     terminal.title(f"{kind.capitalize()} clusters {how}: {listed}, with {share} of what is lost")
     terminal.grid(cluster_grid(evaluation, table, lost))
@@ -298,13 +311,8 @@ def _scores(ev: Evaluation) -> Grid:
 
 def _slices(ev: Evaluation) -> Iterator[Block]:
     """Yield the slices of each slicing that cost most."""
-    for name, table in ev.sliced.items():
-        n, title = table.num_rows, f"By {label(name)}"
-        if n > SLICES:
-            table = listed(table, ev.metrics, LOSS, SLICES)
-            title = f"{title}: the {SLICES} of {count(n)} slices that cost most"
-        yield Heading(title)
-        yield slice_grid(ev, table, of_all=False)
+    for name in ev.sliced:
+        yield from slices_of(ev, name, worst=SLICES, whole=SLICES, of_all=False)
     if ev.sliced and lost_by_all(ev):
         yield Prose([f"{SHARES}."])
 
@@ -320,15 +328,19 @@ def _clusters(ev: Evaluation) -> Iterator[Block]:
             yield cluster_grid(ev, table, lost)
 
 
-#: Printed pairs of sources: all up to FEW, otherwise the FIRST with the most wrong pairs.
+#: Pairs of sources and repairs that are printed: all up to FEW, otherwise the first FIRST.
 FEW, FIRST = 20, 10
 
 
 def print_source_pairs(found: Mapping[str, Table], terminal: Terminal) -> None:
-    """Write the performance of links within and across sources."""
-    from fastbcubed.render.document import Grid
-    from fastbcubed.render.wording import count, score_text
-
+    """Write the performance of links within and across sources; of many pairs, those with most wrong links."""
+    columns = [
+        ("sources", "pair", "text"),
+        ("right", "pair_tp", "amount"),
+        ("wrongly together", "pair_fp", "amount"),
+        ("wrongly apart", "pair_fn", "amount"),
+        *((name, f"pair_{name}", "score") for name in LISTED),
+    ]
     for name, table in found.items():
         rows = table.to_pylist()
         title = f"Links within and across {name}, in pairs of items"
@@ -336,52 +348,32 @@ def print_source_pairs(found: Mapping[str, Table], terminal: Terminal) -> None:
             rows = sorted(rows, key=lambda row: -(row["pair_fp"] + row["pair_fn"]))[:FIRST]
             title += f": the {FIRST} of {count(len(table))} pairs of sources with most wrong ones"
         terminal.title(title)
-        header = ["sources", "right", "wrongly together", "wrongly apart", "precision", "recall", "f1"]
-        terminal.grid(Grid(header, [_cells(row, count, score_text) for row in rows]))
-
-
-def _cells(row: Mapping[str, Any], count: Any, score_text: Any) -> list[str]:
-    counts = [count(int(row[f"pair_{name}"])) for name in ("tp", "fp", "fn")]
-    return [
-        row["pair"],
-        *counts,
-        *(score_text(row[f"pair_{name}"]) for name in ("precision", "recall", "f1")),
-    ]
-
-
-#: Printed repairs: all up to FEW, otherwise the first FIRST.
-FEW, FIRST = 20, 10
+        terminal.grid(Grid.of(rows, columns))
 
 
 def print_repairs(ev: Evaluation, repairs: Table, terminal: Terminal) -> None:
     """Write the gain of all repairs, and the first of them."""
-    from fastbcubed.render.document import Grid
-    from fastbcubed.render.wording import amount, count, label, score_text
-
     n = len(repairs)
     if not n:
         terminal.title("No repair would bring anything.")
         return
-    shown = repairs.slice(0, n if n <= FEW else FIRST).to_pylist()
-    before = ev.metric("f1")
-    after = repairs["running"][n - 1].as_py()
+    before, after = ev.metric("f1"), repairs["running"][n - 1].as_py()
     which = f"these {count(n)}" if n > 1 else "this one"
-    terminal.title(
-        f"Repair {which}: F1 +{score_text(after - before)}, from {score_text(before)} to {score_text(after)}"
-    )
-    weighted = ev.contingency.weighted
-    header = ["repair", "cluster", "items", *(["weight"] if weighted else []), "gain alone", "F1 after"]
+    gain = score_text(after - before)
+    terminal.title(f"Repair {which}: F1 +{gain}, from {score_text(before)} to {score_text(after)}")
     rows = [
-        [
-            f"{row['kind']} {'predicted' if row['side'] == 'pred' else 'true'}",
-            label(row["cluster"]),
-            count(row["n_items"]),
-            *([amount(row["weight"])] if weighted else []),
-            f"+{score_text(row['gain'])}",
-            score_text(row["running"]),
-        ]
-        for row in shown
+        {**row, "repair": f"{row['kind']} {'predicted' if row['side'] == 'pred' else 'true'}",
+         "gain": f"+{score_text(row['gain'])}"}
+        for row in repairs.slice(0, n if n <= FEW else FIRST).to_pylist()
+    ]  # fmt: skip
+    columns = [
+        ("repair", "repair", "text"),
+        ("cluster", "cluster", "name"),
+        ("items", "n_items", "count"),
+        *[("weight", "weight", "amount")] * ev.contingency.weighted,
+        ("gain alone", "gain", "figure"),
+        ("F1 after", "running", "score"),
     ]
-    terminal.grid(Grid(header, rows, 2))
-    if len(shown) < n:
-        terminal.line(f"… {count(n - len(shown))} more; --out DIR writes all, as repairs.parquet")
+    terminal.grid(Grid.of(rows, columns, 2))
+    if len(rows) < n:
+        terminal.line(f"… {count(n - len(rows))} more; --out DIR writes all, as repairs.parquet")

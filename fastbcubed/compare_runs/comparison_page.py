@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fastbcubed.compare_runs.comparison_base import LACKING
-from fastbcubed.compare_runs.comparison_text import changed, lead, note, own_f1, sentences
+from fastbcubed.compare_runs.comparison_text import changed, lead, note, own_f1, ranking_grid, sentences
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
 from fastbcubed.render.document import (
     PAGE,
@@ -274,13 +274,7 @@ def comparison_document(content: Content) -> Document:
 def _verdict(content: Content) -> Iterator[Block]:
     """Yield the sentences, the ranking and the scores of the runs."""
     yield Prose(content["verdict"]["sentences"], "lead")
-    if ranking := content["ranking"]:
-        score = ranking[0]["score"]
-        rows = [[row[key] for key in ("run", "value", "delta", "se", "as_good")] for row in ranking]
-        header = ["run", score, "less the best", "±", "as good"]
-        yield Grid(
-            header, rows, 1, ("name", "score", "delta", "error", "yes"), f"Runs by {score}, the best first"
-        )
+    yield ranking_grid(content["ranking"])
     names, own = content["score_names"], content["has_own_f1"]
     keys = ["run", "n_items", "n_clusters", *names]
     rows = [[*(row[key] for key in keys), *row["own_f1"]] for row in content["scores"]]
@@ -300,17 +294,23 @@ def _differences(content: Content) -> Iterator[Block]:
     less = f"less {label(content['baseline'])}"
     text = "Clusters that all runs treat alike cancel out, so a small difference can be significant."
     yield Prose([f"{content['verdict']['text']} {text}"], "note")
-    keys = ("score", "said", "baseline_value", "experiment_value", "delta", "se", "low", "high")
-    header = ["score", "verdict", "before", "now", "difference", "±", "low", "high"]
-    forms = ("text", "text", "score", "score", "delta", "error", "delta", "delta")
+    columns = [
+        ("score", "score", "text"),
+        ("verdict", "said", "text"),
+        ("before", "baseline_value", "score"),
+        ("now", "experiment_value", "score"),
+        ("difference", "delta", "delta"),
+        ("±", "se", "error"),
+        ("low", "low", "delta"),
+        ("high", "high", "delta"),
+    ]
     for k, name in enumerate(content["experiments"]):
         rows = [row for row in content["deltas"]["rows"] if row["experiment"] == name]
         yield Heading(f"{label(name)} {less}")
         text = "Lines are intervals; a filled dot holds up; a hollow one does not, or has no known error."
         said = f"Forest plot: {label(name)} {less}, as the table below has it"
         yield Chart(f"deltas-{k}", "deltas", (rows,), said, "Difference of each score", text)
-        cells = [[row[key] for key in keys] for row in rows]
-        yield Grid(header, cells, 1, forms, about=f"Differences of {label(name)}")
+        yield Grid.of(rows, columns, about=f"Differences of {label(name)}")
 
 
 def _slices_of_runs(slices: Content) -> Iterator[Block]:
@@ -356,9 +356,13 @@ def _changed_clusters(movers: Content | None, baseline: str) -> Iterator[Block]:
     """Yield what became of the true clusters, and those that changed most."""
     if not movers:
         return
-    flow = [[row["before"], row["after"], row["n_clusters"]] for row in movers["flow"]]
     caption = f"True clusters by what they were in {label(baseline)} and are in {label(movers['run'])}"
-    yield Grid(["before", "now", "true clusters"], flow, 2, ("text", "text", "count"), caption)
+    columns = [
+        ("before", "before", "text"),
+        ("now", "after", "text"),
+        ("true clusters", "n_clusters", "count"),
+    ]
+    yield Grid.of(movers["flow"], columns, 2, caption=caption)
     yield Heading("True clusters that changed most")
     rows = movers["rows"]
     if not rows:

@@ -32,7 +32,7 @@ def document(comparison: Compared) -> list[Block]:
         Prose([heading(comparison)]),
         Prose(sentences(comparison)),
         scores_grid(comparison),
-        ranking_grid(comparison),
+        ranking_grid(comparison.ranking if len(comparison) > 2 else ()),
         deltas_grid(comparison),
         Prose([note(comparison)]),
     ]
@@ -304,17 +304,17 @@ def own_f1(comparison: Compared) -> dict[str, tuple[float, float]]:
     return found if differ else {}
 
 
-def ranking_grid(comparison: Compared) -> Grid:
+def ranking_grid(ranking: Sequence[Mapping[str, Any]]) -> Grid:
     """Return several runs by how good they are, with how far they are from the best, and whether they are as good."""
-    ranked = comparison.ranking if len(comparison) > 2 else []
-    rows = [
-        [
-            label(row["run"]), score_text(row["value"]), "" if row["delta"] is None else signed(row["delta"]),
-            plus_minus(row["se"]), {True: "yes", False: "no", None: ""}[row["as_good"]],
-        ]
-        for row in ranked
-    ]  # fmt: skip
-    return Grid(["run", ranked[0]["score"] if ranked else "", "less the best", "±", "as good"], rows)
+    score = ranking[0]["score"] if ranking else ""
+    columns = [
+        ("run", "run", "name"),
+        (score, "value", "score"),
+        ("less the best", "delta", "delta"),
+        ("±", "se", "error"),
+        ("as good", "as_good", "yes"),
+    ]
+    return Grid.of(ranking, columns, caption=f"Runs by {score}, the best first")
 
 
 def deltas_grid(comparison: Compared) -> Grid:
@@ -360,19 +360,17 @@ def slices_grid(table: Table) -> Grid:
     columns = table.column_names
     names = columns[1 : columns.index("n_items")]
     scores = [name for name in HEADLINE if name in columns]
-    listed = table.to_pylist()
-    known = any(plus_minus(row.get(f"{name}_delta_se")) for row in listed for name in scores)
-    figures = ("delta", "±") if known else ("delta",)
-    header = ["run", *map(label, names), "items", *(part for name in scores for part in (name, *figures))]
-    rows = []
-    for row in listed:
-        cells = [label(row["run"]), *(label(row[name]) for name in names), count(row["n_items"])]
-        for name in scores:
-            delta = row[f"{name}_delta"]
-            cells += [score_text(row[name]), "" if delta is None else signed(delta)]
-            cells += [plus_minus(row.get(f"{name}_delta_se"))] if known else []
-        rows.append(cells)
-    return Grid(header, rows, 1 + len(names))
+    rows = table.to_pylist()
+    known = any(plus_minus(row.get(f"{name}_delta_se")) for row in rows for name in scores)
+    columns = [
+        ("run", "run", "name"),
+        *((name, name, "name") for name in names),
+        ("items", "n_items", "count"),
+    ]
+    for name in scores:
+        columns += [(name, name, "score"), ("delta", f"{name}_delta", "delta")]
+        columns += [("±", f"{name}_delta_se", "error")] * known
+    return Grid.of(rows, columns, 1 + len(names))
 
 
 def changed(table: Table) -> Table:

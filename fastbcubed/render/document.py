@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, Union
 
@@ -80,6 +80,18 @@ class Grid:
     left: bool = False
     style: str = ""
 
+    @classmethod
+    def of(
+        cls,
+        rows: Iterable[Mapping[str, Any]],
+        columns: Sequence[tuple[str, str, str]],
+        names: int = 1,
+        **how: Any,
+    ) -> Grid:
+        """Return rows of values as a table; of each column, the header, the name of the value and its form."""
+        header, keys, forms = zip(*columns, strict=True)
+        return cls(header, [[row.get(key) for key in keys] for row in rows], names, forms, **how)
+
     def form(self, column: int) -> str:
         """Return how the values of a column are written."""
         return self.forms[column] if self.forms else "text" if column < self.names else "figure"
@@ -92,8 +104,11 @@ class Grid:
     @property
     def texts(self) -> Grid:
         """The same with cells as texts."""
+        if not self.forms:
+            return self
         rows = [[TEXT[self.form(at)](cell) for at, cell in enumerate(row)] for row in self.rows]
-        return Grid(self.header, rows, self.names, left=self.left) if self.forms else self
+        forms = ["figure" if form in NUMBERS else "text" for form in self.forms]
+        return Grid([*map(label, self.header)], rows, self.names, forms, left=self.left)
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ def escaped(text: str) -> str:
 
 def html_table(grid: Grid) -> str:
     """Return a grid as a table."""
+    grid = grid.texts
     right = [grid.form(at) in NUMBERS for at in range(len(grid.header))]
 
     def row(cells: Iterable[str], tag: str) -> str:
@@ -62,5 +63,5 @@ def html_table(grid: Grid) -> str:
         cell = "".join(f'<{tag} style="text-align:{side}">{escaped(text)}</{tag}>' for text, side in shown)
         return f"<tr>{cell}</tr>"
 
-    body = "".join(row(cells, "td") for cells in grid.texts.rows)
+    body = "".join(row(cells, "td") for cells in grid.rows)
     return f"<table><thead>{row(grid.header, 'th')}</thead><tbody>{body}</tbody></table>"

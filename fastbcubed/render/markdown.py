@@ -29,8 +29,9 @@ def _markdown(block: Block, say: Callable[[str], str]) -> str:
 
 def _table(grid: Grid) -> str:
     """Return a grid with names to the left and figures to the right; what failed is bold."""
+    grid = grid.texts
     under = ["---:" if grid.form(at) in NUMBERS else "---" for at in range(len(grid.header))]
-    header, *rows = ([plain(cell) for cell in row] for row in (grid.header, *grid.texts.rows))
+    header, *rows = ([plain(cell) for cell in row] for row in (grid.header, *grid.rows))
     lines = (f"| {' | '.join(row)} |" for row in (header, under, *rows))
     return "\n".join(lines).replace("\n| failed |", "\n| **failed** |")
 

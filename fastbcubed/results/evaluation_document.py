@@ -118,14 +118,16 @@ def _sides(content: Content) -> Iterator[Block]:
         right.append(Chart("sizes", "sizes", data, said, "How large the clusters are", text))
     yield Beside([left, right])
     if outcomes:
-        header = ["Side", "outcome", "clusters", "items", "precision lost", "recall lost"]
-        shown = [
-            [{"true": "true", "pred": "predicted"}[row["side"]],
-             *(row[name] for name in ("outcome", "n_clusters", "n_items", "precision_loss", "recall_loss"))]
-            for row in outcomes
-        ]  # fmt: skip
-        forms = ("text", "text", "count", "count", "share", "share")
-        yield Fold("Outcomes as a table", [Grid(header, shown, 2, forms, about="Outcomes of clusters")])
+        shown = [{**row, "side": "true" if row["side"] == "true" else "predicted"} for row in outcomes]
+        columns = [
+            ("Side", "side", "text"),
+            ("outcome", "outcome", "text"),
+            ("clusters", "n_clusters", "count"),
+            ("items", "n_items", "count"),
+            ("precision lost", "precision_loss", "share"),
+            ("recall lost", "recall_loss", "share"),
+        ]
+        yield Fold("Outcomes as a table", [Grid.of(shown, columns, 2, about="Outcomes of clusters")])
 
 
 def _losses(content: Content) -> Iterator[Block]:
@@ -329,12 +331,19 @@ def _repairs(repairs: Content | None) -> Iterator[Block]:
     ])  # fmt: skip
     own, start = repairs["rows"], repairs["start"].get("f1")
     rows = [
-        [row["rank"], "split predicted" if row["kind"] == "split" else "gather true",
-         "(alone by policy)" if row["cluster"] is None else row["cluster"], row["n_items"], row["gain"], row["running"]]
+        {**row, "kind": "split predicted" if row["kind"] == "split" else "gather true",
+         "cluster": "(alone by policy)" if row["cluster"] is None else row["cluster"]}
         for row in own
     ]  # fmt: skip
-    header = ["#", "repair", "cluster", "items", "alone adds to F1", "F1 then"]
-    grid = Grid(header, rows, 0, ("count", "text", "name", "count", "score", "score"), about="Repairs")
+    columns = [
+        ("#", "rank", "count"),
+        ("repair", "kind", "text"),
+        ("cluster", "cluster", "name"),
+        ("items", "n_items", "count"),
+        ("alone adds to F1", "gain", "score"),
+        ("F1 then", "running", "score"),
+    ]
+    grid = Grid.of(rows, columns, 0, about="Repairs")
     charts: list[Block] = []
     if start is not None:
         text = f"From {score_text(start)} to {score_text(own[-1]['running'])}."
@@ -350,12 +359,11 @@ def definitions_section(found: Content) -> Section:
         "those that belong with it are clustered with it. Both are means over items; the item itself counts. F1 is "
         "high only if both are."
     )
-    keys = ("score", "value", "best", "definition", "source")
-    rows = [[row[key] for key in keys] for row in found["rows"]]
-    forms = ("text", "any", "text", "name", "name")
+    forms = {"score": "text", "value": "any", "best": "text", "definition": "name", "source": "name"}
+    columns = [(key, key, form) for key, form in forms.items()]
     blocks: list[Block] = [
         Prose([text, found["text"]]),
-        Grid(keys, rows, 1, forms, about="Scores and their definitions"),
+        Grid.of(found["rows"], columns, about="Scores and their definitions"),
     ]
     if missing := found["not_computed"]:
         facts = Facts([(each["score"], each["message"]) for each in missing])

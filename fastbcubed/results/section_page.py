@@ -51,7 +51,7 @@ def section(
     return {
         "title": title, "sentences": list(sentences), "charts": list(charts), "lines": list(notes),
         "grids": [{"header": grid.header, "names": grid.names, "rows": [{"cells": row} for row in grid.rows]}
-                  for grid in grids if grid.rows],
+                  for grid in (each.texts for each in grids) if grid.rows],
     }  # fmt: skip
 
 
