@@ -50,7 +50,7 @@ def test_a_page(command, capsys) -> None:
         "<svg",
     ):
         assert told in page
-    assert "<td>pair_f1</td>" in page and "0.41667" in page and str(Path.cwd()) not in page
+    assert '<th scope="row">pair_f1</th>' in page and "0.41667" in page and str(Path.cwd()) not in page
 
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])
