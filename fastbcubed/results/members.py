@@ -149,7 +149,8 @@ def _refuse_unknown(items: Items, side: str, label: Any) -> NoReturn:
     if pa.types.is_large_list(known.type):
         known = pc.list_flatten(known)
     labels = {str(plain_id(each)): plain_id(each) for each in known.to_pylist()}
-    if hint is None and (close := most_similar(str(label), labels)):
+    padded = [name for name in labels if name.lstrip("0") == str(label).lstrip("0")]  # 1 for "001"
+    if hint is None and (close := padded[:1] or most_similar(str(label), labels)):
         hint = f"Did you mean {first_few(labels[name] for name in close)}?"
     if hint is None:
         hint = f"The first ones are {first_few(list(labels.values())[:4])}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -103,6 +104,9 @@ OF_STRATA, OF_ITEMS = ("stratum", "share"), "self_pairs"
 ROUNDING = 1e-6
 #: What to do about a table that is not as it was drawn.
 AS_DRAWN = "leave all columns but verdict, and all rows, as they were drawn"
+
+#: A number as spreadsheets of many languages write it.
+DECIMAL_COMMA = re.compile(r"-?\d+,\d+([eE][+-]?\d+)?")
 
 #: Other words for whether two items are the same, as tools and spreadsheets write them.
 MEANT = dict.fromkeys(("yes", "y", "true", "1", "1.0"), SAME) | dict.fromkeys(
@@ -227,9 +231,15 @@ def _numbers(texts: list[str | None], name: str, where: str) -> list[float]:
             strange.append(text)
     if strange:
         what = "whole numbers" if name in WHOLE else "numbers"
+        comma = all(text is not None and DECIMAL_COMMA.fullmatch(text) for text in strange)
+        advice = (
+            "a spreadsheet wrote them with a decimal comma: save it with decimal points"
+            if comma
+            else AS_DRAWN
+        )
         raise ColumnError(
             f"column {name!r} of {where} should be {what}, but {len(strange)} of {len(texts)} values are not (first: "
-            f"{first_few(strange)}); {AS_DRAWN}"
+            f"{first_few(strange)}); {advice}"
         )
     return found
 

@@ -103,3 +103,12 @@ def test_what_can_be_mended_exits_with_2(here, capsys, argv, message) -> None:
     out, err = capsys.readouterr()
     assert message in err and "Traceback" not in err
     assert not out and len(err) < 1200
+
+
+@pytest.mark.parametrize("given", ["1", "01"])
+def test_leading_zeros_are_suggested(tmp_path: Path, capsys: pytest.CaptureFixture[str], given: str) -> None:
+    """Of "1" it said that the first ones are 000, 001 and so on."""
+    rows = {"item": [f"i{k}" for k in range(30)], "cluster": [f"{k // 3:03d}" for k in range(30)]}
+    pq.write_table(pa.table(rows), tmp_path / "t.parquet")
+    assert cli.main(["show", str(tmp_path / "t.parquet"), str(tmp_path / "t.parquet"), "--true", given]) == 2
+    assert "Did you mean '001'?" in capsys.readouterr().err

@@ -611,7 +611,12 @@ GOOD = ["same", "different", "same", "unsure"]
         (
             {"probability": ["0,1"] * 4},
             ColumnError,
-            "should be numbers, but 4 of 4 values are not .first: '0,1'",
+            "should be numbers, but 4 of 4 values are not .first: '0,1'.*wrote them with a decimal comma: save it with",
+        ),
+        (
+            {"probability": ["0,1", "x", "0,1", "0,1"]},
+            ColumnError,
+            "4 of 4 values are not .*; leave all columns but",
         ),
         ({"pair": [1, 2.5, 3, 4]}, ColumnError, "'pair' of .* should be whole numbers"),
         ({"pair": [1, None, 3, 4]}, ColumnError, "'pair' of .* should be whole numbers"),
