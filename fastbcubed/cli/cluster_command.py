@@ -7,14 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed._version import __version__
-from fastbcubed.cli.options import (
-    add_column_flags,
-    add_limit_flag,
-    columns_of,
-    numbers_of,
-    read_as,
-    warnings_said,
-)
+from fastbcubed.cli.flag_values import columns_of, numbers_of, read_as, warnings_said
+from fastbcubed.cli.options import add_options, limit_of
 from fastbcubed.cli.output import print_json, say
 from fastbcubed.errors import OptionError
 
@@ -32,12 +26,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="table of links, one for each pair of items: file, glob or directory (Parquet, Arrow IPC, CSV, JSON "
         "lines), by path or URI; - is standard input",
     )  # fmt: skip
-    add(
-        "--threshold", dest="thresholds", action="append", metavar="T,...",
-        help="the score that a link has to reach to connect its items (default: all connect); repeatable: several "
-        "thresholds give a column of clusters each",
-    )  # fmt: skip
-    add_column_flags(add, "--")
+    several = (
+        "the score that a link has to reach to connect its items (default: all connect); repeatable: several "
+        "thresholds give a column of clusters each"
+    )
+    add_options(parser, "thresholds", thresholds=several)
+    add_options(parser, "ascending left right score items")
     add(
         "--item",
         default="item",
@@ -45,8 +39,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="column of --items, if that has several (default: item)",
     )
     add("--out", metavar="PATH", help="Parquet file to write, with a row for each item")
-    add("--json", action="store_true", help="one JSON object on stdout, as described below")
-    add_limit_flag(add, "the links")
+    add_options(parser, "json memory_limit", memory=limit_of("the links"))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,19 +8,15 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+from fastbcubed.cli.flag_values import check_report, column_names, read_flags, write_report
 from fastbcubed.cli.gate_options import BOUND, add_bound_flags, bounds_of, with_slices
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     add_engine_flags,
     add_input_flags,
-    add_paths_flag,
+    add_options,
     add_report_flags,
     add_score_flags,
-    check_report,
-    column_names,
-    number,
-    read_flags,
-    write_report,
 )
 from fastbcubed.cli.output import call, in_flags, print_json, say, with_scores
 from fastbcubed.errors import OptionError
@@ -60,35 +56,17 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add_input_flags(parser)
     add_score_flags(parser)
-    add = parser.add_argument_group("comparison").add_argument
+    group = parser.add_argument_group("comparison")
+    add = group.add_argument
     add(
         "--baseline",
         metavar="NAME",
         help="the run that the others are compared with (default: the first); best is the one with the best F1",
     )
-    add(
-        "--align", default="common", choices=("common", "each"),
-        help="score all runs on the items that each of them scores (common, the default), or each run on its own",
-    )  # fmt: skip
-    add("--level", type=float, default=0.95, metavar="P", help="confidence of intervals (default: 0.95)")
-    add(
-        "--bootstrap", type=number, default=0, metavar="N",
-        help="take intervals from N replicates of the bootstrap, in place of Student's t",
-    )  # fmt: skip
-    add("--seed", type=number, default=0, metavar="N", help="seed of the bootstrap (default: 0)")
-    add(
-        "--unit", default="component", metavar="component|true_cluster|NAME",
-        help="what could have been drawn otherwise, as a whole: a connected component of truth and runs (default), a "
-        "true cluster (right only with --unmatched outside), or all items with one value of a column",
-    )  # fmt: skip
-    add = parser.add_argument_group("output").add_argument
-    add("--json", action="store_true", help="one JSON object on stdout, as described below")
-    add_paths_flag(add)
-    add(
-        "--worst", type=number, default=5, metavar="N",
-        help="how many of the true clusters, and of the slices, that changed most to list (default: 5)",
-    )  # fmt: skip
-    add("--show", type=number, default=0, metavar="N", help="open the N true clusters that changed most")
+    add_options(group, "align level bootstrap seed unit", seed="bootstrap")
+    group = parser.add_argument_group("output")
+    add_options(group, "json paths worst", worst="the true clusters, and of the slices, that changed most")
+    add_options(group, "show", show="true clusters that changed most")
     add_report_flags(parser)
     add = add_bound_flags(parser)
     add(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from fastbcubed.cli.options import number, score_names
+from fastbcubed.cli.flag_values import score_names
+from fastbcubed.cli.options import add_options, number
 from fastbcubed.cli.output import print_json
 
 
@@ -32,15 +33,12 @@ def run(options: argparse.Namespace) -> int:
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed constraints``."""
     add = parser.add_argument
-    add(
-        "--metric", "--metrics", dest="metrics", action="append", metavar="NAME,...",
-        help="scores or families (default: every score that has a direction); repeatable",
-    )  # fmt: skip
+    add_options(parser, "metrics", metrics="scores or families (default: every score that has a direction)")
     add(
         "--random", dest="n_random", type=number, default=20, metavar="N",
         help="random instances of each check, after the small ones (default: 20)",
     )  # fmt: skip
-    add("--seed", type=number, default=0, metavar="N", help="seed of the random instances (default: 0)")
+    add_options(parser, "seed", seed="random instances")
     add("--examples", action="store_true", help="show the smallest counterexample of each verdict")
     add("--json", action="store_true", help="one JSON object, counterexamples included")
 

@@ -7,19 +7,16 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from fastbcubed.cli.flag_values import check_report, column_names, read_flags, write_report
 from fastbcubed.cli.gate_options import bound_of
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     add_engine_flags,
     add_input_flags,
-    add_paths_flag,
+    add_options,
     add_report_flags,
     add_score_flags,
-    check_report,
-    column_names,
     number,
-    read_flags,
-    write_report,
 )
 from fastbcubed.cli.output import call, in_flags, print_json, say
 from fastbcubed.cli.show_command import print_opened
@@ -54,33 +51,20 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("baseline", metavar="BASELINE", help=f"the clustering before: {OR_COLUMNS}")
     add("experiment", metavar="EXPERIMENT", help="the clustering after, given in the same way")
-    add(
-        "--truth", metavar="TRUTH", help="the true clustering, which judges the change, given in the same way"
-    )
-    add(
-        "--unlabelled", default="drop", choices=("drop", "outside"),
-        help="what to do with items that the truth lacks where it judges: leave them out of all clusters (drop, the "
-        "default), or, if true clusters are complete, take them to belong with none of the others (outside)",
-    )  # fmt: skip
+    add_options(parser, "truth unlabelled")
     outside = (
         "they are merged to the items they are clustered with, which a truth that labels them judges, and have no "
         "rates of their own"
     )
     add_input_flags(parser, sides=SIDES, outside=outside)
-    add_score_flags(parser, ("baseline_size", "experiment_size"), beta=False)
-    add = parser.add_argument_group("output").add_argument
-    add("--json", action="store_true", help="one JSON object on stdout, as described below")
-    add_paths_flag(add)
-    add(
-        "--worst", type=number, default=5, metavar="N",
-        help="how many clusters of either side, and how many slices, that changed most to list (default: 5)",
-    )  # fmt: skip
-    add("--show", type=number, default=0, metavar="N", help="open the N baseline clusters that changed most")
-    add("--out", metavar="DIR", help="directory to write the result to, as JSON and Parquet files")
-    add(
-        "--keep", default="cells", choices=("scores", "cells", "items"),
-        help="how much of the result to write to --out (default: cells); with items it can be sliced later",
-    )  # fmt: skip
+    add_score_flags(parser, "baseline_size and experiment_size", beta=False)
+    group = parser.add_argument_group("output")
+    worst = "clusters of either side, and how many slices, that changed most"
+    add_options(group, "json paths")
+    group.add_argument(
+        "--worst", type=number, default=5, metavar="N", help=f"how many {worst} to list (default: 5)"
+    )
+    add_options(group, "show out keep", show="baseline clusters that changed most")
     add = parser.add_argument_group("gates: the exit code is 1 if one fails").add_argument
     bound: Any = {"action": "append", "default": [], "type": bound_of, "metavar": "SCORE=VALUE[@NAME=SLICE]"}
     add(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from fastbcubed.cli.options import add_report_flag, check_report
+from fastbcubed.cli.flag_values import check_report
+from fastbcubed.cli.options import add_options
 from fastbcubed.cli.output import print_json, say
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     add("--level", type=float, default=0.95, help="the confidence of the intervals (default: 0.95)")
     add("--json", action="store_true", help="a JSON object with a list of estimates, for programs")
-    add_report_flag(add, "how much is right, and the estimates with their intervals,")
+    add_options(parser, "report", report="how much is right, and the estimates with their intervals,")
 
 
 def run(options: argparse.Namespace) -> int:

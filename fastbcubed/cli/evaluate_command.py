@@ -8,16 +8,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from fastbcubed.cli.flag_values import check_report, evaluate_arguments, with_links, with_order, write_report
 from fastbcubed.cli.gate_options import Gates, add_gate_flags, append_page
-from fastbcubed.cli.options import (
-    add_evaluate_flags,
-    add_link_flags,
-    check_report,
-    evaluate_arguments,
-    with_links,
-    with_order,
-    write_report,
-)
+from fastbcubed.cli.options import add_evaluate_flags, add_link_flags
 from fastbcubed.cli.output import call_evaluate, in_flags, print_json, say
 from fastbcubed.cli.show_command import costliest, print_opened
 from fastbcubed.cli.terminal import print_repairs, print_source_pairs

@@ -6,7 +6,7 @@ import argparse
 import os
 from typing import Any
 
-from fastbcubed.cli.options import add_work_flags, number
+from fastbcubed.cli.options import add_options
 from fastbcubed.cli.output import say
 
 
@@ -45,7 +45,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         choices=("er", "heavy", "singletons", "one_giant"),
         help="shape of the true clusters, see below (default: er)",
     )
-    add("--seed", type=number, default=0, metavar="N", help="seed of the random numbers (default: 0)")
+    add_options(parser, "seed", seed="random numbers")
     add("--ids", default="int", choices=("int", "string"), help="type of items and labels (default: int)")
     add("--weights", action="store_true", help="add a column weight, uniform between 0.5 and 1.5")
     add("--attributes", action="store_true", help="add the columns country and year")
@@ -60,10 +60,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--compression", default="none", choices=("none", "snappy", "lz4", "zstd"),
         help="compression of the files (default: none)",
     )  # fmt: skip
-    add("--overwrite", action="store_true", help="replace files that exist")
-    add_work_flags(
-        parser.add_argument, "threads to work with (default: all cores); the files do not depend on it"
-    )
+    add_options(parser, "overwrite threads progress", results="files do")
 
 
 def generate_arguments(options: argparse.Namespace) -> dict[str, Any]:

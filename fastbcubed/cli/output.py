@@ -48,18 +48,6 @@ def give_up(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-#: Flags that are called otherwise than the arguments of the library.
-RENAMED = {"slices": "slice", "metrics": "metric", "thresholds": "threshold"}
-#: Arguments that are flags of some command.
-FLAGS = frozenset(
-    """align ascending attributes beta bootstrap by by_stratum cluster columns draws duplicates engine item items
-    keep left level limit link_items link_left link_right link_score item_column max_pairs memory_limit metrics
-    missing noise nulls out overlapping overwrite population_clusters progress repairs right sampling score seed
-    slices spill_dir table threads threshold thresholds truth unit unlabelled unmatched weight weighting
-    where""".split()
-)
-
-
 def in_flags(message: str) -> str:
     """Return a message of the library with its arguments written as flags.
 
@@ -77,9 +65,11 @@ def in_flags(message: str) -> str:
 def _in_flags(part: str | Part) -> str:
     if isinstance(part, Either):
         return part.command
-    if not isinstance(part, Argument) or part.name not in FLAGS:
+    from fastbcubed.cli.options import OPTIONS
+
+    if not isinstance(part, Argument) or part.name not in OPTIONS:
         return str(part)
-    flag = f"--{RENAMED.get(part.name, part.name).replace('_', '-')}"
+    flag = OPTIONS[part.name].flags[0]
     value = alternatives(_value(part.name, value) for value in part.values)
     return f"{flag} {value}".rstrip()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from fastbcubed.cli.options import MEMBERS, WORST, number, report_columns
+from fastbcubed.cli.flag_values import MEMBERS, WORST, report_columns
+from fastbcubed.cli.options import number
 from fastbcubed.cli.output import say
 from fastbcubed.inputs.suggestions import split
 from fastbcubed.results.bins import element_of

@@ -6,15 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.options import (
-    OR_COLUMNS,
-    add_engine_flags,
-    add_input_flags,
-    add_weighting_flag,
-    column_names,
-    number,
-    read_flags,
-)
+from fastbcubed.cli.flag_values import column_names, read_flags
+from fastbcubed.cli.options import OR_COLUMNS, add_engine_flags, add_input_flags, add_options, number
 from fastbcubed.cli.output import call, say, to_stdout
 from fastbcubed.inputs.suggestions import plain, split
 from fastbcubed.results.bins import element_of
@@ -34,7 +27,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "experiment", metavar="EXPERIMENT", help="the clustering as it is now, given in the same way"
     )
-    add = parser.add_argument_group("sample").add_argument
+    group = parser.add_argument_group("sample")
+    add = group.add_argument
     add("-n", type=number, default=200, metavar="N", help="how many pairs to draw (default: 200)")
     add(
         "--score",
@@ -51,14 +45,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--column", "--columns", dest="columns", action="append", default=[], metavar="NAME,...",
         help="attributes to show of both items; repeatable",
     )  # fmt: skip
-    add("--seed", type=number, default=0, metavar="N", help="seed of the random numbers (default: 0)")
+    add_options(group, "seed", seed="random numbers")
     add(
         "--out", dest="pairs_out", metavar="FILE",
         help="the file to write, which ends in .csv or .parquet (default: CSV on stdout)",
     )  # fmt: skip
     outside = "they are merged to the items they are clustered with"
     add_input_flags(parser, sides=("baseline", "experiment"), outside=outside)
-    add_weighting_flag(add)
+    add_options(group, "weighting")
     add_engine_flags(parser)
 
 

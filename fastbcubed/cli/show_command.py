@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from fastbcubed.cli.flag_values import evaluate_arguments, with_links
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     add_engine_flags,
     add_input_flags,
     add_link_flags,
-    add_weighting_flag,
-    evaluate_arguments,
+    add_options,
     number,
-    with_links,
 )
 from fastbcubed.cli.output import call_evaluate, print_json
 from fastbcubed.errors import Argument, FileFormatError, NotKeptError, OptionError, rewording
@@ -49,7 +48,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "paths", nargs="+", metavar="RESULT | TRUTH PREDICTION",
         help=f"a directory that evaluate --out or diff --out wrote; or both clusterings: {OR_COLUMNS}",
     )  # fmt: skip
-    add = parser.add_argument_group("what to open").add_argument
+    group = parser.add_argument_group("what to open")
+    add = group.add_argument
     many: dict[str, Any] = {"action": "append", "default": [], "metavar": "ID"}
     add(
         "--pred",
@@ -68,10 +68,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--members", type=number, metavar="N",
         help="how many members of a cluster to show, or of each set of an item (default: 20 and 5)",
     )  # fmt: skip
-    add("--json", action="store_true", help="one JSON object on stdout, as described below")
-    add_input_flags(parser, "--item-column")
+    add_options(group, "json")
+    add_input_flags(parser, "item_column")
     add_link_flags(parser)
-    add_weighting_flag(add)
+    add_options(group, "weighting")
     add_engine_flags(parser)
     parser.set_defaults(defaults=vars(parser.parse_args([""])))
 

@@ -5,20 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from fastbcubed.cli.options import (
-    FILES,
-    add_column_flags,
-    add_limit_flag,
-    add_report_flag,
-    add_row_flags,
-    add_work_flags,
-    check_report,
-    columns_of,
-    number,
-    numbers_of,
-    read_as,
-    read_flags,
-)
+from fastbcubed.cli.flag_values import check_report, columns_of, numbers_of, read_as, read_flags
+from fastbcubed.cli.options import FILES, add_options, limit_of, number
 from fastbcubed.cli.output import call, in_flags, print_json, say
 
 if TYPE_CHECKING:
@@ -35,25 +23,21 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("truth", metavar="TRUTH", help=f"the true clustering: {FILES}")
     add("edges", metavar="LINKS", help="table of links with scores, one row for each pair of items")
-    add_column_flags(parser.add_argument_group("links").add_argument, "--")
-    add = parser.add_argument_group("truth").add_argument
-    add("--item", default="item", metavar="NAME", help="column of item ids (default: item); a+b is one id")
-    add("--cluster", default="cluster", metavar="NAME", help="column of clusters (default: cluster)")
-    add("--weight", metavar="NAME", help="column of weights, or a file with the columns item and weight")
-    add("--attributes", metavar="PATH", help="table of further columns to slice by, joined by item")
+    add_options(parser.add_argument_group("links"), "ascending left right score items")
+    group = parser.add_argument_group("truth")
+    add_options(group, "item cluster weight attributes", item="a+b is one id", weight="")
+    add = group.add_argument
     add(
         "--unmatched", metavar="POLICY",
         help="what to do with items that one side lacks: drop, raise, singleton, or outside (items that only links "
         "have are then false positives for those they are clustered with); or truth=POLICY,prediction=POLICY "
         "(default: truth=singleton, as they have no link, unless --items is given; prediction=drop)",
     )  # fmt: skip
-    add_row_flags(add)
-    add(
-        "--noise", metavar="LABEL", help="a label, such as -1, for items that are in no cluster but their own"
-    )
+    add_options(group, "nulls duplicates noise")
     _add_score_flags(parser)
-    add = parser.add_argument_group("output").add_argument
-    add("--json", action="store_true", help="one JSON object on stdout, as described below")
+    group = parser.add_argument_group("output")
+    add_options(group, "json")
+    add = group.add_argument
     add(
         "--merges", type=number, default=3, metavar="N",
         help="how many of the merges that cost most at the best threshold to list (default: 3)",
@@ -62,39 +46,28 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--rows", type=number, default=1000, metavar="N",
         help="rows of the curve in JSON at most; the ends and the extremes are kept (default: 1000)",
     )  # fmt: skip
-    add_report_flag(add, "the best threshold, the curve, merges to look at and slices")
+    add_options(group, "report", report="the best threshold, the curve, merges to look at and slices")
     add(
         "--out", metavar="DIR",
         help="directory to write the whole curve, the clusters at the best threshold, the merges that cost most and "
         "the weakest links to",
     )  # fmt: skip
-    add = parser.add_argument_group("work").add_argument
-    add_limit_flag(add, "the sweep, but not listing merges (see --merges),")
-    add_work_flags(add, "threads to work with (default: all cores); the scores do not depend on it")
+    limit = limit_of("the sweep, but not listing merges (see --merges),")
+    add_options(parser.add_argument_group("work"), "memory_limit threads progress", memory=limit)
 
 
 def _add_score_flags(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("scores").add_argument
+    group = parser.add_argument_group("scores")
+    add = group.add_argument
     add(
         "--best",
         default="f1",
         metavar="SCORE",
         help="the score that the threshold is to be best in (default: f1)",
     )
-    add(
-        "--where", action="append", metavar="CONDITION",
-        help='what has to hold there, such as "precision>=0.98" or "largest<=500"; on scores, clusters, largest, '
-        "singletons and threshold; repeatable",
-    )  # fmt: skip
-    add(
-        "--threshold", dest="thresholds", action="append", metavar="T,...",
-        help="also list the scores at these thresholds, of which some can be had nowhere else, such as mean_f1",
-    )  # fmt: skip
-    add(
-        "--metric", "--metrics", dest="metrics", action="append", metavar="NAME,...",
-        help="scores, families, or all (see: fastbcubed metrics); repeatable",
-    )  # fmt: skip
-    add("--beta", type=float, default=1.0, help="weight of recall in F; any but 1 adds fbeta")
+    add_options(group, "where")
+    also = "also list the scores at these thresholds, of which some can be had nowhere else, such as mean_f1"
+    add_options(group, "thresholds metrics beta", thresholds=also, beta="fbeta")
     add(
         "--slice", "--slices", dest="slices", action="append", metavar="NAME", default=[],
         help="find the best threshold of each slice, and what one for all costs it; an attribute, several crossed, "

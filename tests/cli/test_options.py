@@ -1,0 +1,52 @@
+"""Options of the command line are declared once, as the signatures of the verbs have them."""
+
+import inspect
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.cli.options import OPTIONS
+
+VERBS = (fb.evaluate, fb.compare, fb.diff, fb.estimate, fb.sweep)
+#: Options whose default is another one on the command line, and why.
+OTHERWISE = {
+    "slices": "an empty list, to append to",
+    "seed": "a number, so that a run can be repeated",
+    "edges": "a positional argument",
+}
+
+
+def _values(hint: Any) -> set[Any]:
+    """Return the texts that a type allows, in a union with others."""
+    if get_origin(hint) is Literal:
+        return set(get_args(hint))
+    return set().union(*map(_values, get_args(hint)))
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+def test_signatures_are_as_declared(verb: Any) -> None:
+    hints = get_type_hints(verb)
+    shared = {
+        name: each
+        for name, each in inspect.signature(verb).parameters.items()
+        if name in OPTIONS and each.kind is each.KEYWORD_ONLY
+    }
+    assert len(shared) >= 10
+    for name, parameter in shared.items():
+        how = OPTIONS[name].how
+        if name not in OTHERWISE:
+            default = how.get("default", False if how.get("action") == "store_true" else None)
+            assert parameter.default == default, name
+        if values := set(how.get("choices", ())):
+            assert values <= _values(hints[name]), name
+
+
+def test_every_help_is_filled_in(capsys: pytest.CaptureFixture[str]) -> None:
+    from fastbcubed.cli.commands import COMMANDS
+    from fastbcubed.cli.main import main
+
+    for command in COMMANDS:
+        assert main([command.name, "--help"]) == 0
+        options = capsys.readouterr().out.partition("JSON (--json)")[0]
+        assert "{FIRST}" not in options and "{metrics}" not in options
