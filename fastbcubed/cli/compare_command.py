@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.flag_values import check_report, column_names, read_flags, write_report
-from fastbcubed.cli.gate_options import BOUND, add_bound_flags, bounds_of, with_slices
+from fastbcubed.cli.gate_options import BOUND, FAILED_GATE, add_bound_flags, bounds_of, with_slices
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     add_engine_flags,
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
     from fastbcubed.results.gates import Bound, Gate
 
-#: The exit code if a gate failed.
-FAILED_GATE = 1
 #: Flags without an argument of the library.
 OWN = (
     "run",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.flag_values import check_report, column_names, read_flags, write_report
-from fastbcubed.cli.gate_options import bound_of
+from fastbcubed.cli.gate_options import FAILED_GATE, bound_of
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     add_engine_flags,
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from fastbcubed.results.gates import Bound, Gate
     from fastbcubed.results.table import Table
 
-#: The exit code if a gate failed.
-FAILED_GATE = 1
 #: Flags without an argument of the library.
 OWN = ("run", "json", "worst", "show", "fail_over", "fail_under", "report", "report_columns")
 SIDES = ("baseline", "experiment")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastbcubed.cli.flag_values import check_report, evaluate_arguments, with_links, with_order, write_report
-from fastbcubed.cli.gate_options import Gates, add_gate_flags, append_page
+from fastbcubed.cli.gate_options import FAILED_GATE, Gates, add_gate_flags, append_page
 from fastbcubed.cli.options import add_evaluate_flags, add_link_flags
 from fastbcubed.cli.output import call_evaluate, in_flags, print_json, say
 from fastbcubed.cli.show_command import costliest, print_opened
@@ -85,10 +85,6 @@ def _read(session: Any, path: str) -> Any:
         mark = "\t" if plain.endswith(".tsv") else ","
         return session.read.csv(path, header=True, inferSchema=True, sep=mark)
     return session.read.json(path) if plain.endswith((".json", ".jsonl")) else session.read.parquet(path)
-
-
-#: The exit code if a gate failed.
-FAILED_GATE = 1
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:

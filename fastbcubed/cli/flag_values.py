@@ -89,7 +89,13 @@ def _slice(text: str) -> Any:
             "--slice is an attribute, bins of one such as year:10, or different ones to be crossed, such as "
             f"country,year, not {text!r}"
         )
-    return found[0] if len(found) == 1 else tuple(found)
+    return key_of(text)
+
+
+def key_of(text: str) -> Any:
+    """Return the slicing key in the syntax of ``--slice``."""
+    found = tuple(element_of(part) for part in split(text, ","))
+    return found[0] if len(found) == 1 else found
 
 
 def _weight(text: str | None) -> Any:

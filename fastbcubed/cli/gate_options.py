@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from fastbcubed.results.gates import Bound, Gate
 
 
+#: The exit code if a gate failed.
+FAILED_GATE = 1
+
+
 def add_gate_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of gates; each gate that fails makes the exit code 1."""
     add = add_bound_flags(parser)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from fastbcubed.cli.flag_values import MEMBERS, WORST, report_columns
+from fastbcubed.cli.flag_values import MEMBERS, WORST, key_of, report_columns
 from fastbcubed.cli.options import number
 from fastbcubed.cli.output import say
-from fastbcubed.inputs.suggestions import split
-from fastbcubed.results.bins import element_of
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -50,14 +48,8 @@ def run(options: argparse.Namespace) -> int:
         worst=options.worst,
         members=options.members,
         columns=report_columns(options.columns),
-        by=[_key(text) for text in options.by],
+        by=[key_of(text) for text in options.by],
         overwrite=True,
     )
     say(f"wrote {options.out}")
     return 0
-
-
-def _key(text: str) -> Any:
-    """Return the slicing key in the syntax of ``--slice``."""
-    found = tuple(element_of(part) for part in split(text, ","))
-    return found[0] if len(found) == 1 else found

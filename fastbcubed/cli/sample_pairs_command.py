@@ -6,11 +6,10 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flag_values import column_names, read_flags
+from fastbcubed.cli.flag_values import column_names, key_of, read_flags
 from fastbcubed.cli.options import OR_COLUMNS, add_engine_flags, add_input_flags, add_options, number
 from fastbcubed.cli.output import call, say, to_stdout
 from fastbcubed.inputs.suggestions import plain, split
-from fastbcubed.results.bins import element_of
 
 if TYPE_CHECKING:
     from fastbcubed.results.table import Table
@@ -65,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         require_place(options.pairs_out)  # before the work
     diff = call(fastbcubed.diff, _arguments(options), options.noise)
     pairs = diff.sample_pairs(
-        options.n, score=options.score, by=_by(options.by),
+        options.n, score=options.score, by=None if options.by is None else key_of(options.by),
         columns=[plain(name) for text in options.columns for name in split(text, ",")], seed=options.seed,
     )  # fmt: skip
     if options.pairs_out is None:
@@ -85,13 +84,6 @@ def _arguments(options: argparse.Namespace) -> dict[str, Any]:
         value = getattr(options, side)
         given[side] = value if options.table is None else column_names(value)
     return {**given, "keep": "items"}
-
-
-def _by(text: str | None) -> Any:
-    if text is None:
-        return None
-    found = [element_of(part) for part in split(text, ",")]
-    return found[0] if len(found) == 1 else tuple(found)
 
 
 def _written(pairs: Table, path: str) -> str:
