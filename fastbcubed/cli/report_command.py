@@ -30,7 +30,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add(
         "--by", metavar="NAME", action="append", default=[],
         help="an attribute to slice by, or several crossed, such as country,year, or bins such as year:10, besides "
-        "those that were asked for when evaluating; repeatable",
+        "those that were requested when evaluating; repeatable",
     )  # fmt: skip
 
 

@@ -66,7 +66,7 @@ def _add_score_flags(parser: argparse.ArgumentParser) -> None:
         help="the score that the threshold is to be best in (default: f1)",
     )
     add_options(group, "where")
-    also = "also list the scores at these thresholds, of which some can be had nowhere else, such as mean_f1"
+    also = "also list the scores at these thresholds, some of which are known nowhere else, such as mean_f1"
     add_options(group, "thresholds metrics beta", thresholds=also, beta="fbeta")
     add(
         "--slice", "--slices", dest="slices", action="append", metavar="NAME", default=[],

@@ -155,7 +155,7 @@ class Comparison(Shown, Compared):
         Raises
         ------
         NotKeptError
-            If the rows of the runs are not at hand in one order, as with align="each" or the disk engine.
+            If the rows of the runs are not kept in one order, as with align="each" or the disk engine.
         OptionError
             If there is no such run.
 
@@ -350,7 +350,7 @@ class Comparison(Shown, Compared):
     # Parts of the above
 
     def _pair(self, run: str | None) -> tuple[str, str]:
-        """Return the baseline, and the experiment that is asked for."""
+        """Return the baseline, and the requested experiment."""
         if run is None:
             run = (*self.experiments, self.baseline)[0]
         self[run]

@@ -178,7 +178,7 @@ class Compared(Runs):
         return self.scores()
 
     def deltas(self, *, adjust: str = "bonferroni") -> Table:
-        """Return how the scores of each experiment differ from the baseline's, and whether that holds up.
+        """Return how the scores of each experiment differ from the baseline's, and whether that holds.
 
         Parameters
         ----------
@@ -246,7 +246,7 @@ class Compared(Runs):
         Raises
         ------
         MetricError
-            If clusters may overlap: their units are not worked out.
+            If clusters may overlap: their units are not computed.
         """
         if self._differences.units is None:
             raise NotKeptError(self.why_no_errors() or "")

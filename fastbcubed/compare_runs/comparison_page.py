@@ -307,7 +307,7 @@ def _differences(content: Content) -> Iterator[Block]:
     for k, name in enumerate(content["experiments"]):
         rows = [row for row in content["deltas"]["rows"] if row["experiment"] == name]
         yield Heading(f"{label(name)} {less}")
-        text = "Lines are intervals; a filled dot holds up; a hollow one does not, or has no known error."
+        text = "Lines are intervals; a filled dot holds; a hollow one does not, or has no known error."
         said = f"Forest plot: {label(name)} {less}, as the table below has it"
         yield Chart(f"deltas-{k}", "deltas", (rows,), said, "Difference of each score", text)
         yield Grid.of(rows, columns, about=f"Differences of {label(name)}")

@@ -1,4 +1,4 @@
-"""A comparison for people: which run is better, by how much, and whether the difference holds up."""
+"""A comparison for people: which run is better, by how much, and whether the difference holds."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _of_two(comparison: Compared, row: Mapping[str, Any]) -> str:
 
 
 def _in_slices(comparison: Compared, row: Mapping[str, Any], word: str) -> str:
-    """Return in how many of the first slices that were asked for the score of a run differs in the same way."""
+    """Return in how many of the first requested slices the score of a run differs in the same way."""
     baseline, run = comparison[comparison.baseline], comparison[row["experiment"]]
     for by in baseline.sliced:
         found = slice_deltas(run, baseline, by).get(f"{row['score']}_delta")
@@ -236,7 +236,8 @@ def _how_sure(comparison: Compared) -> list[str]:
     if uneven:
         effective = min(own.effective for own in uneven.values())
         whose = f" for {_named(list(uneven))}" * (len(uneven) < len(units))
-        line += f",{whose} so uneven that {effective:.1f} equal ones would tell as much: it is too small"
+        line += f",{whose} so uneven that they carry no more information than {effective:.1f} equal ones: "
+        line += "this standard error is too small"
     single = [name for name, own in units.items() if own.n < 2]
     found = [f"{line}."]
     if single:

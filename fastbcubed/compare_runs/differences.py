@@ -273,7 +273,7 @@ def means_of(
     overall: Mapping[str, float],
     pool: Pool,
 ) -> Mapping[str, float]:
-    """Return the means of the needed scores: `overall` has those of `metrics`, and others are worked out."""
+    """Return the means of the needed scores: `overall` has those of `metrics`, and others are computed."""
     known = {m.name: overall[m.name] for m in needed if any(m is each for each in metrics)}
     others = [m for m in needed if m.name not in known]
     return known | aggregation.item_means([aggregation.item_sums(table, others, pool)])
@@ -500,7 +500,7 @@ def table_of_deltas(
 
 
 def estimated(comparison: Runs) -> Differences:
-    """Work out the standard errors of the differences, and their replicates if these were asked for.
+    """Compute the standard errors of the differences, and their replicates if requested.
 
     Where clusters of several runs connect much of the weight, those of an experiment are by the components of the
     truth, the baseline and that experiment.

@@ -146,7 +146,7 @@ class Runs(HasTable):
     def why_no_errors(self) -> Message | None:
         """Return why differences have no standard errors; None if they have."""
         if any(ev.contingency.overlapping for ev in self.runs.values()):
-            return Message("clusters may overlap, and paired errors are worked out for partitions alone")
+            return Message("clusters may overlap, and paired errors are computed for partitions only")
         if not all(isinstance(ev.contingency, Contingency) for ev in self.runs.values()):
             return Message(f"the cells were not kept; compare with {arg('keep', 'cells')}")
         if self._true_keys is not None and any(map(_makes_true_clusters, self.runs.values())):
@@ -192,7 +192,7 @@ class Runs(HasTable):
         return of_true[table.true[table.rows.cell[: self.require_rows()]]]
 
     def units_of_rows(self) -> NDArray[np.integer]:
-        """Return the unit, which was asked for, of each row that all runs score."""
+        """Return the requested unit of each row that all runs score."""
         if self.unit == COMPONENT:
             return self.components_of_rows()
         first, n = self[self.baseline], self.require_rows()
@@ -205,7 +205,7 @@ class Runs(HasTable):
         """Return how many rows, the first ones, all runs have in common; raise if they are not in one order."""
         if not self._shared:
             raise NotKeptError(
-                f"the items of all runs are not at hand in one order; compare in memory, with {arg('align', 'common')}"
+                f"the items of all runs are not kept in one order; compare in memory, with {arg('align', 'common')}"
             )
         return self.n_items
 

@@ -120,7 +120,7 @@ def _beside_runs(table: pa.Table) -> pa.Table:
 
 
 def slice_deltas(ev: Evaluation, baseline: Evaluation, by: str) -> dict[str, pa.Array]:
-    """Return the differences of a run from the baseline in slices that were asked for when they were compared."""
+    """Return the differences of a run from the baseline in slices that were requested when they were compared."""
     table, before = (_beside_runs(each.sliced[by].to_arrow()) for each in (ev, baseline))
     return _differences(table, before, name_columns(before.column_names), ev, is_baseline=False)
 

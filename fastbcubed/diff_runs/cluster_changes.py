@@ -24,7 +24,7 @@ from fastbcubed.results.slices import SliceKey, beside, elements, size_named, sl
 from fastbcubed.runtime.codes import number
 from fastbcubed.runtime.threads import Pool, blocks
 
-#: What becomes of clusters, in the order in which it is told.
+#: Outcomes of clusters, in the order of display.
 BECAME = (*OUTCOMES["true"].values(), GONE, APPEARED)
 #: Figures of each.
 FIGURES = {"n_clusters": pa.int64(), "n_items": pa.int64(), "weight": pa.float64(), "share": pa.float64()}

@@ -478,7 +478,7 @@ class Diff(Shown, DiffErrors):
     not_computed : dict of str to str
         Scores of a family that are not defined for this input, and why.
     sliced : dict of str to Table
-        Slices that were asked for when the diff was made.
+        Slices that were requested when the diff was made.
 
     Examples
     --------
@@ -552,7 +552,7 @@ class Diff(Shown, DiffErrors):
         Notes
         -----
         Items that one side alone has of a cluster of which both have items do not change what became of it; how many
-        there are is told by `coverage`. With ``unmatched="singleton"`` they count as clusters of one item.
+        there are is shown by `coverage`. With ``unmatched="singleton"`` they count as clusters of one item.
 
         Examples
         --------

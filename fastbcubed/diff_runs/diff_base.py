@@ -237,7 +237,7 @@ class Diffed(HasTable):
         return dict(self.saved.get("errors", {}))
 
     def errors_at_hand(self) -> dict[str, float]:
-        """Return standard errors of the scores that judge the change, if they are known or soon worked out."""
+        """Return standard errors of the scores that judge the change, if they are known or quickly computed."""
         if "_judging_errors" in self.__dict__ or "errors" in self.saved:
             return self._judging_errors
         if self.judgement is None or self.judgement.joint.cells.n_cells > ALWAYS:
@@ -305,7 +305,7 @@ class Diffed(HasTable):
 
     @property
     def sliced(self) -> dict[str, Table]:
-        """Slices that were asked for when the diff was made."""
+        """Slices that were requested when the diff was made."""
         return self.evaluation.sliced
 
     @property

@@ -112,7 +112,7 @@ def diff(
     unmatched : {"drop", "raise", "singleton", "outside"} or dict
         What happens to items that one side lacks; a dict has a policy for "baseline" (items that are gone) and one for
         "experiment" (new ones). They are left out by default, so that all rates are about the items that both have; how
-        many are gone and new, and how many clusters are gone or appeared, is told in any case. Items that a
+        many are gone and new, and how many clusters are gone or appeared, is reported in any case. Items that a
         clustering made of links lacks are alone there, unless a policy is given. "outside" is for new items: they are
         merged to those that they are clustered with, which a truth that labels them judges, and have no rates of their
         own.

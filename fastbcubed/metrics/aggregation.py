@@ -195,7 +195,7 @@ def _sums_of_means(means: Mapping[str, float], contingency: Contingency) -> dict
 def _scores_of(
     contingency: Contingency, metrics: list[Metric], start: int, stop: int, tn: TrueNegatives | None
 ) -> list[Floats]:
-    """Return scores of a range of cells, worked out block by block."""
+    """Return scores of a range of cells, computed block by block."""
     found = [np.empty(stop - start) for _ in metrics]
     for a, b in blocks(stop - start, CELL_BLOCK) if metrics else ():
         block = block_scores(contingency, metrics, start + a, start + b, tn)

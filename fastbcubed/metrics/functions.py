@@ -531,7 +531,7 @@ def score_of_average(name: str, called: str = "") -> ScoreOfAverage:
 
 @public
 class HomogeneityCompletenessVMeasure(NamedTuple):
-    """Homogeneity, completeness, and their harmonic mean for the `beta` asked for."""
+    """Homogeneity, completeness, and their harmonic mean for the requested `beta`."""
 
     homogeneity: float
     completeness: float

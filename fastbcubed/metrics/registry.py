@@ -1,7 +1,7 @@
 """The registry: all scores by name, and the resolution of names to scores.
 
 Each family declares its own in its file. `resolve` turns what a user asks for into scores that are
-defined for the input at hand.
+defined for the given input.
 """
 
 from __future__ import annotations

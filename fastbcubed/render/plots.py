@@ -361,7 +361,7 @@ def deltas_chart(rows: Iterable[Row]) -> Any:
         + (" (low is good)" if row.get("best") == "lower" else "")
         for row in own
     ]
-    return _forest(own, names, ("holds up", "does not hold"), "difference from the baseline")
+    return _forest(own, names, ("holds", "does not hold"), "difference from the baseline")
 
 
 def slice_deltas_chart(slicing: Row, score: str, most: int = 20) -> Any:

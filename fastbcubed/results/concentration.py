@@ -174,7 +174,7 @@ def concentration_sentence(figures: dict[str, dict[str, Any]]) -> str:
     ...     "pred": {"loss": 0.1, "n_half": 9, "n_lossy": 300},
     ... }
     >>> concentration_sentence(found)  # doctest: +NORMALIZE_WHITESPACE
-    'Half of the recall loss is in 1,084 true clusters: look for a cause, not for clusters. Half of the precision loss
+    'Half of the recall loss is in 1,084 true clusters: look for a systematic cause. Half of the precision loss
     is in 9 predicted clusters: fix these first.'
     """
     sides = sorted(
@@ -210,7 +210,7 @@ def _advice(figures: dict[str, Any]) -> str:
     n = figures["n_half"]
     if n <= FEW:
         return ": fix it first" if n == 1 else ": fix these first"
-    return ": look for a cause, not for clusters" if n > SHARE * figures["n_lossy"] else ""
+    return ": look for a systematic cause" if n > SHARE * figures["n_lossy"] else ""
 
 
 #: Powers of two that sizes may have.

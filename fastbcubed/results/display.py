@@ -52,9 +52,7 @@ def _headline(ev: Estimated) -> str:
         return text
     groups = f"{count(known.units.n)} groups of items that share clusters"
     if are_uneven(known.units):
-        groups += (
-            f", so uneven that {known.units.effective:.1f} equal ones would tell as much: it is too small"
-        )
+        groups += f", so uneven that {known.units.effective:.1f} equal groups carry as much information; this standard error is too small"
     return f"{text} (± is one standard error, from {groups}.)"
 
 

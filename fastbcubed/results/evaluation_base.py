@@ -323,7 +323,7 @@ class Evaluated(HasTable):
         """Provenance: versions, engine, arguments that were given, rows and fingerprint of each side.
 
         A fingerprint tells the rows of item and label, in whatever order and container. All rows are hashed when it
-        is first asked for, as it is for JSON and saved results.
+        is first requested, as it is for JSON and saved results.
         """
         return self._origin.manifest(self.engine, self._memory_limit)
 

@@ -418,8 +418,8 @@ class Estimated(ByCluster):
         Returns
         -------
         Table
-            score, value, se, low, high (null for scores without an error), n_units, effective_units (the number of
-            equal units that would tell as much); the last two are null where no score has an error.
+            score, value, se, low, high (null for scores without an error), n_units, effective_units (the
+            effective number of units); the last two are null where no score has an error.
 
         Raises
         ------
@@ -514,7 +514,7 @@ class Estimated(ByCluster):
         return aggregation.overall(self.contingency, [metric], beta=self.beta)[metric.name]
 
     def _with_error(self) -> list[Metric]:
-        """Return the overall scores whose standard error is known, or can be worked out."""
+        """Return the overall scores whose standard error is known, or can be computed."""
         if self._saved_errors is not None:
             return [m for m in self.metrics if m.name in self._saved_errors.of]
         return clusters.known_by_cluster(
@@ -640,7 +640,8 @@ def warn_of_units(units: Units, unit: str, *, stacklevel: int, of: str = "") -> 
     elif are_uneven(units):
         message = (
             f"standard errors and intervals are too small: one of {units.n:,} units ({unit}) has "
-            f"{units.largest_share:.0%} of the weight, and all of them tell as much as {units.effective:.1f} equal ones"
+            f"{units.largest_share:.0%} of the weight, and all carry no more information than "
+            f"{units.effective:.1f} equal ones"
         )
     else:
         return

@@ -119,7 +119,7 @@ class AlignedItems:
         truth, prediction = self._alignment.truth.items, self._alignment.prediction.items
         if truth is None or prediction is None:
             return self._positions(ids)
-        column = in_order_of(truth, as_column(ids, "item", "the items asked for"))
+        column = in_order_of(truth, as_column(ids, "item", "the requested items"))
         found = np.full(len(column), -1)
         for side, items in (("pred", prediction), ("true", truth)):
             at = _find_all(items, column)
@@ -140,7 +140,7 @@ class AlignedItems:
                 f"items without ids go by their position, an integer, not {first_few(strange[:4])}"
             )
         if len(set(map(int, wanted))) < len(wanted):
-            raise SliceError("an item is asked for twice; name each once")
+            raise SliceError("an item is requested twice; name each once")
         return np.array([int(i) if 0 <= int(i) < len(self) else -1 for i in wanted], np.int64)
 
     def label_keys(self) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -254,7 +254,7 @@ class TableItems:
 
     def rows_of(self, ids: Any) -> RowNumbers:
         return _find_all(
-            self._column, in_order_of(self._column, as_column(ids, "item", "the items asked for"))
+            self._column, in_order_of(self._column, as_column(ids, "item", "the requested items"))
         )
 
     def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
@@ -374,7 +374,7 @@ def _find_all(items: Column, wanted: Column) -> RowNumbers:
         matches = match(*key_pair(items, wanted, pool), pool)
     if matches.pred_repeats:
         raise SliceError(
-            f"{matches.pred_repeats} of the {len(wanted)} items asked for are named twice; name each once"
+            f"{matches.pred_repeats} of the {len(wanted)} requested items are named twice; name each once"
         )
     return matches.true_of_pred
 

@@ -597,7 +597,7 @@ def verdict_content(ev: Any) -> dict[str, Any]:
 
 
 def repairs_content(ev: Any, limit: int) -> dict[str, Any] | None:
-    """Return which clusters to mend first; None where that is not defined or not known."""
+    """Return which clusters to fix first; None where that is not defined or not known."""
     if ev.contingency.overlapping or isinstance(ev.contingency, NoCells) or not limit:
         return None
     try:

@@ -36,7 +36,7 @@ def list_source_pairs(
 ) -> Table:
     """Return the pairs of sources, as `Evaluation.source_pairs` does."""
     if not isinstance(by, str | Bins) or not by:
-        raise SliceError(f"sources are told by one attribute, or bins of one, not by {by!r}")
+        raise SliceError(f"sources are distinguished by one attribute, or bins of one, not by {by!r}")
     _require_defined(contingency)
     assert contingency.rows is not None
     cut = slice_codes(by, contingency, items, attributes)

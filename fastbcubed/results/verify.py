@@ -1,4 +1,4 @@
-"""Verification: items drawn at random, and the scores over all, worked out anew from the rows by their definition.
+"""Verification: items drawn at random, and the overall scores, recomputed from the rows by their definition.
 
 Nothing here goes through the cells: labels are compared row by row, with pandas and NumPy.
 """

@@ -635,7 +635,7 @@ def small_slices(ev: Any) -> Iterator[Notice]:
         have = f"slice{'s' if n_items.size > 1 else ''} {'has' if small.size == 1 else 'have'}"
         message = (
             f"By {Word(label(by))}, {count(small.size)} of {count(n_items.size)} {have} fewer than {SMALL_SLICE} items "
-            f"({'; '.join(named)}{more}): a single item moves such a score by hundredths."
+            f"({'; '.join(named)}{more}): one item can change such a score by 0.01 or more."
         )
         yield Notice(NOTE, message, {"by": by, "n_slices": int(small.size), "slices": named})
 

@@ -204,8 +204,8 @@ def _few(estimated: Mapping[str, Estimate], sample: Mapping[str, Any], sampling:
             f"Draw clusters in proportion to their size, and pass {arg('sampling', 'cluster_size')}.",
         )
         message = (
-            f"A few large clusters decide {', '.join(uneven)}: {effective:.1f} equal ones would tell as much as the "
-            f"{count(n)} that were drawn, and intervals may be far too narrow. "
+            f"A few large clusters decide {', '.join(uneven)}: {effective:.1f} equal ones would be as informative as "
+            f"the {count(n)} that were drawn, and intervals may be far too narrow. "
         )
         message += "Take a larger sample." if sampling == CLUSTER_SIZE else larger
         level = WARNING if effective < VERY_FEW else NOTE

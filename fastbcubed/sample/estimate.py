@@ -240,7 +240,7 @@ def estimate_pairs(labelled: Any, *, by_stratum: bool = False, level: float = 0.
     -------
     PairEstimates
         A table whose text begins with sentences on how much of the splitting and of the merging is right (`sentences`).
-        Its columns: stratum (if asked for), score: the one that the pairs were drawn for and others that are sums over
+        Its columns: stratum (if requested), score: the one that the pairs were drawn for and others that are sums over
         the same pairs; estimate, se, low, high; n_judged, n_unsure, n_unjudged: how many draws of pairs of this score
         are judged "same" or "different", are "unsure", have no verdict; low_unsure and high_unsure: what the estimate
         would be if all that is unsure went the one way, and the other.

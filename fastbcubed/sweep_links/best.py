@@ -109,7 +109,7 @@ class Best:
     Attributes
     ----------
     score : str
-        The score that was asked for.
+        The requested score.
     value : float
         What it is there.
     threshold : float
@@ -277,4 +277,4 @@ def _nearest(curve: Curve, conditions: list[Condition]) -> str:
             told.append(
                 f"{each.name} is {'at most' if each.sign[0] == '>' else 'at least'} {score_text(most)}"
             )
-    return f"{'; '.join(told)}." if told else "Each can be had, but not together."
+    return f"{'; '.join(told)}." if told else "Each can be met, but not together."

@@ -24,15 +24,15 @@ from fastbcubed.types import Floats
 #: Pairs together on both sides, on one of them, apart on both.
 PAIRS = ("tp", "fp", "fn", "tn")
 
-#: Scores of a sweep unless others are asked for; those that are not defined for the input are left out.
+#: Scores of a sweep unless others are requested; those that are not defined for the input are left out.
 DEFAULT = (
     "precision", "recall", "f1", "over_merge_rate", "under_merge_rate", "pair_precision", "pair_recall", "pair_f1",
     "rand", "adjusted_rand", "elm_precision", "elm_recall", "elm_f1", "homogeneity", "completeness", "v_measure",
     "variation_of_information",
 )  # fmt: skip
-#: What is said of a score that has to be asked for at single thresholds, and how.
+#: The reason that a score is known at requested thresholds only, and how to request it.
 NOT_KEPT, AT_SOME = (
-    "cannot be kept up at every threshold: {}",
+    "cannot be updated at every threshold: {}",
     f"{arg('thresholds', ...)} to have it at those that you name",
 )
 #: Figures of the clusters, which are always there.
@@ -102,7 +102,7 @@ class _Taken(Mapping[str, NDArray[Any]]):
 
 
 class KeptScore(NamedTuple):
-    """A score that is kept up, and the family of sums that it is made of."""
+    """A score that is updated at every threshold, and its family of sums."""
 
     family: str
     formula: Callable[[Kept], Floats]
@@ -146,7 +146,7 @@ KEPT: dict[str, KeptScore] = {
 
 
 def family_of(metric: Metric) -> str | None:
-    """Return the family of sums that a score is made of; None if it cannot be kept up."""
+    """Return the family of sums that a score is made of; None if it cannot be updated."""
     kept = KEPT.get(metric.alias_of or metric.name)
     if kept is not None:
         return kept.family
@@ -155,7 +155,7 @@ def family_of(metric: Metric) -> str | None:
 
 
 def why_not_kept(metric: Metric, *, weighted: bool) -> str | None:
-    """Return why a score cannot be kept up at every threshold; None if it can."""
+    """Return why a score cannot be updated at every threshold; None if it can."""
     family = family_of(metric)
     if family is None:
         return "it is no sum over what changes where clusters meet"
@@ -165,7 +165,7 @@ def why_not_kept(metric: Metric, *, weighted: bool) -> str | None:
 
 
 def score_of(metric: Metric, kept: Kept) -> Floats:
-    """Return a score that is kept up, at every threshold."""
+    """Return a score at every threshold."""
     own = KEPT.get(metric.alias_of or metric.name)
     if own is not None:
         return np.asarray(own.formula(kept))
@@ -174,7 +174,7 @@ def score_of(metric: Metric, kept: Kept) -> Floats:
 
 
 class Choice(NamedTuple):
-    """The scores to keep up, those for the thresholds that were asked for, and those left out, with the reason."""
+    """The scores at every threshold, those at requested thresholds only, and those left out, with the reason."""
 
     kept: list[Metric]
     others: list[Metric]
@@ -184,9 +184,9 @@ class Choice(NamedTuple):
 def choose_scores(
     wanted: Sequence[str | Metric] | None, *, weighted: bool, outside: bool, beta: float, everywhere: bool
 ) -> Choice:
-    """Return the scores of a sweep; if they are wanted `everywhere`, no threshold was asked for.
+    """Return the scores of a sweep; if they are wanted `everywhere`, no threshold was requested.
 
-    Raise MetricError if a score that was named is not defined, or cannot be kept up and is wanted everywhere.
+    Raise MetricError if a score that was named is undefined, or cannot be updated and is wanted everywhere.
     """
     how: dict[str, Any] = {"weighted": weighted, "outside": outside}
     undefined = {} if wanted else {n: METRICS[n].undefined(weighting="pointwise", **how) for n in DEFAULT}

@@ -33,7 +33,7 @@ from fastbcubed.sweep_links.merge_tree import (
 )
 from fastbcubed.types import Counts, Floats
 
-#: What can be kept up: families of scores, and the sums that each is made of.
+#: Families of scores that can be updated from threshold to threshold, and the sums of each.
 SUMS = {
     "clusters": ("clusters", "singletons", "largest"),
     "bcubed": ("over", "under"),

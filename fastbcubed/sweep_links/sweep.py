@@ -104,7 +104,7 @@ class Sweep(Shown, HasTable):
     others : list of Metric
         Scores that are known only at the requested thresholds, as `points()` lists them.
     not_computed : dict of str to str
-        Scores that are not defined for this input or cannot be kept up, and why.
+        Scores that are not defined for this input or cannot be updated, and why.
     coverage : Coverage
         How far truth and links have the same items.
     policies : Policies
@@ -114,7 +114,7 @@ class Sweep(Shown, HasTable):
     warnings : list of dict
         What a reader should know: code, level, message, and figures of each.
     sliced : dict of str to Table
-        The best thresholds of slices that were asked for.
+        The best thresholds of requested slices.
 
     Examples
     --------
@@ -571,7 +571,7 @@ class Sweep(Shown, HasTable):
         worst: int = 10,
         overwrite: bool = False,
     ) -> Report:
-        """Write a page for people: which threshold is best, the curve, merges to look at, and slices asked for.
+        """Write a page for people: which threshold is best, the curve, merges to look at, and requested slices.
 
         Parameters
         ----------
@@ -617,5 +617,5 @@ class Sweep(Shown, HasTable):
         }
 
     def to_json(self, *, limit: int = 1000, indent: int | None = 2) -> str:
-        """Return the curve, the best F1 and the thresholds asked for as JSON; an infinite threshold becomes null."""
+        """Return the curve, the best F1 and the requested thresholds as JSON; an infinite threshold becomes null."""
         return as_json(self.to_dict(limit=limit), indent)

@@ -142,7 +142,7 @@ def grid_of(rows: Sequence[Mapping[str, Any]], names: int, threshold: Callable[[
 
 
 def tables(sweep: Any, best: Best, n_merges: int) -> Iterator[tuple[str, str, Grid]]:
-    """Yield tables, each after a title and a line on it: merges to look at, the thresholds asked for, each slicing."""
+    """Yield tables, each after a title and a line on it: merges to look at, the requested thresholds, each slicing."""
     if n_merges:
         said = f"Merges to look at, of those at threshold {best.shown}: a stronger one undoes them"
         rows = _costly(sweep, n_merges, best.threshold)
@@ -154,7 +154,7 @@ def tables(sweep: Any, best: Best, n_merges: int) -> Iterator[tuple[str, str, Gr
         said = said if rows else "No merge lowers F1"
         yield "Merges to look at", said, grid_of(rows, 3, partial(sweep.shown, stronger=True))
     if sweep.asked:
-        yield "At the thresholds asked for", "", grid_of(sweep.points().to_pylist(), 1)
+        yield "At the requested thresholds", "", grid_of(sweep.points().to_pylist(), 1)
     for name, table in sweep.sliced.items():
         said = f"By {name}: the best threshold of each slice, and what the one for all costs it"
         names = table.column_names.index("n_items")

@@ -62,7 +62,7 @@ def test_the_best_under_a_condition(capsys: pytest.CaptureFixture[str]) -> None:
 def test_thresholds_and_slices(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = ran(capsys, "--metric", "f1,mean_f1", "--threshold", "0.9,0.8", "--slice", "country")
     sweep = fb.sweep("truth.parquet", "links.parquet", metrics=["f1", "mean_f1"], thresholds=[0.9, 0.8])
-    assert "At the thresholds asked for" in out
+    assert "At the requested thresholds" in out
     row = next(line for line in out.splitlines() if re.match(r"0\.9 +\d", line)).split()
     assert float(row[-1]) == pytest.approx(sweep.points()["mean_f1"][0].as_py(), abs=1e-4)
     assert "By country: the best threshold of each slice" in out
@@ -188,7 +188,7 @@ def test_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     told = (
         best.sentence,
         "By country: the best threshold of each slice",
-        "At the thresholds asked for",
+        "At the requested thresholds",
         "undoes them",
     )
     assert all(each in page for each in told) and page.count("<svg") == 2

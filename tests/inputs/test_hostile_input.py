@@ -108,9 +108,9 @@ def test_a_null_id_stands_for_no_item(ids: list[Any]) -> None:
     with refused(NullError, "1 of 3", "weight", "rows: 2", "Drop these rows"):
         evaluate(dict(zip(ids, LABELS, strict=True)), dict(zip(ids, OTHER, strict=True)), weight=weight)
     for ask in (lambda: ev.item(None), lambda: ev.subset([None])):
-        with refused(NullError, "1 of 1", "the items asked for"):
+        with refused(NullError, "1 of 1", "the requested items"):
             ask()
-    with refused(NullError, "1 of 3", "the items asked for", "rows: 2"):
+    with refused(NullError, "1 of 3", "the requested items", "rows: 2"):
         ev.subset(absent)
     if not isinstance(ids[0], tuple):
         sides = [table(ids, labels) for labels in (LABELS, OTHER)]

@@ -110,7 +110,7 @@ def test_other_names_are_refused(of_truth: Make, names: list[Any]) -> None:
     other = pd.Series([1.0] * 5, index=pd.MultiIndex.from_tuples(IDS, names=names))
     with pytest.raises(AlignmentError, match="the items of weight"):
         fb.evaluate(*[of_truth(TRUE, NAMES, False)] * 2, weight=other)
-    with pytest.raises(AlignmentError, match="the items asked for"):
+    with pytest.raises(AlignmentError, match="the requested items"):
         fb.evaluate(*[of_truth(TRUE, NAMES, False)] * 2).subset(other.index)
 
 

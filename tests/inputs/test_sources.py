@@ -357,7 +357,7 @@ def test_null_rows() -> None:
 
 def test_null_ids_are_refused_where_ids_are_matched() -> None:
     for values in ([1, None], pd.Series([1, None], dtype="Int64"), pa.array(["", None]), [(1, 2), (3, None)]):
-        column = as_column(values, "item", "the items asked for")
+        column = as_column(values, "item", "the requested items")
         column.keys()  # fine for labels
         sound = as_column(column.slice(0, 1), "item")
         for pair in ((column, sound), (sound, column)):

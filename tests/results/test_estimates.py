@@ -278,14 +278,12 @@ def test_uneven_units_are_told() -> None:
     true = np.concatenate([np.zeros(50, int), np.arange(1, 51)])
     ev = fb.evaluate(true, np.concatenate([np.arange(50) % 2 - 2, true[50:]]))
     assert ev.units == (51, pytest.approx(1 / 0.255), pytest.approx(0.5))
-    told = (
-        r"one of 51 units \(component\) has 50% of the weight, and all of them tell as much as 3.9 equal ones"
-    )
+    told = r"one of 51 units \(component\) has 50% of the weight, and all carry no more information than 3.9 equal ones"
     with pytest.warns(EvaluationWarning, match=told) as warned:
         _ = ev.errors
         ev.interval("f1")
     assert [each.filename for each in warned] == [__file__] * 2
-    assert "so uneven that 3.9 equal ones would tell as much" in " ".join(repr(ev).split())
+    assert "so uneven that they carry no more information than 3.9 equal ones" in " ".join(repr(ev).split())
 
 
 def test_they_are_pickled() -> None:

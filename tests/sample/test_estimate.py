@@ -693,7 +693,7 @@ def test_few_clusters_that_tell_most_are_noted() -> None:
     assert note["scores"] == ["recall"] and note["df"] == est.estimated["recall"].df < 5
     assert note["level"] == "warning" and note["effective"] == pytest.approx(100**2 / (40**2 + 60))
     assert note["message"] == (
-        "A few large clusters decide recall: 6.0 equal ones would tell as much as the 61 that were drawn, and "
+        "A few large clusters decide recall: 6.0 equal ones would be as informative as the 61 that were drawn, and "
         "intervals may be far too narrow. Draw clusters in proportion to their size, and pass "
         'sampling="cluster_size".'
     )

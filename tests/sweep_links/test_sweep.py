@@ -131,14 +131,14 @@ def test_no_link_may_be_best() -> None:
             "mean_f1",
             None,
             MetricError,
-            r"no score 'mean_f1'; .*elm_f1, .* mean_f1 cannot be kept up .* Choose by another score\. Pass thresholds=",
+            r"no score 'mean_f1'; .*elm_f1, .* mean_f1 cannot be updated .* Choose by another score\. Pass thresholds=",
         ),
         ("mirkin", None, MetricError, r"no score .* Name mirkin in metrics= to have it$"),
         (
             "f1",
             "mean_f1 > 0.5",
             OptionError,
-            r"no 'mean_f1' to put .* mean_f1 cannot be kept up .* Pass thresholds=",
+            r"no 'mean_f1' to put .* mean_f1 cannot be updated .* Pass thresholds=",
         ),
         ("clusters", None, MetricError, "'clusters' is no score that is best somewhere"),
         ("f1", 5, OptionError, "where is a condition such as .* not '5'"),
@@ -201,7 +201,7 @@ def test_scores_that_cannot_be_kept_up_are_exact_at_thresholds(sweep: fb.Sweep) 
 
 
 def test_scores_that_cannot_be_kept_up_need_thresholds() -> None:
-    with pytest.raises(MetricError, match=r"mean_f1 cannot be kept up .* Pass thresholds="):
+    with pytest.raises(MetricError, match=r"mean_f1 cannot be updated .* Pass thresholds="):
         fb.sweep(TRUTH, LINKS, metrics="mean_f1")
     found = fb.sweep(TRUTH, LINKS, metrics="pointwise")
     assert "mean_f1" in found.not_computed and "precision" in found.curve().column_names
