@@ -32,7 +32,7 @@ from fastbcubed.results.clusters import ClusterRanges
 from fastbcubed.results.items import TableItems
 from fastbcubed.results.slice_sums import RowQuestions, require_slices_fit
 from fastbcubed.results.slices import as_subset
-from fastbcubed.results.stored_items import HeldRows, StoredRows
+from fastbcubed.results.stored_items import StoredRows
 from fastbcubed.results.summary import describe
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.spill import Spill, readable, spill_directory
@@ -42,8 +42,6 @@ T = TypeVar("T")
 
 #: One row of a block for this many bytes of the limit, so that blocks are a small part of it.
 BLOCK_SHARE = 1 << 10
-#: The share of the limit for rows of large clusters that are held for the page (1 / n).
-HELD_SHARE = 32
 ATTEMPTS = 8
 
 
@@ -128,9 +126,8 @@ def _score(
     if blocks is not None and parts.rows is not None:
         buffers.release()
         told = blocks.with_cells(parts.rows, pool)
-        held = None if request.out is None else HeldRows.of(parts.whole, request.limit // HELD_SHARE, pool)
         sliced, stored = questions.answer(
-            told, how, scored.metrics, request.beta, request.out, spill, request.limit, held
+            told, how, scored.metrics, request.beta, request.out, spill, request.limit
         )
         if stored is not None:
             cells.rows = StoredRows(stored, weighted=aligner.weighted)

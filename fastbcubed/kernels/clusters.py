@@ -62,46 +62,6 @@ def count_marks(marks, counts):
         counts[at(marks[at(k)] >> 1)] += marks[at(k)] & 1
 
 
-#: Bits of a positive float64 that encode its size: its exponent and four more; and the number of sizes.
-LEADING, SIZES = 48, 1 << 15
-
-
-@kernel
-def size_of(cell, outer):
-    """Return the size class of the larger cluster of a cell, among those with other items; 0 if there is none."""
-    wrong = max(cell.fp, cell.fn)
-    if wrong == 0.0:
-        return 0
-    return np.float64((np.float64(cell.n) if outer else cell.weight) + wrong).view(np.int64) >> LEADING
-
-
-@kernel
-def count_by_size(cells, outer, counts):
-    """Count the items of cells by size. Shape of `counts`: (SIZES,)."""
-    for i in range(cells.size):
-        counts[at(size_of(cells[at(i)], outer))] += cells[at(i)].n
-
-
-@kernel
-def mark_largest(cells, outer, least, marks):
-    """Mark the cells of a minimum size, by bits. Shape of `marks`: (n_cells / 8,)."""
-    for i in range(cells.size):
-        if size_of(cells[at(i)], outer) >= least:
-            marks[at(i >> 3)] |= np.uint8(1 << (i & 7))
-
-
-@kernel
-def find_marked(numbers, marks, rows):
-    """Write the rows whose cell is marked, ascending; return their number. A negative number is no cell."""
-    n = 0
-    for i in range(numbers.size):
-        cell = numbers[at(i)]
-        if cell >= 0 and marks[at(cell >> 3)] >> np.uint8(cell & 7) & 1:
-            rows[at(n)] = i
-            n += 1
-    return n
-
-
 @kernel
 def add_to(sums, k, at, x):
     """Add `x` to one of the sums of a row, stored as two adjacent numbers: the sum and its rounding error."""

@@ -46,7 +46,7 @@ from fastbcubed.results.slices import (
     size_names,
     slice_name,
 )
-from fastbcubed.results.stored_items import FIRST, HeldRows, StoredTable, destination, items_of_block
+from fastbcubed.results.stored_items import StoredTable, destination, items_of_block
 from fastbcubed.results.table import listed
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.output_files import TableWriter
@@ -421,7 +421,6 @@ class RowQuestions:
         out: Path | None,
         spill: Spill,
         limit: int,
-        held: HeldRows | None = None,
     ) -> tuple[dict[str, pa.Table], StoredTable | None]:
         """Return the slices by name, and the items.
 
@@ -441,8 +440,6 @@ class RowQuestions:
             Where the sums of many slices go.
         limit : int
             The bytes that may be used.
-        held : HeldRows, optional
-            Takes rows as they are written.
         """
         sums = self.sums(metrics, beta, spill)
         if not self.items:
@@ -450,8 +447,8 @@ class RowQuestions:
             return {name: each.result(total) for name, each in sums.items()}, None
         with destination(out, spill.directory) as to:
             with TableWriter(to.file) as writer:
-                total = _add(blocks, sums, kind, limit, writer, held)
-            stored = StoredTable(to.file, to.staging, writer.stamp, None if held is None else held.finished())
+                total = _add(blocks, sums, kind, limit, writer)
+            stored = StoredTable(to.file, to.staging, writer.stamp)
             sliced = {name: each.result(total) for name, each in sums.items()}
         return sliced, stored
 
@@ -477,16 +474,12 @@ def _add(
     kind: Mapping[str, Any],
     limit: int,
     writer: TableWriter | None = None,
-    held: HeldRows | None = None,
 ) -> float:
     """Add the blocks to the sums, and write the items; return the weight that is scored, if there are sums."""
     weights = [0.0]
     for block in blocks:
         if writer is not None:
-            items = items_of_block(block)
-            writer.add(items)
-            if held is not None:
-                held.take(block.found["cell"].astype(np.int64), items.select(FIRST))
+            writer.add(items_of_block(block))
         if sums:
             scored = block.found["cell"] >= 0
             cells = RowCells(block.found, block.weight, **kind) if scored.any() else None
