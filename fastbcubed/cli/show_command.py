@@ -151,7 +151,9 @@ def _loaded(path: str) -> Evaluation | Diff:
     try:
         found = fastbcubed.load(path)
     except FileFormatError as error:
-        raise FileFormatError(f"{error}. To evaluate first, name TRUTH and PREDICTION") from error
+        raise FileFormatError(
+            f"{error.message.marked}. To evaluate first, name TRUTH and PREDICTION"
+        ) from error
     if not _as_evaluation(found)[0].has_items:
         raise NotKeptError(
             f"{path} has no items, so that nothing can be opened; write it with evaluate --out DIR --keep items"

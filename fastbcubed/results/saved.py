@@ -19,7 +19,7 @@ from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.contingency import SIDES, ScoredRows
 from fastbcubed.cells.validate import fault_of_weights
-from fastbcubed.errors import FileFormatError
+from fastbcubed.errors import FileFormatError, arg
 from fastbcubed.inputs import files
 from fastbcubed.inputs.arrays import combined, from_numpy, table_of
 from fastbcubed.inputs.memberships import Memberships
@@ -94,7 +94,10 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 def _of_another_version(path: Path, head: Mapping[str, Any]) -> str:
     """Return the message for a manifest of another layout, or for JSON that is no manifest."""
     if type(head.get("layout")) is not int or "overall" not in head:
-        return f"{path} is not the manifest of a saved evaluation. Load a directory that `save` or out= wrote"
+        return (
+            f"{path} is not the manifest of a saved evaluation. "
+            f"Load a directory that `save` or {arg('out', ...)} wrote"
+        )
     version = head.get("fastbcubed")
     by = f"fastbcubed {version}" if isinstance(version, str) else "another version of fastbcubed"
     return (
