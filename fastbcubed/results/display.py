@@ -52,7 +52,9 @@ def _headline(ev: Estimated) -> str:
         return text
     groups = f"{count(known.units.n)} groups of items that share clusters"
     if are_uneven(known.units):
-        groups += f", so uneven that {known.units.effective:.1f} equal groups carry as much information; this standard error is too small"
+        effective = f"{known.units.effective:.1f}"
+        groups += f", so uneven that they carry no more information than {effective} equal ones: "
+        groups += "this standard error is too small"
     return f"{text} (± is one standard error, from {groups}.)"
 
 
