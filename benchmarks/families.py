@@ -44,8 +44,8 @@ def measure_families(n_items: int, runs: int = 3, threads: int | None = None) ->
     Scores that pair clusters one to one take a search and are timed apart.
     """
     import fastbcubed as fb
-    from fastbcubed.metrics.aggregation import overall
     from fastbcubed.metrics.registry import resolve
+    from fastbcubed.metrics.sums import overall
     from fastbcubed.runtime.threads import Pool
 
     rows = generate("er", n_items)

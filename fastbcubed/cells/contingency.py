@@ -325,7 +325,6 @@ class Contingency:
 
     overlapping = False  #: whether items may be in several clusters of a side
     max_pairs = MAX_PAIRS  #: pairs of cells that a score may compare
-    known_means: Mapping[tuple[str, str], float] = MappingProxyType({})  #: over clusters, by side and score
     known_scores: Mapping[str, NDArray[np.float64]] = MappingProxyType({})  #: by cell, as `CellMeans`
     recall_if_alone: float | None = None  #: see `IfAlone`; None if unknown
 

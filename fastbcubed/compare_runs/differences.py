@@ -35,6 +35,7 @@ from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.score import Metric, without_rounding
+from fastbcubed.metrics.sums import CellSums
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.evaluation_scores import COMPONENT, TRUE_CLUSTER
 from fastbcubed.results.slices import slice_codes
@@ -276,7 +277,7 @@ def means_of(
     """Return the means of the needed scores: `overall` has those of `metrics`, and others are computed."""
     known = {m.name: overall[m.name] for m in needed if any(m is each for each in metrics)}
     others = [m for m in needed if m.name not in known]
-    return known | aggregation.item_means([aggregation.item_sums(table, others, pool)])
+    return known | aggregation.item_means([aggregation.item_sums(table, others, pool, CellSums(table, pool))])
 
 
 def _exact_scores(table: Contingency, needed: Sequence[Metric]) -> Floats:

@@ -23,11 +23,11 @@ from fastbcubed.inputs.columns import Order, as_column
 from fastbcubed.inputs.pair import SideRequest, one_side, pair_of_table
 from fastbcubed.inputs.suggestions import Typed
 from fastbcubed.inputs.tables import ColumnName, attribute, refused
-from fastbcubed.metrics import aggregation
 from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics import change as formulas
 from fastbcubed.metrics.change import judged
 from fastbcubed.metrics.score import Metric, f_measure
+from fastbcubed.metrics.sums import overall
 from fastbcubed.results.evaluation_base import Evaluated
 from fastbcubed.results.evaluation_scores import Estimated
 from fastbcubed.results.items import AlignedItems, AttributeTable
@@ -308,7 +308,7 @@ class Judgement:
     def overall(self, metrics: Sequence[Metric]) -> dict[str, float]:
         """Return scores over all labelled items."""
         with Pool() as pool:
-            return aggregation.overall(self.joint.cells, judged(self.joint, metrics), pool=pool)
+            return overall(self.joint.cells, judged(self.joint, metrics), pool=pool)
 
     def _mean(self, scores: NDArray[np.float64]) -> float:
         cells = self.joint.cells

@@ -19,7 +19,8 @@ from fastbcubed.inputs.tables import column_names, is_path
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics.aggregation import LeavingOut
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.score import Metric, Sums
+from fastbcubed.metrics.sums import CellSums
 from fastbcubed.results.bins import Bins
 from fastbcubed.results.slices import elements
 from fastbcubed.results.summary import Bounds, bound_sums, bounds_from
@@ -50,7 +51,7 @@ def scores_without_room(metrics: Iterable[Metric], n_rows: int, limit: int) -> d
 
 def _held_by(metric: Metric) -> int:
     """Return the bytes per item that a score needs in addition to the sums by part."""
-    whole = (m for m in (metric, *metric.needs) if m.score is not None or m.uses_tn)
+    whole = (m for m in (metric, *metric.needs) if m.overall_only or m.uses_tn)
     return max((OF_ALL_CELLS.get(m.family, 0) for m in whole), default=0)
 
 
@@ -60,7 +61,7 @@ def scores_of_whole_covers(metrics: Iterable[Metric]) -> dict[str, str]:
         metric.name: "it takes all cells of overlapping clusterings at once, which the disk engine does not hold; "
         f"leave it out, or pass {arg('engine', 'memory')}"
         for metric in metrics
-        if any(each.score is not None or each.matrix is not None for each in (metric, *metric.needs))
+        if any(each.overall_only or each.matrix is not None for each in (metric, *metric.needs))
     }
 
 
@@ -175,11 +176,11 @@ class Scorer:
         needed = aggregation.with_needs(self.metrics, request.beta)
         lifted = [m for m in needed if m.formula is not None]
         by_weight = in_parts and weighted and not (request.outer or request.given.overlapping)
-        plain = [m for m in lifted if not (m.uses_tn or m.matrix or m.mean)]
+        plain = [m for m in lifted if not (m.uses_tn or m.matrix or m.sums)]
         self._of_items = [m for m in plain if by_weight and m.leave_one_out]
         self._of_all = [m for m in lifted if in_parts and m.uses_tn]
         self._by_part = [m for m in lifted if m not in self._of_items and m not in self._of_all]
-        self.needs_all = any(m.score is not None or m.uses_tn for m in needed)
+        self.needs_all = any(m.overall_only or m.uses_tn for m in needed)
         self.takes_items = any(m.leave_one_out for m in needed)  #: of several weights, without their cells
         self.rows_need_negatives = any(m.uses_tn for m in groups.grouped(needed))
         filed = request.keep == "items" and request.out is not None and not request.outside
@@ -204,7 +205,10 @@ class Scorer:
 
     def score(self, parts: Parts, pool: Pool) -> Scored:
         """Score the parts, and then all cells; if a search for a pairing gives up, its family is left out."""
-        sums = [aggregation.item_sums(part, self._by_part, pool, whole=not self._in_parts) for part in parts]
+        sums = [
+            aggregation.item_sums(part, self._by_part, pool, None if self._in_parts else CellSums(part, pool))
+            for part in parts
+        ]
         means = aggregation.item_means(sums) | aggregation.item_means(parts.of_items)
         if parts.whole is not None:
             means |= aggregation.item_means([aggregation.item_sums(parts.whole, self._of_all, pool)])
@@ -225,5 +229,6 @@ class Scorer:
         cells: Contingency | None,
         pool: Pool,
     ) -> Scored:
-        overall = aggregation.finished(metrics, means, self._request.beta, cells, pool)
+        sums: Sums = {} if cells is None else CellSums(cells, pool)
+        overall = aggregation.finished(metrics, means, self._request.beta, sums)
         return Scored(overall, metrics, self.not_computed | hopeless)

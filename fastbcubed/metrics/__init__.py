@@ -7,13 +7,11 @@ import math
 
 from fastbcubed.metrics import functions
 from fastbcubed.metrics import functions as make
-from fastbcubed.metrics.edit import merge_distance as merge_distance
 from fastbcubed.metrics.functions import HomogeneityCompletenessVMeasure as HomogeneityCompletenessVMeasure
 from fastbcubed.metrics.functions import combined_entropy as combined_entropy
 from fastbcubed.metrics.functions import (
     homogeneity_completeness_v_measure as homogeneity_completeness_v_measure,
 )
-from fastbcubed.metrics.functions import pointwise_score as pointwise_score
 from fastbcubed.metrics.labelings import (
     PUBLIC,
     CoreferenceScore,
@@ -28,9 +26,11 @@ from fastbcubed.metrics.labelings import (
 )
 from fastbcubed.metrics.labelings import PrecisionRecallFbeta as PrecisionRecallFbeta
 from fastbcubed.metrics.labelings import PrecisionRecallFscore as PrecisionRecallFscore
-from fastbcubed.metrics.matching import ExactMatch as ExactMatch
-from fastbcubed.metrics.matching import exact_match as exact_match
-from fastbcubed.metrics.pairs import pair_confusion_matrix as pair_confusion_matrix
+from fastbcubed.metrics.other_functions import ExactMatch as ExactMatch
+from fastbcubed.metrics.other_functions import exact_match as exact_match
+from fastbcubed.metrics.other_functions import merge_distance as merge_distance
+from fastbcubed.metrics.other_functions import pair_confusion_matrix as pair_confusion_matrix
+from fastbcubed.metrics.other_functions import pointwise_score as pointwise_score
 from fastbcubed.runtime.attributes import only_all
 
 # Pointwise

@@ -23,7 +23,7 @@ from fastbcubed.cells.contingency import (
 from fastbcubed.errors import MetricError, WeightError, arg
 from fastbcubed.inputs.arrays import read_only
 from fastbcubed.metrics.pointwise import LOSSES, losses_of
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.score import Metric, Sums
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Floats
 
@@ -89,35 +89,19 @@ def with_needs(metrics: Iterable[Metric], beta: float) -> list[Metric]:
     return list(found.values())
 
 
-def overall(
-    contingency: Contingency, metrics: Iterable[Metric], *, beta: float = 1.0, pool: Pool | None = None
-) -> dict[str, float]:
-    """Return scores over all items, by name and in the order given; on this thread alone without a pool."""
-    chosen = list(metrics)
-    pool = pool or Pool(1)
-    means = item_means([item_sums(contingency, with_needs(chosen, beta), pool)])
-    return finished(chosen, means, beta, contingency, pool)
-
-
 def finished(
-    chosen: Iterable[Metric],
-    means: Mapping[str, float],
-    beta: float,
-    contingency: Contingency | None,
-    pool: Pool,
+    chosen: Iterable[Metric], means: Mapping[str, float], beta: float, sums: Sums
 ) -> dict[str, float]:
-    """Return scores over all items from the means of those that items have.
+    """Return scores over all items from the means of those that items have, and the sums over all cells.
 
-    `means` come from `item_means`, of the scores and all they need. `contingency` has all cells; it is None if
-    no score is computed from them as a whole.
+    `means` come from `item_means`, of the scores and all they need.
     """
     result = {}
     for metric in chosen:
         if metric.combine is not None:
             result[metric.name] = float(metric.combine(means, beta))
-        elif metric.score is not None:
-            assert contingency is not None
-            result[metric.name] = float(metric.score(contingency, pool))
+        elif metric.overall_only:
+            result[metric.name] = float(metric.of_sums(sums))
         else:
             result[metric.name] = means[metric.name]
     return result
@@ -136,17 +120,17 @@ def item_means(sums: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def item_sums(
-    contingency: Contingency, metrics: Iterable[Metric], pool: Pool, *, whole: bool = True
+    contingency: Contingency, metrics: Iterable[Metric], pool: Pool, sums: Sums | None = None
 ) -> dict[str, float]:
     """Return the weighted sum over items of every score that items have, and of their weight as `WEIGHT`.
 
-    Without `whole`, the contingency has not all cells of the true clusters, and only formulas are used.
+    Means that the `sums` over all cells give, where there are any, are not added up.
     """
     from fastbcubed.metrics import compiled
 
     lifted = [m for m in metrics if m.formula is not None]
     outer = contingency.weighting == "outer"
-    direct = {m.name: m.mean(contingency, pool) for m in lifted if m.mean and whole and not outer}
+    direct = {m.name: m.of_sums(sums) for m in lifted if m.sums and sums is not None and not outer}
     by_row = [m for m in lifted if m.name not in direct and _is_summed_by_row(contingency, m)]
     if by_row:
         direct |= item_means(weigh_rows(contingency, LeavingOut(by_row), pool).sums)
@@ -164,17 +148,17 @@ def item_sums(
     def add_up(first: int, last: int) -> list[float]:
         runs = np.empty((-(-(last - first) // kernels.runs.RUN), 1 + formulas.size))
         compiled.sum_scores(cells, first, last, outer, formulas, runs)
-        sums = [math.fsum(column) for column in runs.T.tolist()]
+        added = [math.fsum(column) for column in runs.T.tolist()]
         if others or of_items:
             scores = [each[first:last] for each in of_items]
             scores += _scores_of(contingency, others, first, last, negatives)
             weight = np.ascontiguousarray(contingency.weight[first:last])
-            sums += [add_products(weight, each) for each in scores]
-        return sums
+            added += [add_products(weight, each) for each in scores]
+        return added
 
-    sums = contingency.map(add_up, pool)
+    ranges = contingency.map(add_up, pool)
     names = [WEIGHT, *common, *(m.name for m in (*by_item, *others))]
-    found = {name: math.fsum(column) for name, column in zip(names, zip(*sums, strict=True), strict=True)}
+    found = {name: math.fsum(column) for name, column in zip(names, zip(*ranges, strict=True), strict=True)}
     return found | {name: mean * found[WEIGHT] for name, mean in direct.items()}
 
 
@@ -312,15 +296,6 @@ def _rows(contingency: Contingency, metric: Metric) -> Any:
             f"cells alone; build it from labels, or with {arg('weighting', 'outer')}"
         )
     return contingency.rows
-
-
-def cluster_means(contingency: Contingency, side: str, metric: Metric) -> Floats:
-    """Return the mean of a score over the items of each cluster, by code.
-
-    Clusters without scored items are left out, and those whose items all have weight 0: they have no mean.
-    """
-    groups = means_by_cluster(contingency, side, [metric], beta=1.0)
-    return np.asarray(groups[metric.name][groups["weight"] > 0])
 
 
 def means_by_cluster(

@@ -5,28 +5,19 @@ BCubed precision, recall and F themselves are the pointwise scores, under anothe
 
 from __future__ import annotations
 
+from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
-import numpy as np
-
-from fastbcubed.metrics.aggregation import cluster_means, overall
 from fastbcubed.metrics.pointwise import pointwise
-from fastbcubed.metrics.score import Family, Metric, f_measure, slopes_of_f1
+from fastbcubed.metrics.score import Family, f_measure, slopes_of_f1
 from fastbcubed.types import Floats
 
-if TYPE_CHECKING:
-    from fastbcubed.cells.contingency import Contingency
-    from fastbcubed.runtime.threads import Pool
-
-Side = Literal["true", "pred"]
-
 bcubed = Family("bcubed", low=0.0, high=1.0, best="higher")
-PRECISION, RECALL = pointwise["precision"], pointwise["recall"]
 
 bcubed.alias(
     "bcubed_precision",
-    PRECISION,
+    pointwise["precision"],
     source="Bagga and Baldwin 1998",
     example="""
     >>> score = bcubed_precision(list("aabbb"), [1, 1, 1, 2, 2])
@@ -36,7 +27,7 @@ bcubed.alias(
 )
 bcubed.alias(
     "bcubed_recall",
-    RECALL,
+    pointwise["recall"],
     source="Bagga and Baldwin 1998",
     example="""
     >>> score = bcubed_recall(list("aabbb"), [1, 1, 1, 2, 2])
@@ -69,23 +60,11 @@ bcubed.alias(
 
 
 # Where every cluster counts equally
+by_true_cluster = partial(bcubed.of_sums, of="means of true clusters")
+by_pred_cluster = partial(bcubed.of_sums, of="means of pred clusters")
 
 
-def mean_of_clusters(side: Side, metric: Metric, contingency: Contingency) -> float:
-    """Average a score over the items of each cluster, then over clusters, each once."""
-    known = contingency.known_means.get((side, metric.name))
-    if known is not None:
-        return known
-    return float(np.mean(cluster_means(contingency, side, metric)))
-
-
-def f1_of_clusters(side: Side, contingency: Contingency) -> float:
-    """Return the F1 of precision and recall, each averaged over clusters."""
-    p, r = (mean_of_clusters(side, metric, contingency) for metric in (PRECISION, RECALL))
-    return float(f_measure(p, r))
-
-
-@bcubed.of_cells(
+@by_true_cluster(
     "mean over true clusters, each once, of the mean over its items of tp / (tp + fp)",
     source="er-evaluation",
     example="""
@@ -94,12 +73,12 @@ def f1_of_clusters(side: Side, contingency: Contingency) -> float:
     0.625
     """,
 )
-def bcubed_precision_by_true_cluster(contingency: Contingency, pool: Pool) -> float:
+def bcubed_precision_by_true_cluster(precision: float, recall: float) -> float:
     """BCubed precision, where every true cluster counts equally."""
-    return mean_of_clusters("true", PRECISION, contingency)
+    return precision
 
 
-@bcubed.of_cells(
+@by_true_cluster(
     "mean over true clusters, each once, of the mean over its items of tp / (tp + fn)",
     source="er-evaluation",
     example="""
@@ -107,12 +86,12 @@ def bcubed_precision_by_true_cluster(contingency: Contingency, pool: Pool) -> fl
     0.75
     """,
 )
-def bcubed_recall_by_true_cluster(contingency: Contingency, pool: Pool) -> float:
+def bcubed_recall_by_true_cluster(precision: float, recall: float) -> float:
     """BCubed recall, where every true cluster counts equally."""
-    return mean_of_clusters("true", RECALL, contingency)
+    return recall
 
 
-@bcubed.of_cells(
+@by_true_cluster(
     "2 P R / (P + R), with P = bcubed_precision_by_true_cluster and R = bcubed_recall_by_true_cluster",
     source="er-evaluation",
     example="""
@@ -121,12 +100,12 @@ def bcubed_recall_by_true_cluster(contingency: Contingency, pool: Pool) -> float
     0.681818181818
     """,
 )
-def bcubed_f1_by_true_cluster(contingency: Contingency, pool: Pool) -> float:
+def bcubed_f1_by_true_cluster(precision: float, recall: float) -> float:
     """F1 of BCubed precision and recall, where every true cluster counts equally."""
-    return f1_of_clusters("true", contingency)
+    return float(f_measure(precision, recall))
 
 
-@bcubed.of_cells(
+@by_pred_cluster(
     "mean over predicted clusters, each once, of the mean over its items of tp / (tp + fp)",
     source="er-evaluation",
     example="""
@@ -134,12 +113,12 @@ def bcubed_f1_by_true_cluster(contingency: Contingency, pool: Pool) -> float:
     0.75
     """,
 )
-def bcubed_precision_by_pred_cluster(contingency: Contingency, pool: Pool) -> float:
+def bcubed_precision_by_pred_cluster(precision: float, recall: float) -> float:
     """BCubed precision, where every predicted cluster counts equally."""
-    return mean_of_clusters("pred", PRECISION, contingency)
+    return precision
 
 
-@bcubed.of_cells(
+@by_pred_cluster(
     "mean over predicted clusters, each once, of the mean over its items of tp / (tp + fn)",
     source="er-evaluation",
     example="""
@@ -148,12 +127,12 @@ def bcubed_precision_by_pred_cluster(contingency: Contingency, pool: Pool) -> fl
     0.625
     """,
 )
-def bcubed_recall_by_pred_cluster(contingency: Contingency, pool: Pool) -> float:
+def bcubed_recall_by_pred_cluster(precision: float, recall: float) -> float:
     """BCubed recall, where every predicted cluster counts equally."""
-    return mean_of_clusters("pred", RECALL, contingency)
+    return recall
 
 
-@bcubed.of_cells(
+@by_pred_cluster(
     "2 P R / (P + R), with P = bcubed_precision_by_pred_cluster and R = bcubed_recall_by_pred_cluster",
     source="er-evaluation",
     example="""
@@ -162,9 +141,9 @@ def bcubed_recall_by_pred_cluster(contingency: Contingency, pool: Pool) -> float
     0.681818181818
     """,
 )
-def bcubed_f1_by_pred_cluster(contingency: Contingency, pool: Pool) -> float:
+def bcubed_f1_by_pred_cluster(precision: float, recall: float) -> float:
     """F1 of BCubed precision and recall, where every predicted cluster counts equally."""
-    return f1_of_clusters("pred", contingency)
+    return float(f_measure(precision, recall))
 
 
 # For unbalanced data
@@ -231,39 +210,19 @@ def adapted_bcubed_f1(p: Floats | float, r: Floats | float, beta: float) -> Floa
 # Beyond chance
 
 CHANCE: dict[str, Any] = {"source": "fastbcubed", "unweighted_only": True, "labelled_only": True}
+by_chance = partial(bcubed.of_sums, of="losses by chance")
+beyond = partial(bcubed.of_sums, of=("losses by chance", "losses"))
 
 
-def expected_loss(clusters: Side, contingency: Contingency) -> float:
-    """Return the expected loss of precision (`clusters` = "pred") or recall ("true") by chance.
-
-    When n items are shuffled, and the sizes on both sides stay, an item shares its cluster with
-    others at a rate of (n - M) / n for M clusters, and each of them is wrong with the chance that
-    a random pair is in two clusters of the other side: sum of a (n - a), over n (n - 1).
-    """
-    sizes, n_clusters = contingency.true_n, contingency.n_pred
-    if clusters == "true":
-        sizes, n_clusters = contingency.pred_n, contingency.n_true
-    n = contingency.n_items
-    if n == n_clusters:  # n = 1, too
-        return 0.0
-    a = sizes.astype(np.float64)
-    apart = float(np.sum(a * (n - a))) / (float(n) * float(n - 1))
-    return (n - n_clusters) / n * apart
-
-
-def beyond_chance(clusters: Side, loss: Metric, contingency: Contingency, pool: Pool) -> float:
-    """Return (score - expected) / (1 - expected), from the loss and its expectation.
+def beyond_chance(loss: float, expected: float, same: bool) -> float:
+    """Return (score - expected score) / (1 - expected score), from the losses.
 
     Where nothing can be lost, it is 1 for identical clusterings and 0 for others.
     """
-    most = expected_loss(clusters, contingency)
-    if most == 0:
-        same = contingency.n_cells == contingency.n_true == contingency.n_pred
-        return 1.0 if same else 0.0
-    return float(1.0 - overall(contingency, [loss], pool=pool)[loss.name] / most)
+    return 1.0 - loss / expected if expected else float(same)
 
 
-@bcubed.of_cells(
+@by_chance(
     "s + (1 - s) sum of a (a - 1) / (n (n - 1)), with s = M / n; n items, K true clusters of sizes a, M predicted"
     " clusters of sizes b",
     best="neither",
@@ -273,12 +232,12 @@ def beyond_chance(clusters: Side, loss: Metric, contingency: Contingency, pool: 
     0.75
     """,
 )
-def chance_bcubed_precision(contingency: Contingency, pool: Pool) -> float:
+def chance_bcubed_precision(of_precision: float, of_recall: float, same: bool) -> float:
     """BCubed precision to expect by chance: items shuffled, cluster sizes kept."""
-    return 1.0 - expected_loss("pred", contingency)
+    return 1.0 - of_precision
 
 
-@bcubed.of_cells(
+@by_chance(
     "s + (1 - s) sum of b (b - 1) / (n (n - 1)), with s = K / n; n items, K true clusters of sizes a, M predicted"
     " clusters of sizes b",
     best="neither",
@@ -288,12 +247,12 @@ def chance_bcubed_precision(contingency: Contingency, pool: Pool) -> float:
     0.75
     """,
 )
-def chance_bcubed_recall(contingency: Contingency, pool: Pool) -> float:
+def chance_bcubed_recall(of_precision: float, of_recall: float, same: bool) -> float:
     """BCubed recall to expect by chance: items shuffled, cluster sizes kept."""
-    return 1.0 - expected_loss("true", contingency)
+    return 1.0 - of_recall
 
 
-@bcubed.of_cells(
+@beyond(
     "(bcubed_precision - E) / (1 - E), with E = chance_bcubed_precision; where E = 1: 1 if the clusterings are"
     " identical, else 0",
     low=-inf,
@@ -305,12 +264,14 @@ def chance_bcubed_recall(contingency: Contingency, pool: Pool) -> float:
     0.0
     """,
 )
-def adjusted_bcubed_precision(contingency: Contingency, pool: Pool) -> float:
+def adjusted_bcubed_precision(
+    of_precision: float, of_recall: float, same: bool, over: float, under: float
+) -> float:
     """BCubed precision adjusted for chance: 0 is the value of shuffled items, 1 is the best."""
-    return beyond_chance("pred", pointwise["over_merge_rate"], contingency, pool)
+    return beyond_chance(over, of_precision, same)
 
 
-@bcubed.of_cells(
+@beyond(
     "(bcubed_recall - E) / (1 - E), with E = chance_bcubed_recall; where E = 1: 1 if the clusterings are"
     " identical, else 0",
     low=-inf,
@@ -321,6 +282,8 @@ def adjusted_bcubed_precision(contingency: Contingency, pool: Pool) -> float:
     0.4
     """,
 )
-def adjusted_bcubed_recall(contingency: Contingency, pool: Pool) -> float:
+def adjusted_bcubed_recall(
+    of_precision: float, of_recall: float, same: bool, over: float, under: float
+) -> float:
     """BCubed recall adjusted for chance: 0 is the value of shuffled items, 1 is the best."""
-    return beyond_chance("true", pointwise["under_merge_rate"], contingency, pool)
+    return beyond_chance(under, of_recall, same)

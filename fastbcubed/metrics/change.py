@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastbcubed.cells.three_way import ItemSets, Joint
 from fastbcubed.metrics.pointwise import pointwise
 from fastbcubed.metrics.score import Family, Metric
 from fastbcubed.types import Floats
+
+if TYPE_CHECKING:
+    from fastbcubed.cells.three_way import ItemSets, Joint
 
 ABOUT: dict[str, Any] = {
     "low": 0.0,

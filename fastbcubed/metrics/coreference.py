@@ -1,4 +1,4 @@
-"""Key and response: entities whose mentions may differ between the sides, their overlaps and pairing.
+"""Coreference scores of key and response: entities whose mentions may differ on the two sides.
 
 Key and response are the true and the predicted clusters, with the items that only their side has:
 those that the policies "drop" and "outside" leave on their side alone. With "singleton" such an item
@@ -7,150 +7,16 @@ is an entity of its own on the other side, too, and then on both sides.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from fastbcubed import kernels
-from fastbcubed.metrics.matching import Pairing, pair_clusters
-from fastbcubed.metrics.pairs import pair_counts
 from fastbcubed.metrics.score import Family, f_measure
-from fastbcubed.types import Counts, Floats
 
 if TYPE_CHECKING:
-    from fastbcubed.cells.contingency import Contingency
-    from fastbcubed.runtime.threads import Pool
-
-
-class Side(NamedTuple):
-    """The sums of the key or of the response that scores need."""
-
-    sizes: Counts  # mentions of each entity, by code; empty if the other side has all of them
-    mentions: int
-    entities: int
-    bcubed: float  # sum of n n / size over cells
-    lea: float  # sum of n (n - 1) / (size - 1) over cells
-
-
-class Entities(NamedTuple):
-    """Both sides and their overlaps."""
-
-    key: Side
-    response: Side
-    mentions: int  # on both sides
-    parts: int  # non-empty intersections of entities
-    alone: int  # mentions that are an entity of their own on both sides
-
-
-class Links(NamedTuple):
-    """Pairs of mentions of one kind: in the key, in the response, in both."""
-
-    key: Fraction
-    response: Fraction
-    both: Fraction
-
-
-def entities(contingency: Contingency, pool: Pool) -> Entities:
-    """Count entities and mentions, and add up the sums behind the scores."""
-    true_sizes, pred_sizes = _sizes(contingency, "true"), _sizes(contingency, "pred")
-    pred = contingency.pred if pred_sizes.size else pred_sizes
-
-    def add_up(start: int, stop: int) -> Floats:
-        runs = np.empty((-(-(stop - start) // kernels.runs.RUN), kernels.metrics.FIGURES))
-        kernels.metrics.sum_entities(contingency.cells, pred, start, stop, true_sizes, pred_sizes, runs)
-        return runs
-
-    sums = np.concatenate(contingency.map(add_up, pool, "count mentions"))
-    *figures, alone = (math.fsum(column) for column in sums.T.tolist())
-    sides = []
-    for sizes, (shares, bcubed, lea) in ((true_sizes, figures[:3]), (pred_sizes, figures[3:])):
-        mentions, count = contingency.n_items, round(shares)  # the shares of an entity add up to 1
-        if sizes.size:
-            mentions, count = int(sizes.sum()), int(np.count_nonzero(sizes))
-        sides.append(Side(sizes, mentions, count, bcubed, lea))
-    return Entities(sides[0], sides[1], contingency.n_items, contingency.n_cells, round(alone))
-
-
-def _sizes(contingency: Contingency, side: str) -> Counts:
-    only = contingency.only(side)
-    if only is None:
-        return np.empty(0, np.int64)
-    return _scored(contingency, side) + only[0]
-
-
-def _scored(contingency: Contingency, side: str) -> Counts:
-    return contingency.true_n if side == "true" else contingency.pred_n
-
-
-def links(contingency: Contingency, pool: Pool) -> tuple[Links, Links]:
-    """Count the links between mentions of one entity, and those between mentions of two."""
-    found = contingency.once(entities, pool)
-    both, fp, fn, _ = contingency.once(pair_counts, pool)
-    key, response = both + fn, both + fp
-    if contingency.outside:  # fp counts items that are not in the key, too
-        sizes = contingency.pred_n
-        response = Fraction(sum_products(sizes, sizes - 1), 2)
-    more = {}
-    for side in ("true", "pred"):
-        only = contingency.only(side)
-        more[side] = (0, 0) if only is None else _with_others(_scored(contingency, side), only[0])
-    n = found.mentions
-    apart = Fraction(n * (n - 1), 2) - key - response + both
-    key, response = key + sum(more["true"]), response + sum(more["pred"])
-    every = (Fraction(side.mentions * (side.mentions - 1), 2) for side in (found.key, found.response))
-    return Links(key, response, both), Links(next(every) - key, next(every) - response, apart)
-
-
-def _with_others(sizes: Counts, others: Counts) -> tuple[int, int]:
-    """Count the pairs that further mentions of each entity make with its others, and with each other."""
-    there = others > 0
-    sizes, others = sizes[there], others[there]
-    return sum_products(sizes, others), sum_products(others, others - 1) // 2
-
-
-def sum_products(a: Counts, b: Counts) -> int:
-    """Sum products of counts exactly: first factors are cut into digits short enough for sums of 64 bits.
-
-    Examples
-    --------
-    >>> sum_products(np.array([2**40, 3]), np.array([2**40, 5])) - 2**80
-    15
-    """
-    digit = max(1, 63 - int(b.sum()).bit_length())
-    total = shift = 0
-    while a.any():
-        total += int((a & ((1 << digit) - 1)) @ b) << shift
-        a, shift = a >> digit, shift + digit
-    return total
-
-
-def align_mentions(contingency: Contingency, pool: Pool) -> Pairing:
-    """Pair entities one to one, so that they share the most mentions."""
-
-    def common(start: int, stop: int) -> Floats:
-        return contingency.n[start:stop].astype(np.float64)
-
-    return pair_clusters(contingency, common, pool)
-
-
-def align_entities(contingency: Contingency, pool: Pool) -> Pairing:
-    """Pair entities one to one, so that the sum of their similarities 2 n / (k + r) is the largest."""
-    found = contingency.once(entities, pool)
-    key_sizes, response_sizes = found.key.sizes, found.response.sizes
-
-    def similarity(start: int, stop: int) -> Floats:
-        cells = contingency.cells[start:stop]
-        n = cells["n"].astype(np.float64)
-        k = key_sizes[cells["true"]] if key_sizes.size else n + cells["fn"]
-        r = response_sizes[contingency.pred[start:stop]] if response_sizes.size else n + cells["fp"]
-        return 2 * n / (k + r)
-
-    return pair_clusters(contingency, similarity, pool)
-
+    from fastbcubed.metrics.counterparts import Side
+    from fastbcubed.metrics.sums import Links
 
 #: Precision, recall and F.
 Three = tuple[float, float, float]
@@ -176,12 +42,13 @@ def three_scores(
     definition: str,
     summary: str,
     *,
+    of: str | tuple[str, ...],
     source: str,
     examples: dict[str, str],
     f1: str = "",
     paired: bool = False,
 ) -> Callable[[Callable[..., Three]], Callable[..., Three]]:
-    """Declare precision, recall and F of a function (contingency, pool, zero_division).
+    """Declare precision, recall and F of a function of sums over all cells, and of `zero_division`.
 
     In the texts {side} and {other} are response and key for precision, {x} and {X} the letters of the side.
     """
@@ -195,9 +62,10 @@ def three_scores(
         summaries = {role: summary.format(**words) for role, words in WORDS.items()}
         summaries["f1"] = f"F1 of {p} and {r}."
         for position, role in enumerate(FIGURES):
-            coreference.of_cells(
+            coreference.of_sums(
                 definitions[role],
-                by=partial(figure, position),
+                of=of,
+                finalize=partial(figure, position, function),
                 name=f"{stem}_{role}",
                 summary=summaries[role],
                 source=source,
@@ -210,15 +78,9 @@ def three_scores(
     return declare
 
 
-def figure(
-    position: int,
-    function: Callable[..., Three],
-    contingency: Contingency,
-    pool: Pool,
-    zero_division: float = 0.0,
-) -> float:
+def figure(position: int, function: Callable[..., Three], *sums: Any) -> float:
     """Return precision, recall or F, at positions 0, 1 and 2."""
-    return function(contingency, pool, zero_division)[position]
+    return function(*sums)[position]
 
 
 def ratio(part: float | Fraction, whole: float | Fraction, zero_division: float) -> float:
@@ -234,6 +96,7 @@ def with_f(precision: float, recall: float) -> Three:
 @three_scores(
     "(sum of n - number of cells) / (sum of {x} - {X})",
     "Share of the links of the {side}, as few as hold its entities together, that the {other} has.",
+    of="entities",
     source="Vilain et al. 1995",
     examples={
         "precision": """
@@ -260,19 +123,19 @@ def with_f(precision: float, recall: float) -> Three:
         """,
     },
 )
-def muc(contingency: Contingency, pool: Pool, zero_division: float = 0.0) -> Three:
+def muc(
+    key: Side, response: Side, mentions: int, parts: int, alone: int, zero_division: float = 0.0
+) -> Three:
     """Return the share of the links that hold entities together, as few as can be, that is right."""
-    found = contingency.once(entities, pool)
-    right = found.mentions - found.parts
-    p, r = (
-        ratio(right, side.mentions - side.entities, zero_division) for side in (found.response, found.key)
-    )
+    right = mentions - parts
+    p, r = (ratio(right, side.mentions - side.entities, zero_division) for side in (response, key))
     return with_f(p, r)
 
 
 @three_scores(
     "max over one-to-one pairings of entities of the sum of n, over the sum of {x}",
     "Share of the mentions of the {side} in the common part of entities that are paired one to one.",
+    of=("entities", "pairing of mentions"),
     source="Luo 2005",
     paired=True,
     examples={
@@ -297,15 +160,24 @@ def muc(contingency: Contingency, pool: Pool, zero_division: float = 0.0) -> Thr
         """,
     },
 )
-def ceaf_m(contingency: Contingency, pool: Pool, zero_division: float = 0.0) -> Three:
+def ceaf_m(
+    key: Side,
+    response: Side,
+    mentions: int,
+    parts: int,
+    alone: int,
+    best: float,
+    every: float,
+    zero_division: float = 0.0,
+) -> Three:
     """Return the share of mentions in common of the best one-to-one pairing of entities."""
-    found, pairing = contingency.once(entities, pool), contingency.once(align_mentions, pool)
-    return with_f(*(pairing.best / side.mentions for side in (found.response, found.key)))
+    return with_f(best / response.mentions, best / key.mentions)
 
 
 @three_scores(
     "max over one-to-one pairings of entities of the sum of 2 n / (k + r), over {X}",
     "Mean over the entities of the {side} of the similarity to those that they are paired with, one to one.",
+    of=("entities", "pairing of entities"),
     source="Luo 2005",
     paired=True,
     examples={
@@ -333,10 +205,18 @@ def ceaf_m(contingency: Contingency, pool: Pool, zero_division: float = 0.0) -> 
         """,
     },
 )
-def ceaf_e(contingency: Contingency, pool: Pool, zero_division: float = 0.0) -> Three:
+def ceaf_e(
+    key: Side,
+    response: Side,
+    mentions: int,
+    parts: int,
+    alone: int,
+    best: float,
+    every: float,
+    zero_division: float = 0.0,
+) -> Three:
     """Return the similarity per entity of the best one-to-one pairing of entities."""
-    found, pairing = contingency.once(entities, pool), contingency.once(align_entities, pool)
-    return with_f(*(pairing.best / side.entities for side in (found.response, found.key)))
+    return with_f(best / response.entities, best / key.entities)
 
 
 @three_scores(
@@ -345,6 +225,7 @@ def ceaf_e(contingency: Contingency, pool: Pool, zero_division: float = 0.0) -> 
     "Share of the links of the {side} that the {other} has: mean of those within entities and those between.",
     f1="mean of the F1 of links within entities and the F1 of links between entities; one of them if the key"
     " has links of one kind alone",
+    of="links",
     source="Luo et al. 2014",
     examples={
         "precision": """
@@ -370,11 +251,11 @@ def ceaf_e(contingency: Contingency, pool: Pool, zero_division: float = 0.0) -> 
         """,
     },
 )
-def blanc(contingency: Contingency, pool: Pool, zero_division: float = 0.0) -> Three:
+def blanc(within: Links, between: Links, zero_division: float = 0.0) -> Three:
     """Return the means over both kinds of links; over one alone if the key has no other."""
     kinds = [
         with_f(ratio(kind.both, kind.response, zero_division), float(kind.both / kind.key))
-        for kind in contingency.once(links, pool)
+        for kind in (within, between)
         if kind.key
     ]
     if not kinds:
@@ -386,6 +267,7 @@ def blanc(contingency: Contingency, pool: Pool, zero_division: float = 0.0) -> T
 @three_scores(
     "(sum of n (n - 1) / ({x} - 1) over cells with {x} > 1, plus the number of cells with k = r = 1) / sum of {x}",
     "Mean over the entities of the {side}, by size, of the share of their links that the {other} has.",
+    of="entities",
     source="Moosavi and Strube 2016",
     examples={
         "precision": """
@@ -412,15 +294,17 @@ def blanc(contingency: Contingency, pool: Pool, zero_division: float = 0.0) -> T
         """,
     },
 )
-def lea(contingency: Contingency, pool: Pool, zero_division: float = 0.0) -> Three:
+def lea(
+    key: Side, response: Side, mentions: int, parts: int, alone: int, zero_division: float = 0.0
+) -> Three:
     """Return the mean over entities, weighted by size, of the share of their links that is right."""
-    found = contingency.once(entities, pool)
-    return with_f(*((side.lea + found.alone) / side.mentions for side in (found.response, found.key)))
+    return with_f(*((side.lea + alone) / side.mentions for side in (response, key)))
 
 
 @three_scores(
     "sum of n^2 / {x} over cells, over the sum of {x}",
     "Mean over the mentions of the {side} of the share of their entity that they share with the {other}.",
+    of="entities",
     source="Bagga and Baldwin 1998",
     examples={
         "precision": """
@@ -442,7 +326,8 @@ def lea(contingency: Contingency, pool: Pool, zero_division: float = 0.0) -> Thr
         """,
     },
 )
-def coref_bcubed(contingency: Contingency, pool: Pool, zero_division: float = 0.0) -> Three:
+def coref_bcubed(
+    key: Side, response: Side, mentions: int, parts: int, alone: int, zero_division: float = 0.0
+) -> Three:
     """Return the mean share of its entity that a mention shares with that of the other side."""
-    found = contingency.once(entities, pool)
-    return with_f(*(side.bcubed / side.mentions for side in (found.response, found.key)))
+    return with_f(*(side.bcubed / side.mentions for side in (response, key)))

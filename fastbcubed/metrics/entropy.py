@@ -1,189 +1,22 @@
-"""Entropies of the clusters of each side, and of each side given the other, in nats.
+"""Scores of entropies: of the clusters of each side, and of each side given the other.
 
-The conditional entropies are means over items of log(b / w) and log(a / w), where w weighs the cell of an
-item, b its predicted and a its true cluster: sums of terms that are not negative, and 0 if both sides agree.
+H(C), H(K), H(C|K) and H(K|C) are those of the true and the predicted cluster of a random item, in nats, as numbers or
+as arrays of several clusterings.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fastbcubed import kernels
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.score import LIKE_SKLEARN, Family, Page, rate
 from fastbcubed.runtime.arguments import is_one_of
-from fastbcubed.runtime.threads import Pool, blocks
-from fastbcubed.types import Floats, Sizes
-
-if TYPE_CHECKING:
-    from fastbcubed.cells.contingency import Contingency
-    from fastbcubed.runtime.threads import Pool
-
-#: Cluster sizes below this one are counted by the pass over the cells, and their logarithms kept in a table.
-USUAL = 1 << 12
-#: Sizes of one side whose chance is summed by one task.
-SIZES_AT_ONCE = 16
-
-
-class Entropies(NamedTuple):
-    """Entropies in nats: of each side, and of each given the other. Exactly 0 where nothing is open."""
-
-    true: float
-    pred: float
-    true_given_pred: float
-    pred_given_true: float
-
-    @property
-    def shared(self) -> float:
-        """The mutual information, from the side with less to lose."""
-        if self.true <= self.pred:
-            return max(0.0, self.true - self.true_given_pred)
-        return max(0.0, self.pred - self.pred_given_true)
-
-    @property
-    def same(self) -> bool:
-        """Whether the clusterings are the same."""
-        return self.true_given_pred == 0 == self.pred_given_true
-
-    def norm(self, average: str) -> float:
-        """Return the entropy that bounds the mutual information: an average of both, or the joint one."""
-        x, y = self.true, self.pred
-        found = {
-            "arithmetic": (x + y) / 2,
-            "geometric": math.sqrt(x) * math.sqrt(y),
-            "min": min(x, y),
-            "max": max(x, y),
-            "joint": x + self.pred_given_true,
-        }
-        if not is_one_of(average, found):
-            raise OptionError(f"average_method is one of {', '.join(found)}, not {average!r}")
-        return found[average]
-
-
-class Counts(NamedTuple):
-    """The cluster sizes of each side with how many clusters have them, and n times both losses."""
-
-    true: Sizes
-    pred: Sizes
-    true_given_pred: float
-    pred_given_true: float
-
-
-def entropies(contingency: Contingency, pool: Pool) -> Entropies:
-    """Return the entropies of both sides; with weights those of a random item drawn by weight."""
-    if contingency.weighted:
-        return _weigh(contingency, pool)
-    counts, n = contingency.once(count, pool), contingency.n_items
-    true, pred = (
-        math.fsum((sizes * clusters * _logs_of_shares(sizes, n)).tolist()) for sizes, clusters in counts[:2]
-    )
-    return Entropies(true / n, pred / n, counts.true_given_pred / n, counts.pred_given_true / n)
-
-
-def _logs_of_shares(sizes: NDArray[np.int64], n: int) -> Floats:
-    """Return log(n / size), from the items outside a cluster where it has nearly all of them."""
-    logs = np.log(n / sizes)
-    large = sizes > kernels.metrics.DOMINANT * n
-    logs[large] = np.log1p((n - sizes[large]) / sizes[large])
-    return logs
-
-
-def count(contingency: Contingency, pool: Pool) -> Counts:
-    """Return the cluster sizes of both sides, and the losses, all by counts."""
-    losses, (true_items, pred_items) = count_part(contingency, pool)
-    return Counts(_sizes(true_items, contingency, "true"), _sizes(pred_items, contingency, "pred"), *losses)
-
-
-def count_part(contingency: Contingency, pool: Pool) -> tuple[list[float], NDArray[np.int64]]:
-    """Return n times both losses, and the items in clusters of each usual size of either side, 0 for larger ones.
-
-    Those of parts of the cells, which know their mates in all parts, add up.
-    """
-    logs = np.log(np.maximum(np.arange(USUAL), 1))
-
-    def task(start: int, stop: int) -> tuple[list[float], NDArray[np.int64]]:
-        runs, items = np.empty((-(-(stop - start) // kernels.runs.RUN), 2)), np.zeros((2, USUAL), np.int64)
-        kernels.metrics.count_losses(contingency.cells, start, stop, logs, *items, runs)
-        return [math.fsum(column) for column in runs.T.tolist()], items
-
-    losses, items = zip(*contingency.map(task, pool, "count cluster sizes"), strict=True)
-    return [math.fsum(column) for column in zip(*losses, strict=True)], np.sum(items, axis=0)
-
-
-def _sizes(items: NDArray[np.int64], contingency: Contingency, side: str) -> Sizes:
-    """Return the sizes that clusters have, ascending, and how many have each."""
-    if items[0]:  # some are larger
-        margin = contingency.true_n if side == "true" else contingency.pred_n
-        return np.unique(margin[margin > 0], return_counts=True)
-    sizes = np.flatnonzero(items)
-    return sizes, items[sizes] // sizes
-
-
-def _weigh(contingency: Contingency, pool: Pool) -> Entropies:
-    total = contingency.total_weight
-    sums, most = weigh_part(contingency, total, (-1.0, -1.0), pool)
-    if max(most) > kernels.metrics.DOMINANT * total:
-        beside = _beside(contingency.true_weight), _beside(contingency.pred_weight)
-        sums, _ = weigh_part(contingency, total, beside, pool)
-    return entropies_of_sums(sums, total)
-
-
-def weigh_part(
-    contingency: Contingency, total: float, beside: tuple[float, float], pool: Pool
-) -> tuple[list[float], list[float]]:
-    """Return the arguments of `entropies_of_sums`, and the weight of the heaviest cluster of either side.
-
-    `total` is the weight of all items; the sums of parts of the cells, which know their mates in all parts, add up.
-    """
-
-    def task(start: int, stop: int) -> tuple[list[float], tuple[float, float]]:
-        runs = np.empty((-(-(stop - start) // kernels.runs.RUN), 4))
-        most = kernels.metrics.weigh_losses(contingency.cells, start, stop, total, *beside, runs)
-        return [math.fsum(column) for column in runs.T.tolist()], most
-
-    sums, most = zip(*contingency.map(task, pool, "weigh losses"), strict=True)
-    added = [math.fsum(column) for column in zip(*sums, strict=True)]
-    return added, list(map(max, zip(*most, strict=True)))
-
-
-def entropies_of_sums(sums: list[float], total: float) -> Entropies:
-    """Return the entropies from total times each: of truth and prediction given the other, then of each alone."""
-    true_given_pred, pred_given_true, true, pred = (each / total for each in sums)
-    return Entropies(true, pred, true_given_pred, pred_given_true)
-
-
-def _beside(weights: Floats) -> float:
-    """Return the weight of all clusters but the heaviest, without subtraction."""
-    heaviest = int(np.argmax(weights))
-    return float(weights[:heaviest].sum() + weights[heaviest + 1 :].sum())
-
-
-def expected_shared(contingency: Contingency, pool: Pool) -> float:
-    """Return the expected mutual information in nats; equal sizes are handled together."""
-    counts, n = contingency.once(count, pool), contingency.n_items
-    fewer, more = sorted((counts.true, counts.pred), key=lambda side: side[0].size)
-
-    def task(start: int, stop: int) -> float:
-        return float(kernels.metrics.expect_shared(n, *more, start, stop, *fewer))
-
-    starts, stops = zip(*blocks(more[0].size, SIZES_AT_ONCE), strict=True)
-    return math.fsum(pool.map(task, starts, stops, stage="expect by chance")) / n
-
-
-def code_length(side: Sizes, n_classes: int) -> float:
-    """Return the code length, in nats, of the numbers of items of each class in each cluster of a side."""
-    sizes, clusters = side
-    lengths = np.empty(sizes.size)
-    kernels.metrics.log_choices(sizes, n_classes - 1, lengths)
-    return math.fsum((clusters * lengths).tolist())
-
+from fastbcubed.types import Floats
 
 #: A float, or an array of floats.
 Amount = Any
@@ -202,33 +35,36 @@ SHARE: dict[str, Any] = {**WHOLE, "high": 1.0, "best": "higher"}
 LOSS: dict[str, Any] = {"high": inf, "best": "lower"}
 
 
-def _from_entropies(formula: Callable[..., Amount], contingency: Contingency, pool: Pool) -> float:
-    return float(formula(*contingency.once(entropies, pool)))
-
-
-#: Declare a score of the entropies of both sides, and of each given the other, in any unit.
-of_entropies = partial(entropy.of_cells, by=_from_entropies)
+#: Declare a score of the entropies of both sides, and of each given the other.
+of_entropies = partial(entropy.of_sums, of="entropies")
 
 
 # Of an item
-def mean_cluster_entropy(contingency: Contingency, pool: Pool) -> float:
+def mean_cluster_entropy(
+    true: Amount, pred: Amount, true_given_pred: Amount, pred_given_true: Amount
+) -> Amount:
     """Return H(C|K) in bits."""
-    return contingency.once(entropies, pool).true_given_pred * BITS
+    return true_given_pred * BITS
 
 
-def mean_class_entropy(contingency: Contingency, pool: Pool) -> float:
+def mean_class_entropy(
+    true: Amount, pred: Amount, true_given_pred: Amount, pred_given_true: Amount
+) -> Amount:
     """Return H(K|C) in bits."""
-    return contingency.once(entropies, pool).pred_given_true * BITS
+    return pred_given_true * BITS
 
 
-def mean_variation_of_information(contingency: Contingency, pool: Pool) -> float:
+def mean_variation_of_information(
+    true: Amount, pred: Amount, true_given_pred: Amount, pred_given_true: Amount
+) -> Amount:
     """Return H(C|K) + H(K|C) in bits."""
-    return mean_cluster_entropy(contingency, pool) + mean_class_entropy(contingency, pool)
+    return true_given_pred * BITS + pred_given_true * BITS
 
 
 @entropy.mean_over_items(
     "log2((tp + fp) / tp)",
-    mean=mean_cluster_entropy,
+    finalize=mean_cluster_entropy,
+    sums=("entropies",),
     **LOSS,
     source="Amigó et al. 2009",
     example="""
@@ -243,7 +79,8 @@ def cluster_entropy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 @entropy.mean_over_items(
     "log2((tp + fn) / tp)",
-    mean=mean_class_entropy,
+    finalize=mean_class_entropy,
+    sums=("entropies",),
     **LOSS,
     source="Bakus et al. 2002",
     example="""
@@ -257,7 +94,26 @@ def class_entropy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 
 # What the sides have in common
-@entropy.of_cells(
+def shared(true: float, pred: float, true_given_pred: float, pred_given_true: float) -> float:
+    """Return the mutual information in nats, from the side with less to lose."""
+    return max(0.0, true - true_given_pred if true <= pred else pred - pred_given_true)
+
+
+def norm(true: float, pred: float, pred_given_true: float, average: str) -> float:
+    """Return the entropy that bounds the mutual information: an average of both, or the joint one."""
+    found = {
+        "arithmetic": (true + pred) / 2,
+        "geometric": math.sqrt(true) * math.sqrt(pred),
+        "min": min(true, pred),
+        "max": max(true, pred),
+        "joint": true + pred_given_true,
+    }
+    if not is_one_of(average, found):
+        raise OptionError(f"average_method is one of {', '.join(found)}, not {average!r}")
+    return found[average]
+
+
+@of_entropies(
     "I = H(C) - H(C|K)",
     **WHOLE,
     high=inf,
@@ -278,14 +134,15 @@ def class_entropy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
         )
     },
 )
-def mutual_info(contingency: Contingency, pool: Pool) -> float:
+def mutual_info(true: float, pred: float, true_given_pred: float, pred_given_true: float) -> float:
     """Mutual information of the clusterings, in bits."""
-    return contingency.once(entropies, pool).shared * BITS
+    return shared(true, pred, true_given_pred, pred_given_true) * BITS
 
 
-@entropy.of_cells(
+@entropy.of_sums(
     "E[I] = sum over pairs of clusters of sizes a, b of E[(k / n) log2(n k / (a b))], where k is hypergeometric:"
     " b draws from n items, a of them marked",
+    of="chance",
     **WHOLE,
     high=inf,
     best="neither",
@@ -300,14 +157,15 @@ def mutual_info(contingency: Contingency, pool: Pool) -> float:
     0.666666666667
     """,
 )
-def expected_mutual_info(contingency: Contingency, pool: Pool) -> float:
+def expected_mutual_info(expected: float, fixed: bool) -> float:
     """Expected mutual information by chance (items shuffled, sizes kept), in bits."""
-    return contingency.once(expected_shared, pool) * BITS
+    return expected * BITS
 
 
 @entropy.mean_over_items(
     "log2((tp + fp) / tp) + log2((tp + fn) / tp)",
-    mean=mean_variation_of_information,
+    finalize=mean_variation_of_information,
+    sums=("entropies",),
     **LOSS,
     source="Meila 2003",
     example="""
@@ -408,7 +266,7 @@ def v_measure(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_tr
     return v_of(homogeneity(*sums), completeness(*sums), 1.0)
 
 
-@entropy.of_cells(
+@of_entropies(
     "2 I / (H(C) + H(K)), with I = mutual_info; 1 if both sides are one cluster, 0 if one is",
     **SHARE,
     source="Strehl and Ghosh 2002",
@@ -428,18 +286,20 @@ def v_measure(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_tr
         )
     },
 )
-def nmi(contingency: Contingency, pool: Pool, average: str = "arithmetic") -> float:
+def nmi(
+    true: float, pred: float, true_given_pred: float, pred_given_true: float, average: str = "arithmetic"
+) -> float:
     """Mutual information, relative to the mean entropy of the two sides."""
-    found = contingency.once(entropies, pool)
-    norm = found.norm(average)
-    if found.same:
+    most = norm(true, pred, pred_given_true, average)
+    if true_given_pred == 0 == pred_given_true:
         return 1.0
-    return min(1.0, found.shared / norm) if found.true and found.pred else 0.0
+    return min(1.0, shared(true, pred, true_given_pred, pred_given_true) / most) if true and pred else 0.0
 
 
-@entropy.of_cells(
+@entropy.of_sums(
     "(I - E[I]) / ((H(C) + H(K)) / 2 - E[I]), with I = mutual_info and E[I] = expected_mutual_info; 1 for the same"
     " clusterings, else 0 if a side is one cluster or singletons",
+    of=("entropies", "chance"),
     **SHARE,
     low=-inf,
     source="Vinh et al. 2010",
@@ -462,20 +322,29 @@ def nmi(contingency: Contingency, pool: Pool, average: str = "arithmetic") -> fl
         )
     },
 )
-def ami(contingency: Contingency, pool: Pool, average: str = "arithmetic") -> float:
+def ami(
+    true: float,
+    pred: float,
+    true_given_pred: float,
+    pred_given_true: float,
+    expected: float,
+    fixed: bool,
+    average: str = "arithmetic",
+) -> float:
     """Mutual information adjusted for chance: 0 is the mean of shuffled items, 1 is the best."""
-    found, counts, n = contingency.once(entropies, pool), contingency.once(count, pool), contingency.n_items
-    norm = found.norm(average)
-    if found.same:
+    most = norm(true, pred, pred_given_true, average)
+    if true_given_pred == 0 == pred_given_true:
         return 1.0
-    if any(sizes[0] == n or sizes[-1] == 1 for sizes, _ in (counts.true, counts.pred)):
-        return 0.0  # shuffling changes nothing
-    expected = contingency.once(expected_shared, pool)
-    return (found.shared - expected) / (norm - expected)
+    if fixed:
+        return 0.0
+    return (shared(true, pred, true_given_pred, pred_given_true) - expected) / (most - expected)
 
 
 # Dom's code lengths
-@entropy.of_cells(
+of_code_lengths = partial(entropy.of_sums, of="code lengths")
+
+
+@of_code_lengths(
     "H(C|K) + (1 / n) sum over predicted clusters of size b of log2 binomial(b + c - 1, c - 1), for c true clusters",
     **WHOLE,
     **LOSS,
@@ -487,14 +356,12 @@ def ami(contingency: Contingency, pool: Pool, average: str = "arithmetic") -> fl
     0.89624062518
     """,
 )
-def dom_q0(contingency: Contingency, pool: Pool) -> float:
+def dom_q0(of_truth: float, of_prediction: float, n_items: int) -> float:
     """Bits per item that encode the true clusters given the predicted ones."""
-    counts = contingency.once(count, pool)
-    told = counts.true_given_pred + code_length(counts.pred, int(counts.true[1].sum()))
-    return told / contingency.n_items * BITS
+    return of_prediction / n_items * BITS
 
 
-@entropy.of_cells(
+@of_code_lengths(
     "(1 / n) sum over true clusters of size a of log2 binomial(a + c - 1, c - 1), over dom_q0, for c true clusters;"
     " 1 if there is one",
     **SHARE,
@@ -506,9 +373,7 @@ def dom_q0(contingency: Contingency, pool: Pool) -> float:
     0.884228217395
     """,
 )
-def dom_q2(contingency: Contingency, pool: Pool) -> float:
+def dom_q2(of_truth: float, of_prediction: float, n_items: int) -> float:
     """Bits per item of a perfect prediction, relative to those of this one."""
-    counts, q0 = contingency.once(count, pool), dom_q0(contingency, pool)
-    if not q0:
-        return 1.0
-    return code_length(counts.true, int(counts.true[1].sum())) / contingency.n_items * BITS / q0
+    q0 = dom_q0(of_truth, of_prediction, n_items)
+    return of_truth / n_items * BITS / q0 if q0 else 1.0

@@ -10,10 +10,6 @@ from functools import partial
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fastbcubed import kernels
 from fastbcubed.metrics.elm import elm
 from fastbcubed.metrics.pointwise import f1, mean_f1, pointwise, precision, recall
 from fastbcubed.metrics.score import Family, slopes_of_f1
@@ -21,7 +17,6 @@ from fastbcubed.types import Floats
 
 if TYPE_CHECKING:
     from fastbcubed.overlap.cover import Cover
-    from fastbcubed.overlap.mates import Sides
 
 extended = Family("overlap")
 
@@ -134,52 +129,9 @@ MATCHES: tuple[Match, ...] = ("global", "pair")
 SIMILARITIES: tuple[Similarity, ...] = ("jaccard", "rand", "f1")
 
 
-def likeness(sides: Sides, similarity: Similarity) -> tuple[Floats, Floats, Floats]:
-    """Return how like each other overlapping clusters are, and the best match of each cluster.
-
-    With w the weight that clusters of weights a and b share, of N in all: Jaccard is w / (a + b - w), F1
-    is 2 w / (a + b), Rand is 1 - (a + b - 2 w) / N. Rand alone is not 0 for clusters that do not overlap;
-    the best of these is the smallest. Clusters with the same items are exactly alike.
-    """
-    table = sides.overlaps
-    sizes_true, sizes_pred = (sizes.weight for sizes in sides.sizes)
-    w, a, b = table.sizes.weight, sizes_true[table.true], sizes_pred[table.pred]
-    best = [np.zeros(sizes_true.size), np.zeros(sizes_pred.size)]
-    if similarity == "jaccard":
-        like = w / (a + b - w)
-    elif similarity == "f1":
-        like = 2 * w / (a + b)
-    else:
-        total = float(sides.n.sum() if sides.weight is None else sides.weight.sum())
-        like = np.maximum(1.0 - ((a - w) + (b - w)) / total, w / total)
-        best = [1.0 - (sizes_true + sizes_pred.min()) / total, 1.0 - (sizes_pred + sizes_true.min()) / total]
-    n, true_n, pred_n = table.sizes.n, sides.sizes[0].n[table.true], sides.sizes[1].n[table.pred]
-    like = np.where((n == true_n) & (n == pred_n), 1.0, np.minimum(like, 1.0))
-    kernels.mates.find_best(table.bounds, table.pred, like, *best)
-    return like, best[0], best[1]
-
-
-def cice_matrix(
-    match: Match, similarity: Similarity, cover: Cover
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _matrix(match: Match, similarity: Similarity, cover: Cover) -> tuple[Floats, Floats, Floats]:
     """Return tp, fp and fn of each cell, in proportion, so that their rates are those of CICE-BCubed."""
-    key = ("cice", match, similarity)
-    if key not in cover.matrices:
-        sides = cover.sides
-        hits = sides.matches(cover.n_cells, match == "pair", *likeness(sides, similarity))
-        hit_pred, miss_pred, hit_true, miss_true = cover.sums(np.ascontiguousarray(cover.tp))
-        fp = np.maximum(hit_pred + miss_pred - hits[:, 0], 0.0)
-        fn = np.maximum(hit_true + miss_true - hits[:, 1], 0.0)
-        fp[(miss_pred == 0) & _are_exact(cover, "pred")] = 0.0  # whatever rounding has left
-        fn[(miss_true == 0) & _are_exact(cover, "true")] = 0.0
-        cover.matrices[key] = hits[:, 0].copy(), fp, fn * (hits[:, 0] / hits[:, 1])
-    return cover.matrices[key]
-
-
-def _are_exact(cover: Cover, side: str) -> NDArray[np.bool_]:
-    """Return the cells whose clusters on this side are all on the other side, too: all likeness there is 1."""
-    members = cover.members(side)
-    return np.logical_and.reduceat(cover.exact(side)[members.codes], members.offsets[:-1])
+    return cover.matrix_of_matches(similarity, within_pair=match == "pair")
 
 
 def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
@@ -193,7 +145,7 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
         options={"match": match, "similarity": similarity},
         covers_only=True,
     )
-    matrix = partial(cice_matrix, match, similarity)
+    matrix = partial(_matrix, match, similarity)
     which = "of all" if match == "global" else "that both are in"
     how = f"mean likeness ({similarity}) of the common clusters and their best match {which}"
     scores.mean_over_items(

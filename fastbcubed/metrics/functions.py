@@ -41,8 +41,9 @@ from fastbcubed.metrics.labelings import (
     compute,
     public,
 )
-from fastbcubed.metrics.registry import METRICS, lifted
-from fastbcubed.metrics.score import REFERENCES, Formula, Metric, Page, f_measure, weight_of_precision
+from fastbcubed.metrics.registry import METRICS
+from fastbcubed.metrics.score import REFERENCES, Metric, Page, f_measure, weight_of_precision
+from fastbcubed.metrics.sums import CellSums
 from fastbcubed.runtime.threads import Pool
 
 _PAGE = """{summary}
@@ -421,73 +422,9 @@ def _coreference(
         raise OptionError(f"zero_division is a number, not {zero_division!r}")
     table = as_contingency(labels_true, labels_pred, sample_weight, contingency, nulls="drop")
     check_defined(table, [METRICS[f"{stem}_f1"]])
+    three = partial(SCORES[stem], zero_division=float(zero_division))
     with Pool() as pool:
-        return SCORES[stem](table, pool, float(zero_division))
-
-
-# Of any formula
-@public
-def pointwise_score(
-    formula: Formula,
-    labels_true: ArrayLike | None = None,
-    labels_pred: ArrayLike | None = None,
-    *,
-    sample_weight: ArrayLike | None = None,
-    contingency: Contingency | None = None,
-) -> float:
-    """Mean over items of any score of an item's 2x2 confusion matrix.
-
-    Parameters
-    ----------
-    formula : callable
-        Takes `(tp, fp, fn, tn)`, arrays of float64, and returns an array of their shape, element
-        by element: the weights of the items that are with an item on both sides (itself
-        included), on the predicted side alone, on the true side alone, and on neither.
-    labels_true, labels_pred : array-like of shape (n_items,)
-        Cluster label of each item, both in the same item order.
-    sample_weight : array-like of shape (n_items,), optional
-        Positive weight of each item, inside the clusters and in the mean.
-    contingency : Contingency, optional
-        The cells, as `fastbcubed.contingency` makes them, in place of labels and weights. If it
-        counts items outside the truth, `tn` is None.
-
-    Returns
-    -------
-    float
-        The mean, weighted if there are weights.
-
-    Raises
-    ------
-    FastBCubedError
-        If there is no item, if the two sides differ in length, or if a label or a weight is
-        missing or cannot be one. Every error below is one, too.
-    OptionError
-        If the formula cannot be called, or there are neither labels nor a contingency, or both.
-
-    Notes
-    -----
-    All items of a cell share their matrix, so the formula sees each cell once, in blocks. One pass
-    over the items counts the cells; the rest is linear in the cells.
-
-    References
-    ----------
-    .. [1] S. van Staden, Pointwise Metrics for Clustering Evaluation, arXiv:2405.10421, 2024.
-
-    Examples
-    --------
-    The Tversky index, which lets a missing item count half as much as a wrong one. The matrices of
-    the four pairs of items are (2, 0, 2, 4), (2, 2, 2, 2), (2, 2, 2, 2) and (2, 0, 2, 4).
-
-    >>> def tversky(tp, fp, fn, tn):
-    ...     return tp / (tp + fp + fn / 2)
-    >>> score = pointwise_score(tversky, list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
-    >>> round(score, 12)  # (2/3 + 2/5 + 2/5 + 2/3) / 4 = 8/15
-    0.533333333333
-    """
-    if not callable(formula):
-        raise OptionError(f"formula is a function of (tp, fp, fn, tn), not {formula!r}.")
-    table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
-    return compute(table, [lifted(formula, outside=table.outside)])[0]
+        return replace(METRICS[f"{stem}_f1"], finalize=three).of_sums(CellSums(table, pool))
 
 
 def score_in_base(name: str, called: str = "", *, base: float = 2.0) -> ScoreInBase:
@@ -513,7 +450,7 @@ def score_in_base(name: str, called: str = "", *, base: float = 2.0) -> ScoreInB
 
 def score_of_average(name: str, called: str = "") -> ScoreOfAverage:
     """Make the function of a score that is relative to an average of the entropies."""
-    of_average: Any = entropy[name].score
+    of_average: Any = entropy[name].finalize
 
     def score(
         labels_true: ArrayLike | None = None,
@@ -524,7 +461,9 @@ def score_of_average(name: str, called: str = "") -> ScoreOfAverage:
         contingency: Contingency | None = None,
     ) -> float:
         table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
-        return compute(table, [replace(entropy[name], score=partial(of_average, average=average_method))])[0]
+        return compute(table, [replace(entropy[name], finalize=partial(of_average, average=average_method))])[
+            0
+        ]
 
     return public(score, called or name, document(entropy[name], called, option=AVERAGE))
 

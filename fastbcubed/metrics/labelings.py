@@ -16,8 +16,8 @@ from fastbcubed.cells.three_way import Joint, join
 from fastbcubed.errors import OptionError, OverlapError, arg
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.pair import Given, Pair, open_pair
-from fastbcubed.metrics.aggregation import overall
 from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.sums import overall
 from fastbcubed.overlap.two_sides import build_cover
 from fastbcubed.runtime.threads import Pool
 

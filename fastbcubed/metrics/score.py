@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Real
@@ -15,14 +15,14 @@ from fastbcubed.errors import MetricError, OptionError, arg
 from fastbcubed.types import Floats
 
 if TYPE_CHECKING:
-    from fastbcubed.cells.contingency import Contingency
     from fastbcubed.cells.three_way import ItemSets
-    from fastbcubed.runtime.threads import Pool
 
 Formula = Callable[[Floats, Floats, Floats, Floats], Floats]
 Combine = Callable[[Mapping[str, Any], float], Any]
 #: Differences and standard errors of at most this, relative to their scores (or to 1), come from rounding.
 ROUNDED = 1e-12
+#: Sums over all cells by name; the fields of each are arguments of formulas.
+Sums = Mapping[str, Iterable[Any]]
 LIKE_SKLEARN = "As in scikit-learn, which has no weights."
 
 
@@ -35,7 +35,7 @@ class Page(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """A score. Exactly one of `formula`, `combine`, `score` and `of_sets` says how it is computed."""
+    """A score. One of `formula`, `combine`, `finalize` and `of_sets` is its formula."""
 
     name: str
     family: str  # the file it is defined in; "overlap" has two
@@ -48,13 +48,11 @@ class Metric:
     formula: Formula | None = None  # of an item's matrix; lifted by the weighted mean over items
     combine: Combine | None = None  # from the means of `needs`, and beta
     slopes: Combine | None = None  # the derivatives of `combine` by each of these means
-    score: Callable[[Contingency, Pool], float] | None = None  # of all items at once; not of a slice
-    finalize: Callable[..., Any] | None = (
-        None  # what `score` makes of sums: numbers, or arrays with an entry for each set
-    )
+    # from the fields of `sums` over all cells, numbers or arrays over clusterings; faster than a formula beside it
+    finalize: Callable[..., Any] | None = None
+    sums: tuple[str, ...] = ()
     # of an item's clusters in truth, baseline and experiment
     of_sets: Callable[[ItemSets], Floats] | None = None
-    mean: Callable[[Contingency, Pool], float] | None = None  # of `formula`, where that is faster
     formula_of_beta: Callable[[float], Formula] | None = None  # where `formula` depends on it
     matrix: Callable[[Any], tuple[Floats, Floats, Floats]] | None = None  # its own, of a cover's cells
     options: Mapping[str, str] | None = None  # in which of its readings it is computed
@@ -76,7 +74,12 @@ class Metric:
     @property
     def overall_only(self) -> bool:
         """Whether the score is one of all items only: of no slice and no single cluster."""
-        return self.score is not None
+        return self.finalize is not None and self.formula is None
+
+    def of_sums(self, sums: Sums) -> Any:
+        """Return the score that sums over all cells come to."""
+        assert self.finalize is not None
+        return self.finalize(*(field for name in self.sums for field in sums[name]))
 
     @property
     def item_name(self) -> str | None:
@@ -265,14 +268,14 @@ class Family:
 
         return declare
 
-    def of_cells(
-        self, definition: str, *, by: Callable[..., float] | None = None, **about: Any
+    def of_sums(
+        self, definition: str, *, of: str | tuple[str, ...], **about: Any
     ) -> Callable[[Function], Function]:
-        """Declare a function (contingency, pool) of all cells, or one of the sums that `by` adds up over them."""
+        """Declare a function of the fields of sums over all cells, which `metrics.sums` adds up by name."""
+        sums = (of,) if isinstance(of, str) else of
 
         def declare(function: Function) -> Function:
-            how = {"score": partial(by, function), "finalize": function} if by else {"score": function}
-            self._add(function, about, definition=definition, **how)
+            self._add(function, about, definition=definition, finalize=function, sums=sums)
             return function
 
         return declare

@@ -225,7 +225,7 @@ class Cover(Contingency):
         self.truth, self.prediction = (_first(side, n_scored) for side in (truth, prediction))
         self.weighting, self.outside, self.max_pairs = weighting, outside, max_pairs
         self._pool = pool or Pool(1)
-        self.matrices: dict[Any, tuple[Floats, Floats, Floats]] = {}  #: of scores with their own matrix
+        self._matrices: dict[Any, tuple[Floats, Floats, Floats]] = {}
         if shares is None and n_scored:
             self._refuse_too_much(max_pairs, label)
             shares = self.sides.shares(n_scored)
@@ -294,6 +294,27 @@ class Cover(Contingency):
         hit_true = hit_true + others * (least / own_c)
         miss_true = miss_true + others * ((own_c - least) / own_c)
         return hit_pred, miss_pred, hit_true, miss_true
+
+    def matrix_of_matches(self, similarity: str, *, within_pair: bool) -> tuple[Floats, Floats, Floats]:
+        """Return tp, fp and fn of each cell, in proportion, so that their rates are those of CICE-BCubed.
+
+        Common clusters count by their likeness to the best match of all clusters, or of those that both items are in.
+        """
+        key = similarity, within_pair
+        if key not in self._matrices:
+            hits = self.sides.matches(self.n_cells, within_pair, *likeness(self.sides, similarity))
+            hit_pred, miss_pred, hit_true, miss_true = self.sums(np.ascontiguousarray(self.tp))
+            fp = np.maximum(hit_pred + miss_pred - hits[:, 0], 0.0)
+            fn = np.maximum(hit_true + miss_true - hits[:, 1], 0.0)
+            fp[(miss_pred == 0) & self._are_exact("pred")] = 0.0  # whatever rounding has left
+            fn[(miss_true == 0) & self._are_exact("true")] = 0.0
+            self._matrices[key] = hits[:, 0].copy(), fp, fn * (hits[:, 0] / hits[:, 1])
+        return self._matrices[key]
+
+    def _are_exact(self, side: str) -> NDArray[np.bool_]:
+        """Return the cells whose clusters on this side are all on the other side, too: all likeness there is 1."""
+        members = self.members(side)
+        return np.logical_and.reduceat(self.exact(side)[members.codes], members.offsets[:-1])
 
     def _refuse_too_much(self, max_pairs: float, label: Any) -> None:
         visits = self.sides.visits
@@ -379,6 +400,31 @@ class Cover(Contingency):
             mass = np.abs(parts[:, :2].sum(axis=1) - self.shares.parts[:, :2].sum(axis=1))
         tp, fp, _ = self.proportions(np.ascontiguousarray(self.tp))
         return n, np.where(n > 0, mass * ((self.tp + self.fp) / (tp + fp)), 0.0)
+
+
+def likeness(sides: Sides, similarity: str) -> tuple[Floats, Floats, Floats]:
+    """Return how like each other overlapping clusters are, and the best match of each cluster.
+
+    With w the weight that clusters of weights a and b share, of N in all: Jaccard is w / (a + b - w), F1
+    is 2 w / (a + b), Rand is 1 - (a + b - 2 w) / N. Rand alone is not 0 for clusters that do not overlap;
+    the best of these is the smallest. Clusters with the same items are exactly alike.
+    """
+    table = sides.overlaps
+    sizes_true, sizes_pred = (sizes.weight for sizes in sides.sizes)
+    w, a, b = table.sizes.weight, sizes_true[table.true], sizes_pred[table.pred]
+    best = [np.zeros(sizes_true.size), np.zeros(sizes_pred.size)]
+    if similarity == "jaccard":
+        like = w / (a + b - w)
+    elif similarity == "f1":
+        like = 2 * w / (a + b)
+    else:
+        total = float(sides.n.sum() if sides.weight is None else sides.weight.sum())
+        like = np.maximum(1.0 - ((a - w) + (b - w)) / total, w / total)
+        best = [1.0 - (sizes_true + sizes_pred.min()) / total, 1.0 - (sizes_pred + sizes_true.min()) / total]
+    n, true_n, pred_n = table.sizes.n, sides.sizes[0].n[table.true], sides.sizes[1].n[table.pred]
+    like = np.where((n == true_n) & (n == pred_n), 1.0, np.minimum(like, 1.0))
+    kernels.mates.find_best(table.bounds, table.pred, like, *best)
+    return like, best[0], best[1]
 
 
 def charged(cover: Cover, side: str) -> Floats:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.errors import MetricError
-from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.sums import overall
 from fastbcubed.render.document import Block
 from fastbcubed.render.html import Shown
 from fastbcubed.results import clusters, save
@@ -112,7 +112,7 @@ class Evaluation(Shown, Openings, BySlice):
         if len(found) != 1:
             raise MetricError(f"{which!r} is a family of {len(found)} scores; name one of them")
         clusters.require_items(self.contingency, found, self.beta)
-        return aggregation.overall(self.contingency, found, beta=self.beta)[found[0].name]
+        return overall(self.contingency, found, beta=self.beta)[found[0].name]
 
     # Output
 

@@ -27,6 +27,7 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.registry import lifted, resolve
 from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.sums import overall
 from fastbcubed.results import clusters
 from fastbcubed.results.concentration import (
     ROWS,
@@ -290,7 +291,7 @@ class ByCluster(Evaluated):
         """The results of `loss_of_all` for both sides, from one pass over all cells or clusters."""
         if self._lazy is not None:
             return {side: curve.loss for side, curve in self._loss_curves.items()}
-        found = aggregation.overall(self.contingency, LOSSES.values(), beta=self.beta)
+        found = overall(self.contingency, LOSSES.values(), beta=self.beta)
         return {side: found[LOSSES[LOSS_OF_SIDE[side]].name] for side in SIDES}
 
     @cached_property
@@ -511,7 +512,7 @@ class Estimated(ByCluster):
     def _value(self, metric: Metric) -> float:
         if metric.name in self.overall:
             return self.overall[metric.name]
-        return aggregation.overall(self.contingency, [metric], beta=self.beta)[metric.name]
+        return overall(self.contingency, [metric], beta=self.beta)[metric.name]
 
     def _with_error(self) -> list[Metric]:
         """Return the overall scores whose standard error is known, or can be computed."""

@@ -19,7 +19,7 @@ from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import table_of, to_numpy
 from fastbcubed.inputs.locations import at_home
-from fastbcubed.metrics.pairs import pair_counts
+from fastbcubed.metrics.sums import pair_counts
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.render.json import as_json
 from fastbcubed.results.clusters import columns_by_code, known_by_cluster

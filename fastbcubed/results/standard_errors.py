@@ -18,6 +18,7 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import Message, OptionError, arg
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.score import Metric, without_rounding
+from fastbcubed.metrics.sums import CellSums
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.runtime.codes import number
 from fastbcubed.runtime.spill import readable
@@ -332,7 +333,7 @@ INSTEAD = (
 def why_none(metric: Metric) -> str | None:
     """Return why a score has no standard error, with an alternative; None if it has one."""
     parts = metric.needs or (metric,)
-    if any(part.score is not None for part in parts) or (metric.combine and metric.slopes is None):
+    if any(part.overall_only for part in parts) or (metric.combine and metric.slopes is None):
         what = "it is no mean over items, but one figure of all clusters or pairs"
     elif any(part.uses_tn or (part.options or {}).get("similarity") == "rand" for part in parts):
         verb = "may need" if metric.family == "own" else "needs"
@@ -390,7 +391,9 @@ class _Influences:
     def __init__(self, table: Contingency, wanted: list[Metric], beta: float, pool: Pool) -> None:
         needed = [m for m in aggregation.with_needs(wanted, beta) if m.formula is not None]
         self._table, self.n_scores = table, len(wanted)
-        self._means = aggregation.item_means([aggregation.item_sums(table, needed, pool)])
+        self._means = aggregation.item_means(
+            [aggregation.item_sums(table, needed, pool, CellSums(table, pool))]
+        )
         self._parts = [slopes(metric, self._means, beta) for metric in wanted]
         #: how large the means are that each score is made of
         self.sizes = [max(abs(self._means[name]) for name, _ in parts) for parts in self._parts]

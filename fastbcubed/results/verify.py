@@ -18,7 +18,7 @@ from fastbcubed.cells.contingency import SIDES
 from fastbcubed.errors import ColumnError, OptionError, SliceError, VerificationError, first_few
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import to_numpy
-from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.sums import overall
 from fastbcubed.render.wording import count
 from fastbcubed.results.bins import element_of
 from fastbcubed.results.items import without_noise
@@ -59,7 +59,7 @@ def verify(ev: Any, n: int, seed: int) -> Verified:
                 f"item {first_few(ev.kept_items().ids(np.array([row])).to_pylist())}: {told}"
             )
     anew = {name: value for name, value in rows.scores().items() if name in ev.overall}
-    of_cells = aggregation.overall(ev.contingency, ev.metrics, beta=ev.beta)
+    of_cells = overall(ev.contingency, ev.metrics, beta=ev.beta)
     stored = dict(ev.overall)
     for source, found in (("the rows", anew), ("the cells", of_cells)):
         told = _differences({name: stored[name] for name in found if name in stored}, found, source)

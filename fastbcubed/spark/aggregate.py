@@ -18,9 +18,9 @@ from fastbcubed import errors
 from fastbcubed.cells.contingency import CELL, Contingency, ScoredRows, add_products
 from fastbcubed.cells.stages import change_by_cell
 from fastbcubed.errors import FastBCubedError, SparkJobError
-from fastbcubed.metrics import aggregation, entropy
-from fastbcubed.metrics import pairs as pair_counts
+from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.sums import count_part, ordered_pairs, weigh_part
 from fastbcubed.results.slice_sums import Part, SliceSums
 from fastbcubed.results.slices import Element
 from fastbcubed.results.summary import bound_sums
@@ -283,18 +283,18 @@ def _if_alone(found: Margins, scored: NDArray[np.bool_]) -> float:
 def _add_scores(sums: Sums, cells: StreamedCells, question: Question, pool: Pool) -> None:
     """Add the sums that the scores are computed from."""
     floats = sums.floats
-    for name, value in aggregation.item_sums(cells, question.metrics, pool, whole=False).items():
+    for name, value in aggregation.item_sums(cells, question.metrics, pool).items():
         floats[f"{MEAN}{name}"] = value
     if question.bounded:
         floats |= {f"bound {k}": float(value) for k, value in enumerate(bound_sums(cells))}
     if question.pairs:
-        pairs = pair_counts.ordered_pairs(cells, pool)
+        pairs = ordered_pairs(cells, pool)
         sums.counts |= dict(zip(("pairs tp", "pairs fp", "pairs fn"), pairs, strict=True))
     if question.entropies and not question.weighted:
-        losses, _ = entropy.count_part(cells, pool)
+        losses, _ = count_part(cells, pool)
         floats |= {f"loss {k}": value for k, value in enumerate(losses)}
     elif question.entropies and question.total is not None:
-        values, _ = entropy.weigh_part(cells, question.total[1], (-1.0, -1.0), pool)
+        values, _ = weigh_part(cells, question.total[1], (-1.0, -1.0), pool)
         floats |= {f"entropy {k}": value for k, value in enumerate(values)}
     for side, metric in question.by_cluster:
         prefix = "a" if side == "true" else "b"

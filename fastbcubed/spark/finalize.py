@@ -13,10 +13,18 @@ import pyarrow as pa
 from fastbcubed.align.policies import Coverage
 from fastbcubed.engines.request import Request, Scored
 from fastbcubed.errors import Message, OptionError, SliceError, WeightError, arg
-from fastbcubed.metrics import aggregation, pairs
-from fastbcubed.metrics import entropy as entropies
-from fastbcubed.metrics.bcubed import PRECISION, RECALL
+from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.sums import (
+    PRECISION,
+    RECALL,
+    SizeCounts,
+    chance_of_counts,
+    code_lengths_of_counts,
+    entropies_of_counts,
+    entropies_of_sums,
+    sums_of_counts,
+)
 from fastbcubed.results.bins import Bins
 from fastbcubed.results.slice_sums import SliceSums
 from fastbcubed.results.slices import ID, Element, SliceKey, attribute_home, elements, size_named, slice_name
@@ -27,14 +35,10 @@ from fastbcubed.spark.frames import FrameRows, FrameSide, Looked, item_names
 from fastbcubed.spark.grouping import Table
 from fastbcubed.types import Sizes
 
-#: Families whose scores of all items are computed from sums.
-SUMMED = ("pairs", "entropy")
-#: Scores that are means over the clusters of a side.
-BY_CLUSTER = {
-    f"bcubed_{name}_by_{side}_cluster": side
-    for side in ("true", "pred")
-    for name in ("precision", "recall", "f1")
-}
+#: The sums over all cells that parts of the cells add up to, by kind.
+OF_PAIRS, OF_ENTROPIES = ("pairs", "wrong pairs"), ("entropies", "chance", "code lengths")
+OF_CLUSTERS = {"means of true clusters": "true", "means of pred clusters": "pred"}
+SERVED = (*OF_PAIRS, *OF_ENTROPIES, *OF_CLUSTERS)
 WAY_OUT = (
     "it takes all cells at once, which on Spark are in many places; evaluate tables that one machine can read with "
     f"{arg('engine', 'disk')} or {arg('engine', 'memory')}"
@@ -53,26 +57,26 @@ class Asked:
         self.metrics = [m for m in metrics if m.name not in reasons]
         self.not_computed |= {name: Message(reason) for name, reason in reasons.items()}
         self.needed = aggregation.with_needs(self.metrics, request.beta)
+        self.sums = {name for m in self.needed if m.overall_only for name in m.sums}  #: over all cells
 
     @property
     def needs_total(self) -> bool:
         """Whether some scores need the number or weight of all scored items, so that cells pass twice."""
-        entropy = any(m.family == "entropy" and m.score is not None for m in self.needed)
-        return any(m.uses_tn for m in self.needed) or (self.weighted and entropy)
+        return any(m.uses_tn for m in self.needed) or (
+            self.weighted and not self.sums.isdisjoint(OF_ENTROPIES)
+        )
 
     def question(self, **about: Any) -> Question:
         """Return the sums requested of the cells."""
         request = self.request
-        names = {m.name for m in self.needed}
-        sides = dict.fromkeys(side for name, side in BY_CLUSTER.items() if name in names)
-        scores = [m for m in self.needed if m.score is not None]
+        sides = [side for name, side in OF_CLUSTERS.items() if name in self.sums]
         return Question(
             weighted=self.weighted, outer=request.outer, outside=request.outside,
             bounded=request.policies.prediction == "drop",
             metrics=list({m.name: m for m in (*self.needed, PRECISION, RECALL) if m.formula is not None}.values()),
             by_cluster=[(side, metric) for side in sides for metric in (PRECISION, RECALL)],
-            pairs=any(m.family == "pairs" for m in scores),
-            entropies=any(m.family == "entropy" for m in scores),
+            pairs=not self.sums.isdisjoint(OF_PAIRS),
+            entropies=not self.sums.isdisjoint(OF_ENTROPIES),
             grouped=self.metrics, beta=request.beta, **about,
         )  # fmt: skip
 
@@ -83,42 +87,33 @@ class Asked:
 
 def _is_served(metric: Metric) -> bool:
     """Return whether Spark can compute a score, and all scores it is combined from, from sums of cells."""
-    own = metric.score is None or metric.family in SUMMED or metric.name in BY_CLUSTER
+    own = not metric.overall_only or set(metric.sums) <= set(SERVED)
     return own and all(map(_is_served, metric.needs))
 
 
-class AddedUp:
-    """The sums of all cells, in place of a contingency, for scores that need nothing else."""
-
-    overlapping = False
-
-    def __init__(self, sums: Sums, question: Question) -> None:
-        self._floats, self._counts, self._sizes = sums.floats, sums.counts, sums.sizes
-        self.n_items = sums.counts["n_items"]
-        self.weighted, self.weighting = question.weighted, question.how["weighting"]
-        self.outside = question.outside
-        self.known_means = {
-            (side, metric.name): sums.floats[f"cluster {side} {metric.name}"]
-            / round(sums.floats[f"clusters {side}"])
-            for side, metric in question.by_cluster
-        }
-        self._made: dict[Any, Any] = {}
-        if question.pairs:
-            tp, fp, fn = (sums.counts[f"pairs {name}"] for name in ("tp", "fp", "fn"))
-            self._made[pairs.pair_sums] = pairs.sums_of_counts(tp, fp, fn, self.n_items)
-        if question.entropies and not question.weighted:
-            true, pred = (clusters_of(self._sizes[side]) for side in ("true", "pred"))
-            losses = sums.floats["loss 0"], sums.floats["loss 1"]
-            self._made[entropies.count] = entropies.Counts(true, pred, *losses)
-        elif question.entropies:
-            values = [sums.floats[f"entropy {k}"] for k in range(4)]
-            self._made[entropies.entropies] = entropies.entropies_of_sums(values, sums.floats["weight"])
-
-    def once(self, make: Any, pool: Pool) -> Any:
-        """Return make() of all cells."""
-        if make not in self._made:
-            self._made[make] = make(self, pool)
-        return self._made[make]
+def sums_of_scores(asked: Asked, sums: Sums, question: Question, pool: Pool) -> dict[str, Any]:
+    """Return the sums over all cells that the scores are computed from, by the names of `metrics.sums`."""
+    floats, n_items = sums.floats, sums.counts["n_items"]
+    found: dict[str, Any] = {}
+    for name, side in OF_CLUSTERS.items():
+        if name in asked.sums:
+            added = (floats[f"cluster {side} {metric.name}"] for metric in (PRECISION, RECALL))
+            found[name] = [each / round(floats[f"clusters {side}"]) for each in added]
+    if question.pairs:
+        tp, fp, fn = (sums.counts[f"pairs {name}"] for name in ("tp", "fp", "fn"))
+        counted = sums_of_counts(tp, fp, fn, n_items)
+        found["pairs"] = counted.tp, counted.fp, counted.fn, counted.tn
+        found["wrong pairs"] = counted.fp, counted.fn
+    if question.entropies and question.weighted:
+        found["entropies"] = entropies_of_sums([floats[f"entropy {k}"] for k in range(4)], floats["weight"])
+    elif question.entropies:
+        true, pred = (clusters_of(sums.sizes[side]) for side in ("true", "pred"))
+        counts = SizeCounts(true, pred, floats["loss 0"], floats["loss 1"])
+        found["entropies"] = entropies_of_counts(counts, n_items)
+        found["code lengths"] = code_lengths_of_counts(counts, n_items)
+        if "chance" in asked.sums:
+            found["chance"] = chance_of_counts(counts, n_items, pool)
+    return found
 
 
 def clusters_of(sizes: Sizes) -> Sizes:
@@ -139,8 +134,8 @@ def means_of(sums: Sums) -> dict[str, float]:
 
 def scored(asked: Asked, sums: Sums, question: Question, pool: Pool) -> Scored:
     """Return the scores over all items."""
-    cells: Any = AddedUp(sums, question)
-    overall = aggregation.finished(asked.metrics, means_of(sums), asked.request.beta, cells, pool)
+    of_all = sums_of_scores(asked, sums, question, pool)
+    overall = aggregation.finished(asked.metrics, means_of(sums), asked.request.beta, of_all)
     return Scored(overall, asked.metrics, asked.not_computed)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.errors import Message, MetricError, arg
-from fastbcubed.metrics.entropy import BITS, Entropies, entropy
+from fastbcubed.metrics.entropy import entropy
 from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
 from fastbcubed.metrics.score import Metric
@@ -21,8 +20,17 @@ from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Floats
 
-#: Pairs together on both sides, on one of them, apart on both.
-PAIRS = ("tp", "fp", "fn", "tn")
+#: Pairs together on both sides, on one of them, apart on both; and entropies, in the order that formulas take.
+PAIRS, OF_ENTROPIES = ("tp", "fp", "fn", "tn"), ("true", "pred", "true_given_pred", "pred_given_true")
+#: Scores of entropies that are kept up.
+ENTROPIES = (
+    "cluster_entropy",
+    "class_entropy",
+    "variation_of_information",
+    "homogeneity",
+    "completeness",
+    "v_measure",
+)
 
 #: Scores of a sweep unless others are requested; those that are not defined for the input are left out.
 DEFAULT = (
@@ -110,22 +118,19 @@ class KeptScore(NamedTuple):
 
 def _of_pairs(metric: Metric) -> KeptScore:
     """Return a score of pairs, from their numbers if it is one, else from their shares of all pairs."""
-    formula, whole = metric.finalize, metric.high == math.inf
-    assert formula is not None
-    names = list(inspect.signature(formula).parameters)
 
     def score(kept: Kept) -> Floats:
-        found = dict(zip(PAIRS, kept.pair_numbers if whole else kept.pairs, strict=True))
-        return np.asarray(formula(*(found[name] for name in names)), np.float64)
+        tp, fp, fn, tn = kept.pair_numbers if metric.high == math.inf else kept.pairs
+        return np.asarray(metric.of_sums({"pairs": (tp, fp, fn, tn), "wrong pairs": (fp, fn)}), np.float64)
 
     return KeptScore("pairs", score)
 
 
 def _of_entropies(metric: Metric) -> KeptScore:
-    """Return a score of the entropies of both sides, in any unit."""
-    formula = metric.finalize
-    assert formula is not None
-    return KeptScore("entropy", lambda kept: formula(*(kept.sums[name] for name in Entropies._fields)))
+    """Return a score of the entropies of both sides."""
+    return KeptScore(
+        "entropy", lambda kept: metric.of_sums({"entropies": [kept.mean(name) for name in OF_ENTROPIES]})
+    )
 
 
 KEPT: dict[str, KeptScore] = {
@@ -135,13 +140,8 @@ KEPT: dict[str, KeptScore] = {
     "under_merge_rate": KeptScore("bcubed", lambda kept: kept.mean("under")),
     "elm_precision": KeptScore("elm", lambda kept: kept.rest("elm_over")),
     "elm_recall": KeptScore("elm", lambda kept: kept.rest("elm_under")),
-    "cluster_entropy": KeptScore("entropy", lambda kept: kept.mean("true_given_pred") * BITS),
-    "class_entropy": KeptScore("entropy", lambda kept: kept.mean("pred_given_true") * BITS),
-    "variation_of_information": KeptScore(
-        "entropy", lambda kept: (kept.mean("true_given_pred") + kept.mean("pred_given_true")) * BITS
-    ),
     **{metric.name: _of_pairs(metric) for metric in pairs},
-    **{name: _of_entropies(entropy[name]) for name in ("homogeneity", "completeness", "v_measure")},
+    **{name: _of_entropies(entropy[name]) for name in ENTROPIES},
 }
 
 

@@ -29,9 +29,9 @@ from fastbcubed.kernels import cells as cell_closing
 from fastbcubed.kernels import cells as cell_kernels
 from fastbcubed.kernels import cells as cells_kernels
 from fastbcubed.kernels import preaggregate as condensing_kernels
-from fastbcubed.metrics import aggregation
 from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics.registry import METRICS
+from fastbcubed.metrics.sums import overall
 from fastbcubed.runtime import codes as joining
 from fastbcubed.runtime import codes as parts
 from fastbcubed.runtime.threads import Pool
@@ -723,7 +723,7 @@ def test_wide_counts(name):
         chance = alone + (1 - alone) * together
         expected[f"chance_bcubed_{which}"] = chance
         expected[f"adjusted_bcubed_{which}"] = (expected[which] - chance) / (1 - chance)
-    found = aggregation.overall(table, [METRICS[name] for name in expected])
+    found = overall(table, [METRICS[name] for name in expected])
     for key, value in expected.items():
         assert found[key] == pytest.approx(float(value), rel=0, abs=1e-12 * max(1, abs(value))), key
         assert getattr(fb.metrics, key)(contingency=table) == found[key]
@@ -780,9 +780,7 @@ def test_cells_and_rows_are_the_same(cells, weighted, weighting):
     assert (table.n_true, table.n_pred, table.n_exact) == (whole.n_true, whole.n_pred, whole.n_exact)
     names = [*naive.WITHOUT_TN, *naive.WITH_TN, "mean_f1", "bcubed_precision_by_true_cluster"]
     names += ["elm_mean_f1", "elm_precision"] if not weighted or weighting == "outer" else []
-    found, expected = (
-        aggregation.overall(each, [METRICS[name] for name in names]) for each in (table, whole)
-    )
+    found, expected = (overall(each, [METRICS[name] for name in names]) for each in (table, whole))
     for name in names:
         assert found[name] == pytest.approx(expected[name], rel=0, abs=1e-12 * max(1, expected[name])), name
 
@@ -802,9 +800,9 @@ def test_from_cells_refuses():
             make([0, 1], [0, 1], [1, 1], [1.0, bad])
     assert make([0, 1], [0, 1], [1, 1], [1.0, 0.0], weighting="outer").total_weight == 1.0
     with pytest.raises(WeightError):
-        aggregation.overall(make([0], [0], [1], [0.0], weighting="outer"), [METRICS["precision"]])
+        overall(make([0], [0], [1], [0.0], weighting="outer"), [METRICS["precision"]])
     with pytest.raises(fb.errors.MetricError, match="items themselves"):
-        aggregation.overall(make([0], [0], [2], [1.0]), [METRICS["elm_precision"]])
+        overall(make([0], [0], [2], [1.0]), [METRICS["elm_precision"]])
 
 
 # -- Sums that lose no digits ----------------------------------------------------------------------

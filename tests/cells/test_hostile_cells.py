@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from fastbcubed import Contingency, FastBCubedError
-from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.registry import resolve
+from fastbcubed.metrics.sums import overall
 
 GIVEN: dict[str, Any] = {"true": [0, 0, 1], "pred": [0, 1, 1], "n": [2, 1, 3]}
 WEIGHTS: dict[str, Any] = {"weight": [2.0, 1.5, 4.0], "weight_squares": [2.0, 2.25, 6.0]}
@@ -37,7 +37,7 @@ def scored(**given: Any) -> Contingency | None:
             assert str(error)
             return None
     metrics, _ = resolve(["precision", "recall", "f1", "purity", "homogeneity"], weighted=table.weighted)
-    found = aggregation.overall(table, metrics)
+    found = overall(table, metrics)
     assert all(-1e-9 <= value <= 1 + 1e-9 for value in found.values()), found
     assert table.n_items == table.true_n.sum() == table.pred_n.sum() > 0
     return table

@@ -32,7 +32,7 @@ from fastbcubed.errors import (
     SpillError,
     WeightError,
 )
-from fastbcubed.metrics import matching
+from fastbcubed.metrics import counterparts
 from fastbcubed.runtime import memory_budget, spill
 
 
@@ -437,8 +437,8 @@ def test_groups_and_files_without_rows(many_shards, tmp_path):
 
 
 def test_a_family_does_without_scores_whose_search_is_given_up(monkeypatch):
-    monkeypatch.setattr(matching, "LIMIT", 100)
-    monkeypatch.setattr(matching, "PATIENCE", 10)
+    monkeypatch.setattr(counterparts, "LIMIT", 100)
+    monkeypatch.setattr(counterparts, "PATIENCE", 10)
     pair = np.repeat(np.arange(20), 20), np.tile(np.arange(20), 20)
     for metrics in ("matching", "all", ["matching", "f1"]):
         found = both(*pair, metrics=metrics)

@@ -18,7 +18,7 @@ import fastbcubed as fb
 import fastbcubed.metrics as fbm
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, PairingError
-from fastbcubed.metrics import matching
+from fastbcubed.metrics import counterparts
 from fastbcubed.metrics.registry import METRICS, resolve
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
@@ -196,8 +196,8 @@ def of_cells(true, pred, weight):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_many_cells(weighted, monkeypatch):
-    monkeypatch.setattr(matching, "CELLS_AT_ONCE", 3 << 12)  # several blocks, the last one short
-    monkeypatch.setattr(matching, "RANGE_BITS", 7)  # and several ranges of codes
+    monkeypatch.setattr(counterparts, "CELLS_AT_ONCE", 3 << 12)  # several blocks, the last one short
+    monkeypatch.setattr(counterparts, "RANGE_BITS", 7)  # and several ranges of codes
     rng = np.random.default_rng(1)
     n = 120_000
     true = rng.integers(0, n // 3, n)
@@ -234,7 +234,7 @@ def test_counts_beyond_32_bits():
 
 def pair(table):
     rows, columns = np.nonzero(table)
-    return matching.best_pairs(rows, columns, table[rows, columns].astype(float), *table.shape)
+    return counterparts.best_pairs(rows, columns, table[rows, columns].astype(float), *table.shape)
 
 
 def largest_sum(table):
@@ -274,8 +274,8 @@ def test_pairing_of_nothing():
 
 
 def test_a_pairing_that_takes_too_long_says_how_large_it_is(monkeypatch):
-    monkeypatch.setattr(matching, "LIMIT", 100)
-    monkeypatch.setattr(matching, "PATIENCE", 10)
+    monkeypatch.setattr(counterparts, "LIMIT", 100)
+    monkeypatch.setattr(counterparts, "PATIENCE", 10)
     n = 20
     true, pred = zip(*itertools.product(range(n), range(n)), strict=True)
     true, pred = [*true, n, n, n + 1], [*pred, n, n + 1, n + 1]  # besides, two and two with three cells

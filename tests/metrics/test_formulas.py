@@ -22,9 +22,9 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics import bcubed, pointwise
 from fastbcubed.metrics import score as rates
-from fastbcubed.metrics.aggregation import overall
 from fastbcubed.metrics.registry import DEFAULT, FAMILIES, METRICS, lifted, resolve
 from fastbcubed.metrics.score import REFERENCES, Family
+from fastbcubed.metrics.sums import ADD_UP, losses_by_chance, overall
 from fastbcubed.runtime.threads import Pool
 
 POINTWISE = {m.name: m for m in METRICS.values() if m.family == "pointwise" and m.formula}
@@ -401,6 +401,7 @@ def sizes(true, pred):
         n_true=np.count_nonzero(true),
         n_pred=np.count_nonzero(pred),
         n_items=int(true.sum()),
+        n_cells=0,
     )
 
 
@@ -418,19 +419,19 @@ def test_chance_is_the_mean_over_all_shuffles(true, pred):
         ]
         precisions += [Fr(int(mates), pred[p]) for mates, _, p in both]
         recalls += [Fr(int(mates), true[t]) for mates, t, _ in both]
-    margins = sizes(true, pred)
+    by_chance = losses_by_chance(sizes(true, pred), Pool(1))
     expected = sum(precisions) / len(precisions), sum(recalls) / len(recalls)
-    assert bcubed.chance_bcubed_precision(margins, Pool(1)) == pytest.approx(float(expected[0]), abs=1e-15)
-    assert bcubed.chance_bcubed_recall(margins, Pool(1)) == pytest.approx(float(expected[1]), abs=1e-15)
+    assert bcubed.chance_bcubed_precision(*by_chance) == pytest.approx(float(expected[0]), abs=1e-15)
+    assert bcubed.chance_bcubed_recall(*by_chance) == pytest.approx(float(expected[1]), abs=1e-15)
 
 
 def test_chance_of_huge_clusters():
     """Squares of such counts do not fit into 64 bits."""
     n = 1 << 40
-    margins = sizes([n // 2, n // 2, 0], [n])
+    by_chance = losses_by_chance(sizes([n // 2, n // 2, 0], [n]), Pool(1))
     # All in one cluster: 1/n + (1 - 1/n) * 2 * (n/2) (n/2 - 1) / (n (n - 1)) = 1/2
-    assert bcubed.chance_bcubed_precision(margins, Pool(1)) == pytest.approx(0.5, abs=1e-15)
-    assert bcubed.chance_bcubed_recall(margins, Pool(1)) == 1.0
+    assert bcubed.chance_bcubed_precision(*by_chance) == pytest.approx(0.5, abs=1e-15)
+    assert bcubed.chance_bcubed_recall(*by_chance) == 1.0
 
 
 def test_adjusted_where_nothing_can_be_lost():
@@ -511,7 +512,9 @@ def test_every_score_is_there():
     assert tuple(LISTED) == FAMILIES
     for name, metric in METRICS.items():
         assert metric.name == name
-        assert [metric.formula, metric.combine, metric.score, metric.of_sets].count(None) == 3
+        of_all = metric.finalize if metric.overall_only else None
+        assert [metric.formula, metric.combine, of_all, metric.of_sets].count(None) == 3
+        assert (metric.finalize is None) == (metric.sums == ())
         assert bool(metric.needs) == bool(metric.combine)
         assert all(METRICS[needed.name] is needed for needed in metric.needs)
         assert metric.low < metric.high
@@ -657,6 +660,10 @@ def test_each_function_has_a_line_of_its_own():
         assert getattr(fbm, name).__module__ == "fastbcubed.metrics"
 
 
+def test_all_sums_that_scores_take_are_added_up():
+    assert {name for metric in METRICS.values() for name in metric.sums} == set(ADD_UP)
+
+
 def test_a_score_is_declared_where_its_formula_stands():
     family = Family("own", low=0.0, high=1.0, best="higher", source="fastbcubed")
 
@@ -674,10 +681,10 @@ def test_a_score_is_declared_where_its_formula_stands():
         """Square of `strict`."""
         return s * s
 
-    @family.of_cells("V / K", by=lambda formula, contingency, pool: formula(contingency.n_cells))
-    def half(n):
+    @family.of_sums("V / 2", of="clusters")
+    def half(n_items, n_cells, n_true, n_pred):
         """Half of the number of cells."""
-        return n / 2
+        return n_cells / 2
 
     family.alias("same", family["strict"])
     assert strict(1.0, 1.0, 0.0, 0.0) == 1 / 3  # as it was, to be compiled or called

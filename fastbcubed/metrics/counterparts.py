@@ -1,0 +1,366 @@
+"""Counterparts of clusters on the other side: the best of each, the best pairing of all, majorities, entities."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.contingency import SIDES, Contingency
+from fastbcubed.errors import PairingError
+from fastbcubed.overlap.cover import Cover
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Codes, Counts, Floats
+
+if TYPE_CHECKING:
+    from fastbcubed.overlap.mates import Sides
+
+#: A cell that shares its cluster with others: weight of the cell, what counts as its items, and the rest of the
+#: cluster, Jaccard index; the best of a cluster so far.
+SPLIT = np.dtype([("code", "i8"), ("weight", "f8"), ("own", "f8"), ("others", "f8"), ("jaccard", "f8")])
+#: Cells that are looked at by one call; clusters whose best cells are kept at once, as a power of two of at most 14;
+#: ranges of these that are added up by one call.
+CELLS_AT_ONCE, RANGE_BITS, RANGES_AT_ONCE = 1 << 16, 14, 8
+
+
+class Fit(NamedTuple):
+    """Sums over the clusters of one side, each with its best counterpart."""
+
+    clusters: float  # how many there are
+    exact: float  # how many are the same on the other side
+    weight: float
+    own: float  # weight in the largest cell of each
+    others: float  # weight beside it
+    f1: float  # weight * best F
+    jaccard: float  # best Jaccard index, each cluster once
+
+
+class Fits(NamedTuple):
+    """The same for both sides."""
+
+    true: Fit
+    pred: Fit
+
+
+def counterparts(contingency: Contingency, pool: Pool) -> Fits:
+    """Find the best counterpart of every cluster."""
+    if isinstance(contingency, Cover):
+        return fit_overlaps(contingency)
+    outer, cells = contingency.weighting == "outer", contingency.cells
+    tasks = blocks(contingency.n_cells, CELLS_AT_ONCE)
+    true, pred = (_Split(contingency, side, len(tasks)) for side in SIDES)
+
+    def add_whole(block: int, start: int, stop: int) -> tuple[Floats, Floats]:
+        """Add up the clusters of one cell, and set the others aside; return the sums of both sides."""
+        shape = -(-(stop - start) // kernels.metrics.CELLS_PER_SUM), kernels.metrics.FIGURES
+        sums = np.empty(shape), np.empty(shape)
+        with pool.workspace("split cells", lambda: np.empty((2, CELLS_AT_ONCE + 1), np.int64)) as places:
+            found = kernels.metrics.add_whole(cells, start, stop, outer, *places, *sums)
+            for split, own, n in zip((true, pred), places, found, strict=True):
+                split.put(block, own[:n], outer=outer)
+        return sums
+
+    sums = pool.map(add_whole, range(len(tasks)), *zip(*tasks, strict=True), stage="match clusters")
+    by_item = outer or contingency.outside
+    return Fits(
+        *(
+            split.fit(own, pool, by_item)
+            for split, own in zip((true, pred), zip(*sums, strict=True), strict=True)
+        )
+    )
+
+
+class _Split:
+    """The cells that share their cluster of one side with others, by ranges of codes within each block of cells."""
+
+    def __init__(self, contingency: Contingency, side: str, n_blocks: int) -> None:
+        self._cells, self._of_true = contingency.cells, side == "true"
+        self._codes = contingency.true if self._of_true else contingency.pred
+        size = contingency.n_codes[side]
+        self._records = buffers.empty(contingency.n_cells, SPLIT)  # of which the beginning is touched
+        self._firsts = np.zeros(n_blocks, np.int64)
+        self._bounds = np.zeros((n_blocks, -(-size // (1 << RANGE_BITS)) + 1), np.int32)
+        self._n, self._lock = 0, threading.Lock()
+
+    def put(self, block: int, places: NDArray[np.int64], *, outer: bool) -> None:
+        """Take the cells of a block that stand at these places."""
+        bounds = self._bounds[block]
+        kernels.metrics.count_split(self._codes, places, RANGE_BITS, bounds)
+        with self._lock:
+            first, self._n = self._n, self._n + places.size
+        self._firsts[block] = first
+        records = self._records[first : first + places.size]
+        kernels.metrics.write_split(
+            self._cells, self._codes, places, RANGE_BITS, bounds, self._of_true, outer, records
+        )
+
+    def fit(self, whole: Sequence[Floats], pool: Pool, by_item: bool) -> Fit:
+        """Return the figures of all clusters, given those of clusters that are one cell."""
+
+        def add_best(first: int, last: int) -> Floats:
+            sums = np.empty((last - first, kernels.metrics.FIGURES))
+            with pool.workspace(("best cells", RANGE_BITS), _no_cells) as space:
+                kernels.metrics.add_best(
+                    self._records, self._firsts, self._bounds, first, last, RANGE_BITS, by_item, *space, sums
+                )
+            return sums
+
+        tasks = blocks(self._bounds.shape[1] - 1, RANGES_AT_ONCE)
+        sums = pool.map(add_best, *zip(*tasks, strict=True), stage="match clusters") if self._n else []
+        return Fit(*(math.fsum(column) for column in np.concatenate([*whole, *sums]).T.tolist()))
+
+
+def _no_cells() -> tuple[NDArray[np.int16], np.ndarray]:
+    """Return room for the numbers and the best cells of the clusters of a range of codes."""
+    n = 1 << RANGE_BITS
+    return np.empty(n, np.int16), np.empty(n + 1, SPLIT)
+
+
+def fit_overlaps(cover: Cover) -> Fits:
+    """Find the best counterparts where clusters overlap, from all pairs of clusters that share an item."""
+    overlaps, (true, pred) = cover.sides.overlaps, cover.sides.sizes
+    w, a, b = overlaps.sizes.weight, true.weight[overlaps.true], pred.weight[overlaps.pred]
+    f, jaccard = 2.0 * w / (a + b), w / (a + b - w)
+    exact = n_same(cover.sides)
+
+    def fit(codes: NDArray[np.integer], sizes: Floats, mass: Floats, scored: NDArray[np.bool_]) -> Fit:
+        own, best_f, best_jaccard = np.zeros((3, sizes.size))
+        for best, values in ((own, w), (best_f, f), (best_jaccard, jaccard)):
+            np.maximum.at(best, codes, values)
+        kept, share = mass[scored], own[scored] / sizes[scored]
+        sums = (kept, kept * share, kept * (1.0 - share), kept * best_f[scored], best_jaccard[scored])
+        return Fit(kept.size, exact, *map(math.fsum, sums))
+
+    return Fits(
+        fit(overlaps.true, true.weight, cover.true_weight, cover.true_n > 0),
+        fit(overlaps.pred, pred.weight, cover.pred_weight, cover.pred_n > 0),
+    )
+
+
+def n_same(sides: Sides) -> int:
+    """Count the clusters that both sides have: of t true and p predicted copies the lesser number."""
+    overlaps, (true, pred) = sides.overlaps, sides.sizes
+    n = overlaps.sizes.n
+    same = (n == true.n[overlaps.true]) & (n == pred.n[overlaps.pred])
+    _, first, p = np.unique(overlaps.true[same], return_index=True, return_counts=True)
+    # the copies of a true cluster have the same first match
+    _, copy, t = np.unique(overlaps.pred[same][first], return_index=True, return_counts=True)
+    return int(np.minimum(t, p[copy]).sum())
+
+
+#: Looks at a cell after which the search gives up: one or two minutes. Clusterings that resemble each
+#: other take a few looks at each cell; unrelated ones of more than 1e5 clusters may take too many.
+LIMIT = 10_000_000_000
+#: Looks between two chances to hear Ctrl-C.
+PATIENCE = 100_000_000
+
+
+class Pairing(NamedTuple):
+    """The gain of the best pairing, and that of all cells together."""
+
+    best: float
+    every: float
+
+
+def pair_clusters(contingency: Contingency, gain: Callable[[int, int], Floats], pool: Pool) -> Pairing:
+    """Pair true and predicted clusters, each at most once, so that the sum of gains is the largest.
+
+    `gain` returns what each of a range of cells is worth, 0 or more. Raise PairingError if the search takes
+    more than `LIMIT` looks at a cell.
+    """
+    pred = contingency.pred
+
+    def take(start: int, stop: int) -> tuple[float, Codes, Codes, Floats]:
+        gains = gain(start, stop)
+        cells = contingency.cells[start:stop]
+        rivals = ((cells["fp"] != 0) | (cells["fn"] != 0)) & (gains > 0)
+        pair = cells["true"][rivals], pred[start:stop][rivals]
+        return float(gains[~rivals].sum()), *(codes.astype(np.int64) for codes in pair), gains[rivals]
+
+    parts = contingency.map(take, pool, "pair clusters")
+    alone, true, predicted, gains = zip(*parts, strict=True)
+    sure, rest = math.fsum(alone), np.concatenate(gains)
+    sizes = contingency.codes("true")[1], contingency.codes("pred")[1]
+    found = best_pairs(np.concatenate(predicted), np.concatenate(true), rest, *sizes[::-1])
+    return Pairing(sure + float(found.sum()), sure + float(rest.sum()))
+
+
+def best_pairs(rows: Codes, columns: Codes, gains: Floats, n_rows: int, n_columns: int) -> Floats:
+    """Return the gains of the pairs, each row and column in at most one, whose sum is the largest.
+
+    Shapes: `rows`, `columns` and `gains` (n_cells,), codes of the two sides, none of them together twice, and
+    what pairing them is worth, more than 0 -> (n_pairs,). Raise PairingError after `LIMIT` looks at a cell.
+
+    >>> rows, columns = np.array([0, 0, 1]), np.array([0, 1, 0])
+    >>> best_pairs(rows, columns, np.array([3.0, 2.0, 2.0]), 2, 2).tolist()  # 2 + 2 beats 3
+    [2.0, 2.0]
+    """
+    if not gains.size:
+        return gains
+    rows, columns = rows.copy(), columns.copy()
+    n_rows = kernels.hashing.number_codes(rows, np.full(n_rows, -1, np.int32))
+    n_columns = kernels.hashing.number_codes(columns, np.full(n_columns, -1, np.int32))
+    starts = np.zeros(n_rows + 1, np.int64)
+    edges = np.empty(gains.size, np.int32), np.empty(gains.size)
+    kernels.metrics.group_edges(rows, columns, gains, starts, *edges)
+    prices = np.maximum.reduceat(edges[1], starts[:-1]), np.zeros(n_columns)
+    pairs = np.full(n_rows, -1), np.full(n_columns, -1)
+    came_by, came_from, seen = (np.empty(n_columns, np.int64) for _ in range(3))
+    heap = np.empty(gains.size), np.empty(gains.size, np.int32)
+    space = np.full(n_columns, np.inf), came_by, came_from, seen, *heap
+    done, looks = 0, 0
+    while done < n_rows:
+        if looks > LIMIT:
+            raise PairingError(_too_tangled(rows, columns, n_rows, n_columns))
+        done, more = kernels.metrics.pair_rows(done, (starts, *edges), prices, pairs, space, PATIENCE)
+        looks += more
+    return edges[1][pairs[0][pairs[0] >= 0]]
+
+
+def _too_tangled(rows: Codes, columns: Codes, n_rows: int, n_columns: int) -> str:
+    """Say how large the largest connected component is."""
+    component = np.arange(n_rows + n_columns)
+    count = kernels.components.find_components(rows, columns + n_rows, component)
+    cells = np.bincount(component[rows], minlength=count)
+    largest = int(cells.argmax())
+    pred, true = (int(np.count_nonzero(side == largest)) for side in np.split(component, [n_rows]))
+    return (
+        f"the best one-to-one pairing of clusters takes too long: {true} true and {pred} predicted clusters "
+        f"hang together through {cells[largest]} cells, and the search gave up after {LIMIT:.0e} looks at a "
+        "cell. Leave out matching_accuracy, ceaf_m and ceaf_e; no other score takes that search"
+    )
+
+
+def pair_by_weight(contingency: Contingency, pool: Pool) -> Pairing:
+    """Pair clusters one to one, so that the cells of the pairs weigh the most."""
+
+    def weights(start: int, stop: int) -> Floats:
+        return np.ascontiguousarray(contingency.weight[start:stop])
+
+    return pair_clusters(contingency, weights, pool)
+
+
+# Majorities
+
+#: Parts of the cells that are handled by one task.
+PARTS_AT_ONCE = 16
+
+
+class Majorities(NamedTuple):
+    """How the predicted clusters agree with the classes that have most of their items."""
+
+    kept: int  #: items in the largest cell of their cluster
+    matched: int  #: clusters in the largest matching of clusters with majority classes
+
+
+def majorities(contingency: Contingency, pool: Pool) -> Majorities:
+    """Return the sizes of the largest cells of the clusters, with counts.
+
+    A class in one cluster alone is kept by it if it may be, and one that is the only choice of some cluster
+    by one of these. A matching with as many clusters as possible is searched for among the rest.
+    """
+    cells, pred, parts = contingency.cells, contingency.pred, contingency.parts
+
+    def task(first: int, last: int) -> tuple[int, int, NDArray[np.integer], NDArray[np.integer]]:
+        size = int(parts[last] - parts[first])
+        only, tied = (np.empty(shape, pred.dtype) for shape in ((size + 1,), (size, 2)))
+        items, sure, *n = kernels.metrics.keep_majorities(cells, pred, parts, first, last, only, tied)
+        return items, sure, only[: n[0]].copy(), tied[: n[1]].copy()
+
+    ranges = zip(*blocks(parts.size - 1, PARTS_AT_ONCE), strict=True)
+    items, sure, only, tied = zip(*pool.map(task, *ranges, stage="find majorities"), strict=True)
+    taken = np.zeros(contingency.codes("true")[1], bool)
+    for classes in only:
+        taken[classes] = True
+    true, rivals = np.concatenate(tied).T
+    free = ~taken[true]
+    lefts, rights = rivals[free], true[free]
+    order = np.argsort(lefts, kind="stable")
+    names, rights = np.unique(rights[order], return_inverse=True)
+    first = np.append(np.flatnonzero(np.diff(lefts[order], prepend=-1)), lefts.size)
+    return Majorities(
+        sum(items), sum(sure) + int(taken.sum()) + int(kernels.metrics.match(first, rights, names.size))
+    )
+
+
+# Entities of key and response
+class Side(NamedTuple):
+    """The sums of the key or of the response that scores need."""
+
+    sizes: Counts  # mentions of each entity, by code; empty if the other side has all of them
+    mentions: int
+    entities: int
+    bcubed: float  # sum of n n / size over cells
+    lea: float  # sum of n (n - 1) / (size - 1) over cells
+
+
+class Entities(NamedTuple):
+    """Both sides and their overlaps."""
+
+    key: Side
+    response: Side
+    mentions: int  # on both sides
+    parts: int  # non-empty intersections of entities
+    alone: int  # mentions that are an entity of their own on both sides
+
+
+def entities(contingency: Contingency, pool: Pool) -> Entities:
+    """Count entities and mentions, and add up the sums behind the scores."""
+    true_sizes, pred_sizes = _sizes(contingency, "true"), _sizes(contingency, "pred")
+    pred = contingency.pred if pred_sizes.size else pred_sizes
+
+    def add_up(start: int, stop: int) -> Floats:
+        runs = np.empty((-(-(stop - start) // kernels.runs.RUN), kernels.metrics.FIGURES))
+        kernels.metrics.sum_entities(contingency.cells, pred, start, stop, true_sizes, pred_sizes, runs)
+        return runs
+
+    sums = np.concatenate(contingency.map(add_up, pool, "count mentions"))
+    *figures, alone = (math.fsum(column) for column in sums.T.tolist())
+    sides = []
+    for sizes, (shares, bcubed, lea) in ((true_sizes, figures[:3]), (pred_sizes, figures[3:])):
+        mentions, count = contingency.n_items, round(shares)  # the shares of an entity add up to 1
+        if sizes.size:
+            mentions, count = int(sizes.sum()), int(np.count_nonzero(sizes))
+        sides.append(Side(sizes, mentions, count, bcubed, lea))
+    return Entities(sides[0], sides[1], contingency.n_items, contingency.n_cells, round(alone))
+
+
+def _sizes(contingency: Contingency, side: str) -> Counts:
+    only = contingency.only(side)
+    if only is None:
+        return np.empty(0, np.int64)
+    return _scored(contingency, side) + only[0]
+
+
+def _scored(contingency: Contingency, side: str) -> Counts:
+    return contingency.true_n if side == "true" else contingency.pred_n
+
+
+def pair_mentions(contingency: Contingency, pool: Pool) -> Pairing:
+    """Pair entities one to one, so that they share the most mentions."""
+
+    def common(start: int, stop: int) -> Floats:
+        return contingency.n[start:stop].astype(np.float64)
+
+    return pair_clusters(contingency, common, pool)
+
+
+def pair_entities(contingency: Contingency, pool: Pool) -> Pairing:
+    """Pair entities one to one, so that the sum of their similarities 2 n / (k + r) is the largest."""
+    found = contingency.once(entities, pool)
+    key_sizes, response_sizes = found.key.sizes, found.response.sizes
+
+    def similarity(start: int, stop: int) -> Floats:
+        cells = contingency.cells[start:stop]
+        n = cells["n"].astype(np.float64)
+        k = key_sizes[cells["true"]] if key_sizes.size else n + cells["fn"]
+        r = response_sizes[contingency.pred[start:stop]] if response_sizes.size else n + cells["fp"]
+        return 2 * n / (k + r)
+
+    return pair_clusters(contingency, similarity, pool)

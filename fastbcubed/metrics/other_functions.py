@@ -1,0 +1,330 @@
+"""Functions of two labelings that are no one score of the registry, each with documentation of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.metrics.edit import edit
+from fastbcubed.metrics.labelings import Labels, as_contingency, as_cover, check_defined, compute, public
+from fastbcubed.metrics.matching import matching
+from fastbcubed.metrics.pairs import pairs
+from fastbcubed.metrics.registry import lifted
+from fastbcubed.metrics.score import Formula
+from fastbcubed.metrics.sums import pair_counts
+from fastbcubed.runtime.threads import Pool
+from fastbcubed.types import Floats
+
+
+@public
+def pointwise_score(
+    formula: Formula,
+    labels_true: ArrayLike | None = None,
+    labels_pred: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    contingency: Contingency | None = None,
+) -> float:
+    """Mean over items of any score of an item's 2x2 confusion matrix.
+
+    Parameters
+    ----------
+    formula : callable
+        Takes `(tp, fp, fn, tn)`, arrays of float64, and returns an array of their shape, element
+        by element: the weights of the items that are with an item on both sides (itself
+        included), on the predicted side alone, on the true side alone, and on neither.
+    labels_true, labels_pred : array-like of shape (n_items,)
+        Cluster label of each item, both in the same item order.
+    sample_weight : array-like of shape (n_items,), optional
+        Positive weight of each item, inside the clusters and in the mean.
+    contingency : Contingency, optional
+        The cells, as `fastbcubed.contingency` makes them, in place of labels and weights. If it
+        counts items outside the truth, `tn` is None.
+
+    Returns
+    -------
+    float
+        The mean, weighted if there are weights.
+
+    Raises
+    ------
+    FastBCubedError
+        If there is no item, if the two sides differ in length, or if a label or a weight is
+        missing or cannot be one. Every error below is one, too.
+    OptionError
+        If the formula cannot be called, or there are neither labels nor a contingency, or both.
+
+    Notes
+    -----
+    All items of a cell share their matrix, so the formula sees each cell once, in blocks. One pass
+    over the items counts the cells; the rest is linear in the cells.
+
+    References
+    ----------
+    .. [1] S. van Staden, Pointwise Metrics for Clustering Evaluation, arXiv:2405.10421, 2024.
+
+    Examples
+    --------
+    The Tversky index, which lets a missing item count half as much as a wrong one. The matrices of
+    the four pairs of items are (2, 0, 2, 4), (2, 2, 2, 2), (2, 2, 2, 2) and (2, 0, 2, 4).
+
+    >>> def tversky(tp, fp, fn, tn):
+    ...     return tp / (tp + fp + fn / 2)
+    >>> score = pointwise_score(tversky, list("aaaabbbb"), [1, 1, 2, 2, 2, 2, 3, 3])
+    >>> round(score, 12)  # (2/3 + 2/5 + 2/5 + 2/3) / 4 = 8/15
+    0.533333333333
+    """
+    if not callable(formula):
+        raise OptionError(f"formula is a function of (tp, fp, fn, tn), not {formula!r}.")
+    table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
+    return compute(table, [lifted(formula, outside=table.outside)])[0]
+
+
+@public
+def pair_confusion_matrix(
+    labels_true: ArrayLike | None = None,
+    labels_pred: ArrayLike | None = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+    contingency: Contingency | None = None,
+) -> NDArray[Any]:
+    """Count the ordered pairs of items that are together or apart on each side, exactly.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n_items,)
+        Cluster label of each item, both in the same item order.
+    sample_weight : array-like of shape (n_items,), optional
+        Positive weight of each item; a pair then counts the product of its items' weights.
+    contingency : Contingency, optional
+        The cells, as `fastbcubed.contingency` makes them, in place of labels and weights.
+
+    Returns
+    -------
+    ndarray of shape (2, 2)
+        Rows are apart and together in the truth, columns apart and together in the prediction: ordered
+        pairs, so each pair counts twice. int64; Python integers where that is too small; float64 with
+        weights.
+
+    Raises
+    ------
+    FastBCubedError
+        If there is no item, if the two sides differ in length, or if a label or a weight is missing
+        or cannot be one.
+    MetricError
+        If the contingency counts items outside the truth, or if it has weights but not the items.
+
+    Notes
+    -----
+    As in scikit-learn, which has no weights, and whose int64 overflow silently from 3e9 items on.
+
+    Examples
+    --------
+    >>> pair_confusion_matrix(list("aaab"), [1, 1, 1, 1])
+    array([[0, 6],
+           [0, 6]])
+    """
+    table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
+    check_defined(table, [pairs["pair_tp"]])
+    with Pool() as pool:
+        tp, fp, fn, tn = (2 * number for number in pair_counts(table, pool))
+    matrix = [[tn, fp], [fn, tp]]
+    if table.weighted:
+        return np.array(matrix, np.float64)
+    fits = max(tp, fp, fn, tn) <= np.iinfo(np.int64).max
+    return np.array([[int(pairs) for pairs in row] for row in matrix], np.int64 if fits else object)
+
+
+@public
+class ExactMatch(NamedTuple):
+    """The shares of predicted and of true clusters that the other side has, too, and their F1."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+@public
+def exact_match(
+    labels_true: Labels | None = None,
+    labels_pred: Labels | None = None,
+    *,
+    contingency: Contingency | None = None,
+) -> ExactMatch:
+    """Compare the clusters of both sides as sets of items, each as often as it is there.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n_items,), dict or Clustering
+        Cluster label of each item, or a set of labels for each, both in the same item order; or a dict from
+        item to cluster or set of clusters; or a clustering with a row per membership.
+    contingency : Contingency, optional
+        The cells, as `fastbcubed.contingency` makes them, in place of labels.
+
+    Returns
+    -------
+    ExactMatch
+        Named tuple (precision, recall, f1): the shares of predicted and of true clusters that the
+        other side has, too, and their F1. All are 1 if and only if the clusterings are identical.
+
+    Raises
+    ------
+    FastBCubedError
+        If there is no item, if the two sides differ in length, or if a label is missing or cannot be
+        one. Every error below is one, too.
+    OptionError
+        If there are neither labels nor a contingency, or both.
+
+    Notes
+    -----
+    Where clusters overlap, CICE-BCubed and the others can be 1 for clusterings that differ in how often a
+    cluster is there; this one cannot. Weights make no difference.
+
+    Examples
+    --------
+    >>> exact_match(list("aabb"), [1, 1, 2, 3])  # one of three, one of two
+    ExactMatch(precision=0.3333333333333333, recall=0.5, f1=0.4)
+    """
+    cells = as_cover(labels_true, labels_pred, None, contingency)
+    return ExactMatch(*compute(cells, [matching[f"cluster_{part}"] for part in ExactMatch._fields]))
+
+
+# The cost of splits and merges
+Cost = float | Callable[[Floats, Floats], Any]
+#: Costs are tried on so many steps of the work, and on small blocks: two that come, and what was there.
+TRIED = 1 << 14
+SMALL = (1.0, 2.0, 3.0, 5.0), (1.0, 2.0, 3.0, 5.0), (0.0, 1.0, 2.0, 8.0)
+
+
+@public
+def merge_distance(
+    labels_true: ArrayLike | None = None,
+    labels_pred: ArrayLike | None = None,
+    *,
+    split_cost: Cost = 1,
+    merge_cost: Cost = 1,
+    sample_weight: ArrayLike | None = None,
+    contingency: Contingency | None = None,
+) -> float:
+    """Cost of splits and merges that lead to the true clusters, all splits first.
+
+    Parameters
+    ----------
+    labels_true, labels_pred : array-like of shape (n_items,)
+        Cluster label of each item, both in the same item order.
+    split_cost, merge_cost : float or callable
+        What it costs to part, and to join, two blocks. A function gets the sizes of the blocks, two
+        float64 arrays of one shape, and gives the cost of each pair. It must not depend on the order of
+        the steps: f(x, y) = f(y, x) and f(x, y) + f(x + y, z) = f(x, z) + f(x + z, y).
+    sample_weight : array-like of shape (n_items,), optional
+        Positive weight of each item; the size of a block is then its weight.
+    contingency : Contingency, optional
+        The cells, as `fastbcubed.contingency` makes them, in place of labels and weights.
+
+    Returns
+    -------
+    float
+        The cost; 0 if the clusterings are the same, and only then if all costs are positive.
+
+    Raises
+    ------
+    FastBCubedError
+        If there is no item, if the two sides differ in length, or if a label or a weight is missing
+        or cannot be one. Every error below is one, too.
+    OptionError
+        If a cost is neither a number nor a function, or there are neither labels nor a contingency, or
+        both.
+    MetricError
+        If the cost of some steps depends on their order (tried on blocks of the data and on small ones),
+        if a function does not give one finite number for each pair, or if the contingency counts items
+        outside the truth.
+
+    Notes
+    -----
+    Every predicted cluster is split into its cells, and the cells of every true cluster are merged. With
+    costs of 1 that is `basic_merge_distance`; with x * y for splits alone (merges for 0) the number of
+    pairs that are wrongly together, `pair_fp`, and for merges alone `pair_fn`; with
+    h(x + y) - h(x) - h(y), where h(x) = x / n * log2(x / n), the variation of information. Linear in the
+    cells.
+
+    References
+    ----------
+    .. [1] D. Menestrina, S. E. Whang and H. Garcia-Molina, Evaluating Entity Resolution Results, VLDB
+       Endowment 3, 2010.
+
+    Examples
+    --------
+    >>> labels_true, labels_pred = list("aaabb"), [1, 1, 2, 2, 2]
+    >>> merge_distance(labels_true, labels_pred, split_cost=3)  # 3 * 1 split + 1 merge
+    4.0
+    >>> merge_distance(labels_true, labels_pred, split_cost=lambda x, y: x * y)  # 1 * 2 + 1
+    3.0
+    """
+    table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
+    check_defined(table, [edit["merge_distance"]])
+    return cost_of_steps(table, split_cost, merge_cost)
+
+
+def cost_of_steps(contingency: Contingency, split_cost: Cost, merge_cost: Cost) -> float:
+    """Return the cost of splitting clusters into their cells, and of merging these into the classes.
+
+    Raise MetricError if a cost depends on the order of the steps, or is no real number.
+    """
+    total = 0.0
+    for side, name, cost in (("pred", "split_cost", split_cost), ("true", "merge_cost", merge_cost)):
+        total += _chain_cost(*contingency.codes(side), np.ascontiguousarray(contingency.tp), name, cost)
+    return total
+
+
+def _chain_cost(codes: NDArray[np.integer], n_codes: int, sizes: Floats, name: str, cost: Cost) -> float:
+    """Add up the cost of joining, or parting, the cells of each cluster one after the other."""
+    last, before = np.empty(sizes.size), np.empty(sizes.size)
+    kernels.metrics.gather(codes, sizes, np.zeros(n_codes), last, before)
+    further = np.flatnonzero(last)
+    x, y, z = sizes[further], last[further], before[further]
+    price = partial(_price, name, cost)
+    _check_order(name, price, *(grid.ravel() for grid in np.meshgrid(*SMALL)))
+    _check_order(name, price, x[:TRIED], y[:TRIED], z[:TRIED])
+    return float(price(x, y + z).sum()) if x.size else 0.0
+
+
+def _price(name: str, cost: Cost, x: Floats, y: Floats) -> Floats:
+    """Return the cost of each pair of blocks of these sizes."""
+    if not callable(cost):
+        if not isinstance(cost, Real) or not np.isfinite(float(cost)):
+            raise OptionError(f"{name} is a number, or a function of two sizes, not {cost!r}")
+        return np.full(x.shape, float(cost))
+    prices = np.asarray(cost(x, y))
+    if prices.dtype.kind not in "biuf" or prices.shape not in (x.shape, ()) or not np.isfinite(prices).all():
+        raise MetricError(
+            f"{name} gave {prices.dtype} of shape {prices.shape} for sizes of shape {x.shape}; it takes two "
+            "arrays of sizes and gives one finite number for each pair"
+        )
+    return np.broadcast_to(prices, x.shape).astype(np.float64)
+
+
+def _check_order(
+    name: str, price: Callable[[Floats, Floats], Floats], x: Floats, y: Floats, z: Floats
+) -> None:
+    """Raise if the order of adding x and y to z, gathered before (0 for nothing), matters."""
+    some = z > 0
+    first, other = price(x, y + z), price(y, x + z)
+    first[some] += price(y[some], z[some])
+    other[some] += price(x[some], z[some])
+    wrong = np.flatnonzero(np.abs(first - other) > 1e-9 * max(np.abs(first).max(initial=0), 1e-300))
+    if wrong.size:
+        k = wrong[0]
+        blocks = ", ".join(f"{size:g}" for size in (x[k], y[k], z[k]) if size)
+        raise MetricError(
+            f"{name} depends on the order of the steps: for blocks of sizes {blocks} it comes to {first[k]:g} "
+            f"or {other[k]:g}. Pass one with f(x, y) = f(y, x) and f(x, y) + f(x + y, z) = f(x, z) + f(x + z, y), "
+            "such as a number, or x * y"
+        )

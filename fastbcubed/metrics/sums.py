@@ -1,0 +1,517 @@
+"""The sums over all cells that scores are computed from, by name: pairs, entropies, clusters, counterparts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from fractions import Fraction
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.cell_parts import weigh_rows
+from fastbcubed.cells.contingency import Contingency, TrueNegatives
+from fastbcubed.errors import MetricError, arg
+from fastbcubed.metrics.aggregation import (
+    LeavingOut,
+    finished,
+    item_means,
+    item_sums,
+    means_by_cluster,
+    with_needs,
+)
+from fastbcubed.metrics.counterparts import (
+    counterparts,
+    entities,
+    majorities,
+    pair_by_weight,
+    pair_entities,
+    pair_mentions,
+)
+from fastbcubed.metrics.pointwise import LOSSES, pointwise
+from fastbcubed.metrics.score import Metric
+from fastbcubed.overlap.agreement import entropies_of_clusters, shared_clusters, sides_of
+from fastbcubed.runtime.threads import BLOCK, Pool, blocks
+from fastbcubed.types import Floats, Int64s, Sizes
+
+#: From here on a float does not hold every count.
+INEXACT = 1 << 53
+#: A difference that keeps more than this share of what it is taken from has lost no digits that matter.
+SAFE = 2.0**-6
+
+
+class WrongPairs(NamedTuple):
+    """Number or weight of the pairs that are together in the prediction alone, and in the truth alone."""
+
+    fp: Fraction
+    fn: Fraction
+
+
+class PairCounts(NamedTuple):
+    """Number or weight of the pairs of items: together on both sides, on one of them, apart on both."""
+
+    tp: Fraction
+    fp: Fraction
+    fn: Fraction
+    tn: Fraction
+
+
+class PairSums(NamedTuple):
+    """Sums over pairs, from one pass over all cells; `tp` is None where there are weights."""
+
+    tp: Fraction | None
+    fp: Fraction
+    fn: Fraction
+    tn: Fraction
+    squares: float = 0.0  # of the weights of cells of several items
+    single: float = 0.0  # of those of one item, and the error of that sum
+    single_error: float = 0.0
+
+
+def wrong_pairs(contingency: Contingency, pool: Pool) -> WrongPairs:
+    """Return the pairs that one side puts together and the other apart."""
+    sums = contingency.once(pair_sums, pool)
+    return WrongPairs(sums.fp, sums.fn)
+
+
+def pair_counts(contingency: Contingency, pool: Pool) -> PairCounts:
+    """Return the confusion matrix of all pairs of items.
+
+    Raise MetricError if there are weights, and the items are not at hand: only they have the squares of the
+    weights.
+    """
+    sums = contingency.once(pair_sums, pool)
+    tp = _weight_together(contingency, sums, pool) if sums.tp is None else sums.tp
+    return PairCounts(tp, sums.fp, sums.fn, sums.tn)
+
+
+def pair_sums(contingency: Contingency, pool: Pool) -> PairSums:
+    """Return the sums of one pass over all cells."""
+    return (_weigh_pairs if contingency.weighted else _count_pairs)(contingency, pool)
+
+
+def _count_pairs(contingency: Contingency, pool: Pool) -> PairSums:
+    """Count all pairs, exactly."""
+    n, (tp, fp, fn) = contingency.n_items, ordered_pairs(contingency, pool)
+    if n >= INEXACT:  # fp and fn of the cells are rounded
+        fp, fn = (
+            sum(b * (b - 1) for b in side.tolist()) - tp for side in (contingency.pred_n, contingency.true_n)
+        )
+    return sums_of_counts(tp, fp, fn, n)
+
+
+def ordered_pairs(contingency: Contingency, pool: Pool) -> list[int]:
+    """Count the ordered pairs of items together on both sides, in the prediction alone, in the truth alone.
+
+    Those of parts of the cells, which know their mates in all parts, add up.
+    """
+
+    def count(start: int, stop: int) -> list[int]:
+        sums = np.empty((3, 2), np.uint64)
+        kernels.metrics.count_pairs(contingency.cells, start, stop, sums)
+        return [(high << 64) + low for high, low in sums.tolist()]
+
+    return [sum(counts) for counts in zip(*contingency.map(count, pool, "count pairs"), strict=True)]
+
+
+def sums_of_counts(tp: int, fp: int, fn: int, n_items: int) -> PairSums:
+    """Return sums over pairs from the numbers of ordered pairs."""
+    tn = n_items * (n_items - 1) - tp - fp - fn
+    return PairSums(Fraction(tp, 2), Fraction(fp, 2), Fraction(fn, 2), Fraction(tn, 2))
+
+
+def _weigh_pairs(contingency: Contingency, pool: Pool) -> PairSums:
+    """Weigh the pairs that are not together on both sides, and square the weights of the cells."""
+    total = contingency.total_weight
+
+    def weigh(start: int, stop: int) -> tuple[list[float], float, float]:
+        runs = np.empty((-(-(stop - start) // kernels.runs.RUN), 4))
+        single = kernels.metrics.weigh_pairs(contingency.cells, start, stop, total, runs)
+        return [math.fsum(column) for column in runs.T.tolist()], *single
+
+    sums, single, error = zip(*contingency.map(weigh, pool, "weigh pairs"), strict=True)
+    squares, fp, fn, tn = (math.fsum(column) for column in zip(*sums, strict=True))
+    if tn < SAFE * total * total:
+        tn = _weight_apart(contingency, pool)
+    whole = math.fsum([*single, *error])
+    rest = math.fsum([*single, *error, -whole])
+    return PairSums(None, Fraction(fp) / 2, Fraction(fn) / 2, Fraction(tn) / 2, squares, whole, rest)
+
+
+def _weight_apart(contingency: Contingency, pool: Pool) -> float:
+    """Return the weight of the ordered pairs apart on both sides, where it is a small part of all."""
+    negatives = TrueNegatives(contingency)
+
+    def weigh(start: int, stop: int) -> float:
+        return float((contingency.weight[start:stop] * negatives(start, stop)).sum())
+
+    return math.fsum(contingency.map(weigh, pool, "weigh pairs"))
+
+
+def _weight_together(contingency: Contingency, sums: PairSums, pool: Pool) -> Fraction:
+    """Return the weight of the pairs together on both sides: (w^2 - squares of its items) / 2 of each cell.
+
+    The squares of all items less those of the cells of one item are those of the other cells.
+    """
+    if not sums.squares:  # no cell has two items
+        return Fraction(0)
+    if contingency.pair_weight is not None:
+        return Fraction(contingency.pair_weight)
+    if contingency.rows is None:
+        raise MetricError(
+            "pairs of items with weights need the squares of the weights, which cells alone do not tell. To have "
+            f"the score, name it in {arg('metrics', ...)} when evaluating, or evaluate with {arg('keep', 'items')}; "
+            "to cells of your own, given to Contingency.from_cells, add weight_squares="
+        )
+    rows = contingency.rows
+    if rows.n_rows == contingency.n_items:  # every row is scored
+        starts, stops = zip(*blocks(rows.n_rows, BLOCK), strict=True)
+        squares = pool.map(
+            partial(kernels.metrics.square_weights, rows.weight), starts, stops, stage="square weights"
+        )
+        parts = [part for pair in squares for part in pair]
+        of_items = math.fsum([*parts, -sums.single, -sums.single_error])
+        together = sums.squares - of_items
+        if together > SAFE * sums.squares and together > 2.0**-60 * sums.single:
+            return Fraction(together) / 2
+    return Fraction(weigh_rows(contingency, LeavingOut([]), pool).pair_weight)
+
+
+# Entropies
+
+#: Cluster sizes below this one are counted by the pass over the cells, and their logarithms kept in a table.
+USUAL = 1 << 12
+#: Sizes of one side whose chance is summed by one task.
+SIZES_AT_ONCE = 16
+
+
+class Entropies(NamedTuple):
+    """Entropies in nats: of each side, and of each given the other. Exactly 0 where nothing is open."""
+
+    true: float
+    pred: float
+    true_given_pred: float
+    pred_given_true: float
+
+
+class SizeCounts(NamedTuple):
+    """The cluster sizes of each side with how many clusters have them, and n times both losses."""
+
+    true: Sizes
+    pred: Sizes
+    true_given_pred: float
+    pred_given_true: float
+
+
+def entropies(contingency: Contingency, pool: Pool) -> Entropies:
+    """Return the entropies of both sides; with weights those of a random item drawn by weight."""
+    if contingency.weighted:
+        return _weigh_losses(contingency, pool)
+    return entropies_of_counts(contingency.once(count, pool), contingency.n_items)
+
+
+def entropies_of_counts(counts: SizeCounts, n: int) -> Entropies:
+    """Return the entropies of n items without weights."""
+    true, pred = (
+        math.fsum((sizes * clusters * _logs_of_shares(sizes, n)).tolist()) for sizes, clusters in counts[:2]
+    )
+    return Entropies(true / n, pred / n, counts.true_given_pred / n, counts.pred_given_true / n)
+
+
+def _logs_of_shares(sizes: NDArray[np.int64], n: int) -> Floats:
+    """Return log(n / size), from the items outside a cluster where it has nearly all of them."""
+    logs = np.log(n / sizes)
+    large = sizes > kernels.metrics.DOMINANT * n
+    logs[large] = np.log1p((n - sizes[large]) / sizes[large])
+    return logs
+
+
+def count(contingency: Contingency, pool: Pool) -> SizeCounts:
+    """Return the cluster sizes of both sides, and the losses, all by counts."""
+    losses, (true_items, pred_items) = count_part(contingency, pool)
+    return SizeCounts(
+        _sizes(true_items, contingency, "true"), _sizes(pred_items, contingency, "pred"), *losses
+    )
+
+
+def count_part(contingency: Contingency, pool: Pool) -> tuple[list[float], NDArray[np.int64]]:
+    """Return n times both losses, and the items in clusters of each usual size of either side, 0 for larger ones.
+
+    Those of parts of the cells, which know their mates in all parts, add up.
+    """
+    logs = np.log(np.maximum(np.arange(USUAL), 1))
+
+    def task(start: int, stop: int) -> tuple[list[float], NDArray[np.int64]]:
+        runs, items = np.empty((-(-(stop - start) // kernels.runs.RUN), 2)), np.zeros((2, USUAL), np.int64)
+        kernels.metrics.count_losses(contingency.cells, start, stop, logs, *items, runs)
+        return [math.fsum(column) for column in runs.T.tolist()], items
+
+    losses, items = zip(*contingency.map(task, pool, "count cluster sizes"), strict=True)
+    return [math.fsum(column) for column in zip(*losses, strict=True)], np.sum(items, axis=0)
+
+
+def _sizes(items: NDArray[np.int64], contingency: Contingency, side: str) -> Sizes:
+    """Return the sizes that clusters have, ascending, and how many have each."""
+    if items[0]:  # some are larger
+        margin = contingency.true_n if side == "true" else contingency.pred_n
+        return np.unique(margin[margin > 0], return_counts=True)
+    sizes = np.flatnonzero(items)
+    return sizes, items[sizes] // sizes
+
+
+def _weigh_losses(contingency: Contingency, pool: Pool) -> Entropies:
+    total = contingency.total_weight
+    sums, most = weigh_part(contingency, total, (-1.0, -1.0), pool)
+    if max(most) > kernels.metrics.DOMINANT * total:
+        beside = _beside(contingency.true_weight), _beside(contingency.pred_weight)
+        sums, _ = weigh_part(contingency, total, beside, pool)
+    return entropies_of_sums(sums, total)
+
+
+def weigh_part(
+    contingency: Contingency, total: float, beside: tuple[float, float], pool: Pool
+) -> tuple[list[float], list[float]]:
+    """Return the arguments of `entropies_of_sums`, and the weight of the heaviest cluster of either side.
+
+    `total` is the weight of all items; the sums of parts of the cells, which know their mates in all parts, add up.
+    """
+
+    def task(start: int, stop: int) -> tuple[list[float], tuple[float, float]]:
+        runs = np.empty((-(-(stop - start) // kernels.runs.RUN), 4))
+        most = kernels.metrics.weigh_losses(contingency.cells, start, stop, total, *beside, runs)
+        return [math.fsum(column) for column in runs.T.tolist()], most
+
+    sums, most = zip(*contingency.map(task, pool, "weigh losses"), strict=True)
+    added = [math.fsum(column) for column in zip(*sums, strict=True)]
+    return added, list(map(max, zip(*most, strict=True)))
+
+
+def entropies_of_sums(sums: list[float], total: float) -> Entropies:
+    """Return the entropies from total times each: of truth and prediction given the other, then of each alone."""
+    true_given_pred, pred_given_true, true, pred = (each / total for each in sums)
+    return Entropies(true, pred, true_given_pred, pred_given_true)
+
+
+def _beside(weights: Floats) -> float:
+    """Return the weight of all clusters but the heaviest, without subtraction."""
+    heaviest = int(np.argmax(weights))
+    return float(weights[:heaviest].sum() + weights[heaviest + 1 :].sum())
+
+
+class Chance(NamedTuple):
+    """The mutual information in nats to expect where items are shuffled and sizes stay."""
+
+    expected: float
+    fixed: bool  #: whether shuffling changes nothing, as a side is one cluster, or singletons
+
+
+def chance_of_counts(counts: SizeCounts, n: int, pool: Pool) -> Chance:
+    """Return the mutual information by chance; equal sizes are handled together."""
+    fewer, more = sorted((counts.true, counts.pred), key=lambda side: side[0].size)
+
+    def task(start: int, stop: int) -> float:
+        return float(kernels.metrics.expect_shared(n, *more, start, stop, *fewer))
+
+    starts, stops = zip(*blocks(more[0].size, SIZES_AT_ONCE), strict=True)
+    expected = math.fsum(pool.map(task, starts, stops, stage="expect by chance")) / n
+    return Chance(expected, any(sizes[0] == n or sizes[-1] == 1 for sizes, _ in (counts.true, counts.pred)))
+
+
+class CodeLengths(NamedTuple):
+    """Nats that tell the true clusters, to somebody who knows them or the predicted ones."""
+
+    of_truth: float
+    of_prediction: float
+    n_items: int
+
+
+def code_lengths_of_counts(counts: SizeCounts, n: int) -> CodeLengths:
+    """Return the code lengths of Dom."""
+    n_true = int(counts.true[1].sum())
+    of_prediction = counts.true_given_pred + _code_length(counts.pred, n_true)
+    return CodeLengths(_code_length(counts.true, n_true), of_prediction, n)
+
+
+def _code_length(side: Sizes, n_classes: int) -> float:
+    """Return the code length, in nats, of the numbers of items of each class in each cluster of a side."""
+    sizes, clusters = side
+    lengths = np.empty(sizes.size)
+    kernels.metrics.log_choices(sizes, n_classes - 1, lengths)
+    return math.fsum((clusters * lengths).tolist())
+
+
+# Links of mentions
+class Links(NamedTuple):
+    """Pairs of mentions of one kind: in the key, in the response, in both."""
+
+    key: Fraction
+    response: Fraction
+    both: Fraction
+
+
+def links(contingency: Contingency, pool: Pool) -> tuple[Links, Links]:
+    """Count the links between mentions of one entity, and those between mentions of two."""
+    found = contingency.once(entities, pool)
+    both, fp, fn, _ = contingency.once(pair_counts, pool)
+    key, response = both + fn, both + fp
+    if contingency.outside:  # fp counts items that are not in the key, too
+        sizes = contingency.pred_n
+        response = Fraction(sum_products(sizes, sizes - 1), 2)
+    more = {}
+    for side in ("true", "pred"):
+        only = contingency.only(side)
+        more[side] = (0, 0) if only is None else _with_others(getattr(contingency, f"{side}_n"), only[0])
+    n = found.mentions
+    apart = Fraction(n * (n - 1), 2) - key - response + both
+    key, response = key + sum(more["true"]), response + sum(more["pred"])
+    every = (Fraction(side.mentions * (side.mentions - 1), 2) for side in (found.key, found.response))
+    return Links(key, response, both), Links(next(every) - key, next(every) - response, apart)
+
+
+def _with_others(sizes: Int64s, others: Int64s) -> tuple[int, int]:
+    """Count the pairs that further mentions of each entity make with its others, and with each other."""
+    there = others > 0
+    sizes, others = sizes[there], others[there]
+    return sum_products(sizes, others), sum_products(others, others - 1) // 2
+
+
+def sum_products(a: Int64s, b: Int64s) -> int:
+    """Sum products of counts exactly: first factors are cut into digits short enough for sums of 64 bits.
+
+    Examples
+    --------
+    >>> sum_products(np.array([2**40, 3]), np.array([2**40, 5])) - 2**80
+    15
+    """
+    digit = max(1, 63 - int(b.sum()).bit_length())
+    total = shift = 0
+    while a.any():
+        total += int((a & ((1 << digit) - 1)) @ b) << shift
+        a, shift = a >> digit, shift + digit
+    return total
+
+
+# Clusters
+class ClusterCounts(NamedTuple):
+    """Numbers of items, of cells, and of the clusters of either side."""
+
+    n_items: int
+    n_cells: int
+    n_true: int
+    n_pred: int
+
+
+def count_clusters(contingency: Contingency, pool: Pool) -> ClusterCounts:
+    """Return the numbers of clusters that have scored items."""
+    return ClusterCounts(contingency.n_items, contingency.n_cells, contingency.n_true, contingency.n_pred)
+
+
+PRECISION, RECALL = pointwise["precision"], pointwise["recall"]
+
+
+class ClusterMeans(NamedTuple):
+    """Precision and recall, each averaged over the items of a cluster, then over clusters, each once."""
+
+    precision: float
+    recall: float
+
+
+def means_of_clusters(side: str, contingency: Contingency, pool: Pool) -> ClusterMeans:
+    """Average over the clusters of a side; those whose items all have weight 0 have no mean."""
+    groups = means_by_cluster(contingency, side, [PRECISION, RECALL], beta=1.0)
+    there = groups["weight"] > 0
+    return ClusterMeans(*(float(np.mean(groups[metric.name][there])) for metric in (PRECISION, RECALL)))
+
+
+class Losses(NamedTuple):
+    """The losses of precision and of recall, as means over all items."""
+
+    over: float
+    under: float
+
+
+def losses(contingency: Contingency, pool: Pool) -> Losses:
+    """Return the mean losses."""
+    means = item_means([item_sums(contingency, LOSSES.values(), pool)])
+    return Losses(*(means[metric.name] for metric in LOSSES.values()))
+
+
+class LossesByChance(NamedTuple):
+    """The losses of precision and of recall to expect where items are shuffled and sizes stay."""
+
+    of_precision: float
+    of_recall: float
+    same: bool  #: whether the clusterings are the same
+
+
+def losses_by_chance(contingency: Contingency, pool: Pool) -> LossesByChance:
+    """Return the expected losses.
+
+    An item shares its cluster with others at a rate of (n - M) / n for M clusters, and each of them is wrong with the
+    chance that a random pair is in two clusters of the other side: sum of a (n - a), over n (n - 1).
+    """
+    n, n_true, n_pred = contingency.n_items, contingency.n_true, contingency.n_pred
+
+    def expected(sizes: Int64s, n_clusters: int) -> float:
+        if n == n_clusters:  # n = 1, too
+            return 0.0
+        a = sizes.astype(np.float64)
+        apart = float(np.sum(a * (n - a))) / (float(n) * float(n - 1))
+        return (n - n_clusters) / n * apart
+
+    same = contingency.n_cells == n_true == n_pred
+    return LossesByChance(expected(contingency.true_n, n_pred), expected(contingency.pred_n, n_true), same)
+
+
+#: How each of the sums is added up over all cells.
+ADD_UP: dict[str, Callable[[Contingency, Pool], Any]] = {
+    "pairs": pair_counts,
+    "wrong pairs": wrong_pairs,
+    "entropies": entropies,
+    "chance": lambda cells, pool: chance_of_counts(cells.once(count, pool), cells.n_items, pool),
+    "code lengths": lambda cells, pool: code_lengths_of_counts(cells.once(count, pool), cells.n_items),
+    "clusters": count_clusters,
+    "means of true clusters": partial(means_of_clusters, "true"),
+    "means of pred clusters": partial(means_of_clusters, "pred"),
+    "losses": losses,
+    "losses by chance": losses_by_chance,
+    "counterparts": counterparts,
+    "majorities": majorities,
+    "pairing by weight": pair_by_weight,
+    "entities": entities,
+    "links": links,
+    "pairing of mentions": pair_mentions,
+    "pairing of entities": pair_entities,
+    "shared clusters": lambda cells, pool: shared_clusters(cells.once(sides_of, pool), cells.max_pairs),
+    "entropies of clusters": lambda cells, pool: entropies_of_clusters(cells.once(sides_of, pool)),
+}
+
+
+class CellSums(Mapping[str, Any]):
+    """The sums over all cells, each added up when a score asks for it first."""
+
+    def __init__(self, contingency: Contingency, pool: Pool) -> None:
+        self._contingency, self._pool = contingency, pool
+
+    def __getitem__(self, name: str) -> Any:
+        return self._contingency.once(ADD_UP[name], self._pool)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(ADD_UP)
+
+    def __len__(self) -> int:
+        return len(ADD_UP)
+
+
+def overall(
+    contingency: Contingency, metrics: Iterable[Metric], *, beta: float = 1.0, pool: Pool | None = None
+) -> dict[str, float]:
+    """Return scores over all items, by name and in the order given; on this thread alone without a pool."""
+    chosen = list(metrics)
+    pool = pool or Pool(1)
+    sums = CellSums(contingency, pool)
+    means = item_means([item_sums(contingency, with_needs(chosen, beta), pool, sums)])
+    return finished(chosen, means, beta, sums)
