@@ -80,7 +80,7 @@ def wrong_pairs(contingency: Contingency, pool: Pool) -> WrongPairs:
 def pair_counts(contingency: Contingency, pool: Pool) -> PairCounts:
     """Return the confusion matrix of all pairs of items.
 
-    Raise MetricError if there are weights, and the items are not at hand: only they have the squares of the
+    Raise MetricError if there are weights, and the items are not kept: only they have the squares of the
     weights.
     """
     sums = contingency.once(pair_sums, pool)

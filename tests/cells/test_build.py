@@ -734,9 +734,8 @@ def test_wide_counts_by_cluster():
     # precision of true cluster 1: (2**32 + 3) items with (2**32 + 3)/(2**33 + 4), 2 with 1
     n = 2**32 + 3
     expected = (Fraction(n * n, 2**33 + 4) + 2) / (n + 2)
-    assert groups.cluster_means(table, "true", METRICS["precision"])[1] == pytest.approx(
-        float(expected), rel=1e-15
-    )
+    means = groups.means_by_cluster(table, "true", [METRICS["precision"]], beta=1.0)
+    assert means["precision"][1] == pytest.approx(float(expected), rel=1e-15)
     exact = {0: 2**32 + 1, 1: n + 2, 2: 2**33}
     assert dict(enumerate(table.true_n.tolist())) == exact
 

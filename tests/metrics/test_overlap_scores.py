@@ -181,6 +181,6 @@ def test_too_many_pairs_to_compare_are_refused():
     truth = [set(range(100)), *map(set, pairs)]
     found = table(truth, [set(range(100))])
     assert omega(found, max_pairs=2 * len(pairs)) == 0
-    with pytest.raises(TooMuchWorkError, match=r"more than max_pairs=9e\+02") as caught:
+    with pytest.raises(TooMuchWorkError, match="more than max_pairs=900") as caught:
         omega(found, max_pairs=900)
     assert "pass max_pairs" in str(caught.value)
