@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
@@ -35,7 +35,7 @@ class Page(NamedTuple):
 
 @dataclass(frozen=True)
 class Metric:
-    """A score. One of `formula`, `combine`, `finalize` and `of_sets` is its formula."""
+    """A score. One of `formula`, `combine`, `finalize`, `of_sets` and `score` is its formula."""
 
     name: str
     family: str  # the file it is defined in; "overlap" has two
@@ -70,6 +70,14 @@ class Metric:
     note: str = ""  # what the letters of the definition mean
     example: str = field(default="", repr=False)  # the doctest of its function in `fastbcubed.metrics`
     also: Mapping[str, Page] = field(default_factory=dict, repr=False)  # its further functions, by name
+    score: InitVar[Callable[[Any, Any], float] | None] = (
+        None  # of all cells and a pool of threads, in place of sums
+    )
+
+    def __post_init__(self, score: Callable[[Any, Any], float] | None) -> None:
+        if score is not None:
+            object.__setattr__(self, "finalize", score)
+            object.__setattr__(self, "sums", ("cells",))
 
     @property
     def overall_only(self) -> bool:

@@ -497,13 +497,15 @@ class CellSums(Mapping[str, Any]):
         self._contingency, self._pool = contingency, pool
 
     def __getitem__(self, name: str) -> Any:
+        if name == "cells":  # of scores that are functions of all cells
+            return self._contingency, self._pool
         return self._contingency.once(ADD_UP[name], self._pool)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(ADD_UP)
+        return iter(("cells", *ADD_UP))
 
     def __len__(self) -> int:
-        return len(ADD_UP)
+        return 1 + len(ADD_UP)
 
 
 def overall(

@@ -242,7 +242,7 @@ class Evaluated(HasTable):
         """Return how to have a score that was not computed, or why it is not defined; nothing for what is no score."""
         known = METRICS.get(str(known_as(name))) if "contingency" in self.__dict__ else None
         if known is None:
-            return "; .metric(name) computes a score"
+            return f"; .metric({name!r}) computes a score"
         reason = known.undefined(
             weighted=self.contingency.weighted, weighting=self.contingency.weighting,
             outside=self.contingency.outside, overlapping=self.contingency.overlapping,

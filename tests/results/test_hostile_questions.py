@@ -76,7 +76,7 @@ def test_subsets_that_are_none(ev: Evaluation, by_position: Evaluation) -> None:
             ask(["x", "a", "y", "z"])
         with refused(SliceError, "twice", "once"):
             ask(["a", "a", "b"])
-        with refused(IdTypeError, "string", "int64", "items asked for"):
+        with refused(IdTypeError, "string", "int64", "the requested items"):
             ask([1])
         for wrong in ("a", {"a": 1}, pd.DataFrame({"item": ["a"]})):
             with pytest.raises((SliceError, ColumnError), match=r"list|one column"):
@@ -222,7 +222,7 @@ def test_items_that_are_not_there(ev: Evaluation, by_position: Evaluation) -> No
         (True, "bool"),
         (("a", "b"), "string and"),
     ):
-        with refused(IdTypeError, "items asked for", said):
+        with refused(IdTypeError, "the requested items", said):
             ev.item(item)
     for item in (3, -1, 10**9):
         with refused(SliceError, str(item), "not in the evaluation"):
@@ -258,7 +258,7 @@ def test_items_with_composite_ids() -> None:
     with refused(SliceError, "('b', 2)", "not in the evaluation"):
         ev.item(("b", 2))
     for item in ("a", ("a",), ("a", "1"), (1, "a"), ("a", 1, 1)):
-        with refused(IdTypeError, "items asked for", "string and int64"):
+        with refused(IdTypeError, "the requested items", "string and int64"):
             ev.item(item)
     assert ev.subset([("a", 1), ("b", 1)])["recall"] == 3 / 4
     with refused(SliceError, "1 of 2", "('z', 1)"):

@@ -165,7 +165,7 @@ def test_items_on_disk_are_saved_where_they_are_and_elsewhere(tmp_path: Path) ->
 @pytest.mark.parametrize("by", ["saving", "a forked process"])
 def test_items_on_disk_are_read_wherever_the_place_of_their_file_is_left(by: str, tmp_path: Path) -> None:
     ev = an_evaluation(3000, "disk")
-    file = ev.kept_items().file
+    file = ev.kept_items().table
     expected = {name: file[name] for name in file.column_names}
     for name, values in expected.items():
         if by == "saving":
