@@ -13,7 +13,7 @@ import fastbcubed as fb
 __all__ = ["assert_same", "assert_tables", "both", "frame"]
 
 #: Codes of warnings that are found, or not, by looking at items or at all cells.
-BY_ITEMS = {"few-units", "giant-cluster", "few-ids-match", "same-input"}
+BY_ITEMS = {"few-units", "giant-cluster", "few-ids-match", "same-input", "not-checked"}
 
 
 def frame(spark: Any, table: pa.Table, partitions: int = 2) -> Any:
