@@ -10,6 +10,8 @@ from fastbcubed.render.document import Beside, Block, Code, Grid, Notice, Notice
 WIDTH = 80
 #: Characters of a line of a table.
 LONGEST = 100
+#: Spaces between columns, and the characters of a column that holds figures rather than text.
+GAP, FIGURE = 2, 20
 
 
 def drawn(blocks: Iterable[Block], say: Callable[[str], str] = str) -> str:
@@ -42,17 +44,25 @@ def sentence(notice: Notice, say: Callable[[str], str] = str) -> str:
 
 
 def aligned(grid: Grid) -> str:
-    """Return a grid as lines: names to the left, figures to the right unless the grid has them to the left."""
+    """Return a grid as lines: names to the left, figures to the right unless the grid has them to the left.
+
+    Columns of figures that a line has no room for are named below; only a long text is cut.
+    """
     grid = grid.texts
     widths = [max(map(len, column)) for column in zip(grid.header, *grid.rows, strict=True)]
+    n = len(widths)
+    while n > grid.names + 1 and sum(widths[:n]) + GAP * (n - 1) > LONGEST and widths[n - 1] <= FIGURE:
+        n -= 1
     lines = []
     for row in (grid.header, *grid.rows):
         cells = [
             text.ljust(width) if at < grid.names or grid.left else text.rjust(width)
-            for at, (text, width) in enumerate(zip(row, widths, strict=True))
+            for at, (text, width) in enumerate(zip(row[:n], widths[:n], strict=True))
         ]
-        line = "  ".join(cells).rstrip()
+        line = (" " * GAP).join(cells).rstrip()
         lines.append(line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…")
+    if n < len(widths):
+        lines.append(f"(no room for {', '.join(filter(None, grid.header[n:]))})")
     return "\n".join(lines)
 
 

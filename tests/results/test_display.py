@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 import fastbcubed as fb
+from fastbcubed.render.document import Grid
+from fastbcubed.render.text import aligned
 from fastbcubed.render.wording import amount, label, percent, score_text
 
 
@@ -298,3 +300,13 @@ def test_outcomes_that_no_cluster_has_are_left_out() -> None:
     assert "The only true cluster is exact." in text and "The only predicted cluster is exact." in text
     text = repr(fb.diff({"a": 1, "b": 1}, {"a": 1, "b": 2}))
     assert "The only baseline cluster is split." in text
+
+
+def test_figures_are_never_cut() -> None:
+    """Ten columns of 11 characters and their gaps need 128 of a line's 100: the last three are named below."""
+    names = [f"column_{k:04}" for k in range(10)]
+    lines = aligned(Grid(["run", *names], [["a", *["0.123456789"] * 10]])).split("\n")
+    assert lines[1].split() == ["a", *["0.123456789"] * 7]
+    assert lines[2] == "(no room for column_0007, column_0008, column_0009)"
+    long = aligned(Grid(["score", "", "definition"], [["f1", "0.5", "word " * 40]], left=True)).split("\n")
+    assert len(long) == 2 and long[1].endswith("…")
