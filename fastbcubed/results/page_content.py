@@ -270,7 +270,7 @@ def believe(ev: Estimated) -> str:
     known = ev.errors_at_hand()
     if known is not None:
         said.append(
-            f"the {count(known.units.n)} groups that share no cluster tell as much as "
+            f"the {count(known.units.n)} groups that share no cluster carry the information of "
             f"{count(round(known.units.effective))} of equal weight"
             if known.units.n > 1
             else "all items hang together, so that no error can be told"

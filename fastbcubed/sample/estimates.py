@@ -46,8 +46,8 @@ class Estimates(Shown, HasTable):
     unadjusted : Scores
         The plain ratios, before the adjustment for the bias of a ratio.
     summary : dict
-        "sample": n_clusters, n_draws, n_items, n_missing, n_singletons, largest, effective (equal weights that would
-        tell as much), n_null and n_duplicates (rows with a null cluster, and rows left out as they repeat an earlier
+        "sample": n_clusters, n_draws, n_items, n_missing, n_singletons, largest, effective (their effective
+        number), n_null and n_duplicates (rows with a null cluster, and rows left out as they repeat an earlier
         one). "true": mean_cluster_size, matching_rate, and hill, the effective number of cluster sizes of order 0, 1
         and 2; those of the sample. "pred": n_items, n_clusters, mean_cluster_size, n_null, n_duplicates.
     definition : dict

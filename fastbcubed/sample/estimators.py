@@ -64,7 +64,7 @@ class Estimate(NamedTuple):
     unadjusted: float
     n_clusters: int  #: draws that say something of it
     df: float  #: degrees of freedom of the error
-    effective: float  #: as many draws of equal denominators would tell as much
+    effective: float  #: the effective number of draws
     ceiling: float  #: the plain ratio if all numerators were as large as can be
 
 
