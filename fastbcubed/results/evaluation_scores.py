@@ -452,10 +452,10 @@ class Estimated(ByCluster):
         rows: list[dict[str, Any]] = []
         for metric in self.metrics:
             value = self.overall[metric.name]
-            row: dict[str, Any] = {"score": metric.name, "value": value}
+            row: dict[str, Any] = {"score": metric.name, "value": float(value)}
             if found is not None and metric.name in found.of:
                 low, high = _interval(metric, value, found, level)
-                row |= {"se": found.of[metric.name], "low": low, "high": high}
+                row |= {"se": float(found.of[metric.name]), "low": float(low), "high": float(high)}
             if found is not None:
                 row |= {"n_units": found.units.n, "effective_units": found.units.effective}
             rows.append(row)
