@@ -24,7 +24,7 @@ from fastbcubed.render.document import (
     Section,
 )
 from fastbcubed.render.json import shortened
-from fastbcubed.render.wording import count, counted, label, named
+from fastbcubed.render.wording import count, counted, label
 from fastbcubed.results.display import REPEATED
 from fastbcubed.results.evaluation_document import command_blocks, definitions_section, origin
 from fastbcubed.results.gates import Gate
@@ -42,7 +42,7 @@ from fastbcubed.results.page_content import (
     key_of,
     manifest_content,
 )
-from fastbcubed.results.section_page import notices
+from fastbcubed.results.section_page import about_slicings, notices, slicing_head
 from fastbcubed.results.slices import SliceKey, name_columns, slice_name
 
 #: Runs beside the baseline: more than anybody compares by eye.
@@ -316,15 +316,10 @@ def _differences(content: Content) -> Iterator[Block]:
 def _slices_of_runs(slices: Content) -> Iterator[Block]:
     """Yield each slicing: the differences of a score as a chart, and all scores as a table."""
     if slices["rows"]:
-        some = f" {len(slices['rows'])} of {slices['n']} slicings are shown." * (
-            slices["n"] > len(slices["rows"])
-        )
-        yield Prose([f"Those that add most to the difference of all items come first.{some}"], "note")
+        yield about_slicings(slices, "Those that add most to the difference of all items come first.")
     for k, slicing in enumerate(slices["rows"]):
         rows, scores = slicing["rows"], slicing["scores"]
-        yield Heading(f"By {named(slicing['names'])}")
-        if len(rows) < slicing["n"]:
-            yield Prose([f"{len(rows)} of {count(slicing['n'])} rows."], "note")
+        yield from slicing_head(slicing, "rows")
         if scores and rows:
             which = "F1" if scores[-1] == "f1" else scores[-1]
             said = f"Forest plot: difference of {scores[-1]} by {label(slicing['by'])}, as the table below has it"

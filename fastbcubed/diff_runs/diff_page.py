@@ -32,7 +32,7 @@ from fastbcubed.render.document import (
     Section,
 )
 from fastbcubed.render.json import few_entries, shortened
-from fastbcubed.render.wording import count, counted, label, named, percent
+from fastbcubed.render.wording import count, counted, label, percent
 from fastbcubed.results.evaluation_document import members_blocks, origin
 from fastbcubed.results.gates import Gate
 from fastbcubed.results.page import Asked
@@ -50,7 +50,7 @@ from fastbcubed.results.page_content import (
     stem,
     without_data,
 )
-from fastbcubed.results.section_page import grid_block, notices
+from fastbcubed.results.section_page import about_slicings, grid_block, notices, slicing_head
 from fastbcubed.results.slices import SliceKey, name_columns, slice_name
 
 #: Slices of each slicing: those that changed most.
@@ -192,15 +192,10 @@ def _verdict(content: Content) -> Iterator[Block]:
 def _changed_slices(slices: Content) -> Iterator[Block]:
     """Yield each slicing: its share of the change as a chart, and figures as a table."""
     if slices["rows"]:
-        some = f" {len(slices['rows'])} of {slices['n']} slicings are shown." * (
-            slices["n"] > len(slices["rows"])
-        )
-        yield Prose([f"Those that changed most.{some}"], "note")
+        yield about_slicings(slices, "Those that changed most.")
     for k, slicing in enumerate(slices["rows"]):
         rows, figures = slicing["rows"], slicing["figures"]
-        yield Heading(f"By {named(slicing['names'])}")
-        if len(rows) < slicing["n"]:
-            yield Prose([f"{len(rows)} of {count(slicing['n'])} slices."], "note")
+        yield from slicing_head(slicing, "slices")
         if rows and {"split_change", "merge_change"} <= set(figures):
             said = f"Stacked bars: split and merge rate by {label(slicing['by'])}, as the table below has it"
             text = "Added up over all slices, these are the split rate and the merge rate."

@@ -26,7 +26,7 @@ from fastbcubed.render.document import (
 from fastbcubed.render.json import as_json
 from fastbcubed.render.wording import count, counted, label, named, percent, score_text
 from fastbcubed.results.page_content import Content
-from fastbcubed.results.section_page import notices
+from fastbcubed.results.section_page import about_slicings, notices
 
 KINDS = {"true": "true clusters", "pred": "predicted clusters"}
 #: Slices that are drawn, and characters of a name for which three charts have room side by side.
@@ -168,12 +168,11 @@ def _slices(slices: Content) -> Iterator[Block]:
     rows = slices["rows"]
     if not rows:
         return
-    some = f" {len(rows)} of {slices['n']} slicings are shown." if slices["n"] > len(rows) else ""
     text = (
         "Dots are scores, lines their intervals of 95 %, and the dashed line is the score of all items. Grey: fewer "
         "than 30 independent groups of items, or 30 items where those are not known; do not read much into it."
     )
-    yield Prose([text + some], "note")
+    yield about_slicings(slices, text)
     for k, slicing in enumerate(rows):
         own, n = slicing["rows"], slicing["n"]
         yield Heading(f"By {named(slicing['names'])}")

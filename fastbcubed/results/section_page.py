@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fastbcubed.render.document import (
@@ -12,6 +12,7 @@ from fastbcubed.render.document import (
     Document,
     Facts,
     Grid,
+    Heading,
     Notice,
     Notices,
     Prose,
@@ -19,6 +20,7 @@ from fastbcubed.render.document import (
 )
 from fastbcubed.render.json import shortened
 from fastbcubed.render.report import Page
+from fastbcubed.render.wording import count, named
 from fastbcubed.results.page_content import MESSAGES, Content, head
 
 
@@ -92,6 +94,20 @@ def grid_block(grid: Content, about: str) -> Grid:
     header, names = grid["header"], grid["names"]
     forms = ["text" if k < names or name == "definition" else "figure" for k, name in enumerate(header)]
     return Grid(header, [row["cells"] for row in grid["rows"]], names, forms, about=about)
+
+
+def about_slicings(slices: Content, text: str) -> Prose:
+    """Return the note above all slicings, which also says how many are shown if not all are."""
+    shown, n = len(slices["rows"]), slices["n"]
+    return Prose([f"{text} {shown} of {n} slicings are shown." if n > shown else text], "note")
+
+
+def slicing_head(slicing: Content, things: str) -> Iterator[Block]:
+    """Yield the heading of a slicing, and how many of its `things` are shown if not all are."""
+    yield Heading(f"By {named(slicing['names'])}")
+    shown, n = len(slicing["rows"]), slicing["n"]
+    if shown < n:
+        yield Prose([f"{shown} of {count(n)} {things}."], "note")
 
 
 def notices(content: Content) -> list[Block]:
