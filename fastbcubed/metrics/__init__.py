@@ -26,11 +26,11 @@ from fastbcubed.metrics.labelings import (
 )
 from fastbcubed.metrics.labelings import PrecisionRecallFbeta as PrecisionRecallFbeta
 from fastbcubed.metrics.labelings import PrecisionRecallFscore as PrecisionRecallFscore
-from fastbcubed.metrics.other_functions import ExactMatch as ExactMatch
-from fastbcubed.metrics.other_functions import exact_match as exact_match
-from fastbcubed.metrics.other_functions import merge_distance as merge_distance
-from fastbcubed.metrics.other_functions import pair_confusion_matrix as pair_confusion_matrix
-from fastbcubed.metrics.other_functions import pointwise_score as pointwise_score
+from fastbcubed.metrics.unregistered import ExactMatch as ExactMatch
+from fastbcubed.metrics.unregistered import exact_match as exact_match
+from fastbcubed.metrics.unregistered import merge_distance as merge_distance
+from fastbcubed.metrics.unregistered import pair_confusion_matrix as pair_confusion_matrix
+from fastbcubed.metrics.unregistered import pointwise_score as pointwise_score
 from fastbcubed.runtime.attributes import only_all
 
 # Pointwise

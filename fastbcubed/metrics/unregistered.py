@@ -1,4 +1,4 @@
-"""Functions of two labelings that are no one score of the registry, each with documentation of its own."""
+"""Functions of two labelings that are not single scores of the registry, each documented on its own."""
 
 from __future__ import annotations
 
