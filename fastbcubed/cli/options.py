@@ -213,7 +213,7 @@ OPTIONS |= {
 OPTIONS["item_column"] = OPTIONS["item"]._replace(
     flags=("--item-column",), how={**OPTIONS["item"].how, "dest": "item"}
 )
-#: What the options of most commands say.
+#: Help texts of the options that most commands share.
 WORDS = {
     "item": "see below", "metrics": "scores, families, or all (see: fastbcubed metrics)",
     "beta": "fbeta and mean_fbeta",

@@ -151,7 +151,7 @@ class Runs(HasTable):
             return Message(f"the cells were not kept; compare with {arg('keep', 'cells')}")
         if self._true_keys is not None and any(map(_makes_true_clusters, self.runs.values())):
             return Message(
-                "policies have made true clusters of single items, which the disk engine does not tell apart in "
+                "policies have made true clusters of single items, which the disk engine does not distinguish in "
                 f"several runs; compare with {arg('engine', 'memory')}"
             )
         return None

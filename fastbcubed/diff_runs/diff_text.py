@@ -24,7 +24,7 @@ from fastbcubed.results.slices import id_parts
 
 #: One kind of change dominates where it is so many times the other.
 DOMINATES = 3.0
-#: A kind of change that is a smaller share of the other is not told of in detail.
+#: A kind of change that is a smaller share of the other is not described in detail.
 TOLD = 0.05
 #: What became of items that one side lacks, in a sentence.
 FATES = {

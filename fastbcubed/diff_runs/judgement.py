@@ -139,8 +139,8 @@ def labelled_again(ev: Evaluated) -> Labelled:
     """Return the result of `label`, from the attribute that was saved with the items."""
     if ev.policies.nulls == "singleton":
         raise NotKeptError(
-            f"with {arg('nulls', 'singleton')} a saved diff does not tell items whose true cluster is null from "
-            "those that the truth lacks; call fastbcubed.diff anew"
+            f"with {arg('nulls', 'singleton')} a saved diff does not distinguish items whose true cluster is null "
+            "from those that the truth lacks; call fastbcubed.diff again"
         )
     values = ev.kept_items().attribute("attributes", TRUE_CLUSTER)
     known, keys = _keys(values, ev.policies.noise)

@@ -436,8 +436,8 @@ def _require_known(run: RowsOfRun, name: str) -> None:
     if run.n_further:
         items = f"{run.n_further:,} item{'s' if run.n_further > 1 else ''}"
         raise OptionError(
-            f"{name!r} has {items} that the truth lacks and that would be scored. The disk engine does not tell "
-            f"which of these all runs have: pass {arg('engine', 'memory')}, "
+            f"{name!r} has {items} that the truth lacks and that would be scored. The disk engine does not check "
+            f"which of them all runs have: pass {arg('engine', 'memory')}, "
             f"{arg('unmatched', {'prediction': 'drop'})} or {arg('align', 'each')}"
         )
 

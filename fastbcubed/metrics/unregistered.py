@@ -199,7 +199,7 @@ def exact_match(
 
 # The cost of splits and merges
 Cost = float | Callable[[Floats, Floats], Any]
-#: Costs are tried on so many steps of the work, and on small blocks: two that come, and what was there.
+#: Costs are checked on at most this many steps, and on small blocks: two that are added, and the block they join.
 TRIED = 1 << 14
 SMALL = (1.0, 2.0, 3.0, 5.0), (1.0, 2.0, 3.0, 5.0), (0.0, 1.0, 2.0, 8.0)
 
@@ -221,8 +221,8 @@ def merge_distance(
     labels_true, labels_pred : array-like of shape (n_items,)
         Cluster label of each item, both in the same item order.
     split_cost, merge_cost : float or callable
-        What it costs to part, and to join, two blocks. A function gets the sizes of the blocks, two
-        float64 arrays of one shape, and gives the cost of each pair. It must not depend on the order of
+        The cost of splitting and of merging two blocks. A function takes the sizes of the blocks, two
+        float64 arrays of one shape, and returns the cost of each pair. It must not depend on the order of
         the steps: f(x, y) = f(y, x) and f(x, y) + f(x + y, z) = f(x, z) + f(x + z, y).
     sample_weight : array-like of shape (n_items,), optional
         Positive weight of each item; the size of a block is then its weight.

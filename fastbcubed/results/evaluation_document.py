@@ -106,7 +106,7 @@ def _sides(content: Content) -> Iterator[Block]:
         left.append(Chart(f"outcomes-{side}", "outcomes", (outcomes, side), said, title, text))
     if not outcomes and content["overlapping"]:
         why = "an item of clusters that overlap can be split from some and stay with others."
-        left.append(Prose([f"What became of each cluster is not told: {why}"], "note"))
+        left.append(Prose([f"The outcome of each cluster is not defined: {why}"], "note"))
     right: list[Block] = []
     if sides["sizes"]:
         text = (

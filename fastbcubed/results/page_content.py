@@ -273,7 +273,7 @@ def believe(ev: Estimated) -> str:
             f"the {count(known.units.n)} groups that share no cluster carry the information of "
             f"{count(round(known.units.effective))} of equal weight"
             if known.units.n > 1
-            else "all items hang together, so that no error can be told"
+            else "all items are connected by shared clusters, so no standard error is known"
         )
     levels = [each["level"] for each in ev.warnings]
     warned, noted = levels.count("warning"), levels.count("note")

@@ -351,6 +351,16 @@ class Sweep(Shown, HasTable):
         -------
         Table
             A row for each of `asked`, with the columns of `curve` and the scores of `others`.
+
+        Examples
+        --------
+        At 0.4 all links are used, and all items are in one cluster.
+
+        >>> import fastbcubed as fb
+        >>> links = [("a", "b", 0.9), ("b", "c", 0.4), ("c", "d", 0.8)]
+        >>> sweep = fb.sweep({"a": 1, "b": 1, "c": 2, "d": 2}, links, thresholds=[0.8, 0.4])
+        >>> sweep.points().select(["threshold", "clusters", "precision", "recall"]).to_pylist()[1]
+        {'threshold': 0.4, 'clusters': 1, 'precision': 0.5, 'recall': 1.0}
         """
         return self._points
 
