@@ -65,7 +65,7 @@ def on_disk(case, **others):
             hypothesis.reject()
         return found
     except OptionError as error:
-        if "does not tell which of these all runs have" in str(error):
+        if "The disk engine does not check which of them all runs have" in str(error):
             hypothesis.reject()
         raise
 
