@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed.compare_runs.differences import Differences, adjusted, estimated, table_of_deltas
-from fastbcubed.compare_runs.runs import Runs
+from fastbcubed.compare_runs.runs import INSTEAD_OF, LACKING, Runs
 from fastbcubed.errors import EvaluationWarning, Message, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import from_texts, table_of
-from fastbcubed.metrics.score import Metric, without_rounding
+from fastbcubed.metrics.score import Metric, directed, lead_score, without_rounding
 from fastbcubed.render.wording import label
 from fastbcubed.results.evaluation_scores import warn_of_units
 from fastbcubed.results.standard_errors import Units
@@ -26,17 +26,6 @@ from fastbcubed.runtime.attributes import cached_property
 
 if TYPE_CHECKING:
     from fastbcubed.compare_runs.runs import Runs
-
-
-def directed(metrics: Sequence[Metric]) -> list[Metric]:
-    """Return the scores of which more, or less, is better."""
-    return [metric for metric in metrics if metric.best != "neither"]
-
-
-def lead_score(metrics: Sequence[Metric]) -> str | None:
-    """Return the score that runs are ranked by: F1, else the first of which more, or less, is better."""
-    known = [metric.name for metric in directed(metrics)]
-    return "f1" if "f1" in known else next(iter(known), None)
 
 
 def _goodness(metric: Metric, overall: Mapping[str, Mapping[str, float]]) -> list[float]:
@@ -89,8 +78,6 @@ def _tau(a: Sequence[int], b: Sequence[int]) -> float:
 
 #: Runs, at most, that have messages of their own where these differ.
 FEW_RUNS = 3
-#: The warning of items that runs lack, in place of the one that each of their evaluations gives.
-LACKING, INSTEAD_OF = "runs-lack-items", "dropping-truth-flatters"
 
 
 def notices_of_runs(comparison: Runs) -> list[dict[str, Any]]:

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fastbcubed.compare_runs.comparison_base import LACKING
 from fastbcubed.compare_runs.comparison_text import changed, lead, note, own_f1, ranking_grid, sentences
+from fastbcubed.compare_runs.runs import LACKING
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
 from fastbcubed.render.document import (
     PAGE,

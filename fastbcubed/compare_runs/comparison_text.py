@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from fastbcubed.compare_runs.comparison_base import Compared, lead_score
+from fastbcubed.compare_runs.comparison_base import Compared
 from fastbcubed.compare_runs.slices_of_runs import slice_deltas
-from fastbcubed.metrics.score import without_rounding
+from fastbcubed.metrics.score import lead_score, without_rounding
 from fastbcubed.render.document import Block, Grid, Prose
 from fastbcubed.render.wording import count, label, percent, plus_minus, score_text, signed, with_error
 from fastbcubed.results.display import HEADLINE, REPEATED

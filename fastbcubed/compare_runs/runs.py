@@ -35,6 +35,9 @@ from fastbcubed.runtime.threads import Pool
 #: Where a component of all runs has a larger share of the weight, units are those of the two runs compared.
 HEAVY_SHARE = 0.1
 
+#: The warning of items that runs lack, in place of the one that each of their evaluations gives.
+LACKING, INSTEAD_OF = "runs-lack-items", "dropping-truth-flatters"
+
 
 def is_heavy(share: float) -> bool:
     """Return whether a component of all runs is too heavy for units; rounding does not decide."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 from numbers import Real
@@ -384,3 +384,14 @@ def without_rounding(value: Any, score: Any = 1.0) -> Any:
     (0.0, 1e-09, 0.0)
     """
     return np.where(np.abs(value) <= ROUNDED * np.maximum(1.0, np.abs(score)), 0.0, value)[()]
+
+
+def directed(metrics: Sequence[Metric]) -> list[Metric]:
+    """Return the scores of which more, or less, is better."""
+    return [metric for metric in metrics if metric.best != "neither"]
+
+
+def lead_score(metrics: Sequence[Metric]) -> str | None:
+    """Return the score that runs are ranked by: F1, else the first of which more, or less, is better."""
+    known = [metric.name for metric in directed(metrics)]
+    return "f1" if "f1" in known else next(iter(known), None)

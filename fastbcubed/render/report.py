@@ -89,11 +89,11 @@ def made(
     content: Mapping[str, Any], document: Callable[[Mapping[str, Any]], Document]
 ) -> tuple[str, dict[str, Any]]:
     """Return a page and its content, of which listings are halved until the page is below its largest size."""
-    from fastbcubed.render.plots import drawn
+    from fastbcubed.render.plots import drawn as as_picture
 
     fitting, whole = {**content, "halved": 0}, document(content)
     blocks = (block for section in whole.sections for block in section.blocks)
-    pictures = {chart.id: drawn(chart) for chart in _charts(blocks)}
+    pictures = {chart.id: as_picture(chart) for chart in _charts(blocks)}
     for halvings in range(1, HALVINGS + 1):
         if not _is_far_too_large(fitting):
             text = rendered(fitting, document(fitting), pictures)

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from fastbcubed.errors import Either, SliceError, first_few
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, from_texts, is_null, to_numpy
-from fastbcubed.inputs.suggestions import plain, similar, split
+from fastbcubed.inputs.suggestions import plain as unescaped
+from fastbcubed.inputs.suggestions import similar, split
 from fastbcubed.runtime.arguments import is_bare
 
 __all__ = ["Bins", "bins", "element_of"]
@@ -262,11 +263,11 @@ def element_of(text: str) -> str | Bins:
     """
     name, *numbers = split(text, ":")
     if len(numbers) == 1 and CALENDAR.fullmatch(numbers[0]):
-        return bins(plain(name), numbers[0])
+        return bins(unescaped(name), numbers[0])
     if not numbers or not all(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", number) for number in numbers):
-        return plain(text)
+        return unescaped(text)
     figures = [float(number) for number in numbers]
-    return bins(plain(name), figures if len(figures) > 1 else figures[0])
+    return bins(unescaped(name), figures if len(figures) > 1 else figures[0])
 
 
 def bins_meant(name: str, known: Iterable[str]) -> str:

@@ -32,7 +32,7 @@ from fastbcubed.results.summary import Bounds, bounds_from, describe
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.spark.aggregate import MEAN, Question, Sums
 from fastbcubed.spark.frames import FrameRows, FrameSide, Looked, item_names
-from fastbcubed.spark.grouping import Table
+from fastbcubed.spark.grouping import JoinedTable
 from fastbcubed.types import Sizes
 
 #: The sums over all cells that parts of the cells add up to, by kind.
@@ -177,7 +177,7 @@ class Slicing:
     keys: list[SliceKey]
     names: list[dict[str, Element]]
     carried: tuple[Mapping[str, str], Mapping[str, str]]
-    tables: tuple[Table, ...]
+    tables: tuple[JoinedTable, ...]
     parts: Mapping[str, str]  #: parts of ids, by new name
 
     def tables_of(self, sums: Sums, question: Question, total: float) -> dict[str, pa.Table]:
@@ -224,12 +224,12 @@ def find(request: Request, sides: tuple[FrameSide, FrameSide]) -> Slicing:
     if given.attributes is not None and carried[""]:
         rows = next(iter(extra.values()))
         ids = item_names(rows, given.item, truth)
-        tables.append(Table(rows, ids, carried[""], "attributes", "one row"))
+        tables.append(JoinedTable(rows, ids, carried[""], "attributes", "one row"))
     located = [{str(each): _located(each, names) for each in elements(key)} for key in request.slices]
     return Slicing(request.slices, located, (carried["truth"], carried["prediction"]), tuple(tables), of_ids)
 
 
-def _tables(request: Request, truth: FrameSide) -> tuple[dict[str, FrameRows], list[Table]]:
+def _tables(request: Request, truth: FrameSide) -> tuple[dict[str, FrameRows], list[JoinedTable]]:
     """Return the columns of a table of attributes, and the table of weights."""
     given, tables = request.given, []
     extra: dict[str, FrameRows] = {}
@@ -243,7 +243,7 @@ def _tables(request: Request, truth: FrameSide) -> tuple[dict[str, FrameRows], l
         rest = [name for name in rows.names if name not in ids]
         name = "weight" if "weight" in rest or len(rest) != 1 else rest[0]
         rows.columns([name])
-        tables.append(Table(rows, ids, {name: "w_table"}, "weight", "one weight"))
+        tables.append(JoinedTable(rows, ids, {name: "w_table"}, "weight", "one weight"))
     return extra, tables
 
 

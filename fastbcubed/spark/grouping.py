@@ -26,7 +26,7 @@ TRUE, PRED = "t", "p"
 
 
 @dataclass(frozen=True)
-class Table:
+class JoinedTable:
     """A table of weights or attributes to be joined by item."""
 
     rows: FrameRows
@@ -44,7 +44,7 @@ class Join:
     policies: Policies
     weighted: bool
     carried: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})  #: columns of either side, by new name
-    tables: tuple[Table, ...] = ()
+    tables: tuple[JoinedTable, ...] = ()
     parts: Mapping[str, str] = field(default_factory=dict)  #: parts of ids to slice by, by new name
 
     @property
@@ -198,7 +198,7 @@ def _repeats(policies: Policies) -> list[Any]:
     return [sum(counts, sql.lit(0)).alias("again")]
 
 
-def _fault(policies: Policies, tables: Sequence[Table]) -> list[Any]:
+def _fault(policies: Policies, tables: Sequence[JoinedTable]) -> list[Any]:
     """Return 1 if rows of an item differ or a table has several, otherwise 0; nothing where that is impossible."""
     sql = functions()
     found = [sql.col(f"{table.what}_rows") > 1 for table in tables]
@@ -209,7 +209,7 @@ def _fault(policies: Policies, tables: Sequence[Table]) -> list[Any]:
     return [reduce(or_, (sql.coalesce(each, sql.lit(False)) for each in found)).cast("int").alias("fault")]
 
 
-def _of_table(table: Table, items: Sequence[str]) -> Any:
+def _of_table(table: JoinedTable, items: Sequence[str]) -> Any:
     """Return a table of weights or attributes with one row for each item, and its number of rows."""
     ids = [
         quoted(name).cast("bigint") if table.rows.is_integer(name) else quoted(name) for name in table.items
