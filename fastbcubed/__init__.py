@@ -13,8 +13,8 @@ from fastbcubed.evaluate import contingency, evaluate
 from fastbcubed.extended import cice_bcubed, extended_bcubed
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.examples import example
-from fastbcubed.results.bins import bins
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.slices import bins
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.attributes import only_all
 

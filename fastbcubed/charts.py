@@ -18,7 +18,7 @@ from fastbcubed.results.page import require_packages
 from fastbcubed.results.slices import SliceKey, check_key, slice_name
 from fastbcubed.runtime.attributes import only_all
 from fastbcubed.sweep_links.sweep import Sweep
-from fastbcubed.sweep_links.sweep_page import curve_content
+from fastbcubed.sweep_links.sweep_document import curve_content
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,7 +66,7 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
     'HConcatChart'
     """
     plots = _plots("slices", ev, Evaluation)
-    from fastbcubed.results.page_content import slicing_content
+    from fastbcubed.results.page import slicing_content
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EvaluationWarning)
@@ -113,7 +113,7 @@ def sizes(ev: Evaluation) -> altair.Chart:
     'Chart'
     """
     plots = _plots("sizes", ev, Evaluation)
-    from fastbcubed.results.page_content import size_rows
+    from fastbcubed.results.page import size_rows
 
     of = "memberships" if ev.contingency.overlapping else "items"
     return plots.finished(plots.sizes_chart(size_rows(ev), of), "Cluster sizes")
@@ -145,7 +145,7 @@ def lorenz(ev: Evaluation) -> altair.Chart:
     'LayerChart'
     """
     plots = _plots("lorenz", ev, Evaluation)
-    from fastbcubed.results.page_content import lorenz_curves
+    from fastbcubed.results.page import lorenz_curves
 
     chart = plots.lorenz_chart(lorenz_curves(ev))
     return plots.finished(chart, "In how few clusters the loss is")
@@ -178,7 +178,7 @@ def deltas(cmp: Comparison) -> altair.Chart:
     'LayerChart'
     """
     plots = _plots("deltas", cmp, Comparison)
-    from fastbcubed.compare_runs.comparison_page import deltas_content
+    from fastbcubed.compare_runs.comparison_document import deltas_content
 
     if not cmp.experiments:
         raise OptionError("there is one run, so that there is no difference to draw")

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastbcubed.errors import OptionError, arg
 from fastbcubed.evaluate import evaluate
-from fastbcubed.metrics.extended_bcubed import MATCHES, SIMILARITIES, Match, Similarity, cice
+from fastbcubed.metrics.overlap_scores import MATCHES, SIMILARITIES, Match, Similarity, cice
 from fastbcubed.results.evaluation import Evaluation
 
 __all__ = ["cice_bcubed", "extended_bcubed"]

@@ -41,9 +41,9 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.columns import Column, as_column
 from fastbcubed.inputs.fingerprint import BlocksSeen
 from fastbcubed.inputs.keys import are_plain, check_kinds, find_collision, proved_keys, seeded_keys
-from fastbcubed.inputs.memberships import Memberships
+from fastbcubed.inputs.layouts import Memberships
 from fastbcubed.inputs.pair import Block, Pair
-from fastbcubed.inputs.stash import Stash
+from fastbcubed.inputs.pipes import Stash
 from fastbcubed.inputs.tables import Source, attributes
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.codes import MAX_BITS, ItemParts, number, offsets

@@ -30,7 +30,7 @@ from fastbcubed.cells.shards import CellShards, HeavySums, RowShards, pred_codes
 from fastbcubed.cells.stages import mixed_keys
 from fastbcubed.errors import EmptyInputError, NotKeptError, arg
 from fastbcubed.inputs.arrays import from_numpy, to_numpy
-from fastbcubed.inputs.stash import Stash
+from fastbcubed.inputs.pipes import Stash
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.codes import MAX_BITS
 from fastbcubed.runtime.spill import Packed, Pages, Spill, Spool

@@ -151,8 +151,8 @@ def add_up(
 
 def add_products(weight: NDArray[np.float64], values: NDArray[np.float64]) -> float:
     """Return the sum of weight * value: plain sums within runs of fixed length, an exact sum over the runs."""
-    products = np.empty(-(-weight.size // kernels.runs.RUN))
-    kernels.runs.sum_products(weight, values, products)
+    products = np.empty(-(-weight.size // kernels.partition.RUN))
+    kernels.partition.sum_products(weight, values, products)
     return math.fsum(products.tolist())
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells import stages
 from fastbcubed.cells.contingency import OneSided
-from fastbcubed.cells.preaggregate import Condensed, PairTable
+from fastbcubed.cells.dense import Condensed, PairTable
 from fastbcubed.cells.stages import WIDE, IfAlone, Plan
 from fastbcubed.errors import OptionError, arg
 from fastbcubed.runtime import buffers

@@ -8,8 +8,17 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flag_values import check_report, column_names, read_flags, write_report
-from fastbcubed.cli.gate_options import BOUND, FAILED_GATE, add_bound_flags, bounds_of, with_slices
+from fastbcubed.cli.flags import (
+    BOUND,
+    FAILED_GATE,
+    add_bound_flags,
+    bounds_of,
+    check_report,
+    column_names,
+    read_flags,
+    with_slices,
+    write_report,
+)
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     add_engine_flags,
@@ -22,7 +31,7 @@ from fastbcubed.cli.output import call, in_flags, print_json, say, with_scores
 from fastbcubed.errors import OptionError
 
 if TYPE_CHECKING:
-    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.cli.output import Terminal
     from fastbcubed.compare_runs.comparison import Comparison
     from fastbcubed.results.gates import Bound, Gate
 
@@ -88,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
         arguments["truth"] = column_names(options.truth)
     arguments = with_slices(with_scores(arguments, _scores_of([*bounds, *worse])), [*bounds, *worse])
     cmp = call(fastbcubed.compare, arguments, options.noise)
-    from fastbcubed.compare_runs.comparison_base import told
+    from fastbcubed.compare_runs.comparison import told
 
     for notice in cmp.warnings:
         say(f"{notice['level']}: {told(notice, cmp, in_flags)} [{notice['code']}]")
@@ -107,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
         for line in (gate.line for gate in gates if not gate.passed):
             say(line)
     else:
-        from fastbcubed.cli.terminal import Terminal
+        from fastbcubed.cli.output import Terminal
 
         terminal = Terminal()
         terminal.line(repr(cmp))
@@ -181,7 +190,7 @@ def _slicings(cmp: Comparison, arguments: dict[str, Any]) -> dict[str, Any]:
 
 def _print_slices(cmp: Comparison, terminal: Terminal, name: str, key: Any, worst: int) -> None:
     """Write the slices that changed most, and the differences of their scores from the baseline."""
-    from fastbcubed.compare_runs.comparison_text import slices_grid
+    from fastbcubed.compare_runs.comparison_document import slices_grid
     from fastbcubed.render.wording import label
 
     if cmp.experiments and worst:
@@ -192,7 +201,7 @@ def _print_slices(cmp: Comparison, terminal: Terminal, name: str, key: Any, wors
 
 def _print_clusters(cmp: Comparison, terminal: Terminal, worst: int) -> None:
     """Write the true clusters that changed most."""
-    from fastbcubed.compare_runs.comparison_text import changed, clusters_grid
+    from fastbcubed.compare_runs.comparison_document import changed, clusters_grid
     from fastbcubed.render.wording import label
 
     for name in cmp.experiments:

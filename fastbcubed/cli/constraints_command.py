@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from fastbcubed.cli.flag_values import score_names
+from fastbcubed.cli.flags import score_names
 from fastbcubed.cli.options import add_options, number
 from fastbcubed.cli.output import print_json
 
@@ -20,7 +20,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(checked.to_json())
         return 0
-    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.cli.output import Terminal
 
     terminal = Terminal()
     terminal.grid(checked.grid())

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flag_values import check_report, column_names, read_flags, write_report
-from fastbcubed.cli.gate_options import FAILED_GATE, bound_of
+from fastbcubed.cli.flags import FAILED_GATE, bound_of, check_report, column_names, read_flags, write_report
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     add_engine_flags,
@@ -22,7 +21,7 @@ from fastbcubed.cli.output import call, in_flags, print_json, say
 from fastbcubed.cli.show_command import print_opened
 
 if TYPE_CHECKING:
-    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.cli.output import Terminal
     from fastbcubed.diff_runs.diff import Diff
     from fastbcubed.results.gates import Bound, Gate
     from fastbcubed.results.table import Table
@@ -121,7 +120,7 @@ def _bounds(options: argparse.Namespace) -> list[Bound]:
     """Return the requested gates, checked before the work."""
     if not (options.fail_over or options.fail_under):
         return []
-    from fastbcubed.diff_runs.vocabulary import meant
+    from fastbcubed.diff_runs.diff_document import meant
     from fastbcubed.results.gates import Bound, as_where, require_bound
 
     found = []
@@ -179,8 +178,8 @@ def _has_changed(row: dict[str, Any]) -> bool:
 
 def _print(diff: Diff, opened: Sequence[Any], gates: Sequence[Gate], worst: int) -> None:
     """Write the diff, its slices, the clusters that changed most, the opened clusters, and the gates."""
-    from fastbcubed.cli.terminal import Terminal
-    from fastbcubed.diff_runs.diff_text import overview
+    from fastbcubed.cli.output import Terminal
+    from fastbcubed.diff_runs.diff_document import overview
     from fastbcubed.render.text import drawn
     from fastbcubed.render.wording import count, label
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from fastbcubed.cli.flag_values import check_report, columns_of_sides, score_names
+from fastbcubed.cli.flags import check_report, columns_of_sides, score_names
 from fastbcubed.cli.options import FILES, add_options
 from fastbcubed.cli.output import in_flags, print_json, say
 
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(found.to_json())
     else:
-        from fastbcubed.cli.terminal import Terminal
+        from fastbcubed.cli.output import Terminal
         from fastbcubed.render.text import drawn
         from fastbcubed.sample.estimates import document
 

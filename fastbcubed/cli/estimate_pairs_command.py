@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from fastbcubed.cli.flag_values import check_report
+from fastbcubed.cli.flags import check_report
 from fastbcubed.cli.options import add_options
 from fastbcubed.cli.output import print_json, say
 
 if TYPE_CHECKING:
-    from fastbcubed.sample.pair_estimates import PairEstimates
+    from fastbcubed.sample.judged_pairs import PairEstimates
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _print(found: PairEstimates, level: float) -> None:
     """Write the estimates, with the unsure pairs if there are any."""
-    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.cli.output import Terminal
     from fastbcubed.render.document import Grid
     from fastbcubed.render.text import paragraph
     from fastbcubed.render.wording import count, label, percent, score_text

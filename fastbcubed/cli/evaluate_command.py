@@ -8,17 +8,25 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from fastbcubed.cli.flag_values import check_report, evaluate_arguments, with_links, with_order, write_report
-from fastbcubed.cli.gate_options import FAILED_GATE, Gates, add_gate_flags, append_page
+from fastbcubed.cli.flags import (
+    FAILED_GATE,
+    Gates,
+    add_gate_flags,
+    append_page,
+    check_report,
+    evaluate_arguments,
+    with_links,
+    with_order,
+    write_report,
+)
 from fastbcubed.cli.options import add_evaluate_flags, add_link_flags
-from fastbcubed.cli.output import call_evaluate, in_flags, print_json, say
+from fastbcubed.cli.output import call_evaluate, in_flags, print_json, print_repairs, print_source_pairs, say
 from fastbcubed.cli.show_command import costliest, print_opened
-from fastbcubed.cli.terminal import print_repairs, print_source_pairs
 from fastbcubed.errors import MissingPackageError, OptionError
 from fastbcubed.inputs.files import refuse_logs
 from fastbcubed.inputs.locations import is_uri
 from fastbcubed.inputs.tables import is_path
-from fastbcubed.results.bins import element_of
+from fastbcubed.results.slices import element_of
 
 #: Bytes of local files below which one machine is faster; see the benchmarks.
 WORTH_IT = 20 << 30
@@ -123,7 +131,7 @@ def run(options: argparse.Namespace) -> int:
         if verified is not None:
             say(repr(verified))
     else:
-        from fastbcubed.cli.terminal import Terminal, print_evaluation
+        from fastbcubed.cli.output import Terminal, print_evaluation
 
         terminal = Terminal()
         print_evaluation(ev, terminal, worst=options.worst, order_by=order_by)

@@ -15,7 +15,7 @@ from fastbcubed.metrics.score import REFERENCES, Metric
 from fastbcubed.render.document import Grid
 
 if TYPE_CHECKING:
-    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.cli.output import Terminal
 
 
 #: Minimal width of a terminal for every column.
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(as_json(chosen))
         return 0
-    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.cli.output import Terminal
 
     (print_entries if options.names else print_list)(chosen, Terminal())
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from fastbcubed.cli.flag_values import MEMBERS, WORST, key_of, report_columns
+from fastbcubed.cli.flags import MEMBERS, WORST, key_of, report_columns
 from fastbcubed.cli.options import number
 from fastbcubed.cli.output import say
 

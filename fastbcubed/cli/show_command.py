@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flag_values import evaluate_arguments, with_links
+from fastbcubed.cli.flags import evaluate_arguments, with_links
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     add_engine_flags,
@@ -21,7 +21,7 @@ from fastbcubed.errors import Argument, FileFormatError, NotKeptError, OptionErr
 from fastbcubed.inputs.suggestions import plain, split
 
 if TYPE_CHECKING:
-    from fastbcubed.cli.terminal import Terminal
+    from fastbcubed.cli.output import Terminal
     from fastbcubed.diff_runs.diff import Diff
     from fastbcubed.results.evaluation import Evaluation
 
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
 
         print_json(as_json({"opened": opened}))
     else:
-        from fastbcubed.cli.terminal import Terminal
+        from fastbcubed.cli.output import Terminal
 
         print_opened(opened, Terminal())
     return 0

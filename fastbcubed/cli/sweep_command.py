@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from fastbcubed.cli.flag_values import check_report, columns_of, numbers_of, read_as, read_flags
+from fastbcubed.cli.flags import check_report, columns_of, numbers_of, read_as, read_flags
 from fastbcubed.cli.options import FILES, add_options, limit_of, number
 from fastbcubed.cli.output import call, in_flags, print_json, say
 
 if TYPE_CHECKING:
-    from fastbcubed.cli.terminal import Terminal
-    from fastbcubed.sweep_links.best import Best
+    from fastbcubed.cli.output import Terminal
+    from fastbcubed.sweep_links.curve import Best
     from fastbcubed.sweep_links.sweep import Sweep
 
 #: Flags without an argument of the library.
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
         merges = sweep.merges(limit=options.merges, threshold=best.threshold).to_pylist()
         print_json(as_json(sweep.to_dict(limit=options.rows, best=best) | {"merges": merges}))
     else:
-        from fastbcubed.cli.terminal import Terminal
+        from fastbcubed.cli.output import Terminal
 
         _print(sweep, best, options, Terminal())
     if options.out is not None:
@@ -118,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
 def _print(sweep: Sweep, best: Best, options: argparse.Namespace, terminal: Terminal) -> None:
     """Write the sweep, the best threshold, the curve, critical merges, requested thresholds and slices."""
     from fastbcubed.render.text import drawn
-    from fastbcubed.sweep_links.sweep_text import document, tables
+    from fastbcubed.sweep_links.sweep_document import document, tables
 
     terminal.line(drawn(document(sweep, best, [f"Read as {read_as(sweep.links.columns)}."])))
     for title, said, grid in tables(sweep, best, options.merges):

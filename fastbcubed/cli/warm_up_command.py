@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
 
 def warm_up() -> str:
     """Compile the kernels, and return a message with the directory of their cache."""
-    directory = kernels.cache.kept_in(kernels.jit.at)
+    directory = kernels.cache.kept_in(kernels.cache.at)
     if directory is None or directory in kernels.cache.fallbacks:
         raise FileFormatError(f"kernels are not compiled ahead: {kept()}")
     with announcing_compilation(), warnings.catch_warnings(), tempfile.TemporaryDirectory() as work:
@@ -86,7 +86,7 @@ def _few_clusters(work: Path) -> None:
     import pyarrow as pa
 
     import fastbcubed as fb
-    from fastbcubed.cells.preaggregate import FEWEST_TO_SAMPLE
+    from fastbcubed.cells.dense import FEWEST_TO_SAMPLE
     from fastbcubed.runtime.codes import sampled_rows
 
     rows = np.arange(FEWEST_TO_SAMPLE)

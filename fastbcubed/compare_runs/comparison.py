@@ -1,31 +1,453 @@
-"""Comparison: several runs evaluated against one truth."""
+"""A comparison: runs scored on the same items, differences between them, and their listings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+import copy
+import math
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations, permutations
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
 
 from fastbcubed._version import __version__
 from fastbcubed.cells.contingency import side_of
-from fastbcubed.compare_runs.clusters_of_runs import ClusterInRuns, open_in_runs
-from fastbcubed.compare_runs.comparison_base import Compared
-from fastbcubed.compare_runs.comparison_text import document
-from fastbcubed.compare_runs.movers import items_of_runs, true_clusters_of_runs
-from fastbcubed.compare_runs.slices_of_runs import slices_of_runs
-from fastbcubed.errors import OptionError
+from fastbcubed.compare_runs.comparison_document import document
+from fastbcubed.compare_runs.comparison_listings import (
+    ClusterInRuns,
+    items_of_runs,
+    open_in_runs,
+    slices_of_runs,
+    true_clusters_of_runs,
+)
+from fastbcubed.compare_runs.differences import Differences, adjusted, estimated, table_of_deltas
+from fastbcubed.compare_runs.runs import INSTEAD_OF, LACKING, Runs
+from fastbcubed.errors import EvaluationWarning, Message, NotKeptError, OptionError, arg
+from fastbcubed.inputs.arrays import from_texts, table_of
+from fastbcubed.metrics.score import Metric, directed, lead_score, without_rounding
 from fastbcubed.render.document import Block
 from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
+from fastbcubed.render.wording import label
+from fastbcubed.results.evaluation_scores import warn_of_units
 from fastbcubed.results.slices import SliceKey, check_key
+from fastbcubed.results.standard_errors import Units
 from fastbcubed.results.table import Table
+from fastbcubed.results.warnings import OfRun, runs_lack_items
 from fastbcubed.runtime.arguments import true_or_false
+from fastbcubed.runtime.attributes import cached_property
 
 if TYPE_CHECKING:
-    from fastbcubed.render.report import Page, Report
+    from fastbcubed.compare_runs.runs import Runs
+    from fastbcubed.render.html import Page, Report
     from fastbcubed.results.gates import Gate
     from fastbcubed.results.page import Asked
 
 __all__ = ["Comparison"]
+
+
+def _goodness(metric: Metric, overall: Mapping[str, Mapping[str, float]]) -> list[float]:
+    """Return the score of each run, turned so that more is better."""
+    sign = 1.0 if metric.best == "higher" else -1.0
+    return [sign * own[metric.name] for own in overall.values()]
+
+
+def ranks(metrics: Sequence[Metric], overall: Mapping[str, Mapping[str, float]]) -> pa.Table:
+    """Return the rank of each run by each score; runs that are equal share the best of their ranks."""
+    columns: dict[str, pa.Array] = {"run": from_texts(list(overall))}
+    for metric in directed(metrics):
+        values = _goodness(metric, overall)
+        own = [
+            None if math.isnan(value) else 1 + sum(_order(other, value) > 0 for other in values)
+            for value in values
+        ]
+        columns[metric.name] = pa.array(own, pa.int64())
+    return table_of(columns)
+
+
+def agreement(metrics: Sequence[Metric], overall: Mapping[str, Mapping[str, float]]) -> pa.Table:
+    """Return Kendall's tau-b between the scores, over all pairs of runs."""
+    chosen = directed(metrics)
+    orders = {
+        metric.name: [_order(a, b) for a, b in combinations(_goodness(metric, overall), 2)]
+        for metric in chosen
+    }
+    columns: dict[str, pa.Array] = {"score": from_texts(list(orders))}
+    for name, own in orders.items():
+        columns[name] = np.array([_tau(own, other) for other in orders.values()], np.float64)
+    return table_of(columns)
+
+
+def _order(a: float, b: float) -> int:
+    """Return 1, 0 or -1 as a is better than b, the same, or worse; 0 if one is not defined."""
+    delta = without_rounding(a - b, max(abs(a), abs(b)))
+    return int(delta > 0) - int(delta < 0)
+
+
+def _tau(a: Sequence[int], b: Sequence[int]) -> float:
+    """Return tau-b from the orders of pairs; NaN where a score has no two different runs.
+
+    >>> round(_tau([1, 1, 0], [1, -1, 1]), 6), _tau([0, 0], [1, 1])
+    (0.0, nan)
+    """
+    both = math.sqrt(sum(map(abs, a)) * sum(map(abs, b)))
+    return sum(x * y for x, y in zip(a, b, strict=True)) / both if both else math.nan
+
+
+#: Runs, at most, that have messages of their own where these differ.
+FEW_RUNS = 3
+
+
+def notices_of_runs(comparison: Runs) -> list[dict[str, Any]]:
+    """Return the warnings and notes: that runs lack items, then each of the runs', once, in their order.
+
+    Where messages of one kind differ, each of a few runs has its own; of more that of the first is given, and says so.
+    """
+    found: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
+    for name, ev in comparison.runs.items():
+        for said in ev.warnings:
+            kind = said["code"], said["level"], *(said.get(key) for key in ("side", "by", "score"))
+            if said["code"] != INSTEAD_OF:
+                found.setdefault(kind, {})[name] = said
+    notices = []
+    for by_run in found.values():
+        if len(by_run) <= FEW_RUNS:
+            notices += _each_once(by_run)
+            continue
+        first, said = next(iter(by_run.items()))
+        differ = any(each["message"] != said["message"] for each in by_run.values())
+        details = f" (These are the details of {label(first)}.)" if differ else ""
+        notices.append({**said, "message": said["message"] + details, "runs": list(by_run)})
+    if not any(map(comparison.n_dropped, comparison)):
+        return notices
+    runs = {
+        name: OfRun(
+            comparison.coverage_of[name], own, comparison[name].overall.get("f1", math.nan), drops=True
+        )
+        for name, own in comparison.own_scores.items()
+    }
+    return [*runs_lack_items(runs, common=comparison.align == "common"), *notices]
+
+
+def _each_once(by_run: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the different messages, each with the runs that have it."""
+    runs: dict[str, list[str]] = {}
+    for name, said in by_run.items():
+        runs.setdefault(said["message"], []).append(name)
+    return [{**by_run[names[0]], "runs": names} for names in runs.values()]
+
+
+def told(said: dict[str, Any], comparison: Runs, plain: Callable[[str], str] = str) -> str:
+    """Return the message of a warning or note, `plain` in words, after the runs that it is of."""
+    if said["code"] == LACKING:
+        return plain(said["message"])
+    every = 1 < len(said["runs"]) == len(comparison)
+    return f"{'all runs' if every else ', '.join(said['runs'])}: {plain(said['message'])}"
+
+
+class Compared(Runs):
+    """Runs that are asked how they differ over all items; see `Comparison`."""
+
+    def scores(self) -> Table:
+        """Return the scores of each run.
+
+        `to_pandas`, `to_polars` and `to_arrow` of the comparison convert this table.
+
+        Returns
+        -------
+        Table
+            run, n_items, weight, n_clusters (predicted ones with a scored item), then the scores.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> cmp = fb.compare([1, 1, 2], {"a": [1, 1, 1], "b": [1, 2, 3]}, metrics=["precision", "recall"])
+        >>> cmp.scores()
+        run  n_items  weight  n_clusters  precision   recall
+        a          3       3           1    0.55556        1
+        b          3       3           3          1  0.66667
+        <BLANKLINE>
+        2 rows
+        """
+        evs = self.runs.values()
+        columns: dict[str, Any] = {
+            "run": from_texts(list(self.runs)),
+            "n_items": np.array([ev.contingency.n_items for ev in evs], np.int64),
+            "weight": np.array([ev.contingency.total_weight for ev in evs], np.float64),
+            "n_clusters": np.array([ev.summary["pred"]["clusters"] for ev in evs], np.int64),
+        }
+        columns |= {m.name: np.array([ev.overall[m.name] for ev in evs], np.float64) for m in self.metrics}
+        return Table(table_of(columns))
+
+    def _main_table(self) -> Table:
+        return self.scores()
+
+    def deltas(self, *, adjust: str = "bonferroni") -> Table:
+        """Return how the scores of each experiment differ from the baseline's, and whether that holds.
+
+        Parameters
+        ----------
+        adjust : {"bonferroni", "none"}
+            With several experiments, whether the intervals of a score are widened, so that all of them hold together
+            with the confidence `level`; or each by itself.
+
+        Returns
+        -------
+        Table
+            baseline, experiment, score, baseline_value, experiment_value, delta (experiment minus baseline), se, low,
+            high, holds (whether the interval excludes 0). A score that is no mean over items has no standard error:
+            NaN, and null for holds.
+
+        Raises
+        ------
+        OptionError
+            If the unit does not serve here.
+
+        Notes
+        -----
+        Errors are paired, and linearised: with D_u what a unit u adds to the score of the experiment less what it adds
+        to that of the baseline, se² = U / (U - 1) Σ D_u². Units are the connected components of the truth and of
+        all runs; where one of these has more than a tenth of the weight, the components of the truth, the baseline and
+        the experiment, so that a third run that joins much leaves the error as it is. A run that is equal to the
+        baseline differs by 0 ± 0. With align="each", se is NaN where the items of one of the two runs are a single
+        unit. Under "outside", items that only a run has connect nothing.
+
+        Examples
+        --------
+        Three of four components are treated alike, and the fourth is better by 1/2 in the second run. The error is
+        sqrt(4/3 * (3 * 0.125**2 + 0.375**2)) / 4.
+
+        >>> import fastbcubed as fb
+        >>> runs = {"old": [1, 1, 2, 2, 3, 3, 4, 5], "new": [1, 1, 2, 2, 3, 3, 4, 4]}
+        >>> cmp = fb.compare(list("aabbccdd"), runs, metrics="recall")
+        >>> cmp.deltas().select(["experiment", "score", "delta", "se", "holds"])
+        experiment  score     delta       se  holds
+        new         recall  0.12500  0.12500     no
+        <BLANKLINE>
+        1 row
+        """
+        level, found = adjusted(self.level, len(self.experiments), adjust), self._differences
+        if self.experiments and found.units is not None:
+            for reason in found.warnings:
+                warnings.warn(reason, EvaluationWarning, stacklevel=2)
+            same = len(set(found.units_of.values())) == 1
+            for name, units in list(found.units_of.items())[: 1 if same else None]:
+                warn_of_units(units, self.unit, stacklevel=3, of="" if same else f"{label(name)}: ")
+        return self._deltas(level)
+
+    def _deltas(self, level: float | None = None) -> Table:
+        """Return the table of deltas; without a level with intervals adjusted for all experiments."""
+        level = adjusted(self.level, len(self.experiments), "bonferroni") if level is None else level
+        overall = {name: ev.overall for name, ev in self.runs.items()}
+        found = self._differences
+        return Table(table_of_deltas(self.baseline, self.experiments, self.metrics, overall, found, level))
+
+    @cached_property
+    def units(self) -> Units:
+        """Number of independent units of all runs, effective number of them, and the share of the largest.
+
+        Errors may be by the units of two runs alone, of which there are more; see `deltas`.
+
+        Raises
+        ------
+        MetricError
+            If clusters may overlap: their units are not computed.
+        """
+        if self._differences.units is None:
+            raise NotKeptError(self.why_no_errors() or "")
+        return self._differences.units
+
+    @cached_property
+    def _differences(self) -> Differences:
+        return estimated(self)
+
+    @property
+    def best(self) -> str:
+        """The run with the best F1, or the best of the first score of which more or less is better; the first if tied.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.compare([1, 1, 2], {"a": [1, 1, 1], "b": [1, 2, 3], "c": [1, 1, 2]}).best
+        'c'
+        """
+        return self._by_rank[0]
+
+    @property
+    def _by_rank(self) -> list[str]:
+        """The runs, the best first."""
+        score, names = lead_score(self.metrics), list(self.runs)
+        ranked = [1] * len(names) if score is None else self.ranks()[score].to_pylist()
+        rank = dict(zip(names, ranked, strict=True))
+        return sorted(names, key=lambda name: rank[name] or len(names) + 1)
+
+    def against(self, run: str | None = None) -> Self:
+        """Return the same comparison with another baseline; no run is scored again.
+
+        Parameters
+        ----------
+        run : str, optional
+            The run that the others are compared with; the best one when absent.
+
+        Returns
+        -------
+        Comparison
+
+        Raises
+        ------
+        OptionError
+            If there is no such run, or none is best, as runs lack items of the truth (see `ranks`).
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> runs = {"a": [1, 1, 1], "b": [1, 2, 3], "c": [1, 1, 2]}
+        >>> cmp = fb.compare([1, 1, 2], runs)
+        >>> cmp.baseline, cmp.against("b").baseline, cmp.against().baseline
+        ('a', 'b', 'c')
+        """
+        run = self.best if run is None else run
+        self[run]
+        if run == self.baseline:
+            return self
+        found = copy.copy(self)
+        found.baseline = run
+        for name in ("_differences", "_against_best", "ranking"):
+            found.__dict__.pop(name, None)
+        return found
+
+    @cached_property
+    def _against_best(self) -> Self:
+        return self.against()
+
+    @cached_property
+    def ranking(self) -> list[dict[str, Any]]:
+        """The runs by the score that `best` goes by, the best first, with how each differs from the best.
+
+        Empty where `ranks` refuses. Each is a dict: run, score, value; delta, se, low, high (None for the best run);
+        as_good, whether the interval of the difference includes 0 (None where there is none).
+        """
+        score = lead_score(self.metrics)
+        if score is None or self.why_no_ranks() is not None:
+            return []
+        best = self._against_best
+        shown = ("delta", "se", "low", "high")
+        found = {
+            row["experiment"]: {name: row[name] for name in shown}
+            | {"as_good": None if row["holds"] is None and row["delta"] else not row["holds"]}
+            for row in best._deltas().to_pylist()
+            if row["score"] == score
+        } | {best.baseline: dict.fromkeys(shown) | {"as_good": True}}
+        return [
+            {"run": name, "score": score, "value": self[name].overall[score], **found[name]}
+            for name in self._by_rank
+        ]
+
+    def ranks(self) -> Table:
+        """Return the rank of each run by each score: 1 is best, and runs that are equal share a rank.
+
+        Returns
+        -------
+        Table
+            run, then the scores of which more or less is better; null where a score is not defined.
+
+        Raises
+        ------
+        OptionError
+            If a run drops more of the truth than another (by 0.01 of its weight), and is not ranked below it.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> cmp = fb.compare([1, 1, 2], {"a": [1, 1, 1], "b": [1, 2, 3]}, metrics=["precision", "recall"])
+        >>> cmp.ranks().to_pylist()
+        [{'run': 'a', 'precision': 2, 'recall': 1}, {'run': 'b', 'precision': 1, 'recall': 2}]
+        """
+        if (reason := self.why_no_ranks()) is not None:
+            raise OptionError(reason)
+        return self._ranks()
+
+    def _ranks(self) -> Table:
+        return Table(ranks(self.metrics, {name: ev.overall for name, ev in self.runs.items()}))
+
+    def why_no_ranks(self) -> Message | None:
+        """Return why runs are not ranked; None if they are."""
+        by_run = {row.pop("run"): row for row in self._ranks().to_pylist()}
+        for run, other in permutations(self.runs, 2):
+            places = zip(by_run[run].values(), by_run[other].values(), strict=True)
+            if self.lacks_more(run, other) and any(
+                a is not None and b is not None and a <= b for a, b in places
+            ):
+                return Message(
+                    f"{run!r} lacks more items of the truth than {other!r}, which are dropped, and would not be "
+                    f"ranked below it by every score. Pass {arg('unmatched', {'truth': 'singleton'})}, or compare "
+                    "runs of the same items"
+                )
+        return None
+
+    def agreement(self) -> Table:
+        """Return how far each two scores rank the runs alike: Kendall's tau-b.
+
+        Returns
+        -------
+        Table
+            score, then a column for each score: 1 if both rank all runs alike, -1 if in opposite order, NaN if a score
+            is the same for all runs.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> cmp = fb.compare([1, 1, 2], {"a": [1, 1, 1], "b": [1, 2, 3]}, metrics=["precision", "recall"])
+        >>> cmp.agreement()["recall"].to_pylist()
+        [-1.0, 1.0]
+        """
+        return Table(agreement(self.metrics, {name: ev.overall for name, ev in self.runs.items()}))
+
+    def coverage(self) -> Table:
+        """Return how far each run has the items of the truth, before it is restricted to those of all runs.
+
+        Returns
+        -------
+        Table
+            run, n_common, n_truth_only, n_prediction_only (items on both sides, and on one of them), truth_coverage and
+            prediction_coverage (shares of weight), n_scored (items that the run scores), n_left_out (those of
+            them that another run does not score); own_precision, own_recall and own_f1 (on all items that the run
+            scores), and the same with `_if_alone`: if items of the truth that it lacks were alone. NaN if not known.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> cmp = fb.compare({"a": 1, "b": 1}, {"old": {"a": 1}, "new": {"a": 1, "b": 1}})
+        >>> cmp.coverage().select(["run", "n_common", "n_truth_only", "n_left_out"]).to_pylist()[1]
+        {'run': 'new', 'n_common': 2, 'n_truth_only': 0, 'n_left_out': 1}
+        """
+        of = self._coverage
+        counts = {
+            name: np.array([getattr(each, name) for each in of], np.int64)
+            for name in ("n_common", "n_truth_only", "n_prediction_only")
+        }
+        shares = {
+            name: np.array([getattr(each, name) for each in of], np.float64)
+            for name in ("truth_coverage", "prediction_coverage")
+        }
+        kept = [ev.contingency.n_items for ev in self.runs.values()]
+        scored = np.array(self._n_scored, np.int64)
+        left = {"n_scored": scored, "n_left_out": scored - np.array(kept, np.int64)}
+        own = {
+            f"{before}{name}{after}": np.array(
+                [each[name + after] for each in self.own_scores.values()], np.float64
+            )
+            for before, after in (("own_", ""), ("", "_if_alone"))
+            for name in ("precision", "recall", "f1")
+        }
+        return Table(table_of({"run": from_texts(list(self.runs)), **counts, **shares, **left, **own}))
+
+    @cached_property
+    def warnings(self) -> list[dict[str, Any]]:
+        """Warnings and notes: code, level (warning or note), message, the runs concerned, and figures."""
+        return notices_of_runs(self)
 
 
 class Comparison(Shown, Compared):
@@ -313,8 +735,8 @@ class Comparison(Shown, Compared):
 
     def _page(self, asked: Asked, gates: Sequence[Gate] = ()) -> Page:
         """Return the content of `report`, with the results of gates, and its document."""
-        from fastbcubed.compare_runs.comparison_page import comparison_content, comparison_document
-        from fastbcubed.render.report import Page
+        from fastbcubed.compare_runs.comparison_document import comparison_content, comparison_document
+        from fastbcubed.render.html import Page
 
         return Page(comparison_content(self, asked, gates), comparison_document)
 

@@ -217,7 +217,7 @@ def squares_of_sums(found: UnitSums, moves: Moves, pool: Pool) -> Squares:
     def square(a: int, b: int) -> tuple[Floats, Floats]:
         squares, counted = np.zeros(moves.of_shares.shape), np.zeros(3)
         _, _, rows = _room(found, 0)
-        kernels.units.square_units(
+        kernels.components.square_units(
             found.shares[:, a:b], found.sums[:, a:b], tuple(moves), rows, squares, counted
         )
         return squares, counted
@@ -230,9 +230,9 @@ def _room(kept: UnitSums, n: int) -> tuple[Floats, Floats, tuple[Floats, Floats,
     """Return buffers for the sums of n units (or their kept part) and for a run of units."""
     (n_shares, n_kept), (n_runs, _, n_needed) = kept.shares.shape, kept.sums.shape
     rows = (
-        np.empty((n_shares, kernels.runs.RUN)),
-        np.empty((n_runs, n_needed, kernels.runs.RUN)),
-        np.empty(kernels.runs.RUN),
+        np.empty((n_shares, kernels.partition.RUN)),
+        np.empty((n_runs, n_needed, kernels.partition.RUN)),
+        np.empty(kernels.partition.RUN),
     )
     if n_kept:
         return *kept, rows
@@ -307,7 +307,7 @@ def _other_sums(
         scores |= {name: each[start:stop] for name, each in of_all.items()}
         deviations = np.array([scores[m.name] for m in metrics]) - origins[:, None]
         shares = table.weight[start:stop] / table.total_weight
-        kernels.units.add_scores(table.cells[start:stop], units, shares, deviations, sums)
+        kernels.components.add_scores(table.cells[start:stop], units, shares, deviations, sums)
     return sums
 
 
@@ -391,7 +391,7 @@ def replicates(
     ranges = blocks(n, AT_ONCE)
     with Pool() as pool:
         pool.map(
-            lambda a, b: kernels.units.resample(seed % 2**63, a, b, keys, values, totals[a:b]),
+            lambda a, b: kernels.components.resample(seed % 2**63, a, b, keys, values, totals[a:b]),
             *zip(*ranges, strict=True),
             stage="bootstrap",
         )

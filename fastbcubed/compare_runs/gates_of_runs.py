@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from fastbcubed.compare_runs.comparison_base import Compared
+from fastbcubed.compare_runs.comparison import Compared
 from fastbcubed.errors import Message, OptionError, arg
 from fastbcubed.render.wording import count, label
 from fastbcubed.results.baseline import gate_of_change

@@ -55,8 +55,8 @@ class Piece(NamedTuple):
         cells = table.cells[start:stop]
         linked = np.zeros(table.n_codes["true"], np.bool_)
         places, codes, merged, left, right = buffers.empty((5, cells.size), firsts.dtype)
-        n, n_merged, *of_alone = kernels.units.find_cells(cells, wanted, linked, places, codes, merged)
-        n_pairs = kernels.units.pair_clusters(
+        n, n_merged, *of_alone = kernels.components.find_cells(cells, wanted, linked, places, codes, merged)
+        n_pairs = kernels.components.pair_clusters(
             cells, table.pred[start:stop], merged[:n_merged], firsts, left, right
         )
         return cls(cells, places[:n], codes[:n], linked, left[:n_pairs], right[:n_pairs], Alone(*of_alone))
@@ -124,12 +124,12 @@ class CellsByUnit:
         cls, runs: Sequence[Sequence[Piece]], units: Sequence[Codes], n_units: int, width: int, pool: Pool
     ) -> CellsByUnit:
         """Bring the cells of pieces together; a unit has `width` sums, those of all runs. Pieces are written over."""
-        per_range = max(kernels.runs.RUN, ROOM // (8 * width), n_units // MOST_RANGES)
+        per_range = max(kernels.partition.RUN, ROOM // (8 * width), n_units // MOST_RANGES)
         shift = int(per_range - 1).bit_length()
         pieces = [(piece, codes) for run, codes in zip(runs, units, strict=True) for piece in run]
         counts = np.zeros((len(pieces), 1 + ((n_units - 1) >> shift)), np.int64)
         pool.map(
-            lambda piece, own: kernels.units.name_units(piece[0].codes, piece[1], shift, own),
+            lambda piece, own: kernels.components.name_units(piece[0].codes, piece[1], shift, own),
             pieces, counts, stage="units",
         )  # fmt: skip
         of_run = np.repeat(np.arange(len(runs)), [len(run) for run in runs])
@@ -138,7 +138,7 @@ class CellsByUnit:
         next_cell = np.concatenate([own + base for (_, own), base in zip(by_run, bases, strict=False)])
         out = buffers.empty(int(bases[-1]), pieces[0][0].cells.dtype)
         pool.map(
-            lambda piece, to: kernels.units.scatter_units(*piece[0][:3], shift, to, out),
+            lambda piece, to: kernels.components.scatter_units(*piece[0][:3], shift, to, out),
             pieces, next_cell, stage="units",
         )  # fmt: skip
         bounds = np.array([own + base for (own, _), base in zip(by_run, bases, strict=False)])

@@ -6,7 +6,20 @@ the second of which the constraint calls better. `all_singletons`, `all_in_one`,
 make trivial predictions that ignore the items.
 """
 
-from fastbcubed.constraints.checker import CHECKS, Case, ConstraintReport, Finding, check_constraints
+from fastbcubed.constraints.checker import (
+    CHECKS,
+    PERFECT_WITHOUT_MATCH,
+    Case,
+    ConstraintReport,
+    ConstraintTable,
+    Finding,
+    all_in_one,
+    all_singletons,
+    blocks,
+    cheat,
+    check_constraints,
+    table,
+)
 from fastbcubed.constraints.instances import (
     AMIGO_TEST_CASES,
     Instance,
@@ -16,15 +29,6 @@ from fastbcubed.constraints.instances import (
     rag_bag,
     size_versus_quantity,
     unbalanced,
-)
-from fastbcubed.constraints.verdicts import (
-    PERFECT_WITHOUT_MATCH,
-    ConstraintTable,
-    all_in_one,
-    all_singletons,
-    blocks,
-    cheat,
-    table,
 )
 from fastbcubed.runtime.attributes import only_all
 

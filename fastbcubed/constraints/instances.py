@@ -8,16 +8,16 @@ from itertools import product
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fastbcubed.errors import OptionError
+from fastbcubed.types import Int64s
 
-Labels = NDArray[np.int64]
 #: Clusterings of more items are described by their sizes.
 SPELLED_OUT = 26
 
 
-def partitions(n: int, known: int = 0) -> Iterator[Labels]:
+def partitions(n: int, known: int = 0) -> Iterator[Int64s]:
     """Yield every partition of n items once, as labels (n,); the first clusters may be given.
 
     Examples
@@ -67,13 +67,13 @@ def as_text(labels: ArrayLike) -> str:
     return "|".join(clusters)
 
 
-def _renamed(labels: ArrayLike) -> Labels:
+def _renamed(labels: ArrayLike) -> Int64s:
     """Return labels as 0, 1, ... in the order in which they appear."""
     _, first, codes = np.unique(np.asarray(labels, np.int64), return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[codes]
 
 
-def labels_of(text: str) -> Labels:
+def labels_of(text: str) -> Int64s:
     """Return the labels of a clustering as written by `as_text`, with at most 26 items.
 
     Examples
@@ -102,15 +102,15 @@ class Instance:
     sizes : tuple of int
         Sizes of the constraint's clusters.
     elsewhere : ndarray of int64 (n_elsewhere, 2)
-        Labels of the items elsewhere: negative, except for classes continued there.
+        Int64s of the items elsewhere: negative, except for classes continued there.
     """
 
     constraint: str
-    truth: Labels
-    worse: Labels
-    better: Labels
+    truth: Int64s
+    worse: Int64s
+    better: Int64s
     sizes: tuple[int, ...] = ()
-    elsewhere: Labels = field(default_factory=lambda: np.empty((0, 2), np.int64))
+    elsewhere: Int64s = field(default_factory=lambda: np.empty((0, 2), np.int64))
 
     @property
     def n_items(self) -> int:
@@ -145,7 +145,7 @@ class Constraint:
     continued: int = 0  # this many classes, from the first, may have items elsewhere
     whole: bool = False  # all items are elsewhere; the constraint has no part
 
-    def build(self, sizes: Sequence[int], elsewhere: Labels) -> Instance:
+    def build(self, sizes: Sequence[int], elsewhere: Int64s) -> Instance:
         """Return the instance of these sizes among these items elsewhere."""
         true, pred = elsewhere.T
         others = true, pred, true if self.whole else pred
@@ -154,7 +154,7 @@ class Constraint:
         truth, worse, better = (labels - labels.min(initial=0) for labels in whole)
         return Instance(self.name, truth, worse, better, tuple(sizes), elsewhere)
 
-    def admits(self, elsewhere: Labels) -> bool:
+    def admits(self, elsewhere: Int64s) -> bool:
         """Return whether the constraint still applies with these items elsewhere."""
         return not self.whole or not same_clustering(*elsewhere.T)
 
@@ -182,7 +182,7 @@ class Constraint:
         """Yield all sizes up to this."""
         yield from product(*(range(least, most + 1) for least in self.least))
 
-    def contexts_up_to(self, most: int) -> Iterator[Labels]:
+    def contexts_up_to(self, most: int) -> Iterator[Int64s]:
         """Yield every context of up to this many items elsewhere."""
         for n in range(most + 1):
             for true in partitions(n, self.continued):
@@ -194,12 +194,12 @@ class Constraint:
         """Return random sizes up to this."""
         return tuple(int(rng.integers(least, most + 1)) for least in self.least)
 
-    def _pure_and_noise(self, n: int) -> Labels:
+    def _pure_and_noise(self, n: int) -> Int64s:
         """Return a pure cluster larger than all parts, of their class if it may continue; and noise."""
         pure = 0 if self.continued else -1
         return np.array([(pure, -1)] * (n + 1) + [(-2 - k, -2) for k in range(3)], np.int64)
 
-    def anything(self, n: int, rng: np.random.Generator) -> Labels:
+    def anything(self, n: int, rng: np.random.Generator) -> Int64s:
         """Return n items in any classes, continued ones included, and any predicted clusters."""
         classes, clusters = rng.integers(1, max(1, n) + 1, size=2)
         true = rng.integers(-classes, self.continued, size=n)

@@ -11,11 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed.cells.contingency import SIDES as OLD_SIDES
-from fastbcubed.diff_runs.cluster_changes import OF_ONE_SIDE, changes_by, listed_of_one_side, not_defined
 from fastbcubed.diff_runs.diff_base import Diffed
-from fastbcubed.diff_runs.judgement import Judgement, Verdict, labelled_again
-from fastbcubed.diff_runs.members_of_diff import ChangedCluster, ChangedItem, changed_cluster, changed_item
-from fastbcubed.diff_runs.vocabulary import (
+from fastbcubed.diff_runs.diff_document import (
     BACK,
     MEANT,
     OF_SIZES,
@@ -33,6 +30,17 @@ from fastbcubed.diff_runs.vocabulary import (
     renamed_slices,
     side_of,
 )
+from fastbcubed.diff_runs.diff_listings import (
+    OF_ONE_SIDE,
+    ChangedCluster,
+    ChangedItem,
+    changed_cluster,
+    changed_item,
+    changes_by,
+    listed_of_one_side,
+    not_defined,
+)
+from fastbcubed.diff_runs.judgement import Judgement, Verdict, labelled_again
 from fastbcubed.errors import FileFormatError, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of, to_numpy
 from fastbcubed.metrics.registry import METRICS, known_as
@@ -60,7 +68,7 @@ from fastbcubed.results.table import Table, listed, warn_renamed
 from fastbcubed.runtime.arguments import as_several, is_one_of, true_or_false
 
 if TYPE_CHECKING:
-    from fastbcubed.render.report import Page, Report
+    from fastbcubed.render.html import Page, Report
     from fastbcubed.results.gates import Gate
     from fastbcubed.results.page import Asked
 
@@ -772,8 +780,8 @@ class Diff(Shown, DiffErrors):
 
     def _page(self, asked: Asked, gates: Sequence[Gate] = ()) -> Page:
         """Return the content of `report`, with the results of gates, and its document."""
-        from fastbcubed.diff_runs.diff_page import diff_content, diff_document
-        from fastbcubed.render.report import Page
+        from fastbcubed.diff_runs.diff_document import diff_content, diff_document
+        from fastbcubed.render.html import Page
 
         return Page(diff_content(self, asked, gates), diff_document)
 
@@ -792,7 +800,7 @@ class Diff(Shown, DiffErrors):
         save.save(self.evaluation, directory, keep, more=lambda: {MARK: state_of(self)})
 
     def _document(self) -> list[Block]:
-        from fastbcubed.diff_runs.diff_text import document
+        from fastbcubed.diff_runs.diff_document import document
 
         return document(self)
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.cell_parts import NoCells
-from fastbcubed.diff_runs.cluster_changes import FIGURES, changes
-from fastbcubed.diff_runs.judgement import Judgement, Verdict
-from fastbcubed.diff_runs.vocabulary import MEANT, OUTCOMES, PLACES, SIDES, in_diff
+from fastbcubed.diff_runs.diff_document import MEANT, OUTCOMES, PLACES, SIDES, in_diff
+from fastbcubed.diff_runs.diff_listings import FIGURES, changes
 from fastbcubed.errors import Message, MetricError, NotKeptError, arg
 from fastbcubed.inputs.pair import CODES as OF_INPUT
 from fastbcubed.metrics.score import Metric
@@ -26,6 +25,9 @@ from fastbcubed.results.summary import Scores
 from fastbcubed.results.table import HasTable, Table, refuse_table_verb
 from fastbcubed.results.warnings import NOTE, WARNING, found_in
 from fastbcubed.runtime.attributes import cached_property, documented
+
+if TYPE_CHECKING:
+    from fastbcubed.diff_runs.judgement import Judgement, Verdict
 
 #: Warnings of an evaluation that say something of a diff, too; and what they say there, where words do not suffice.
 TOLD: dict[str, str] = {

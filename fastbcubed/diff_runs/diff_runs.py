@@ -11,12 +11,11 @@ from typing import Any, Literal
 
 from fastbcubed.align.policies import Duplicates, Nulls, Policies, Weighting
 from fastbcubed.align.rows import align
-from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.contingency import MAX_PAIRS
+from fastbcubed.cells.dense import build_cells
 from fastbcubed.diff_runs.diff import Diff
 from fastbcubed.diff_runs.diff_base import DEFAULT, JUDGING
-from fastbcubed.diff_runs.judgement import Judgement, label, read_truth, truth_of_table, weighed_by
-from fastbcubed.diff_runs.vocabulary import (
+from fastbcubed.diff_runs.diff_document import (
     NAMES,
     SIDES,
     as_policies,
@@ -25,6 +24,7 @@ from fastbcubed.diff_runs.vocabulary import (
     meant,
     renamed_slices,
 )
+from fastbcubed.diff_runs.judgement import Judgement, label, read_truth, truth_of_table, weighed_by
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Request, as_metrics, as_slices
 from fastbcubed.errors import EvaluationWarning, FastBCubedError, MetricError, OptionError, arg

@@ -14,7 +14,7 @@ from fastbcubed.align.item_join import Aligner
 from fastbcubed.align.row_blocks import AlignedBlock, Choice, Retry
 from fastbcubed.align.rows import starts_of_runs
 from fastbcubed.cells.cell_parts import CellParts, NoCells, Question, RowBlocks
-from fastbcubed.cells.preaggregate import PairTable
+from fastbcubed.cells.dense import PairTable
 from fastbcubed.cells.shards import Layout, RowShards, Spread
 from fastbcubed.cells.stages import find_heavy_in_sample
 from fastbcubed.engines.memory import Answers
@@ -27,12 +27,11 @@ from fastbcubed.inputs.tables import BLOCK_ROWS
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.cover_shards import CoverShards, How
 from fastbcubed.overlap.item_sets import gather_rows
-from fastbcubed.results.cluster_names import NamesByKey, label_bytes
-from fastbcubed.results.clusters import ClusterRanges
+from fastbcubed.results.clusters import ClusterRanges, NamesByKey, label_bytes
 from fastbcubed.results.items import TableItems
+from fastbcubed.results.saved import StoredRows
 from fastbcubed.results.slice_sums import RowQuestions, require_slices_fit
 from fastbcubed.results.slices import as_subset
-from fastbcubed.results.stored_items import StoredRows
 from fastbcubed.results.summary import describe
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.spill import Spill, readable, spill_directory

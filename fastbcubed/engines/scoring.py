@@ -21,8 +21,7 @@ from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics.aggregation import LeavingOut
 from fastbcubed.metrics.score import Metric, Sums
 from fastbcubed.metrics.sums import CellSums
-from fastbcubed.results.bins import Bins
-from fastbcubed.results.slices import elements
+from fastbcubed.results.slices import Bins, elements
 from fastbcubed.results.summary import Bounds, bound_sums, bounds_from
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool

@@ -484,11 +484,11 @@ class KnownTexts(NamedTuple):
         """Return a table of texts, numbered in order; None if their last sixteen bytes do not distinguish them."""
         offsets, own = with_room_before(*offsets_and_bytes(texts))
         sizes, codes = np.diff(offsets), np.empty(len(texts), np.uint64)
-        described = np.zeros((sizes.size, kernels.texts.SLOT_WORDS), np.uint64)
+        described = np.zeros((sizes.size, kernels.hashing.SLOT_WORDS), np.uint64)
         one_size = int(sizes[0]) if (sizes == sizes[0]).all() and 8 <= sizes[0] <= TAIL else 0
         for size, seed in product([one_size, 0] if one_size else [0], range(ATTEMPTS)):
             seeds = kernels.hashing.seed_words(seed)[:2]
-            kernels.texts.describe_texts(offsets, own, MASKS, size > 0, seeds, described, codes)
+            kernels.hashing.describe_texts(offsets, own, MASKS, size > 0, seeds, described, codes)
             if (places := placed(codes)) is not None:
                 slots, starts = described[np.maximum(places.values, 0)].ravel(), offsets[:-1]
                 return cls(slots, places.pilots, seeds, MASKS, np.uint64(size), own, starts.astype(np.uint64))
@@ -551,7 +551,7 @@ def _number(
     words, others, done = kernels.hashing.seed_words(0), list[Others](), 0
     for offsets, texts in _pieces(*offsets_and_bytes(laid_out(chunk))):
         own = numbers[done : done + offsets.size - 1]
-        n, is_ascii = kernels.texts.number_texts(offsets, texts, known, words, own, room)
+        n, is_ascii = kernels.hashing.number_texts(offsets, texts, known, words, own, room)
         if not is_ascii:  # bytes, or non-ASCII text
             chunk.validate(full=True)
         if n:

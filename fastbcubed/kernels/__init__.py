@@ -18,7 +18,6 @@ if TYPE_CHECKING:
         dense,
         generation,
         hashing,
-        jit,
         join,
         mates,
         memberships,
@@ -27,11 +26,8 @@ if TYPE_CHECKING:
         overlap,
         partition,
         preaggregate,
-        runs,
         subsets,
         sums,
-        texts,
-        units,
     )  # fmt: skip
 
 
@@ -43,7 +39,6 @@ __all__ = [
     "dense",
     "generation",
     "hashing",
-    "jit",
     "join",
     "mates",
     "memberships",
@@ -52,11 +47,8 @@ __all__ = [
     "overlap",
     "partition",
     "preaggregate",
-    "runs",
     "subsets",
     "sums",
-    "texts",
-    "units",
 ]
 
 if not TYPE_CHECKING:  # type checkers should report any other name

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.cache import at, inlined, kernel
 from fastbcubed.kernels.partition import RECORDS_AHEAD, fetch, mix, target_of
 
 #: Number of weights of a cell that are added up plainly before their sum is added exactly.

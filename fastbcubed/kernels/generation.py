@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.jit import kernel
+from fastbcubed.kernels.cache import kernel
 from fastbcubed.kernels.partition import mix
 
 WORD = np.uint64

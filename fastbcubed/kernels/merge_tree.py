@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
+from fastbcubed.kernels.cache import at, inlined, kernel
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.hashing import number_codes
-from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import fetch
 
 #: Bits of a key used by one pass of a sort.

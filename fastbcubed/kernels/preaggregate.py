@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastbcubed.kernels.cache import at, inlined, kernel
 from fastbcubed.kernels.cells import WEIGHTS_AT_ONCE, add_exactly
 from fastbcubed.kernels.hashing import fold, slot_of
-from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import fetch
 
 #: Rows whose slots are found before they are counted.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastbcubed.kernels.cache import inlined, kernel
 from fastbcubed.kernels.cells import add_exactly
-from fastbcubed.kernels.jit import inlined, kernel
 from fastbcubed.kernels.mates import add_hits, add_times, not_negative
 from fastbcubed.kernels.partition import bits_of, mix
 

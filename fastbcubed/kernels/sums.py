@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastbcubed.kernels.cache import at, kernel
 from fastbcubed.kernels.cells import add_exactly, bit_length
-from fastbcubed.kernels.jit import at, kernel
-from fastbcubed.kernels.runs import add_in_lanes, sum_lanes
+from fastbcubed.kernels.partition import add_in_lanes, sum_lanes
 
 #: Weights in this range can be added, squared and divided without overflow or loss of digits.
 LEAST, MOST = 1e-120, 1e120

@@ -7,12 +7,7 @@ import math
 
 from fastbcubed.metrics import functions
 from fastbcubed.metrics import functions as make
-from fastbcubed.metrics.functions import HomogeneityCompletenessVMeasure as HomogeneityCompletenessVMeasure
-from fastbcubed.metrics.functions import combined_entropy as combined_entropy
 from fastbcubed.metrics.functions import (
-    homogeneity_completeness_v_measure as homogeneity_completeness_v_measure,
-)
-from fastbcubed.metrics.labelings import (
     PUBLIC,
     CoreferenceScore,
     Score,
@@ -24,8 +19,13 @@ from fastbcubed.metrics.labelings import (
     ScoreOfDiff,
     ScoreOfThree,
 )
-from fastbcubed.metrics.labelings import PrecisionRecallFbeta as PrecisionRecallFbeta
-from fastbcubed.metrics.labelings import PrecisionRecallFscore as PrecisionRecallFscore
+from fastbcubed.metrics.functions import HomogeneityCompletenessVMeasure as HomogeneityCompletenessVMeasure
+from fastbcubed.metrics.functions import PrecisionRecallFbeta as PrecisionRecallFbeta
+from fastbcubed.metrics.functions import PrecisionRecallFscore as PrecisionRecallFscore
+from fastbcubed.metrics.functions import combined_entropy as combined_entropy
+from fastbcubed.metrics.functions import (
+    homogeneity_completeness_v_measure as homogeneity_completeness_v_measure,
+)
 from fastbcubed.metrics.unregistered import ExactMatch as ExactMatch
 from fastbcubed.metrics.unregistered import exact_match as exact_match
 from fastbcubed.metrics.unregistered import merge_distance as merge_distance

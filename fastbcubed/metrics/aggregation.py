@@ -146,7 +146,7 @@ def item_sums(
     formulas = np.array(list(common.values()), np.int64)
 
     def add_up(first: int, last: int) -> list[float]:
-        runs = np.empty((-(-(last - first) // kernels.runs.RUN), 1 + formulas.size))
+        runs = np.empty((-(-(last - first) // kernels.partition.RUN), 1 + formulas.size))
         compiled.sum_scores(cells, first, last, outer, formulas, runs)
         added = [math.fsum(column) for column in runs.T.tolist()]
         if others or of_items:

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from fastbcubed.kernels.cache import at, inlined, kernel
 from fastbcubed.kernels.cells import add_exactly
-from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.runs import PIECE, RUN, add_to_lanes, read_run, sum_lanes
-from fastbcubed.kernels.units import add_shares, square_units
+from fastbcubed.kernels.components import add_shares, square_units
+from fastbcubed.kernels.partition import PIECE, RUN, add_to_lanes, read_run, sum_lanes
 from fastbcubed.metrics import change, pointwise
 
 #: The formulas, in the order in which `weigh_run` knows them.

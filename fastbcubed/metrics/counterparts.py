@@ -316,7 +316,7 @@ def entities(contingency: Contingency, pool: Pool) -> Entities:
     pred = contingency.pred if pred_sizes.size else pred_sizes
 
     def add_up(start: int, stop: int) -> Floats:
-        runs = np.empty((-(-(stop - start) // kernels.runs.RUN), kernels.metrics.FIGURES))
+        runs = np.empty((-(-(stop - start) // kernels.partition.RUN), kernels.metrics.FIGURES))
         kernels.metrics.sum_entities(contingency.cells, pred, start, stop, true_sizes, pred_sizes, runs)
         return runs
 

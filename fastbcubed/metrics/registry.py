@@ -11,15 +11,13 @@ from math import inf
 
 from fastbcubed.errors import Message, MetricError
 from fastbcubed.inputs.suggestions import most_similar
-from fastbcubed.metrics.bcubed import bcubed
+from fastbcubed.metrics.bcubed import bcubed, elm
 from fastbcubed.metrics.change import diff, quality
 from fastbcubed.metrics.coreference import coreference
 from fastbcubed.metrics.edit import edit
-from fastbcubed.metrics.elm import elm
 from fastbcubed.metrics.entropy import entropy
-from fastbcubed.metrics.extended_bcubed import cice, extended
 from fastbcubed.metrics.matching import matching
-from fastbcubed.metrics.overlap_scores import overlap
+from fastbcubed.metrics.overlap_scores import cice, extended, overlap
 from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.pointwise import pointwise
 from fastbcubed.metrics.score import Formula, Metric, weight_of_precision

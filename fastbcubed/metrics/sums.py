@@ -128,7 +128,7 @@ def _weigh_pairs(contingency: Contingency, pool: Pool) -> PairSums:
     total = contingency.total_weight
 
     def weigh(start: int, stop: int) -> tuple[list[float], float, float]:
-        runs = np.empty((-(-(stop - start) // kernels.runs.RUN), 4))
+        runs = np.empty((-(-(stop - start) // kernels.partition.RUN), 4))
         single = kernels.metrics.weigh_pairs(contingency.cells, start, stop, total, runs)
         return [math.fsum(column) for column in runs.T.tolist()], *single
 
@@ -245,7 +245,10 @@ def count_part(contingency: Contingency, pool: Pool) -> tuple[list[float], NDArr
     logs = np.log(np.maximum(np.arange(USUAL), 1))
 
     def task(start: int, stop: int) -> tuple[list[float], NDArray[np.int64]]:
-        runs, items = np.empty((-(-(stop - start) // kernels.runs.RUN), 2)), np.zeros((2, USUAL), np.int64)
+        runs, items = (
+            np.empty((-(-(stop - start) // kernels.partition.RUN), 2)),
+            np.zeros((2, USUAL), np.int64),
+        )
         kernels.metrics.count_losses(contingency.cells, start, stop, logs, *items, runs)
         return [math.fsum(column) for column in runs.T.tolist()], items
 
@@ -280,7 +283,7 @@ def weigh_part(
     """
 
     def task(start: int, stop: int) -> tuple[list[float], tuple[float, float]]:
-        runs = np.empty((-(-(stop - start) // kernels.runs.RUN), 4))
+        runs = np.empty((-(-(stop - start) // kernels.partition.RUN), 4))
         most = kernels.metrics.weigh_losses(contingency.cells, start, stop, total, *beside, runs)
         return [math.fsum(column) for column in runs.T.tolist()], most
 

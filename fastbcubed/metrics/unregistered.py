@@ -14,7 +14,7 @@ from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.edit import edit
-from fastbcubed.metrics.labelings import Labels, as_contingency, as_cover, check_defined, compute, public
+from fastbcubed.metrics.functions import Labels, as_contingency, as_cover, check_defined, compute, public
 from fastbcubed.metrics.matching import matching
 from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.registry import lifted

@@ -17,9 +17,9 @@ from fastbcubed.align.row_blocks import AlignedSets, GatheredSide
 from fastbcubed.cells.contingency import SIDES, ScoredRows
 from fastbcubed.cells.shards import SizeCounts
 from fastbcubed.errors import EmptyInputError, TooMuchWorkError, arg
-from fastbcubed.inputs.memberships import Memberships
-from fastbcubed.inputs.stash import Stash
-from fastbcubed.overlap.cover import Cover
+from fastbcubed.inputs.layouts import Memberships
+from fastbcubed.inputs.pipes import Stash
+from fastbcubed.overlap.cover import Cover, group_items
 from fastbcubed.overlap.mates import (
     MEMBERSHIP_BYTES,
     Extent,
@@ -30,7 +30,6 @@ from fastbcubed.overlap.mates import (
     n_pairs,
     name_clusters,
 )
-from fastbcubed.overlap.two_sides import group_items
 from fastbcubed.runtime.codes import take
 from fastbcubed.runtime.spill import Spill, Spool
 from fastbcubed.runtime.threads import Pool

@@ -1,12 +1,32 @@
-"""Documents as HTML for a notebook: plain tables, styled only by alignment."""
+"""HTML: a document as a fragment in a notebook, and as a page of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from fastbcubed.render.document import NUMBERS, Beside, Block, Code, Grid, Notices, Prose
+from fastbcubed.render.document import (
+    NUMBERS,
+    PAGE,
+    Beside,
+    Block,
+    Chart,
+    Code,
+    Document,
+    Grid,
+    Notices,
+    Prose,
+)
+from fastbcubed.render.json import halved
 from fastbcubed.render.text import drawn as as_text
 from fastbcubed.render.text import sentence
+from fastbcubed.render.wording import count, label, visible
+from fastbcubed.runtime.attributes import cached_property, documented
+from fastbcubed.runtime.output_files import written_aside
 
 
 class Shown:
@@ -65,3 +85,182 @@ def html_table(grid: Grid) -> str:
 
     body = "".join(row(cells, "td") for cells in grid.rows)
     return f"<table><thead>{row(grid.header, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+#: Bytes that no page reaches; and how often its listings are halved to stay below them.
+LARGEST, HALVINGS = 1_900_000, 12
+#: What JSON may not hold within a page, though JSON itself does not mind.
+UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&"}
+
+
+class Page(NamedTuple):
+    """Plain data, and the document that shows them."""
+
+    content: Mapping[str, Any]
+    document: Callable[[Mapping[str, Any]], Document]
+
+
+class Report:
+    """A page about a result: one HTML file that makes no request, and reads without scripts.
+
+    Attributes
+    ----------
+    html : str
+        The page.
+    content : dict
+        All that is on it as plain data, which the page holds as JSON, too.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> report = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]).report(title="A trial")
+    >>> report.content["overall"]["recall"], report.html[:15]
+    (0.75, '<!doctype html>')
+    """
+
+    def __init__(self, page: Page) -> None:
+        self._asked = page
+        self._file: Path | None = None
+
+    @cached_property
+    def _made(self) -> tuple[str, dict[str, Any]]:
+        return made(*self._asked)
+
+    @property
+    def html(self) -> str:
+        """The page."""
+        return self._made[0]
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """All that is on the page, as plain data."""
+        return self._made[1]
+
+    def write(self, file: Path) -> None:
+        """Write the page to a file, which is there as a whole or not at all."""
+        with written_aside(file) as aside:
+            Path(aside).write_text(self.html, encoding="utf-8", newline="\n")
+        self._file = file
+
+    __dir__ = documented
+
+    def __repr__(self) -> str:
+        size = f"{len(self.html.encode('utf-8')) / 1e3:,.0f} kB of HTML"
+        where = "give report() a path to write it" if self._file is None else f"in {self._file}"
+        return f"Report {label(self.content['title'])!r}, {size}; {where}"
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{escaped(self.html)}" sandbox="allow-scripts allow-downloads" '
+            f'title="{escaped(label(self.content["title"]))}" width="100%" height="700"></iframe>'
+        )
+
+
+def made(
+    content: Mapping[str, Any], document: Callable[[Mapping[str, Any]], Document]
+) -> tuple[str, dict[str, Any]]:
+    """Return a page and its content, of which listings are halved until the page is below its largest size."""
+    from fastbcubed.render.plots import drawn as as_picture
+
+    fitting, whole = {**content, "halved": 0}, document(content)
+    blocks = (block for section in whole.sections for block in section.blocks)
+    pictures = {chart.id: as_picture(chart) for chart in _charts(blocks)}
+    for halvings in range(1, HALVINGS + 1):
+        if not _is_far_too_large(fitting):
+            text = rendered(fitting, document(fitting), pictures)
+            if len(text.encode("utf-8")) < LARGEST:
+                return text, fitting
+        fitting = {**halved(fitting), "halved": halvings}
+    return rendered(fitting, document(fitting), pictures), fitting
+
+
+def _charts(blocks: Iterator[Block]) -> Iterator[Chart]:
+    """Yield the charts among blocks, and those side by side."""
+    for block in blocks:
+        if isinstance(block, Chart):
+            yield block
+        elif isinstance(block, Beside):
+            yield from _charts(each for column in block.columns for each in column)
+
+
+def _is_far_too_large(content: Mapping[str, Any]) -> bool:
+    """Return whether the data alone exceed any page, which also has them as text."""
+    return len(_as_data(content).encode("utf-8")) > LARGEST // 2
+
+
+def _as_data(content: Mapping[str, Any]) -> str:
+    """Return content as JSON that ends no script."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    hidden = {ord(c): json.dumps(c)[1:-1] for c in set(text) if not c.isprintable()}
+    return text.translate(UNSAFE | hidden)
+
+
+def rendered(content: Mapping[str, Any], document: Document, pictures: Mapping[str, str]) -> str:
+    """Return the page of a document and its content, with these charts."""
+    from markupsafe import Markup
+
+    from fastbcubed.render.plots import DARK, LIGHT, as_style
+
+    environment = _environment()
+    style, script = (_source(environment, name) for name in ("style.css", "script.js"))
+    style = style.replace("/*light*/", as_style(LIGHT)).replace("/*dark*/", as_style(DARK))
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    template = environment.get_template("page.html.j2")
+    text: str = template.render(
+        content=content, document=document, pictures=pictures, policy=Markup(policy), style=Markup(style),
+        script=Markup(script), data=Markup(_as_data(content)),
+    )  # fmt: skip
+    return text.lstrip()
+
+
+def _environment() -> Any:
+    """Return the template environment; it escapes all values."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("fastbcubed.render"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_seen,
+    )
+    environment.filters |= {
+        "count": count,
+        "kind": lambda block: type(block).__name__,
+        "label": label,
+        "prose": _prose,
+        "svg": _svg,
+        "written": lambda value, form: PAGE[form](value),
+    }
+    environment.tests["figures"] = lambda form: form in NUMBERS
+    return environment
+
+
+def _seen(value: Any) -> Any:
+    """Return a value for a template, with invisible characters escaped; markup is made of such."""
+    return visible(value, kept="\n\u00a0") if type(value) is str else value
+
+
+def _prose(text: str) -> str:
+    """Return a sentence in which figures and their signs stay on one line."""
+    return text.replace(" %", "\u00a0%").replace(" ± ", "\u00a0±\u00a0")
+
+
+def _svg(text: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(text)
+
+
+def _source(environment: Any, name: str) -> str:
+    text: str = environment.loader.get_source(environment, name)[0]
+    return text.strip()
+
+
+def _hash(text: str) -> str:
+    """Return the hash by which a content security policy allows a script or style of the page."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"

@@ -18,7 +18,7 @@ from fastbcubed.results.summary import Scores
 from fastbcubed.results.table import Table
 
 if TYPE_CHECKING:
-    from fastbcubed.render.report import Page, Report
+    from fastbcubed.render.html import Page, Report
     from fastbcubed.results.gates import Gate
     from fastbcubed.results.page import Asked
     from fastbcubed.results.verify import Verified
@@ -259,7 +259,7 @@ class Evaluation(Shown, Openings, BySlice):
 
     def page_content(self, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
         """Return the content of `report` as plain data, with the results of gates."""
-        from fastbcubed.results.page_content import evaluation_content, gates_content, title_of
+        from fastbcubed.results.page import evaluation_content, gates_content, title_of
 
         known = self._lazy.page() if self._lazy is not None and asked.is_usual else None
         if known is None:
@@ -268,7 +268,7 @@ class Evaluation(Shown, Openings, BySlice):
 
     def _page(self, asked: Asked, gates: Sequence[Gate] = ()) -> Page:
         """Return the content of `report`, with the results of gates, and its document."""
-        from fastbcubed.render.report import Page
+        from fastbcubed.render.html import Page
         from fastbcubed.results.evaluation_document import document as document_of_page
 
         return Page(self.page_content(asked, gates), document_of_page)

@@ -27,11 +27,10 @@ from fastbcubed.inputs.tables import is_path
 from fastbcubed.metrics.registry import METRICS, known_as
 from fastbcubed.metrics.score import Metric
 from fastbcubed.render.json import as_json
-from fastbcubed.results.bins import Bins
 from fastbcubed.results.items import AttributeTable, Items, without_noise
 from fastbcubed.results.outcomes import by_side, count_outcomes
 from fastbcubed.results.saved import set_state, state_of
-from fastbcubed.results.slices import rows_for_json
+from fastbcubed.results.slices import Bins, rows_for_json
 from fastbcubed.results.summary import Bounds, Scores, precision_bounds, summarize
 from fastbcubed.results.table import HasTable, Table, refuse_table_verb
 from fastbcubed.results.warnings import Shape, found_in, same_source, shape_of, swapped_names
@@ -41,7 +40,7 @@ from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:
     from fastbcubed.results.clusters import ClusterRanges
-    from fastbcubed.results.lazy import LazyTables
+    from fastbcubed.results.table import LazyTables
 
 #: Arguments reported elsewhere, or that change no figure and differ between machines.
 UNTOLD = ("truth", "prediction", "baseline", "experiment", "out", "progress", "threads", "spill_dir")

@@ -25,8 +25,7 @@ from fastbcubed.render.document import (
 )
 from fastbcubed.render.json import as_json
 from fastbcubed.render.wording import count, counted, label, named, percent, score_text
-from fastbcubed.results.page_content import Content
-from fastbcubed.results.section_page import about_slicings, notices
+from fastbcubed.results.page import Content, about_slicings, notices
 
 KINDS = {"true": "true clusters", "pred": "predicted clusters"}
 #: Slices that are drawn, and characters of a name for which three charts have room side by side.

@@ -12,10 +12,9 @@ from fastbcubed.errors import SliceError, first_few
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.tables import readable
 from fastbcubed.results import clusters
-from fastbcubed.results.bins import Bins
-from fastbcubed.results.cell_listing import list_cells
+from fastbcubed.results.display import Cluster, Item
 from fastbcubed.results.evaluation_scores import ByCluster
-from fastbcubed.results.items import AttributeTable
+from fastbcubed.results.items import AttributeTable, list_cells
 from fastbcubed.results.members import (
     chosen_columns,
     excerpt,
@@ -24,10 +23,9 @@ from fastbcubed.results.members import (
     with_attributes,
 )
 from fastbcubed.results.repairs import KINDS, Ranked, kinds_asked, listing_of, rank_repairs, repairs_in_tables
-from fastbcubed.results.slices import attribute_values
+from fastbcubed.results.slices import Bins, attribute_values
 from fastbcubed.results.source_pairs import list_source_pairs
 from fastbcubed.results.table import Table, listed
-from fastbcubed.results.views import Cluster, Item
 from fastbcubed.runtime.arguments import whole_number
 
 #: Up to this many cells in files are all read for the repairs of a page.

@@ -28,7 +28,6 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.evaluation_base import Origin
 from fastbcubed.results.evaluation_scores import Errors
 from fastbcubed.results.items import Items, TableItems
-from fastbcubed.results.lazy import FIGURES, LazyCells, LazyTables
 from fastbcubed.results.outcomes import SCHEMA
 from fastbcubed.results.save import as_path
 from fastbcubed.results.saved import (
@@ -37,6 +36,8 @@ from fastbcubed.results.saved import (
     PAGE,
     SLICES,
     SavedTable,
+    StoredRows,
+    StoredTable,
     TableLabels,
     from_table,
     is_in_file,
@@ -47,9 +48,8 @@ from fastbcubed.results.saved import (
 )
 from fastbcubed.results.slices import name_columns
 from fastbcubed.results.standard_errors import Units
-from fastbcubed.results.stored_items import StoredRows, StoredTable
 from fastbcubed.results.summary import Bounds, Scores
-from fastbcubed.results.table import Table
+from fastbcubed.results.table import FIGURES, LazyCells, LazyTables, Table
 from fastbcubed.runtime.output_files import NO_BYTES, Stamp, open_regular, stamp_of
 from fastbcubed.runtime.threads import Pool
 

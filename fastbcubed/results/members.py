@@ -29,12 +29,12 @@ from fastbcubed.metrics.pointwise import LOSSES
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.item_sets import signatures
 from fastbcubed.results.clusters import losses_of_cover
+from fastbcubed.results.display import KINDS, Cluster
 from fastbcubed.results.evaluation_base import Evaluated
 from fastbcubed.results.items import Items, PickedAttributes, PickedItems, without_noise
 from fastbcubed.results.outcomes import OUTCOMES
 from fastbcubed.results.slices import attribute_values
 from fastbcubed.results.table import Table, sortable
-from fastbcubed.results.views import KINDS, Cluster
 from fastbcubed.runtime.arguments import as_several, whole_number
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import RowNumbers

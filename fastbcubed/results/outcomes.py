@@ -150,7 +150,7 @@ class ListedOutcomes:
         """Take some clusters; those without scored items do not count."""
         codes = codes_of(table["outcome"].combine_chunks())
         n_items, *figures = (to_numpy(table[name]) for name in ("n_items", *SUMS))
-        sums = np.zeros((-(-codes.size // kernels.runs.RUN), len(SUMS), 4))
+        sums = np.zeros((-(-codes.size // kernels.partition.RUN), len(SUMS), 4))
         kernels.clusters.add_listed(codes, n_items, tuple(figures), self._counts, sums)
         self._runs.append(sums)
 
@@ -168,7 +168,7 @@ def _add_up(
     """Return the items of each outcome in a range of cells, and sums by run; see `add_by_outcome`."""
     from fastbcubed.metrics import compiled
 
-    n_items, sums = np.zeros(8, np.int64), np.zeros((-(-(stop - start) // kernels.runs.RUN), 3, 8))
+    n_items, sums = np.zeros(8, np.int64), np.zeros((-(-(stop - start) // kernels.partition.RUN), 3, 8))
     outer = table.weighting == "outer"
     compiled.add_by_outcome(table.cells, table.pred, start, stop, outer, firsts, *marks, n_items, sums)
     return n_items, sums

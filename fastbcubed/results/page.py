@@ -1,21 +1,754 @@
-"""Options of a page, checked before the work."""
+"""The page of a result as plain data: its options, sections, charts and tables."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
-from collections.abc import Callable, Mapping
+import re
+import shlex
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, TypeAlias
 
-from fastbcubed.errors import MissingPackageError, OptionError, arg
+import numpy as np
+
+from fastbcubed._version import __version__
+from fastbcubed.cells.cell_parts import NoCells
+from fastbcubed.cells.contingency import SIDES, Contingency
+from fastbcubed.errors import (
+    ColumnError,
+    EvaluationWarning,
+    FastBCubedError,
+    MetricError,
+    MissingPackageError,
+    NotKeptError,
+    OptionError,
+    SliceError,
+    arg,
+)
+from fastbcubed.inputs.arrays import table_of, to_numpy
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.inputs.tables import is_path
-from fastbcubed.render.report import Page, Report
-from fastbcubed.results.slices import SliceKey, check_key
+from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
+from fastbcubed.render.document import (
+    Beside,
+    Block,
+    Chart,
+    Document,
+    Facts,
+    Grid,
+    Heading,
+    Notice,
+    Notices,
+    Prose,
+    Section,
+)
+from fastbcubed.render.html import Page, Report
+from fastbcubed.render.json import few_entries, plain, shortened
+from fastbcubed.render.wording import count, named, percent, score_text
+from fastbcubed.results.concentration import POINTS
+from fastbcubed.results.display import (
+    FEW_CELLS,
+    HEADLINE,
+    REPEATED,
+    coverage,
+    definition,
+    differing,
+    outcomes,
+    verdict,
+)
+from fastbcubed.results.evaluation_members import OpenOne
+from fastbcubed.results.evaluation_scores import ALWAYS, FEW, BySlice, Estimated
+from fastbcubed.results.gates import Gate
+from fastbcubed.results.members import chosen_columns
+from fastbcubed.results.slices import (
+    OURS,
+    SliceKey,
+    check_key,
+    element_of,
+    name_columns,
+    size_names,
+    slice_name,
+)
+from fastbcubed.results.standard_errors import interval
+from fastbcubed.results.table import LOSS, listed
+from fastbcubed.results.warnings import if_alone
 from fastbcubed.runtime.arguments import as_several, true_or_false, whole_number
 from fastbcubed.runtime.output_files import require_writable
+
+
+def page_of(
+    kind: str,
+    title: str,
+    facts: Mapping[str, str],
+    sections: Sequence[Mapping[str, Any]],
+    warnings: Sequence[Mapping[str, Any]] = (),
+) -> Page:
+    """Return a page: facts below its title, and sections, the first of which has the warnings."""
+    content = {
+        **head(kind, title),
+        "facts": [{"name": name, "message": text} for name, text in facts.items()],
+        "warnings": {"n": len(warnings), "rows": list(warnings)[:MESSAGES]},
+        "sections": [each for each in sections if each],
+    }
+    return Page(shortened(content), document_of_sections)
+
+
+def section(
+    title: str,
+    sentences: Iterable[str] = (),
+    *,
+    charts: Sequence[Mapping[str, Any]] = (),
+    grids: Iterable[Grid] = (),
+    notes: Iterable[str] = (),
+) -> dict[str, Any]:
+    """Return a section: sentences, charts as `chart` returns them, tables, and notes below them."""
+    return {
+        "title": title, "sentences": list(sentences), "charts": list(charts), "lines": list(notes),
+        "grids": [{"header": grid.header, "names": grid.names, "rows": [{"cells": row} for row in grid.rows]}
+                  for grid in (each.texts for each in grids) if grid.rows],
+    }  # fmt: skip
+
+
+def chart(draws: str, title: str, text: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a chart as data; `draws` names its drawing function in `plots`."""
+    return {"draws": draws, "title": title, "text": text, "data": data}
+
+
+def document_of_sections(content: Content) -> Document:
+    """Return the document of such a page, from its content."""
+    sections = []
+    for k, each in enumerate(content["sections"]):
+        blocks: list[Block] = [Prose(each["sentences"], "" if k else "lead")]
+        charts = [
+            [
+                Chart(
+                    f"s{k}-{j}",
+                    one["draws"],
+                    (one["data"],),
+                    f"{one['title']}. {one['text']}",
+                    one["title"],
+                    one["text"],
+                )
+            ]
+            for j, one in enumerate(each["charts"])
+        ]
+        blocks += [Beside(charts)] if charts else []
+        blocks += [grid_block(grid, each["title"]) for grid in each["grids"]]
+        blocks += [Prose(each["lines"], "note"), *(() if k else notices(content))]
+        sections.append(Section(f"s{k + 1}", each["title"], blocks))
+    return Document(
+        [Facts([(fact["name"], fact["message"]) for fact in content["facts"]], "sides")], sections
+    )
+
+
+def grid_block(grid: Content, about: str) -> Grid:
+    """Return a table of texts that content has, the definitions in it to the left."""
+    header, names = grid["header"], grid["names"]
+    forms = ["text" if k < names or name == "definition" else "figure" for k, name in enumerate(header)]
+    return Grid(header, [row["cells"] for row in grid["rows"]], names, forms, about=about)
+
+
+def about_slicings(slices: Content, text: str) -> Prose:
+    """Return the note above all slicings, which also says how many are shown if not all are."""
+    shown, n = len(slices["rows"]), slices["n"]
+    return Prose([f"{text} {shown} of {n} slicings are shown." if n > shown else text], "note")
+
+
+def slicing_head(slicing: Content, things: str) -> Iterator[Block]:
+    """Yield the heading of a slicing, and how many of its `things` are shown if not all are."""
+    yield Heading(f"By {named(slicing['names'])}")
+    shown, n = len(slicing["rows"]), slicing["n"]
+    if shown < n:
+        yield Prose([f"{shown} of {count(n)} {things}."], "note")
+
+
+def notices(content: Content) -> list[Block]:
+    """Return the gates and the warnings of any result."""
+    gates = [
+        Notice("passed" if gate["passed"] else "failed", gate["text"].partition(": ")[2])
+        for gate in content.get("gates", {"rows": ()})["rows"]
+    ]
+    warnings = content["warnings"]
+    return [Notices(gates, "Gates"), Notices.of(warnings["rows"], n=warnings["n"])]
+
+
+def sides_content(ev: Estimated) -> dict[str, Any]:
+    """Return the known data of both sides: the summary, sizes, outcomes, curves of the loss."""
+    return {
+        "summary": ev.summary,
+        "sizes": size_rows(ev) if isinstance(ev.contingency, Contingency) else None,
+        "outcomes": None if ev._outcomes is None else ev._outcomes.to_pylist(),
+        "lorenz": loss_curves_content(ev),
+    }
+
+
+def size_rows(ev: Estimated) -> list[dict[str, Any]]:
+    """Return clusters and items by the size of the cluster, in powers of two, of each side.
+
+    Raises
+    ------
+    NotKeptError
+        If the cells were not kept.
+    """
+    if not isinstance(ev.contingency, Contingency):
+        raise NotKeptError(
+            'the cells were not kept; evaluate or save with keep="cells" to have cluster sizes'
+        )
+    rows = []
+    for side in SIDES:
+        found = ev.size_classes(side)
+        rows += [
+            {"side": side, "size": name, "n_clusters": n, "share_clusters": n / found.n_clusters.sum(),
+             "n_items": k, "share_items": k / found.n_items.sum()}
+            for name, n, k in zip(
+                size_names(found.smallest).to_pylist(), found.n_clusters.tolist(), found.n_items.tolist(), strict=False
+            )
+        ]  # fmt: skip
+    return rows
+
+
+def loss_curves_content(ev: Estimated) -> dict[str, Any] | None:
+    """Return how the loss of either side is spread over its clusters; None where that takes too long or is unknown."""
+    cells = ev.contingency
+    if not isinstance(cells, Contingency) or (cells.overlapping and cells.n_cells > FEW_CELLS):
+        return None
+    try:
+        return lorenz_curves(ev)
+    except OptionError:  # there is no room
+        return None
+
+
+def lorenz_curves(ev: Estimated) -> dict[str, Any]:
+    """Return the curves of the loss of each side, and their totals."""
+    return {
+        side: {**ev.concentration[side], "curve": ev.lorenz(side, limit=POINTS).to_pylist()} for side in SIDES
+    }
+
+
+def extremes(ev: Estimated) -> dict[str, dict[str, float]]:
+    """Return precision, recall and F1 if all items were alone in the prediction, and if all were in one cluster.
+
+    Figures that the cells lack are left out: where clusters overlap, prediction-only items count, or nothing was kept.
+    """
+    cells = ev.contingency
+    if not isinstance(cells, Contingency) or cells.overlapping or cells.outside:
+        return {}
+    recall = ev.recall_alone()
+    found = {} if recall is None else {"alone": (1.0, recall)}
+    found["one"] = (_precision_in_one(ev), 1.0)
+    return {
+        name: {"precision": p, "recall": r, "f1": 2 * p * r / (p + r) if p + r else 0.0}
+        for name, (p, r) in found.items()
+    }
+
+
+def _precision_in_one(ev: Estimated) -> float:
+    """Return the mean over items of their true cluster's share of all items."""
+    true, total = ev.size_classes("true"), ev.contingency.total_weight
+    everything = true.n_items.sum() if ev.contingency.weighting == "outer" else total
+    return float(true.squares.sum() / total / everything)
+
+
+#: Attributes shown next to members.
+MOST_COLUMNS = 12
+#: Figures of a cluster in a list.
+FIGURES = ("cluster", "n_items", "weight", "n_parts", "outcome", "precision_loss", "recall_loss")
+
+
+def clusters_content(ev: Any, asked: Asked) -> dict[str, Any] | None:
+    """Return the clusters of either side that cost most; None if the clusters were not kept."""
+    if not ev.has_clusters or not asked.worst:
+        return None
+    tables = {side: _costliest(ev, side, asked.worst) for side in SIDES[::-1]}
+    codes = {side: to_numpy(table["code"]) for side, table in tables.items()}
+    open_one = ev.opener(codes, asked.columns[:MOST_COLUMNS], asked.members) if ev.has_items else None
+    return {side: _side(ev, side, table, open_one) for side, table in tables.items()}
+
+
+def _costliest(ev: Any, side: str, limit: int) -> Any:
+    """Return the costliest clusters of a side that have a loss."""
+    n_lossy = _n_lossy(ev, side)
+    table = ev.coded_clusters(side, limit=limit if n_lossy is None else min(limit, n_lossy))
+    return table.filter(table[LOSS_OF_SIDE[side]].to_numpy() > 0)
+
+
+def _side(ev: Any, side: str, table: Any, open_one: OpenOne | None) -> dict[str, Any]:
+    """Return the clusters of a side that cost most, and how many there are."""
+    lost, total = LOSS_OF_SIDE[side], ev.loss_of_all(side)
+    rows = []
+    for row in table.to_pylist():
+        own = {name: row[name] for name in FIGURES if name in row}
+        own |= {name: row[name] for name in ("precision", "recall", "f1") if name in row}
+        own["share_of_loss"] = row[lost] / total if total else None
+        rows.append({"id": anchor(side, row["cluster"]), **own, "opened": _opened(open_one, side, row)})
+    return {
+        "loss": lost, "n": ev.summary[side]["clusters"], "n_lossy": _n_lossy(ev, side),
+        "share_shown": sum(row[lost] for row in rows) / total if total else None,
+        "opened": ev.has_items, "rows": rows,
+    }  # fmt: skip
+
+
+def anchor(side: str, cluster: Any) -> str:
+    """Return where a cluster is on a page, of any result that has one of this name.
+
+    Examples
+    --------
+    >>> anchor("pred", 7) == anchor("pred", 7), anchor("pred", 7) == anchor("pred", "7")
+    (True, False)
+    """
+    text = json.dumps(plain(cluster), sort_keys=True, ensure_ascii=False)
+    return f"{side}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+
+
+def _odd(values: list[Any]) -> list[bool]:
+    """Return which values differ from the commonest one; none do unless most agree, as nothing is odd among many."""
+    found = differing(values)
+    known = sum(value is not None for value in values)
+    return found if 2 * sum(found) < known else [False] * len(values)
+
+
+def _n_lossy(ev: Any, side: str) -> int | None:
+    try:
+        return int(ev.concentration[side]["n_lossy"])
+    except (OptionError, NotKeptError, AttributeError):
+        return None
+
+
+def _opened(open_one: OpenOne | None, side: str, row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the members of a cluster; None of one that has no name, or whose items were not kept."""
+    if row["cluster"] is None or open_one is None:
+        return None
+    try:
+        return opened_content(open_one(side, row["code"], row["cluster"]))
+    except (NotKeptError, MetricError):
+        return None
+
+
+def opened_content(found: Any) -> dict[str, Any]:
+    """Return the content of an opened cluster, with the attributes that differ from the commonest value."""
+    figures = dict(found)
+    parts = [*figures["parts"], figures["one_sided"]]
+    members = [member for part in parts for member in part["members"]]
+    marked = {name: _odd([member["attributes"][name] for member in members]) for name in figures["columns"]}
+    for k, member in enumerate(members):
+        member["differs"] = [name for name, flags in marked.items() if flags[k]]
+    other = next(side for side in found.kinds if side != found["side"])
+    return figures | {
+        "n_listed": found.n_listed,
+        "other": other,
+        "other_kind": found.kinds[other].capitalize(),
+    }
+
+
+#: Arguments that may be data; and those that the command line has under another name.
+DATA = ("attributes", "table", "weight")
+FLAGS = {"metrics": "metric", "slices": "slice"}
+#: What sides are called that are in no file.
+UNNAMED = {"truth": "the truth", "prediction": "the prediction"}
+
+
+def definitions_content(ev: Estimated) -> dict[str, Any]:
+    """Return the scores with their formulas, the average, and the policies on unmatched items."""
+    scores = [
+        {"score": m.name, "definition": m.definition, "source": m.source, "best": m.best,
+         "value": ev.overall[m.name]}
+        for m in ev.metrics
+        if m.name in ev.overall and REPEATED.get(m.name) not in ev.overall
+    ]  # fmt: skip
+    not_computed = [{"score": name, "message": reason} for name, reason in list(ev.not_computed.items())[:50]]
+    return {
+        "rows": scores, "n": len(scores), "text": definition(ev), "lines": coverage(ev), "policies": ev.definition,
+        "otherwise": {"lines": list(_otherwise(ev))}, "not_computed": not_computed,
+    }  # fmt: skip
+
+
+def _otherwise(ev: Estimated) -> Iterator[str]:
+    """Yield the scores under other policies, where known."""
+    found = ev.coverage
+    if found.n_truth_only and ev.policies.truth == "drop" and ev._change_if_alone is not None:
+        figures = if_alone(ev)
+        if figures["f1_if_alone"] == figures["f1_if_alone"]:
+            yield (
+                f'With unmatched={{"truth": "singleton"}}, the {count(found.n_truth_only)} items that only the truth '
+                f"has would be alone in the prediction: {'' if figures['exact'] else 'about '}precision "
+                f"{score_text(figures['precision_if_alone'])}, recall {score_text(figures['recall_if_alone'])}, F1 "
+                f"{score_text(figures['f1_if_alone'])}."
+            )
+    bounds = ev.bounds
+    if bounds is not None and bounds.precision_lower == bounds.precision_lower:
+        yield (
+            f"Were the {count(found.n_prediction_only)} items that only the prediction has labelled, precision would "
+            f"be between {score_text(bounds.precision_lower)} and {score_text(bounds.precision_upper)}."
+        )
+    if not (found.n_truth_only or found.n_prediction_only):
+        yield "Both sides have the same items, so that no policy for unmatched items changes a figure."
+
+
+def believe(ev: Estimated) -> str:
+    """Return in a sentence whether to believe the scores: coverage, independent groups, warnings."""
+    found = ev.coverage
+    if found.n_truth_only or found.n_prediction_only:
+        shares = [
+            percent(found.n_common / (found.n_common + only))
+            for only in (found.n_truth_only, found.n_prediction_only)
+        ]
+        said = [f"{shares[0]} of the truth's items and {shares[1]} of the prediction's are on both sides"]
+    else:
+        said = ["Truth and prediction have the same items"]
+    known = ev.errors_at_hand()
+    if known is not None:
+        said.append(
+            f"the {count(known.units.n)} groups that share no cluster carry the information of "
+            f"{count(round(known.units.effective))} of equal weight"
+            if known.units.n > 1
+            else "all items are connected by shared clusters, so no standard error is known"
+        )
+    levels = [each["level"] for each in ev.warnings]
+    warned, noted = levels.count("warning"), levels.count("note")
+    told = [f"{n} {kind}{'s' * (n != 1)}" for n, kind in ((warned, "warning"), (noted, "note")) if n]
+    said.append(
+        f"there {'is' if (warned or noted) == 1 else 'are'} {' and '.join(told)}"
+        if told
+        else "nothing to warn of"
+    )
+    return "; ".join(said) + "."
+
+
+def manifest_content(ev: Estimated) -> dict[str, Any]:
+    """Return the manifest, and the command that makes the result again where it was made of files."""
+    manifest = few_entries(without_data(ev.manifest))
+    return {"manifest": manifest, "command": command(ev.names, ev.manifest.get("arguments") or {})}
+
+
+def without_data(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest without data that were given as arguments: a page shows attributes only if they are named.
+
+    Examples
+    --------
+    >>> without_data({"arguments": {"weight": "w", "attributes": {"a": [1]}, "slices": [{"few": [1, 2]}]}})
+    {'arguments': {'weight': 'w', 'attributes': '(data)', 'slices': [['few']]}}
+    """
+    given = dict(manifest.get("arguments") or {})
+    for name in DATA:
+        if name in given and not isinstance(given[name], str):
+            given[name] = "(data)"
+    if isinstance(given.get("slices"), list):
+        given["slices"] = [list(each) if isinstance(each, Mapping) else each for each in given["slices"]]
+    return {**manifest, "arguments": given}
+
+
+def command(
+    names: Mapping[str, Any],
+    arguments: Mapping[str, Any],
+    verb: str = "evaluate",
+    unnamed: Mapping[str, str] = UNNAMED,
+) -> str | None:
+    """Return the command that evaluates the same files again; None where data were given that are in no file.
+
+    `unnamed` is the name of sides that are in no file.
+
+    Examples
+    --------
+    >>> command({"truth": "a b.csv", "prediction": "p.csv"}, {"slices": ["x", ["x", "y"]], "overlapping": True})
+    "fastbcubed evaluate 'a b.csv' p.csv --slice x --slice x,y --overlapping"
+    >>> command({"truth": "the truth", "prediction": "the prediction"}, {})
+    """
+    told = list(arguments.items())
+    if any(names.get(side) in (None, data) for side, data in unnamed.items()):
+        return None
+    if any(_is_data(value) for name, value in told if name in (*DATA, "slices")):
+        return None
+    words = ["fastbcubed", verb, *(str(names[side]) for side in unnamed)]
+    for name, value in told:
+        words += _flags(FLAGS.get(name, name), value)
+    return shlex.join(words)
+
+
+def _flags(name: str, value: Any) -> list[str]:
+    """Return the flag of an argument."""
+    flag = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool):
+        return [flag] if value else []
+    if name == "slice" and isinstance(value, list):
+        each = [",".join(map(str, one)) if isinstance(one, list) else str(one) for one in value]
+        return [word for one in each for word in (flag, one)]
+    if isinstance(value, Mapping):
+        return [flag, ",".join(f"{key}={one}" for key, one in value.items())]
+    if isinstance(value, list):
+        return [flag, ",".join(map(str, value))]
+    return [] if value is None else [flag, str(value)]
+
+
+def _is_data(value: Any) -> bool:
+    """Return whether an argument was data, of which a manifest has only the type."""
+    if isinstance(value, Mapping):
+        return True
+    if isinstance(value, list):
+        return any(isinstance(each, Mapping) for each in value)
+    return isinstance(value, str) and value.partition(".")[0] in (
+        "numpy",
+        "pandas",
+        "polars",
+        "pyarrow",
+        "duckdb",
+    )
+
+
+#: Scores that are drawn, where computed; the first scores if none of them was.
+DRAWN = ("precision", "recall", "f1")
+#: Slicings on a page, slices of one in its chart, and in its table.
+SLICINGS, CHARTED, LISTED = 12, 20, 100
+LEVEL = 0.95
+
+
+def slices_content(ev: BySlice, by: tuple[SliceKey, ...]) -> dict[str, Any]:
+    """Return the slicings of the evaluation and those added for the page."""
+    keys: dict[str, SliceKey | None] = dict.fromkeys(ev.sliced)
+    keys |= {slice_name(key): key for key in by}
+    shown = list(keys.items())[:SLICINGS]
+    return {
+        "n": len(keys),
+        "rows": [slicing_content(ev, name if key is None else key) for name, key in shown],
+    }
+
+
+def slicing_content(ev: BySlice, key: SliceKey) -> dict[str, Any]:
+    """Return one slicing: its slices with scores, losses and intervals; those that cost most if they are many."""
+    name = slice_name(key)
+    table = _with_errors(ev, key) if _has_errors(ev) else None
+    if table is None:
+        table = ev.sliced[name] if name in ev.sliced else ev.slices(key)
+    names = name_columns(table.column_names)
+    n, numeric = table.num_rows, len(names) == 1 and _is_number(table[names[0]].type)
+    if n > CHARTED:
+        table = listed(table, ev.metrics, LOSS, LISTED)
+    scores = drawn_scores(ev)
+    rows = [_row(row, names, ev, scores) for row in table.to_pylist()]
+    return {
+        "by": name, "names": names, "scores": scores, "n": n, "ordered": n <= CHARTED, "numeric": numeric,
+        "overall": {score: ev.overall[score] for score in scores}, "rows": rows,
+    }  # fmt: skip
+
+
+def by_size_content(ev: BySlice) -> dict[str, Any]:
+    """Return precision by the size of the predicted cluster, and recall by that of the true one.
+
+    Raises
+    ------
+    NotKeptError
+        If neither items nor cells were kept.
+    """
+    found = {}
+    for key, score in (("pred_size", "precision"), ("true_size", "recall")):
+        if score not in ev.overall:
+            continue
+        if ev.has_items and _has_errors(ev):
+            table = ev.slices(OURS + key, errors=True).rename_columns({OURS + key: key})
+        elif isinstance(ev.contingency, Contingency) and not ev.contingency.overlapping:
+            table = _by_size_of_clusters(ev, key, score)
+        else:
+            continue
+        rows = [_row(row, [key], ev, [score]) for row in table.to_pylist()]
+        found[key] = {
+            "by": key, "names": [key], "scores": [score], "n": len(rows), "ordered": True, "numeric": True,
+            "overall": {score: ev.overall[score]}, "rows": sorted(rows, key=_smallest),
+        }  # fmt: skip
+    return found
+
+
+def drawn_scores(ev: BySlice) -> list[str]:
+    """Return the scores of slices that are drawn."""
+    known = [m.name for m in ev.metrics if not m.overall_only and m.name in ev.overall]
+    return [score for score in DRAWN if score in known] or known[:3]
+
+
+def _smallest(row: Mapping[str, Any]) -> int:
+    """Return the smallest size of a slice by size, such as 4 of "4-7"."""
+    return int(row["slice"][0].partition("-")[0])
+
+
+def _has_errors(ev: BySlice) -> bool:
+    """Return whether standard errors of slices are quickly computed."""
+    cells = ev.contingency
+    return ev.has_items and ev._lazy is None and isinstance(cells, Contingency) and cells.n_cells <= ALWAYS
+
+
+def _with_errors(ev: BySlice, key: SliceKey) -> Any:
+    """Return slices with standard errors; None for subsets by name, of which only the figures are there."""
+    if not (isinstance(key, str) and key in ev.sliced):
+        return ev.slices(key, errors=True)
+    try:
+        return ev.slices(key_of(name_columns(ev.sliced[key].column_names)), errors=True)
+    except (NotKeptError, ColumnError, SliceError):
+        return None
+
+
+def key_of(names: Sequence[str]) -> SliceKey:
+    """Return the key that slices by attributes of these names, or by bins of them, such as ``year:10``."""
+    found = tuple(element_of(name.removeprefix("attribute.")) for name in names)
+    return found[0] if len(found) == 1 else found
+
+
+def _by_size_of_clusters(ev: BySlice, key: str, score: str) -> Any:
+    """Return slices by size with one score, which is known by its loss; no rows are needed."""
+    found = ev.size_classes(key.removesuffix("_size"))
+    n = found.smallest.size
+    lost = {name: getattr(found, name)[:n] for name in LOSSES}
+    weight, total = found.weight[:n], ev.contingency.total_weight
+    with np.errstate(invalid="ignore"):  # of sizes that no cluster has
+        value = 1 - lost[f"{score}_loss"] * total / weight
+    columns = {key: size_names(found.smallest), "n_items": found.n_items[:n], "weight": weight}
+    table = table_of({**columns, **lost, score: value})
+    return table.filter(table["n_items"].to_numpy() > 0)
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind))
+
+
+def _row(row: Mapping[str, Any], names: list[str], ev: BySlice, scores: list[str]) -> dict[str, Any]:
+    """Return one slice: its names, its figures, its scores with intervals, and whether it is small."""
+    n_units = row.get("n_units")
+    few = (row["n_items"] if n_units is None else n_units) < FEW
+    found = {
+        "slice": [row[name] for name in names],
+        **{k: row.get(k) for k in ("n_items", "weight", "n_units", "precision_loss", "recall_loss")},
+        "few": few,
+    }
+    known = {metric.name: metric for metric in ev.metrics}
+    for score in scores:
+        value, error = row.get(score), row.get(f"{score}_se")
+        found[score] = value
+        if value is not None and error is not None and n_units is not None and n_units > 1 and error > 0:
+            metric = known[score]
+            low, high = interval(value, error, n_units=n_units, level=LEVEL, low=metric.low, high=metric.high)
+            found |= {f"{score}_se": error, f"{score}_low": low, f"{score}_high": high}
+    return found
+
+
+Content: TypeAlias = Mapping[str, Any]
+#: Version of the layout of the data embedded in a page.
+LAYOUT = 1
+NO_INTERVAL = {"se": None, "low": None, "high": None}
+#: Entries of a listing of messages.
+MESSAGES = 30
+
+
+def evaluation_content(ev: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
+    """Return the content of the page of an evaluation."""
+    if asked.columns:
+        chosen_columns(ev, asked.columns)
+    with warnings.catch_warnings():  # they are shown on the page
+        warnings.simplefilter("ignore", EvaluationWarning)
+        content = {
+            **head("evaluation", asked.title or title_of(ev.names)),
+            "names": ev.names,
+            "n_items": ev.summary["true"]["items"],
+            "weighted": ev.contingency.weighted,
+            "overlapping": ev.contingency.overlapping,
+            "verdict": verdict_content(ev),
+            "gates": gates_content(gates),
+            "overall": dict(ev.overall),
+            "coverage": _coverage(ev),
+            "warnings": {"n": len(ev.warnings), "rows": ev.warnings[:MESSAGES]},
+            "sides": sides_content(ev),
+            "by_size": by_size_content(ev),
+            "slices": slices_content(ev, asked.by),
+            "clusters": clusters_content(ev, asked),
+            "repairs": repairs_content(ev, asked.worst),
+            "definitions": definitions_content(ev),
+            "origin": manifest_content(ev),
+        }
+    found: dict[str, Any] = shortened(content)
+    return found
+
+
+def gates_content(gates: Sequence[Gate]) -> dict[str, Any]:
+    """Return the results of gates."""
+    return {"rows": [{**gate.to_dict(), "text": gate.line} for gate in gates]}
+
+
+def head(kind: str, title: str) -> dict[str, Any]:
+    """Return the identifying head of content."""
+    return {
+        "format": "fastbcubed report",
+        "layout": LAYOUT,
+        "fastbcubed": __version__,
+        "kind": kind,
+        "title": title,
+    }
+
+
+def title_of(names: Mapping[str, Any]) -> str:
+    """Return the title: the names of the evaluated files without their folders.
+
+    Examples
+    --------
+    >>> title_of({"truth": "data/truth.parquet", "prediction": "runs/new.parquet"}), title_of({})
+    ('new against truth', 'Evaluation')
+    """
+    stems = [stem(name) if (name := names.get(side)) else "" for side in ("prediction", "truth")]
+    given = all(stems) and names["truth"] != "the truth" and names["prediction"] != "the prediction"
+    return " against ".join(stems) if given else "Evaluation"
+
+
+def stem(name: str) -> str:
+    """Return the name of a file without its folders and ending, or of a column without its table.
+
+    Examples
+    --------
+    >>> stem("runs/new.parquet"), stem("the truth ('true_id' of all.parquet)")
+    ('new', 'true_id')
+    """
+    column = re.fullmatch(r"the \w+ \((['\"])(.*)\1 of .*\)", name, re.DOTALL)
+    return PurePath(name).stem if column is None else column[2]
+
+
+def verdict_content(ev: Any) -> dict[str, Any]:
+    """Return the first sentences, and the scores of the headline with intervals, next to those of trivial runs."""
+    known = ev.intervals_at_hand()
+    names = [name for name in HEADLINE if name in ev.overall] or drawn_scores(ev)
+    scores = [
+        {"score": name, "label": HEADLINE.get(name, name), "value": ev.overall[name]}
+        | known.get(name, NO_INTERVAL)
+        for name in names
+    ]
+    return {
+        "sentences": [*verdict(ev), believe(ev)],
+        "outcomes": {"lines": outcomes(ev)},
+        "scores": scores,
+        "extremes": extremes(ev),
+        "units": None if (found := ev.errors_at_hand()) is None else found.units._asdict(),
+    }
+
+
+def repairs_content(ev: Any, limit: int) -> dict[str, Any] | None:
+    """Return which clusters to fix first; None where that is not defined or not known."""
+    if ev.contingency.overlapping or isinstance(ev.contingency, NoCells) or not limit:
+        return None
+    try:
+        found = ev.repairs_at_hand(limit)
+    except FastBCubedError:  # there are no labels, or no room
+        return None
+    if found is None:
+        return None
+    return {
+        "rows": found.to_pylist(),
+        "start": {name: ev.overall[name] for name in HEADLINE if name in ev.overall},
+    }
+
+
+def _coverage(ev: Any) -> dict[str, Any]:
+    found: dict[str, Any] = ev.to_dict()["coverage"]
+    return found
+
 
 #: Packages of the extra, by the name that they are imported by.
 PACKAGES = {"altair": "altair", "jinja2": "Jinja2", "vl_convert": "vl-convert-python"}

@@ -20,9 +20,17 @@ from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
 from fastbcubed.render.wording import label
 from fastbcubed.results.evaluation_base import Evaluated
-from fastbcubed.results.lazy import MOST_GATHERS, ONLY_HERE, LazyTables, f_gain
-from fastbcubed.results.stored_items import StoredTable
-from fastbcubed.results.table import Table, first_rows, require_limit, sortable
+from fastbcubed.results.saved import StoredTable
+from fastbcubed.results.table import (
+    MOST_GATHERS,
+    ONLY_HERE,
+    LazyTables,
+    Table,
+    f_gain,
+    first_rows,
+    require_limit,
+    sortable,
+)
 from fastbcubed.runtime.arguments import as_several, is_one_of, whole_number
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import blocks

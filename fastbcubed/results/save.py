@@ -24,13 +24,13 @@ from fastbcubed.overlap.cover import Cover
 from fastbcubed.render.json import as_json
 from fastbcubed.results.clusters import columns_by_code, known_by_cluster
 from fastbcubed.results.evaluation_base import Evaluated
-from fastbcubed.results.lazy import MOST_GATHERS, ONLY_HERE, LazyTables, Passing
 from fastbcubed.results.outcomes import ListedOutcomes, named
 from fastbcubed.results.repairs import require_repairable
 from fastbcubed.results.saved import (
     ITEMS,
     MANIFEST,
     PAGE,
+    StoredTable,
     as_table,
     is_large,
     item_table,
@@ -39,7 +39,7 @@ from fastbcubed.results.saved import (
     sealed,
 )
 from fastbcubed.results.slices import name_columns, rows_for_json
-from fastbcubed.results.stored_items import StoredTable
+from fastbcubed.results.table import MOST_GATHERS, ONLY_HERE, LazyTables, Passing
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.output_files import NO_BYTES, Staging, Stamp, TableWriter, without_nulls
 from fastbcubed.runtime.threads import Pool, ahead, blocks

@@ -25,10 +25,11 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.aggregation import WEIGHT
 from fastbcubed.metrics.score import Metric
 from fastbcubed.overlap.cover_shards import CoverRows
-from fastbcubed.results.bins import Bins
 from fastbcubed.results.items import TableItems, attribute_sides
+from fastbcubed.results.saved import StoredTable, destination, items_of_block
 from fastbcubed.results.slices import (
     ID,
+    Bins,
     Element,
     Sliced,
     SliceKey,
@@ -46,7 +47,6 @@ from fastbcubed.results.slices import (
     size_names,
     slice_name,
 )
-from fastbcubed.results.stored_items import StoredTable, destination, items_of_block
 from fastbcubed.results.table import listed
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.output_files import TableWriter

@@ -17,9 +17,8 @@ from fastbcubed.inputs.arrays import from_texts
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.wording import label
-from fastbcubed.results.bins import Bins
 from fastbcubed.results.items import AttributeTable, Items
-from fastbcubed.results.slices import slice_codes
+from fastbcubed.results.slices import Bins, slice_codes
 from fastbcubed.results.table import Table
 from fastbcubed.types import Counts
 

@@ -152,9 +152,9 @@ def kept() -> str:
     """Return a clause on where compiled kernels are cached."""
     if not kernels.cache.WANTED:
         return "they are not kept (FASTBCUBED_CACHE=0)"
-    if not hasattr(kernels.jit.at, "stats"):
+    if not hasattr(kernels.cache.at, "stats"):
         return "they are not compiled (NUMBA_DISABLE_JIT=1)"
-    directory = kernels.cache.kept_in(kernels.jit.at)
+    directory = kernels.cache.kept_in(kernels.cache.at)
     if directory is None:
         return "they cannot be kept, as no directory can be written to. Name one with NUMBA_CACHE_DIR"
     if directory in kernels.cache.fallbacks:

@@ -1,9 +1,9 @@
-"""Estimates of scores from sampled true clusters, with intervals, tables and sentences."""
+"""The estimates of a sample: a table, its text and its page."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +14,26 @@ from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import MetricError, arg
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.render.document import Block, Notices, Prose
-from fastbcubed.render.html import Shown
+from fastbcubed.render.html import Page, Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.render.wording import amount, count, counted, label, not_computed, percent, score_text
+from fastbcubed.results.page import Asked, chart, page_of, section
 from fastbcubed.results.standard_errors import Interval, check_level, interval, t_quantile
 from fastbcubed.results.summary import Scores
 from fastbcubed.results.table import HasTable, Table, grid_of, refuse_table_verb, warn_renamed
 from fastbcubed.runtime.attributes import documented
-from fastbcubed.sample.cluster_sample import ClusterSample, Drawn, hill_numbers
-from fastbcubed.sample.estimators import DESCRIPTIVE, RATIOS, Estimate, estimate_ratio
+from fastbcubed.sample.cluster_sample import (
+    DESCRIPTIVE,
+    RATIOS,
+    ClusterSample,
+    Drawn,
+    Estimate,
+    estimate_ratio,
+    hill_numbers,
+)
 
 if TYPE_CHECKING:
-    from fastbcubed.render.report import Report
+    from fastbcubed.render.html import Report
 
 #: Rows of a table of estimates.
 LISTED = 100
@@ -208,7 +216,6 @@ class Estimates(Shown, HasTable):
         Report
         """
         from fastbcubed.results.page import report_of
-        from fastbcubed.sample.estimate_page import estimates_page
 
         first, *_ = heading(self)
         return report_of(
@@ -371,3 +378,44 @@ def _short(value: float) -> str:
 
 def _size(value: float) -> str:
     return amount(round(value, 2))
+
+
+#: Rows of a chart, and of a table.
+CHARTED, LISTED = 20, 100
+
+
+def estimates_page(estimates: Any, sentences: Sequence[str], how: str, asked: Asked) -> Page:
+    """Return the page content of scores estimated from sampled true clusters; `how` is their basis."""
+    table = estimates.scores()
+    facts = {side.capitalize(): name for side, name in estimates.names.items()}
+    of_1 = [row for row in table.to_pylist() if estimates._ranges[row["score"]] == (0, 1)]
+    sections = [
+        section("Estimates", sentences, charts=_charts(of_1, estimates.level)),
+        section("Figures", grids=[grid_of(table.drop_columns(["df"]), LISTED)]),
+        section("What it rests on", [how]),
+    ]
+    return page_of("estimate", asked.title or "Estimated scores", facts, sections, estimates.warnings)
+
+
+def pairs_page(found: Any, asked: Asked) -> Page:
+    """Return the page of scores estimated from judged pairs."""
+    unsure = "low_unsure and high_unsure: the estimate if all that is unsure went the one way, or the other."
+    notes = [unsure] if any(found["n_unsure"].to_pylist()) else []
+    if len(found) > LISTED:
+        notes.append(f"The first {LISTED} of {count(len(found))} rows.")
+    sections = [
+        section("Verdict", found.sentences, charts=_charts(found.to_pylist(), found.level)),
+        section("Figures", grids=[grid_of(found, LISTED)], notes=notes),
+    ]
+    return page_of("judged pairs", asked.title or "What people say of the change", {}, sections)
+
+
+def _charts(rows: Sequence[Mapping[str, Any]], level: float) -> list[dict[str, Any]]:
+    """Return the chart of estimates with intervals; none where there is no row."""
+    shown = [
+        {"name": ": ".join(str(row[name]) for name in ("stratum", "score") if name in row), "value": row["estimate"],
+         "low": row["low"], "high": row["high"]}
+        for row in rows[:CHARTED]
+    ]  # fmt: skip
+    text = f"Lines are intervals of {100 * level:g} %."
+    return [chart("intervals", "Estimates", text, {"rows": shown})] if shown else []

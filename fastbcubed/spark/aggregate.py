@@ -1,13 +1,15 @@
-"""Batches of cells with their margins → sums, on Spark's executors."""
+"""Cells and sums aggregated on Spark."""
 
 from __future__ import annotations
 
 import math
 import pickle
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import errors
+from fastbcubed.align.data_errors import (
+    Overlap,
+    RepeatedRows,
+    RepeatedTableRows,
+    Reweighted,
+    Unmatched,
+    Unweighted,
+)
+from fastbcubed.align.policies import Policies
 from fastbcubed.cells.contingency import CELL, Contingency, ScoredRows, add_products
 from fastbcubed.cells.stages import change_by_cell
 from fastbcubed.errors import FastBCubedError, SparkJobError
@@ -25,7 +36,7 @@ from fastbcubed.results.slice_sums import Part, SliceSums
 from fastbcubed.results.slices import Element
 from fastbcubed.results.summary import bound_sums
 from fastbcubed.runtime.threads import Pool
-from fastbcubed.spark.grouping import COMMON, NEITHER, PREDICTION_ONLY
+from fastbcubed.spark.frames import FrameRows, FrameSide, any_null, functions, ids_of, is_noise, quoted
 from fastbcubed.types import Counts, Floats, Sizes
 
 
@@ -373,3 +384,452 @@ def _first_lines(text: str) -> str:
         line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("at ")
     ]
     return " ".join(lines)[:SHOWN]
+
+
+#: The side that has an item, by `kind`: both, the truth only, the prediction only; neither, its labels being null.
+COMMON, TRUTH_ONLY, PREDICTION_ONLY, NEITHER = range(4)
+#: The prefixes of columns of the two sides: labels t0, t1, … and p0, p1, …; ids of items are i0, i1, …
+TRUE, PRED = "t", "p"
+
+
+@dataclass(frozen=True)
+class JoinedTable:
+    """A table of weights or attributes to be joined by item."""
+
+    rows: FrameRows
+    items: tuple[str, ...]
+    columns: Mapping[str, str]  #: their internal names, by their original names
+    what: str  #: for messages
+    one: str
+
+
+@dataclass(frozen=True)
+class Join:
+    """The join: both sides, the carried columns, and the policies."""
+
+    sides: tuple[FrameSide, FrameSide]
+    policies: Policies
+    weighted: bool
+    carried: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})  #: columns of either side, by new name
+    tables: tuple[JoinedTable, ...] = ()
+    parts: Mapping[str, str] = field(default_factory=dict)  #: parts of ids to slice by, by new name
+
+    @property
+    def items(self) -> list[str]:
+        """The columns of the ids."""
+        return [f"i{k}" for k in range(len(self.sides[0].items))]
+
+    def labels(self, side: str) -> list[str]:
+        """Return the columns of the labels of a side."""
+        return [f"{side}{k}" for k in range(len(self.sides[side == PRED].clusters))]
+
+    @property
+    def makes_own(self) -> bool:
+        """Whether items may be singleton clusters, keyed by their ids in `t_own` and `p_own`."""
+        return self.policies.may_leave_alone
+
+    def keys(self, side: str) -> list[str]:
+        """Return the columns that identify the clusters of a side."""
+        return [*self.labels(side), *([f"{side}_own"] if self.makes_own else [])]
+
+    def is_there(self, side: str) -> Any:
+        """Return whether a row or cell has a cluster of this side, after policies."""
+        return reduce(or_, (functions().col(name).isNotNull() for name in self.keys(side)))
+
+    def rows(self) -> Any:
+        """Return the rows of all items: ids, keys, `w`, `kind`, `again`, `fault`, and the carried columns."""
+        sql = functions()
+        truth, prediction = (_one_row_each(self, which, prefix) for which, prefix in enumerate((TRUE, PRED)))
+        both = truth.join(prediction, self.items, "full")
+        for table in self.tables:
+            both = both.join(_of_table(table, self.items), self.items, "left")
+        here = {side: sql.col(f"{side}_rows").isNotNull() for side in (TRUE, PRED)}
+        null = {side: any_null(self.labels(side)) for side in (TRUE, PRED)}
+        noise = {side: self._noise(side) for side in (TRUE, PRED)}
+        absent, alone = {}, {}
+        for side in (TRUE, PRED):
+            absent[side] = ~here[side] | null[side] if self.policies.nulls == "drop" else ~here[side]
+            alone[side] = here[side] & (
+                null[side] | noise[side] if self.policies.nulls == "singleton" else noise[side]
+            )
+        kind = (
+            sql.when(absent[TRUE] & absent[PRED], NEITHER)
+            .when(absent[PRED], TRUTH_ONLY)
+            .when(absent[TRUE], PREDICTION_ONLY)
+            .otherwise(COMMON)
+        )
+        for name, part in self.parts.items():
+            both = both.withColumn(name, sql.col(f"i{self.sides[0].items.index(part)}"))
+        return both.withColumn("kind", kind).select(
+            *self.items, *self._keys(absent, alone), *self._weight(), "kind",
+            *_repeats(self.policies), *_fault(self.policies, self.tables), *self.extra,
+        )  # fmt: skip
+
+    @property
+    def extra(self) -> list[str]:
+        """The carried columns, under their internal names."""
+        found = [*self.parts, *(name for side in self.carried for name in side.values())]
+        return found + [name for table in self.tables for name in table.columns.values() if name != "w_table"]
+
+    def _noise(self, side: str) -> Any:
+        if self.policies.noise is None:
+            return functions().lit(False)
+        kinds = self.sides[side == PRED].example.labels.kinds
+        return is_noise(tuple(self.labels(side)), self.policies.noise, kinds)
+
+    def _keys(self, absent: Mapping[str, Any], alone: Mapping[str, Any]) -> list[Any]:
+        """Return the labels of shared clusters and the ids of singleton items, of either side."""
+        sql, policies = functions(), self.policies
+        own = sql.col("i0") if len(self.items) == 1 else sql.struct(*self.items)
+        made = {TRUE: PREDICTION_ONLY if policies.prediction == "singleton" else None}
+        made[PRED] = TRUTH_ONLY if policies.truth == "singleton" else None
+        found = []
+        for side in (TRUE, PRED):
+            by_policy = sql.lit(False) if made[side] is None else sql.col("kind") == made[side]
+            single = alone[side] | by_policy
+            shared = ~absent[side] & ~single
+            found += [sql.when(shared, sql.col(name)).alias(name) for name in self.labels(side)]
+            if self.makes_own:
+                found.append(sql.when(single, own).alias(f"{side}_own"))
+        return found
+
+    def _weight(self) -> list[Any]:
+        """Return the weight of each row, NaN if unknown; the first known weight counts."""
+        if not self.weighted:
+            return []
+        sql = functions()
+        known = [sql.col("w_table")] if any("w_table" in t.columns.values() for t in self.tables) else []
+        known += [
+            sql.col(f"{p}_w") for p, s in zip((TRUE, PRED), self.sides, strict=True) if s.weight and not known
+        ]
+        return [sql.coalesce(*known, sql.lit(float("nan"))).alias("w")]
+
+
+def _standard(side: FrameSide, prefix: str) -> list[Any]:
+    """Return ids and labels of a side under their internal names, integers as 64 bits."""
+    found = []
+    for column, names, letter in (
+        (side.example.items, side.items, "i"),
+        (side.example.labels, side.clusters, prefix),
+    ):
+        assert column is not None
+        for k, (name, kind) in enumerate(zip(names, column.kinds, strict=True)):
+            found.append(quoted(name).cast({"integer": "bigint"}.get(kind, kind)).alias(f"{letter}{k}"))
+    return found
+
+
+def _one_row_each(join: Join, which: int, prefix: str) -> Any:
+    """Return a side with one row for each item, and its number of rows: `t_rows`, `p_rows`.
+
+    Where no row may repeat another, items with several are left out, which shows in the final counts of rows.
+    """
+    side = join.sides[which]
+    own = [quoted(name).alias(new) for name, new in join.carried[which].items()]
+    if side.weight is not None:
+        own.append(quoted(side.weight).cast("double").alias(f"{prefix}_w"))
+    frame = side.frame.select(*_standard(side, prefix), *own)
+    if join.policies.duplicates == "drop":
+        return _first_of_equal(frame, join, prefix, weighted=side.weight is not None)
+    rows = f"{prefix}_rows"
+    return _with_rows(frame, join.items, rows).where(functions().col(rows) == 1)
+
+
+def _with_rows(frame: Any, items: Sequence[str], name: str) -> Any:
+    """Add the number of rows of each item; the only sort key is the item, which Spark can radix-sort."""
+    from pyspark.sql import Window
+
+    sql = functions()
+    return frame.withColumn(name, sql.count(sql.lit(1)).over(Window.partitionBy(*items)))
+
+
+def _first_of_equal(frame: Any, join: Join, prefix: str, *, weighted: bool) -> Any:
+    """Return the first row of each item, its number of rows, and whether they differ."""
+    from pyspark.sql import Window
+
+    sql, labels = functions(), join.labels(prefix)
+    ordered = Window.partitionBy(*join.items).orderBy(*labels)  # one order, and so one sort, for all columns
+    by_item = ordered.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    values = sql.struct(*labels, *([f"{prefix}_w"] if weighted else []))
+    differ = sql.min(values).over(by_item) != sql.max(values).over(by_item)
+    rows = sql.count(sql.lit(1)).over(by_item).alias(f"{prefix}_rows")
+    place = sql.row_number().over(ordered).alias("place")
+    return frame.select("*", rows, differ.alias(f"{prefix}_differ"), place).where("place = 1").drop("place")
+
+
+def _repeats(policies: Policies) -> list[Any]:
+    """Return the number of rows of an item that were left out as repeats; nothing where repeats are not allowed."""
+    if policies.duplicates == "raise":
+        return []
+    sql = functions()
+    counts = (sql.coalesce(sql.col(f"{side}_rows") - 1, sql.lit(0)) for side in (TRUE, PRED))
+    return [sum(counts, sql.lit(0)).alias("again")]
+
+
+def _fault(policies: Policies, tables: Sequence[JoinedTable]) -> list[Any]:
+    """Return 1 if rows of an item differ or a table has several, otherwise 0; nothing where that is impossible."""
+    sql = functions()
+    found = [sql.col(f"{table.what}_rows") > 1 for table in tables]
+    if policies.duplicates == "drop":
+        found += [sql.col(f"{side}_differ") for side in (TRUE, PRED)]
+    if not found:
+        return []
+    return [reduce(or_, (sql.coalesce(each, sql.lit(False)) for each in found)).cast("int").alias("fault")]
+
+
+def _of_table(table: JoinedTable, items: Sequence[str]) -> Any:
+    """Return a table of weights or attributes with one row for each item, and its number of rows."""
+    ids = [
+        quoted(name).cast("bigint") if table.rows.is_integer(name) else quoted(name) for name in table.items
+    ]
+    frame = table.rows.frame.select(
+        *(each.alias(name) for each, name in zip(ids, items, strict=True)),
+        *(quoted(name).alias(new) for name, new in table.columns.items()),
+    )
+    return _with_rows(frame, items, f"{table.what}_rows").dropDuplicates(list(items))
+
+
+def explain_repeats(join: Join, n_rows: Sequence[int]) -> None:
+    """Raise for rows that repeat an item, with their number and examples; do nothing if there are none."""
+    sql = functions()
+    for which, prefix in enumerate((TRUE, PRED)):
+        side = join.sides[which]
+        frame = side.frame.select(
+            *_standard(side, prefix),
+            *([] if side.weight is None else [quoted(side.weight).cast("double").alias("w")]),
+        )
+        label = sql.struct(*join.labels(prefix))
+        asked = [sql.count(sql.lit(1)).alias("n"), (sql.min(label) != sql.max(label)).alias("overlap")]
+        if side.weight is not None:
+            asked.append((sql.min("w") != sql.max("w")).alias("reweighted"))
+        again = frame.groupBy(*join.items).agg(*asked).where("n > 1")
+        counts = again.agg(
+            *(
+                sql.sum(sql.col(name).cast("int")).alias(name)
+                for name in again.columns[len(join.items) + 1 :]
+            ),
+            sql.sum(sql.col("n") - 1).alias("rows"),
+        ).collect()[0]
+        total = n_rows[which]
+        for name, fault in (("overlap", Overlap), ("reweighted", Reweighted)):
+            if name in again.columns and counts[name]:
+                named = ids_of(again.where(name).select(*join.items).orderBy(*join.items))
+                of = total - counts["rows"] if fault is Overlap else total
+                raise fault(side.name, counts[name], of, named).error()
+        if counts["rows"] and join.policies.duplicates == "raise":
+            named = ids_of(again.select(*join.items).orderBy(*join.items))
+            raise RepeatedRows(side.name, counts["rows"], total, named).error()
+    for table in join.tables:
+        again = table.rows.frame.groupBy(*map(quoted, table.items)).count().where("count > 1")
+        n_again = again.agg(sql.sum(sql.col("count") - 1)).collect()[0][0]
+        if n_again:
+            named = ids_of(again.select(*map(quoted, table.items)))
+            raise RepeatedTableRows(
+                table.rows.where, n_again, table.rows.frame.count(), named, table.one
+            ).error()
+
+
+def explain_unmatched(join: Join, counts: Sequence[int], n_rows: Sequence[int]) -> None:
+    """Raise if the policies do not allow that a side lacks items; `counts` has those of `kind` 1 and 2."""
+    choices = (
+        (join.policies.truth, ("drop", "singleton")),
+        (join.policies.prediction, ("drop", "singleton", "outside")),
+    )
+    for k, (policy, options) in enumerate(choices):
+        if policy == "raise" and counts[k]:
+            rows = join.rows().where(functions().col("kind") == k + 1).select(*join.items)
+            named = ids_of(rows.orderBy(*join.items))
+            name, other = join.sides[k].name, join.sides[1 - k].name
+            raise Unmatched(name, counts[k], n_rows[k], named, other, options).error()
+
+
+def explain_unweighted(join: Join, n_items: int) -> None:
+    """Raise for scored or counted items without a weight; called where some were found."""
+    sql = functions()
+    kinds = [COMMON]
+    kinds += [TRUTH_ONLY] if join.policies.truth != "drop" else []
+    kinds += [PREDICTION_ONLY] if join.policies.prediction != "drop" else []
+    rows = join.rows().where(sql.isnan("w") & sql.col("kind").isin(kinds)).select(*join.items)
+    named = ids_of(rows.orderBy(*join.items))
+    raise Unweighted("both sides", rows.count(), n_items, named, len(kinds) > 1).error()
+
+
+#: Minimal rows of a side for a search for heavy clusters, and the size of its sample.
+SKEW_FROM, SAMPLE = 1 << 22, 1 << 14
+#: A cluster with this share of the rows is heavy.
+HEAVY = 1 / 128
+#: Clusters are few if their number in a sample is less than this share of its rows.
+FEW_SHARE = 1 / 2
+#: Number of groups over which the cells of a heavy cluster are spread, and the cells that a side lacks.
+SPREAD, SPREAD_ABSENT = 64, 1 << 10
+
+Label = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Heavy:
+    """The heavy clusters of either side, and whether both sides have few."""
+
+    true: list[Label] = field(default_factory=list)
+    pred: list[Label] = field(default_factory=list)
+    few: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.true or self.pred)
+
+    def of(self, side: str) -> list[Label]:
+        """Return the heavy clusters of a side."""
+        return self.true if side == TRUE else self.pred
+
+
+def find_heavy(sides: tuple[FrameSide, FrameSide], n_rows: tuple[int, int]) -> Heavy:
+    """Return the clusters that are heavy in a sample; none for small inputs."""
+    found: list[list[Label]] = []
+    few = []
+    for side, n in zip(sides, n_rows, strict=True):
+        if n < SKEW_FROM:
+            found.append([])
+            few.append(False)
+            continue
+        labels = side.frame.select(*map(quoted, side.clusters)).sample(SAMPLE / n, seed=0)
+        rows = list(map(tuple, labels.groupBy(*map(quoted, side.clusters)).count().collect()))
+        found.append([row[:-1] for row in rows if None not in row and row[-1] > SAMPLE * HEAVY])
+        few.append(len(rows) < FEW_SHARE * sum(row[-1] for row in rows))
+    return Heavy(found[0], found[1], all(few))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The grouping of cells: by both clusters, and by the requested slices."""
+
+    join: Join
+    heavy: Heavy = field(default_factory=Heavy)
+
+    @property
+    def sliced(self) -> list[str]:
+        """The columns that cells are cut by in addition to their clusters."""
+        return self.join.extra
+
+    @property
+    def summed(self) -> list[str]:
+        """The columns to sum."""
+        return ["n", *(["w"] if self.join.weighted else [])]
+
+    def grouped(self, rows: Any) -> Any:
+        """Return the cells of rows: keys, `n`, `w`; `kind`, `again` and `fault` where policies do not imply them.
+
+        Rows are partitioned by predicted cluster, so that cells need no separate shuffle; but where clusters are few,
+        or heavy, cells are far fewer than rows, and a shuffle before is worth its cost.
+        """
+        sql, join = functions(), self.join
+        asked = [sql.count(sql.lit(1)).alias("n")]
+        asked += (
+            [sql.max("kind").alias("kind")]
+            if "singleton" in (join.policies.truth, join.policies.prediction)
+            else []
+        )
+        asked += [sql.sum(name).alias(name) for name in ("again", "fault") if name in rows.columns]
+        asked += [sql.sum("w").alias("w")] if join.weighted else []
+        keys = [*join.keys(TRUE), *join.keys(PRED), *self.sliced]
+        if self.heavy or self.heavy.few:
+            return self._placed(rows.groupBy(*keys).agg(*asked), PRED, TRUE)
+        by = self.together(PRED)
+        return (
+            self._placed(rows, PRED, TRUE).repartition(*by).groupBy(*dict.fromkeys([*by, *keys])).agg(*asked)
+        )
+
+    def together(self, side: str) -> list[str]:
+        """Return the columns that gather the cells of a cluster; see `_placed`."""
+        if len(self.join.keys(side)) == 1 and not self.heavy.of(side):
+            return [f"{side}_by"]
+        return [*self.join.keys(side), f"{side}_by"]
+
+    def with_margins(self, cells: Any) -> Any:
+        """Return cells with the sums over their predicted and over their true cluster.
+
+        `b_n`, `b_w` and `a_n`, `a_w` are of the scored items, `u_n`, `u_w` of prediction-only ones, `l_n`, `l_w` of
+        truth-only ones. Where there are slices, `c_n` and `c_w` are of the whole cell, and `head` is true in one of its
+        parts.
+        """
+        cells = self._summed_over(cells, PRED, TRUE, "b", "u").drop("p_by")
+        cells = self._summed_over(self._placed(cells, TRUE, PRED), TRUE, PRED, "a", "l")
+        return self._whole_cells(cells) if self.sliced else cells
+
+    def _summed_over(self, cells: Any, side: str, other: str, scored: str, lacking: str) -> Any:
+        """Add the sums over the clusters of a side: of items that the `other` side has, and of those it lacks."""
+        from pyspark.sql import Window
+
+        within = Window.partitionBy(*self.together(side))
+        if self.sliced and side == TRUE:  # so that one sort also serves the whole cells
+            end = Window.unboundedPreceding, Window.unboundedFollowing
+            order = [*self.join.keys(side), *self.join.keys(other), *self.sliced]
+            within = within.orderBy(*(n for n in order if n not in self.together(side))).rowsBetween(*end)
+        sums = self._sums(side, other, scored, lacking)
+        found = cells.select("*", *(each.over(within).alias(name) for name, each in sums.items()))
+        return self._with_heavy(found, cells, side, sums) if self.heavy.of(side) else found
+
+    def _sums(self, side: str, other: str, scored: str, lacking: str) -> dict[str, Any]:
+        """Return the sums over clusters of a side by name; cells without one may share a partition with any."""
+        sql, join = functions(), self.join
+        here, there = join.is_there(side), join.is_there(other)
+        found = {}
+        for name in self.summed:
+            found[f"{scored}_{name}"] = sql.sum(sql.when(here & there, sql.col(name)).otherwise(0))
+            found[f"{lacking}_{name}"] = sql.sum(sql.when(here & ~there, sql.col(name)).otherwise(0))
+        return found
+
+    def _placed(self, frame: Any, side: str, other: str) -> Any:
+        """Add `t_by` or `p_by`, which spreads rows without a cluster of this side, and the cells of heavy clusters.
+
+        It is the label itself where that is one column: Spark sorts by one column far faster than by several.
+        """
+        sql, join = functions(), self.join
+        by_other = sql.xxhash64(*join.keys(other))
+        name = join.keys(side)[0]
+        if self.together(side) == [f"{side}_by"]:
+            spread = by_other.cast("string").cast(frame.schema[name].dataType)
+            return frame.withColumn(f"{side}_by", sql.coalesce(sql.col(name), spread))
+        salt = sql.when(~join.is_there(side), sql.pmod(by_other, sql.lit(SPREAD_ABSENT)))
+        if self.heavy.of(side):
+            salt = salt.when(self._is_heavy(side), sql.pmod(by_other, sql.lit(SPREAD)))
+        return frame.withColumn(f"{side}_by", salt.otherwise(0).cast("int"))
+
+    def _is_heavy(self, side: str) -> Any:
+        sql, names = functions(), self.join.labels(side)
+        known = self.heavy.of(side)
+        if len(names) == 1:
+            return sql.coalesce(sql.col(names[0]).isin([label[0] for label in known]), sql.lit(False))
+        matches = (
+            reduce(lambda a, b: a & b, (sql.col(n) == sql.lit(v) for n, v in zip(names, label, strict=True)))
+            for label in known
+        )
+        return sql.coalesce(reduce(or_, matches), sql.lit(False))
+
+    def _with_heavy(self, found: Any, cells: Any, side: str, asked: dict[str, Any]) -> Any:
+        """Replace the partial sums over groups of heavy clusters by the margins of the whole clusters."""
+        sql, names = functions(), self.join.labels(side)
+        keys = [sql.col(name).alias(f"heavy_{name}") for name in names]
+        margins = (
+            cells.where(self._is_heavy(side))
+            .groupBy(*keys)
+            .agg(*(each.alias(f"heavy_{name}") for name, each in asked.items()))
+        )
+        on = reduce(lambda a, b: a & b, (sql.col(name) == sql.col(f"heavy_{name}") for name in names))
+        joined = found.join(sql.broadcast(margins), on, "left")
+        return joined.select(
+            *(
+                sql.coalesce(sql.col(f"heavy_{name}"), sql.col(name)).alias(name) if name in asked else name
+                for name in found.columns
+            )
+        )
+
+    def _whole_cells(self, cells: Any) -> Any:
+        """Add the sums over each whole cell, and mark one of its parts."""
+        from pyspark.sql import Window
+
+        sql, join = functions(), self.join
+        by = dict.fromkeys([*self.together(TRUE), *join.keys(TRUE), *join.keys(PRED)])
+        within = Window.partitionBy(*by)
+        ordered = within.orderBy(*self.sliced)
+        whole = ordered.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+        columns = [sql.sum(name).over(whole).alias(f"c_{name}") for name in self.summed]
+        return cells.select("*", *columns, (sql.row_number().over(ordered) == 1).alias("head"))

@@ -12,20 +12,21 @@ from fastbcubed.engines.request import Answer, Request
 from fastbcubed.errors import EmptyInputError, SparkJobError, first_few
 from fastbcubed.inputs.pair import notes_of
 from fastbcubed.runtime.threads import Pool
-from fastbcubed.spark import finalize
-from fastbcubed.spark.aggregate import Question, Sums, named_errors, sums_of_job
-from fastbcubed.spark.finalize import Asked
-from fastbcubed.spark.frames import FrameSide, Looked, Weighted, ids_of, look, open_sides, quoted
-from fastbcubed.spark.grouping import (
+from fastbcubed.spark import spark_evaluation
+from fastbcubed.spark.aggregate import (
     Cells,
     Join,
+    Question,
+    Sums,
     explain_repeats,
     explain_unmatched,
     explain_unweighted,
     find_heavy,
+    named_errors,
+    sums_of_job,
 )
-from fastbcubed.spark.listings import Frames, Stored, joined
-from fastbcubed.spark.spark_evaluation import SparkEvaluation
+from fastbcubed.spark.frames import FrameSide, Looked, Weighted, ids_of, look, open_sides, quoted
+from fastbcubed.spark.spark_evaluation import Asked, Frames, SparkEvaluation, Stored, joined
 
 #: Relative difference allowed between sums of the same weights in another order.
 WEIGHT_BOUND = 1e-6
@@ -35,7 +36,7 @@ def run(request: Request, pool: Pool) -> Answer:
     """Join the two sides, build the cells, and sum them on the executors."""
     sides = open_sides(request.given, request.policies.noise)
     with ExitStack() as held, named_errors():
-        slicing = finalize.find(request, sides)
+        slicing = spark_evaluation.find(request, sides)
         looked = look(sides, request.policies, _weight_table(slicing), outer=request.outer)
         weighted = request.given.weight is not None
         join = Join(sides, request.policies, weighted, slicing.carried, slicing.tables, slicing.parts)
@@ -58,23 +59,23 @@ def run(request: Request, pool: Pool) -> Answer:
             about["total"] = counted.counts["n_items"], counted.floats["weight"]
         question = asked.question(slices=slicing.names, **about)
         sums = _summed(cells, question, join, looked)
-        scored = finalize.scored(asked, sums, question, pool)
+        scored = spark_evaluation.scored(asked, sums, question, pool)
         _write(stored, join, question, asked, sums, margins, rows)
-    coverage = finalize.coverage_of(sums, looked)
-    known = finalize.means_of(sums)
+    coverage = spark_evaluation.coverage_of(sums, looked)
+    known = spark_evaluation.means_of(sums)
     return Answer(
         "spark", NoCells(sums.counts["n_items"], **question.how, known=known), scored, coverage,  # type: ignore[arg-type]
         (sides[0].name, sides[1].name), None,
         sliced=slicing.tables_of(sums, question, sums.floats["weight"]),
-        summary=finalize.summary_of(sums),
-        bounds=finalize.bounds_of(sums, question, coverage),
+        summary=spark_evaluation.summary_of(sums),
+        bounds=spark_evaluation.bounds_of(sums, question, coverage),
         notes=notes_of(side.example for side in sides),
         change_if_alone=sums.floats["if alone"],
         kind=partial(SparkEvaluation.of, stored),
     )  # fmt: skip
 
 
-def _weight_table(slicing: finalize.Slicing) -> Weighted | None:
+def _weight_table(slicing: spark_evaluation.Slicing) -> Weighted | None:
     """Return the weights from a separate table, if there is one."""
     for table in slicing.tables:
         for name, new in table.columns.items():

@@ -1,23 +1,46 @@
-"""Scores at every threshold: the formulas of the registry, on the sums of `level_sums`, an entry for each threshold."""
+"""Scores at every threshold: the curve, its best points overall and by slice, and the merges that cost most."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import operator
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.errors import Message, MetricError, arg
+from fastbcubed import kernels
+from fastbcubed.errors import Message, MetricError, OptionError, SliceError, arg
+from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of
+from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.entropy import entropy
 from fastbcubed.metrics.pairs import pairs
-from fastbcubed.metrics.registry import METRICS, known_as, resolve
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.registry import METRICS, computed_as, known_as, resolve
+from fastbcubed.metrics.score import Metric, f_measure
+from fastbcubed.render.wording import count, score_text
+from fastbcubed.results.items import AlignedItems, without_noise
+from fastbcubed.results.slices import (
+    SliceKey,
+    beside,
+    check_key,
+    elements,
+    size_named,
+    slice_codes,
+    subset_mask,
+)
+from fastbcubed.results.table import Table
+from fastbcubed.results.warnings import NOTE
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.arguments import as_several, is_one_of
 from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.sweep_links.level_sums import SumsOnDemand
+from fastbcubed.sweep_links.merge_tree import Effects, Subsets
 from fastbcubed.types import Floats
 
 #: Pairs together on both sides, on one of them, apart on both; and entropies, in the order that formulas take.
@@ -293,3 +316,469 @@ def _go_on(way: Floats, values: Floats) -> None:
             some = np.cumsum(np.abs(np.diff(values[start : stop + 1])))
             way[start + 1 : stop + 1] += (before + some) / whole
         before += step
+
+
+WRITTEN = re.compile(r"\s*(\w[\w-]*)\s*(>=|<=|>|<)\s*([-+]?[\d.,_]+(?:[eE][-+]?\d+)?)\s*")
+#: Commas between thousands; any other may be meant as a decimal point.
+THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(?![\d,])[^,]*")
+HOLDS: dict[str, Callable[[Any, float], Any]] = {
+    ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
+}  # fmt: skip
+
+
+class Condition(NamedTuple):
+    """A condition on a score, a figure of the clusters, or the threshold."""
+
+    name: str
+    sign: str
+    value: float
+
+    def holds(self, values: Any) -> Any:
+        """Return where values are as they have to be."""
+        return HOLDS[self.sign](values, self.value)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.sign} {self.value:g}"
+
+
+def as_conditions(
+    where: str | Iterable[str] | None, names: Collection[str], *, weighted: bool = False
+) -> list[Condition]:
+    """Return conditions from texts, in which several are joined by "and"; `names` are those that there are.
+
+    Examples
+    --------
+    >>> [str(each) for each in as_conditions("precision >= 0.98 and largest<=500", ["precision", "largest"])]
+    ['precision >= 0.98', 'largest <= 500']
+    """
+    if where is None:
+        return []
+    parts = [part for text in as_several(where) for part in re.split(r"\s+and\s+|&", str(text))]
+    return [_condition(part, names, weighted) for part in parts]
+
+
+def _condition(text: str, names: Collection[str], weighted: bool) -> Condition:
+    found = WRITTEN.fullmatch(text)
+    if found is None:
+        raise OptionError(
+            f'{arg("where")} is a condition such as "precision >= 0.98", or several joined by "and", not '
+            f"{text.strip()!r}"
+        )
+    name, sign, value = found.groups()
+    known = name if name in names else computed_as(name, names)
+    if known is None:
+        raise OptionError(
+            f"there is no {name!r} to put a condition on; there are {', '.join(names)}."
+            f"{how_to_have(name, names, weighted)}"
+        )
+    if "," in value and not THOUSANDS.fullmatch(value):
+        raise OptionError(
+            f"{arg('where')} has numbers with a decimal point and commas between thousands, such as 0.98 or 1,000, "
+            f"not {value!r}"
+        )
+    try:
+        return Condition(known, sign, float(value.replace(",", "")))
+    except ValueError:
+        raise OptionError(f"{arg('where')} is a condition with a number, and {value!r} is none") from None
+
+
+def how_to_have(name: str, names: Collection[str], weighted: bool) -> str:
+    """Say how to have a score that a curve lacks, or why no curve has it."""
+    metric = METRICS.get(str(known_as(name)))
+    if metric is None:
+        return f"{did_you_mean(name, names)} Name a score in {arg('metrics', ...)} to have it"
+    reason = why_not_kept(metric, weighted=weighted)
+    if reason is None:
+        return f" Name {metric.name} in {arg('metrics', ...)} to have it"
+    return (
+        f" {metric.name} {NOT_KEPT.format(reason)}, so that no threshold can be chosen by it. Choose by another score. "
+        f"Pass {AT_SOME}, with {metric.name} in {arg('metrics', ...)}, and compare them in the points"
+    )
+
+
+#: Characters of a threshold that need not become fewer.
+SHORT = 6
+
+
+@dataclass(frozen=True)
+class Best:
+    """The threshold at which a score is best.
+
+    Attributes
+    ----------
+    score : str
+        The requested score.
+    value : float
+        What it is there.
+    threshold : float
+        The strongest threshold that gives it, a score of a link; infinite if it is best to use no link, or
+        only those whose scores are infinite.
+    until : float or None
+        The next score at which clusters become one: every threshold before it gives the same clusters as this one.
+        None if there is none.
+    figures : dict
+        All figures and scores of the curve there.
+    where : str
+        The conditions.
+    strongest : bool
+        Whether no link is stronger.
+    shown, shown_until : str
+        The threshold and the next score, as they are to be typed: in few digits, between which lie thresholds of the
+        same clusters.
+    """
+
+    score: str
+    value: float
+    threshold: float
+    until: float | None
+    figures: Mapping[str, Any]
+    where: str = ""
+    shown: str = ""
+    shown_until: str = ""
+    strongest: bool = False
+
+    def __repr__(self) -> str:
+        return f"{self.sentence}\n{self.range}"
+
+    @property
+    def sentence(self) -> str:
+        """The sentence on the best threshold and its scores."""
+        others = [n for n in ("precision", "recall", "f1") if n in self.figures and n != self.score]
+        told = ", ".join(f"{name} {score_text(self.figures[name])}" for name in others)
+        clusters = self.figures["clusters"]
+        return (
+            f"{self.score} is best {self._at}{f', where {self.where}' if self.where else ''}: {score_text(self.value)}"
+            f"{f' ({told})' if told else ''}, with {count(clusters)} cluster{'' if clusters == 1 else 's'}, the "
+            f"largest of {count(self.figures['largest'])} item{'' if self.figures['largest'] == 1 else 's'}."
+        )
+
+    @property
+    def _at(self) -> str:
+        return "with no link at all" if self._no_link else f"at threshold {self.shown}"
+
+    @property
+    def _no_link(self) -> bool:
+        """Whether all items are alone: a threshold that is infinite uses links whose scores are, too."""
+        return bool(np.isinf(self.threshold)) and self.figures["largest"] <= 1
+
+    @property
+    def range(self) -> str:
+        """Which other thresholds give the same clusters, and whether links beyond those given might do better."""
+        if self.until is None:
+            text = "No weaker threshold joins more."
+        elif self._no_link:
+            text = f"The first clusters are joined at {self.shown_until}."
+        else:
+            text = f"Any threshold from there to just before {self.shown_until} gives the same clusters."
+        return f"{text} {self.end}".strip()
+
+    @property
+    def end(self) -> str:
+        """The caution that the threshold is at an end of the curve; empty where it is not."""
+        if self.until is None and self.figures["clusters"] > 1:
+            return "It is at the weak end of the curve: the best may lie beyond the links that are given."
+        if self.strongest and not self._no_link and self.until is not None:
+            return (
+                "It is at the strong end of the curve: no link is stronger, and a score that tells these links apart "
+                "may do better."
+            )
+        return ""
+
+    @property
+    def notes(self) -> list[dict[str, Any]]:
+        """That the threshold is at an end of the curve, as a note; empty where it is not."""
+        if not self.end:
+            return []
+        message = f"{self.score} is best {self._at}. {self.end}"
+        return [{"code": "best-at-end", "level": NOTE, "message": message, "score": self.score}]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "score": self.score, "value": self.value, "threshold": self.threshold, "until": self.until,
+            "where": self.where or None, **self.figures,
+        }  # fmt: skip
+
+
+def shown(threshold: float, gap: float = 0.0, *, up: bool = False) -> str:
+    """Return a threshold as it is to be typed: as 0.9 and not 0.90000, rounded down, or up, by less than half a gap.
+
+    >>> shown(0.9), shown(3.0), shown(float("inf"))
+    ('0.9', '3', 'inf')
+    >>> shown(0.8882696043893098, 0.0004), shown(0.8882696043893098, 0.0004, up=True), shown(0.8888, 1.0)
+    ('0.8882', '0.8883', '0.8888')
+    """
+    threshold = float(threshold)
+    exact = (
+        f"{threshold:.0f}" if threshold == round(threshold, 0) and abs(threshold) < 1e15 else repr(threshold)
+    )
+    if len(exact) <= SHORT or not 1e-15 < abs(threshold) < 1e15:
+        return exact
+    number = Decimal(exact)
+    for digits in range(len(exact)):
+        near = number.quantize(Decimal(1).scaleb(-digits), ROUND_CEILING if up else ROUND_FLOOR)
+        if abs(near - number) < gap / 2:
+            return min(f"{near + 0:f}", exact, key=len)
+    return exact
+
+
+def best_point(
+    curve: Curve, name: str, where: str | Iterable[str] | None
+) -> tuple[int, str, list[Condition]]:
+    """Return the point where a score is best (the highest threshold of several), and the score's name."""
+    known = known_score(curve, name)
+    conditions = as_conditions(where, ["threshold", *curve.names], weighted=curve.weighted)
+    allowed = np.ones(len(curve), np.bool_)
+    for each in conditions:
+        allowed &= each.holds(curve[each.name])
+    if not allowed.any():
+        raise OptionError(
+            f"no threshold has {' and '.join(map(str, conditions))}. {_nearest(curve, conditions)}"
+        )
+    values = curve[known]
+    if not is_higher_better(known):
+        np.negative(values, out=values)
+    values[~allowed] = -np.inf
+    return int(np.argmax(values)), known, conditions
+
+
+def known_score(curve: Curve, name: str) -> str:
+    """Return the score of the curve that goes by this name; raise MetricError if there is none."""
+    names = [metric.name for metric in curve.metrics]
+    if is_one_of(name, (*COUNTED, "threshold")):
+        raise MetricError(
+            f"{name!r} is no score that is best somewhere; put a condition on it with {arg('where', ...)}"
+        )
+    known = name if is_one_of(name, names) else computed_as(str(name), names)
+    if known is None:
+        raise MetricError(
+            f"the curve has no score {name!r}; it has {', '.join(names) or 'none that is known everywhere'}."
+            f"{how_to_have(str(name), names, curve.weighted)}"
+        )
+    if METRICS[known].best == "neither":
+        raise MetricError(f"no value of {known} is better than another; name a score that is best somewhere")
+    return known
+
+
+def is_higher_better(name: str) -> bool:
+    """Return whether more of a score is better."""
+    return METRICS[name].best == "higher"
+
+
+def _nearest(curve: Curve, conditions: list[Condition]) -> str:
+    """Say how far each condition can be met."""
+    told = []
+    for each in conditions:
+        values: NDArray[np.float64] = curve[each.name].astype(np.float64)
+        if not each.holds(values).any():
+            most = values.max() if each.sign[0] == ">" else values.min()
+            told.append(
+                f"{each.name} is {'at most' if each.sign[0] == '>' else 'at least'} {score_text(most)}"
+            )
+    return f"{'; '.join(told)}." if told else "Each can be met, but not together."
+
+
+#: Merges that are put in order together, if only the first ones are listed.
+MERGES_AT_ONCE = 1 << 18
+#: What merges are ordered by, and the sign that has the most telling ones first.
+ORDERS = {"f1_change": 1.0, "precision_change": 1.0, "recall_change": -1.0}
+
+
+def list_merges(
+    sweep: Any, effects: Effects, order_by: str | None, limit: int | None, point: int | None
+) -> Table:
+    """Return merges, the most telling first; those used at a point of the curve, or all."""
+    order_by = "f1_change" if order_by is None else order_by
+    if not is_one_of(order_by, ORDERS):
+        raise OptionError(f"order_by is one of {', '.join(ORDERS)}, not {order_by!r}")
+    rows = sweep._placed.rows
+    first = len(sweep._curve) - sweep.tree.n_levels  # the point of the first level
+    used = sweep.tree.n_levels if point is None else point - first + 1
+    heads = np.flatnonzero(effects.merged & (rows.levels < used))
+
+    def in_order(some: NDArray[np.int64]) -> tuple[NDArray[np.int64], dict[str, Floats]]:
+        changes = _changes(sweep, effects, some, rows.levels[some] + first)
+        chosen = np.lexsort((some, ORDERS[order_by] * changes[order_by]))[:limit]
+        return some[chosen], {name: values[chosen] for name, values in changes.items()}
+
+    cuts = blocks(heads.size, MERGES_AT_ONCE)  # what all merges do would take more memory than the curve
+    heads, changes = in_order(np.concatenate([in_order(heads[start:stop])[0] for start, stop in cuts]))
+    places = sweep._placed.places[heads]
+    columns = _joined(sweep, places)
+    sizes, parts = _sizes(sweep, places, sweep.tree.levels[places] + 1)
+    columns |= {"n_clusters": from_numpy(parts), "n_items": from_numpy(sizes)}
+    return Table(pa.table(columns | {name: from_numpy(values) for name, values in changes.items()}))
+
+
+def _changes(
+    sweep: Any, effects: Effects, heads: NDArray[np.int64], points: NDArray[np.integer]
+) -> dict[str, Floats]:
+    """Return the changes that merges make to the scores of all items, at the points of their levels."""
+    rows, at = sweep._placed.rows, sweep._curve.kept.take(points)
+    precision, recall = -effects.over[heads] / rows.total, effects.under[heads] / rows.total
+    p, r = at.rest("over"), at.rest("under")
+    before = f_measure(p - precision, r - recall)
+    return {
+        "precision_change": precision,
+        "recall_change": recall,
+        "f1_change": np.asarray(f_measure(p, r) - before),
+    }
+
+
+def list_weakest_links(sweep: Any, effects: Effects, limit: int | None) -> Table:
+    """Return true clusters of several items, those whose weakest needed link is the weakest first."""
+    placed, tree = sweep._placed, sweep.tree
+    sizes, whole_at = placed.rows.true_sizes, effects.whole_at
+    codes = np.flatnonzero(sizes > 1)
+    levels = placed.rows.levels[whole_at[codes]]
+    is_whole = levels < tree.n_levels
+    chosen = np.lexsort((codes, -sizes[codes], -levels, ~is_whole))[:limit]
+    codes, is_whole = codes[chosen], is_whole[chosen]
+    firsts = np.full(sizes.size, -1)
+    kernels.merge_tree.find_first_places(placed.rows.codes, firsts)
+    joined = _joined(sweep, np.where(is_whole, placed.places[whole_at[codes]], -1))
+    columns: dict[str, Any] = {
+        "cluster": _labels(sweep, placed.aligned[firsts[codes]]),
+        "n_items": from_numpy(sizes[codes]),
+        **{name: joined[name] for name in ("threshold", "left", "right")},
+    }
+    return Table(pa.table(columns))
+
+
+def _joined(sweep: Any, places: NDArray[np.integer]) -> dict[str, Any]:
+    """Return the score, both items and the sizes of both clusters of the links at places of the tree; null for -1."""
+    tree, missing = sweep.tree, places < 0
+    joined = tree.links[np.where(missing, 0, places)]
+    levels = np.where(missing, 0, tree.levels[places])
+    known = sweep._level_thresholds[levels] if tree.n_levels else np.zeros(places.size)
+    columns: dict[str, Any] = {"threshold": from_numpy(known, missing)}
+    sizes = {}
+    for side in ("left", "right"):
+        items = np.where(missing, 0, joined[side])
+        columns[side] = _ids(sweep, items, missing)
+        sizes[f"n_{side}"] = from_numpy(_sizes(sweep, sweep._place_of_item[items], levels)[0], missing)
+    return columns | sizes
+
+
+def heap_of(levels: NDArray[np.integer], top: int) -> NDArray[np.integer]:
+    """Return levels in the second half of a heap, filled up with `top`, and before them the higher of each pair."""
+    size = 1 << (levels.size - 1).bit_length()
+    heap = np.full(2 * size, top, levels.dtype)
+    heap[size : size + levels.size] = levels
+    while size > 1:
+        np.maximum(heap[size : 2 * size : 2], heap[size + 1 : 2 * size : 2], out=heap[size // 2 : size])
+        size //= 2
+    return heap
+
+
+def _sizes(
+    sweep: Any, places: NDArray[np.integer], levels: NDArray[np.integer]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many items are in the clusters around places of the tree, when all levels below one are used.
+
+    And how many clusters these were before the last of these levels.
+    """
+    sizes, parts = np.empty((2, places.size), np.int64)
+    kernels.merge_tree.measure_stretches(sweep._highest, places, levels, sizes, parts)
+    return sizes, parts
+
+
+def _ids(sweep: Any, items: NDArray[np.integer], missing: NDArray[np.bool_]) -> pa.Array:
+    """Return the ids of items, null where they are missing."""
+    if sweep._alignment.truth.items is None:
+        return from_numpy(items.astype(np.int64), missing)
+    found = sweep.links.items.take(items)
+    return found if not missing.any() else found.take(from_numpy(np.arange(items.size), missing))
+
+
+def _labels(sweep: Any, rows: NDArray[np.integer]) -> pa.Array:
+    """Return the labels of the true clusters of aligned rows, null for one that a policy has made."""
+    return without_noise(
+        AlignedItems(sweep._alignment).labels("true", rows.astype(np.int64)), sweep.policies.noise
+    )
+
+
+#: Families of scores that slices have: means over items.
+OF_ITEMS = ("bcubed", "elm")
+#: Scores that are shown beside the one that is best.
+BESIDE = ("precision", "recall")
+
+
+def slice_thresholds(sweep: Any, key: SliceKey, score: str, where: str | Iterable[str] | None) -> Table:
+    """Return the best threshold of each slice; see `Sweep.slices`."""
+    name = known_score(sweep._curve, score)
+    metrics = [metric for metric in sweep.metrics if family_of(metric) in OF_ITEMS]
+    if name not in [metric.name for metric in metrics]:
+        raise MetricError(
+            f"slices have no {name}, which is of all items at once; name a score that items have"
+        )
+    common = sweep._n_used(sweep.best(name, where=where).threshold)
+    columns, members = _slices(sweep, check_key(key))
+    subsets = Subsets(sweep._placed.rows)
+    found = [_of_slice(sweep, subsets, each, metrics, name, where, common) for each in members]
+    figures = {column: pa.array([row[column] for row in found]) for column in found[0]}
+    table = table_of(beside(columns, figures))
+    costs = np.array([row["cost"] or 0.0 for row in found])
+    return Table(table.take(from_numpy(np.argsort(-costs, kind="stable"))))
+
+
+def _of_slice(
+    sweep: Any,
+    subsets: Subsets,
+    members: NDArray[np.integer],
+    metrics: list[Metric],
+    name: str,
+    where: str | Iterable[str] | None,
+    common: int,
+) -> dict[str, Any]:
+    """Return the best threshold of one slice, its scores there, and with the threshold that is best for all."""
+    rows, levels = subsets.take(members)
+    none = -np.inf if sweep.tree.ascending else np.inf
+    thresholds = np.concatenate([[none], sweep._level_thresholds[levels]])
+    kept = Kept(SumsOnDemand(rows, Pool(1)), rows.total, sweep._curve.kept.beta)
+    skipped = int(
+        thresholds[:2].tolist() == [none, none]
+    )  # no threshold leaves out a link whose score is infinite
+    curve = Curve(thresholds[skipped:], kept.take(slice(skipped, None)), metrics)
+    shared = float(curve.at(int(np.searchsorted(levels, common)) - skipped, name)[name])
+    beside = [each for each in BESIDE if each in curve.names and each != name]
+    found = {"n_items": rows.n_scored, "weight": rows.total}
+    try:
+        point, _, _ = best_point(curve, name, where)
+    except OptionError:  # no threshold meets the conditions in this slice
+        return {
+            **found,
+            **dict.fromkeys(("threshold", name, *beside)),
+            f"{name}_at_common": shared,
+            "cost": None,
+        }
+    own = {each: float(value) for each, value in curve.at(point, name, *beside).items()}
+    cost = own[name] - shared if is_higher_better(name) else shared - own[name]
+    return {
+        **found,
+        "threshold": float(curve.thresholds[point]),
+        **own,
+        f"{name}_at_common": shared,
+        "cost": cost,
+    }
+
+
+def _slices(sweep: Any, key: SliceKey) -> tuple[dict[str, Any], Iterator[NDArray[np.integer]]]:
+    """Return the columns that name slices, and the places of the scored rows of each."""
+    ev, placed = sweep.at_best, sweep._placed
+    items = ev.kept_items()
+    scored = np.ones(len(placed.rows), np.bool_) if placed.rows.scored is None else placed.rows.scored
+    if isinstance(key, Mapping):
+        masks = [subset_mask(which, items, ev.contingency, name) for name, which in key.items()]
+        found = (np.flatnonzero(mask[placed.aligned] & scored) for mask in masks)
+        return {"slice": from_texts(list(key))}, found
+    sides, extra = items.attribute_sides(), () if ev.attributes is None else ev.attributes.names
+    if any(size_named(each, sides, extra) == "pred_size" for each in elements(key)):
+        raise SliceError(
+            "pred_size differs from threshold to threshold, so that it makes no slices of a sweep"
+        )
+    cut = slice_codes(key, ev.contingency, items, ev.attributes)
+    codes = np.where(scored, cut.codes[placed.aligned], -1)
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(cut.n_slices + 1))
+    return dict(cut.values), (np.sort(order[bounds[k] : bounds[k + 1]]) for k in range(cut.n_slices))

@@ -35,16 +35,23 @@ from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.attributes import cached_property, documented
 from fastbcubed.runtime.output_files import Staging, TableWriter
 from fastbcubed.runtime.threads import Pool
-from fastbcubed.sweep_links.best import Best, best_point, known_score, shown
-from fastbcubed.sweep_links.critical_links import heap_of, list_merges, list_weakest_links
-from fastbcubed.sweep_links.curve import Curve
+from fastbcubed.sweep_links.curve import (
+    Best,
+    Curve,
+    best_point,
+    heap_of,
+    known_score,
+    list_merges,
+    list_weakest_links,
+    shown,
+    slice_thresholds,
+)
 from fastbcubed.sweep_links.level_sums import UnitErrors, unit_errors
 from fastbcubed.sweep_links.merge_tree import Effects, MergeTree, PlacedRows, merge_effects
-from fastbcubed.sweep_links.slice_thresholds import slice_thresholds
-from fastbcubed.sweep_links.sweep_text import document
+from fastbcubed.sweep_links.sweep_document import document
 
 if TYPE_CHECKING:
-    from fastbcubed.render.report import Report
+    from fastbcubed.render.html import Report
 
 MANIFEST = "sweep.json"
 #: Merges and true clusters that are written.
@@ -601,7 +608,7 @@ class Sweep(Shown, HasTable):
         Report
         """
         from fastbcubed.results.page import report_of
-        from fastbcubed.sweep_links.sweep_page import sweep_page
+        from fastbcubed.sweep_links.sweep_document import sweep_page
 
         best, asked = self.best(score, where=where), {"title": title, "worst": worst}
         return report_of(lambda found: sweep_page(self, best, found), path, asked, overwrite=overwrite)

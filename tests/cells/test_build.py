@@ -18,13 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastbcubed as fb
-from fastbcubed.cells import build as boxed
-from fastbcubed.cells import build as memory
-from fastbcubed.cells import preaggregate, stages
+from fastbcubed.cells import dense, stages
+from fastbcubed.cells import dense as boxed
+from fastbcubed.cells import dense as memory
 from fastbcubed.cells import stages as planning
 from fastbcubed.cells.stages import HeavyKeys
 from fastbcubed.errors import ColumnError, EmptyInputError, WeightError
-from fastbcubed.kernels import cache, jit, partition
+from fastbcubed.kernels import cache, partition
 from fastbcubed.kernels import cells as cell_closing
 from fastbcubed.kernels import cells as cell_kernels
 from fastbcubed.kernels import cells as cells_kernels
@@ -89,10 +89,10 @@ def condense(
             "ROWS_AT_ONCE": 23,
             **kinds[table],
         }.items():
-            patch.setattr(preaggregate, name, value)
+            patch.setattr(dense, name, value)
         if table == "grid":
-            patch.setattr(preaggregate.PairTable, "_box", lambda *ranges: None)
-            patch.setattr(preaggregate, "RARE", 0)
+            patch.setattr(dense.PairTable, "_box", lambda *ranges: None)
+            patch.setattr(dense, "RARE", 0)
         patch.setattr(boxed, "SLOTS_AT_ONCE", 7)
         patch.setitem(planning.plan_parts.__kwdefaults__, "part_rows", 4)
         with Pool(threads) as pool:
@@ -269,13 +269,13 @@ def test_narrow_keys_have_the_cells_of_wide_ones(n, weighted):
 
 @pytest.mark.parametrize("n_clusters", [10, 5000])
 def test_a_box_has_room_for_the_ends_of_a_range_that_a_sample_misses(n_clusters):
-    n = preaggregate.FEWEST_TO_SAMPLE
+    n = dense.FEWEST_TO_SAMPLE
     true = 3 + np.arange(n) % n_clusters
     sampled = parts.sampled_rows(n)
     ends = (true < 3 + n_clusters // 2000) | (true >= 3 + n_clusters - n_clusters // 2000)
     true[sampled[ends[sampled]]] = 3 + n_clusters // 2
     with Pool(1) as pool:
-        pairs = preaggregate.PairTable.of(true, true % 7)
+        pairs = dense.PairTable.of(true, true % 7)
         counted = pairs.count(true, true % 7, None, pool)
     assert (true.min() < true[sampled].min()) == (true.max() > true[sampled].max()) == (n_clusters == 5000)
     assert counted.is_box and pairs.n_slots < 1.01 * 7 * n_clusters
@@ -317,7 +317,7 @@ def test_condensed_rows_that_the_sample_missed(table, spread, weighted, width):
 @pytest.mark.parametrize("shape", [(3, 40), (1500, 2), (1, 2000), (33, 1)])
 def test_boxes_of_all_shapes(shape, weighted, monkeypatch):
     """Slots of several tables, with records and without, side by side and at the ends of what is added up at once."""
-    monkeypatch.setattr(preaggregate, "MOST_TABLES", 4)
+    monkeypatch.setattr(dense, "MOST_TABLES", 4)
     rng, n = np.random.default_rng(11), 1500
     large, last = rng.random(n) < 0.7, rng.random(n) < 0.5
     true, pred = (np.where(large, np.where(last, k - 1, k // 2), rng.integers(0, k, n)) for k in shape)
@@ -371,17 +371,17 @@ def test_a_box_that_leaves_the_cache():
 
 def test_when_rows_are_condensed():
     def of(true, pred):
-        return preaggregate.PairTable.of(keys(true), keys(pred))
+        return dense.PairTable.of(keys(true), keys(pred))
 
-    n = preaggregate.FEWEST_TO_SAMPLE
+    n = dense.FEWEST_TO_SAMPLE
     few, many = np.arange(n) % 10, np.arange(n) // 3
     assert of(few, few).n_slots == 100 and of(few, few).pairs is None
-    least = preaggregate.FEWEST_ROWS
+    least = dense.FEWEST_ROWS
     assert of(few[:least], few[:least]).n_slots == 100 and of(few[1:least], few[1:least]) is None
     assert of(many, few) is None and of(few, many) is None and of(many, many) is None
     side = np.arange(n) % 512
     assert of(side, side).n_slots == n and of(side[1:], side[1:]) is None, "a row for each slot"
-    condensed = preaggregate.PairTable.of_sample(n, keys(side), keys(side))
+    condensed = dense.PairTable.of_sample(n, keys(side), keys(side))
     assert condensed.pairs is not None, "of so few rows for each slot most could be left"
     assert of(side, side).n_tables == 1 and replace(of(side, side), n_rows=2 * n).n_tables == 2
     assert replace(of(side, side), n_rows=24 * n).n_tables == 3
@@ -409,7 +409,7 @@ def test_each_known_key_has_a_slot_of_its_own(n):
         partition.mix_all(np.arange(n)),
         rng.permutation(n),
     ):
-        known = preaggregate.KnownKeys.placed(made)
+        known = dense.KnownKeys.placed(made)
         there = known.slots[known.slots["key"] == made[known.slots["number"]]]
         assert set(there["number"].tolist()) == set(range(n)) and known.keys.tolist() == made.tolist()
 
@@ -417,16 +417,13 @@ def test_each_known_key_has_a_slot_of_its_own(n):
 def test_which_keys_are_few():
     n = parts.SAMPLE
     few = partition.mix_all(np.arange(n) % 1000)
-    assert preaggregate.KnownKeys.of(few).keys.tolist() == partition.mix_all(np.arange(1000)).tolist()
-    assert (
-        preaggregate.KnownKeys.of(np.arange(n)) is None
-        and preaggregate.KnownKeys.of(np.arange(n) // 2) is None
-    )
-    rare, once = few.copy(), n // preaggregate.RARE
+    assert dense.KnownKeys.of(few).keys.tolist() == partition.mix_all(np.arange(1000)).tolist()
+    assert dense.KnownKeys.of(np.arange(n)) is None and dense.KnownKeys.of(np.arange(n) // 2) is None
+    rare, once = few.copy(), n // dense.RARE
     rare[-once:] = 1 + np.arange(once)
-    assert preaggregate.KnownKeys.of(rare).keys.size == 1000 + once
+    assert dense.KnownKeys.of(rare).keys.size == 1000 + once
     rare[-once - 1] = -1
-    assert preaggregate.KnownKeys.of(rare) is None, "more rows have keys that are seen once"
+    assert dense.KnownKeys.of(rare) is None, "more rows have keys that are seen once"
 
 
 @examples(50)
@@ -442,12 +439,12 @@ def test_count_pairs(pairs):
 
 def test_a_larger_sample_knows_more_pairs(monkeypatch):
     """Pairs of falling frequency: of many rows, more of them are found; the rows of any of these come out right."""
-    rng, n = np.random.default_rng(12), preaggregate.FEWEST_TO_SAMPLE
+    rng, n = np.random.default_rng(12), dense.FEWEST_TO_SAMPLE
     side = (1.2 ** rng.uniform(0, 42, n)).astype(np.int64) << 20
     known = []
-    for rows_per_sampled in (preaggregate.ROWS_PER_SAMPLED, 4):
-        monkeypatch.setattr(preaggregate, "ROWS_PER_SAMPLED", rows_per_sampled)
-        table = preaggregate.PairTable.of(side, side)
+    for rows_per_sampled in (dense.ROWS_PER_SAMPLED, 4):
+        monkeypatch.setattr(dense, "ROWS_PER_SAMPLED", rows_per_sampled)
+        table = dense.PairTable.of(side, side)
         assert table is not None and table.pairs is not None
         known.append(np.unique(table.pairs))
     assert known[0].size < known[1].size <= np.unique(side).size
@@ -1000,11 +997,11 @@ def test_a_constant_is_compiled_as_any_other_number(monkeypatch):
     """Numba has a type for each constant, for which it would compile a kernel that another calls with it anew."""
     monkeypatch.setattr(cache, "WANTED", False)
 
-    @jit.kernel
+    @cache.kernel
     def add(state, step):
         return state[0] + step, state[1]
 
-    @jit.kernel
+    @cache.kernel
     def count(n):
         state = (0, n)
         for _ in range(n):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastbcubed as fb
-from fastbcubed.cells.build import TrueRows, cells_of_keys
+from fastbcubed.cells.dense import TrueRows, cells_of_keys
 from fastbcubed.cells.stages import Plan
 from fastbcubed.engines import memory
 from fastbcubed.runtime import codes

@@ -15,7 +15,7 @@ from versions import ARROW
 
 import fastbcubed as fb
 from fastbcubed.errors import FileFormatError, MetricError, NotKeptError, OptionError
-from fastbcubed.inputs.stash import Stash
+from fastbcubed.inputs.pipes import Stash
 from fastbcubed.kernels import partition
 from fastbcubed.results import clusters as cluster_tables
 from fastbcubed.runtime.output_files import TableWriter

@@ -20,7 +20,7 @@ from fastbcubed.errors import (
     OptionError,
     SliceError,
 )
-from fastbcubed.inputs.stash import Stash
+from fastbcubed.inputs.pipes import Stash
 from fastbcubed.runtime.threads import Pool
 
 

@@ -20,7 +20,7 @@ from test_disk_rows import assert_same_rows, tables_of
 from worked import PAIRS
 
 import fastbcubed as fb
-from fastbcubed.cells import cell_parts, preaggregate
+from fastbcubed.cells import cell_parts, dense
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError, WeightError
 from fastbcubed.results import clusters as cluster_tables
 
@@ -160,7 +160,7 @@ def test_large_clusters(many_shards, heavy, text, tmp_path):
 def test_rows_of_pairs_that_repeat(heavy, monkeypatch):
     """Rows are not condensed where the weight of each is needed."""
     for name, value in {"MOST_SLOTS": 1 << 20, "ROWS_PER_SLOT": 1}.items():
-        monkeypatch.setattr(preaggregate, name, value)
+        monkeypatch.setattr(dense, name, value)
     rng = np.random.default_rng(1)
     sides = rng.integers(0, 4, 900), rng.integers(0, 4, 900)
     for metrics in (["elm_f1"], ["pair_f1"], ["f1"]):

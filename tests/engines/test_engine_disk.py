@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
-from fastbcubed.cells import preaggregate
+from fastbcubed.cells import dense
 from fastbcubed.cells import shards as disk
 from fastbcubed.engines import disk as sharded
 from fastbcubed.errors import (
@@ -66,7 +66,7 @@ def test_rows_that_correspond(many_shards, pair, data):
 def test_few_clusters(many_shards, weighted, unmatched, monkeypatch):
     """Rows of pairs that repeat are stored once for each block of rows, and scored as all others are."""
     for name, value in {"MOST_SLOTS": 0, "OFTEN": 2, "ROWS_PER_PAIR": 1, "LEAST_SHARE": 0.3}.items():
-        monkeypatch.setattr(preaggregate, name, value)
+        monkeypatch.setattr(dense, name, value)
     stored = []
     put = disk.Spool.put
     monkeypatch.setattr(

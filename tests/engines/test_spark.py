@@ -154,11 +154,11 @@ def test_many_partitions_without_adaptive_execution(spark: Any) -> None:
 
 
 def test_heavy_clusters_are_kept_apart(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fastbcubed.spark import grouping
+    from fastbcubed.spark import aggregate
 
-    monkeypatch.setattr(grouping, "SKEW_FROM", 1)
-    monkeypatch.setattr(grouping, "SAMPLE", 40)
-    monkeypatch.setattr(grouping, "HEAVY", 1 / 10)
+    monkeypatch.setattr(aggregate, "SKEW_FROM", 1)
+    monkeypatch.setattr(aggregate, "SAMPLE", 40)
+    monkeypatch.setattr(aggregate, "HEAVY", 1 / 10)
     truth, _ = tables(seed=12, shape="giant", extra=0)
     _, prediction = tables(seed=13, shape="giant", extra=0)
     assert_same(*both(spark, truth, prediction, metrics=SERVED, slices=["year"]))

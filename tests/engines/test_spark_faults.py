@@ -125,8 +125,8 @@ def test_shuffles_are_those_that_are_promised(spark: Any) -> None:
     """One for each side of the join, one by predicted and one by true cluster."""
     from fastbcubed.align.policies import Policies
     from fastbcubed.inputs.pair import Given
+    from fastbcubed.spark.aggregate import Cells, Join
     from fastbcubed.spark.frames import open_sides
-    from fastbcubed.spark.grouping import Cells, Join
 
     sides = open_sides(Given(*(frame(spark, side, 1) for side in tables(n=12, seed=32, extra=0))), None)
     for carried in (({}, {}), ({"country": "s0"}, {})):

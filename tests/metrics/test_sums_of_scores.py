@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fastbcubed.cells.stages import NARROW_RECORDS
-from fastbcubed.kernels.runs import PIECE, RUN
+from fastbcubed.kernels.partition import PIECE, RUN
 from fastbcubed.metrics import compiled, pointwise
 
 FORMULAS = (pointwise.precision, pointwise.recall, pointwise.jaccard_index)

@@ -155,8 +155,12 @@ def test_kernels_know_numpy_and_numba_only() -> None:
 
 
 def test_no_imports_go_round_in_a_circle() -> None:
-    """Those in functions and those for types count, too."""
-    above = {name: {module for module, _ in _imports(name) if module in MODULES} - {name} for name in MODULES}
+    """Those in functions count, too; those for types do not: a document names the class that it describes."""
+    above = {
+        name: {module for module, where in _imports(name) if module in MODULES and where != "for types"}
+        - {name}
+        for name in MODULES
+    }
     while above:
         free = {name for name, modules in above.items() if not modules & above.keys()}
         assert free, f"circles among {sorted(above)}"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import LABELS, aligned_pairs, label_arrays, weights
 
 import fastbcubed as fb
-from fastbcubed.cells import preaggregate, stages
+from fastbcubed.cells import dense, stages
 from fastbcubed.cells.contingency import BLOCKS_AT_ONCE, CELL_BLOCK
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.registry import METRICS
@@ -452,11 +452,11 @@ def test_condensed_rows_do_not_matter(name, kind, weight, small_parts, monkeypat
     """Where few pairs hold most rows, all is as without a table of them, for any number of threads."""
     labels, mass = shape(name, 1200), seeded_weights(1200, weight)
     whole = evaluate(labels, mass)
-    monkeypatch.setattr(preaggregate, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(preaggregate, "FEWEST_TO_SAMPLE", 1)
-    monkeypatch.setattr(preaggregate, "ROWS_AT_ONCE", 100)
-    monkeypatch.setattr(preaggregate, "LEAST_SHARE", 0.1)
-    table = preaggregate.PairTable.of(*labels)
+    monkeypatch.setattr(dense, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(dense, "FEWEST_TO_SAMPLE", 1)
+    monkeypatch.setattr(dense, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(dense, "LEAST_SHARE", 0.1)
+    table = dense.PairTable.of(*labels)
     assert table is not None
     assert (table.grid is not None, table.pairs is not None) == (kind == "grid", kind == "frequent")
     one, two, four = (evaluate(labels, mass, threads=k) for k in (1, 2, 4))
@@ -516,7 +516,7 @@ def test_sums_of_many_equal_terms(boxed, monkeypatch):
     """
     n = 200_000
     if not boxed:
-        monkeypatch.setattr(preaggregate, "FEWEST_ROWS", n + 1)
+        monkeypatch.setattr(dense, "FEWEST_ROWS", n + 1)
     ev = evaluate((np.zeros(n, int), np.arange(n) % 2), np.full(n, 0.1))
     assert ev.recall == pytest.approx(0.5, abs=1e-15) and ev.precision == 1.0
     exact = Fraction(0.1) * n

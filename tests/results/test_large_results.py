@@ -18,7 +18,8 @@ from test_report import Page
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, FileFormatError
-from fastbcubed.results import lazy, page_content, saved
+from fastbcubed.results import page, saved
+from fastbcubed.results import table as tables
 from fastbcubed.runtime.output_files import stamp_of
 
 HOW: dict[str, dict[str, Any]] = {
@@ -78,12 +79,12 @@ def test_a_page_has_the_figures_of_the_result(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # as of so many cells that errors of slices take too long
-    monkeypatch.setattr(page_content, "ALWAYS", 0)
+    monkeypatch.setattr(page, "ALWAYS", 0)
     evaluated(3, HOW[name]).save(tmp_path / "r")
     asked: dict[str, Any] = {"worst": 6, "members": 8, "columns": ["truth.kind", "prediction.kind"]}
     wanted = json.loads(Page(fb.load(tmp_path / "r").report(**asked).html).data)
     if name != "outer":  # whose repairs take all cells
-        monkeypatch.setattr(lazy.LazyCells, "__getattr__", None)
+        monkeypatch.setattr(tables.LazyCells, "__getattr__", None)
     monkeypatch.setattr(fb.Evaluation, "errors_at_hand", lambda ev: ev._saved_errors)
     large = fb.load(tmp_path / "r", check=False)
     assert large._lazy is not None

@@ -21,13 +21,12 @@ from hostile_names import LONG, SCRIPT, hostile_case
 import fastbcubed as fb
 from fastbcubed.cli.main import main
 from fastbcubed.errors import ColumnError, MissingPackageError, NotKeptError, OptionError
+from fastbcubed.render.html import LARGEST
 from fastbcubed.render.json import halved, shortened
 from fastbcubed.render.plots import drawn
-from fastbcubed.render.report import LARGEST
-from fastbcubed.results import page_content, repairs
+from fastbcubed.results import page, repairs
 from fastbcubed.results.evaluation_document import slicing_charts
-from fastbcubed.results.page import Asked
-from fastbcubed.results.page_content import evaluation_content, extremes, slicing_content
+from fastbcubed.results.page import Asked, evaluation_content, extremes, slicing_content
 
 DATA = Path(fb.__file__).parent / "data" / "patentsview"
 TRUTH, OLD, NEW = (DATA / f"{name}.parquet" for name in ("truth", "pred_20200929", "pred_20211230"))
@@ -152,9 +151,9 @@ def test_extremes_are_the_scores_of_trivial_predictions(weighting: str | None) -
 
 def test_sizes_of_cells_give_the_slices_of_items(monkeypatch: pytest.MonkeyPatch) -> None:
     ev = small()
-    with_errors = page_content.by_size_content(ev)
-    monkeypatch.setattr(page_content, "ALWAYS", 0)
-    for key, slicing in page_content.by_size_content(ev).items():
+    with_errors = page.by_size_content(ev)
+    monkeypatch.setattr(page, "ALWAYS", 0)
+    for key, slicing in page.by_size_content(ev).items():
         (score,) = slicing["scores"]
         pairs = zip(slicing["rows"], with_errors[key]["rows"], strict=True)
         for row, same in pairs:

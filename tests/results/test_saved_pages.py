@@ -16,12 +16,13 @@ from test_report import Page
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning
-from fastbcubed.results import evaluation_members, lazy, load, page_content, save
+from fastbcubed.results import evaluation_members, load, save
+from fastbcubed.results import page as page_content
 from fastbcubed.results import saved as manifest
 from fastbcubed.results import table as listing
 from fastbcubed.results.gates import as_bounds, try_bound
 from fastbcubed.results.page import Asked
-from fastbcubed.results.stored_items import StoredTable
+from fastbcubed.results.saved import StoredTable
 from fastbcubed.runtime.output_files import Stamp
 
 HOW: dict[str, dict[str, Any]] = {
@@ -109,7 +110,7 @@ def test_the_saved_page_is_that_of_the_tables(
     with monkeypatch.context() as patch:
         for read in ("scan", "take", "_read"):  # nothing is read
             patch.setattr(StoredTable, read, None)
-        patch.setattr(lazy.LazyCells, "__getattr__", None)
+        patch.setattr(listing.LazyCells, "__getattr__", None)
         same_page(page(fb.load(tmp_path / "r", check=False)), wanted)
     (tmp_path / "r" / "page.json").unlink()
     same_page(page(fb.load(tmp_path / "r", check=False)), wanted)
@@ -158,7 +159,7 @@ def test_clusters_that_tie_are_told_apart_by_their_labels(
 ) -> None:
     monkeypatch.setattr(listing.Top.__init__, "__defaults__", (0,))
     monkeypatch.setattr(listing, "MANY", 0)
-    monkeypatch.setattr(lazy, "AT_ONCE", 7)
+    monkeypatch.setattr(listing, "AT_ONCE", 7)
     items = np.arange(400)
     truth = {"item": items, "cluster": [f"t{k}" for k in np.random.default_rng(1).permutation(400)]}
     ev = fb.evaluate(pa.table(truth), pa.table({"item": items, "cluster": items // 2}))
@@ -177,7 +178,7 @@ def test_nothing_is_lost_and_nothing_is_to_be_repaired(
 ) -> None:
     fb.evaluate([1, 1, 2, 3], ["a", "a", "b", "c"]).save(tmp_path / "r")
     wanted = page(fb.load(tmp_path / "r"))
-    monkeypatch.setattr(lazy.LazyCells, "__getattr__", None)
+    monkeypatch.setattr(listing.LazyCells, "__getattr__", None)
     for _ in range(2):
         found = page(fb.load(tmp_path / "r", check=False))
         assert found == wanted
@@ -239,7 +240,7 @@ def test_a_page_leaves_repairs_out_that_take_all_of_many_cells(
 ) -> None:
     monkeypatch.setattr(evaluation_members, "FEW_CELLS", 0)
     saved(tmp_path / "r", "outer", engine="disk")
-    monkeypatch.setattr(lazy.LazyCells, "__getattr__", None)
+    monkeypatch.setattr(listing.LazyCells, "__getattr__", None)
     for _ in range(2):
         found = page(fb.load(tmp_path / "r", check=False))
         assert found["repairs"] is None

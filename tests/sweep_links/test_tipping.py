@@ -16,8 +16,8 @@ from test_sweep_against_naive import Case, cases, plain, policy, swept
 import fastbcubed as fb
 from fastbcubed import kernels
 from fastbcubed.inputs.columns import as_column
-from fastbcubed.sweep_links import critical_links
-from fastbcubed.sweep_links.critical_links import heap_of
+from fastbcubed.sweep_links import curve
+from fastbcubed.sweep_links.curve import heap_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 CHANGES = {"precision_change": "precision", "recall_change": "recall", "f1_change": "f1"}
@@ -145,7 +145,7 @@ def test_the_first_merges_are_the_first_of_all_however_they_are_cut(order_by: st
     links = {"left": left, "right": right, "score": rng.integers(0, 90, 400)}
     sweep = fb.sweep(rng.integers(0, 80, 300), links)
     expected = sweep.merges(order_by=order_by, limit=None).to_pylist()
-    monkeypatch.setattr(critical_links, "MERGES_AT_ONCE", 7)
+    monkeypatch.setattr(curve, "MERGES_AT_ONCE", 7)
     for limit in (0, 1, 10, 1000, None):
         assert sweep.merges(order_by=order_by, limit=limit).to_pylist() == expected[:limit]
 

@@ -1,0 +1,545 @@
+"""Listings of a comparison: a cluster in all runs, items and clusters that differ most, and slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.compare_runs.differences import needed_by, slopes_by
+from fastbcubed.compare_runs.runs import Runs, is_heavy
+from fastbcubed.errors import NotKeptError, OptionError, arg
+from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs.arrays import from_numpy, from_texts, to_numpy
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.pointwise import LOSSES
+from fastbcubed.metrics.score import Metric, without_rounding
+from fastbcubed.render.document import Grid
+from fastbcubed.render.html import escaped, html_table
+from fastbcubed.render.text import aligned
+from fastbcubed.render.wording import count, label
+from fastbcubed.results import clusters
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.evaluation_scores import COMPONENT
+from fastbcubed.results.members import chosen_columns, rows_of_cluster, with_attributes
+from fastbcubed.results.outcomes import OUTCOMES
+from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, subset_mask
+from fastbcubed.results.standard_errors import RowUnits, standard_error
+from fastbcubed.results.table import Table, first_rows, require_limit, sortable
+from fastbcubed.runtime.arguments import is_one_of, whole_number
+from fastbcubed.runtime.attributes import documented
+from fastbcubed.types import Codes, Floats
+
+
+class ClusterInRuns(dict[str, Any]):
+    """A true cluster in all runs, as a dict with a readable display; returned by `Comparison.cluster`.
+
+    Its keys are side, cluster, n_items, columns, and "runs": for each run the number of clusters that its items are in.
+
+    Attributes
+    ----------
+    table : Table
+        All items: item, true_cluster, what each run puts it into as ``<run>.pred_cluster``, the attributes, and part:
+        items that are in the same clusters are one part, and the largest comes first.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> truth = {"a": 1, "b": 1, "c": 1, "d": 2}
+    >>> cmp = fb.compare(truth, {"old": {"a": 5, "b": 5, "c": 7, "d": 8}, "new": {"a": 5, "b": 5, "c": 5, "d": 8}})
+    >>> cmp.cluster("true", 1)
+    True cluster 1: 3 items; in old in 2 clusters, in new in 1
+    <BLANKLINE>
+    old  new  items  item
+    5    5    2      a
+                     b
+    7    5    1      c
+    """
+
+    def __init__(self, figures: Mapping[str, Any], table: Table, members: int) -> None:
+        super().__init__(figures)
+        self.table = table
+        self._members = members
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ClusterInRuns, (dict(self), self.table, self._members)
+
+    __dir__ = documented
+
+    def __repr__(self) -> str:
+        return "\n\n".join([self.heading(), aligned(self.grid()), *self.notes()])
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p>{escaped(note)}</p>" for note in self.notes())
+        return f"<div><p><b>{escaped(self.heading())}</b></p>{html_table(self.grid())}{notes}</div>"
+
+    def heading(self) -> str:
+        """Return the cluster's label, and the number of clusters its items have in each run."""
+        where = [f"in {label(name)} in {count(n)}" for name, n in self["runs"].items()]
+        first = next(iter(self["runs"].values()))
+        where[0] += " cluster" if first == 1 else " clusters"
+        kind = "True cluster" if self["side"] == "true" else f"Cluster of {label(self['side'])}"
+        n_items = self["n_items"]
+        return f"{kind} {label(self['cluster'])}: {count(n_items)} item{'s' * (n_items != 1)}; {', '.join(where)}"
+
+    def grid(self) -> Grid:
+        """Return members part by part: of each part one, then another of each, as many as are to be shown."""
+        sizes = self._sizes()
+        clusters = [f"{name}.pred_cluster" for name in self["runs"]]
+        clusters = [*(["true_cluster"] if self["side"] != "true" else []), *clusters]
+        named = ["item", *self["columns"]]
+        header = [
+            name.removesuffix(".pred_cluster").replace("true_cluster", "true cluster") for name in clusters
+        ]
+        rows = []
+        first = 0
+        for size, shown in zip(sizes, _allotted(sizes, self._members), strict=True):
+            for k, row in enumerate(self.table.slice(first, shown).to_pylist()):
+                own = [label(row[name]) if k == 0 else "" for name in clusters]
+                rows.append([*own, count(size) if k == 0 else "", *(label(row[name]) for name in named)])
+            first += size
+        header = [*map(label, header), "items", *map(label, named)]
+        return Grid(header, rows, len(header))
+
+    def notes(self) -> list[str]:
+        """Return how many parts and members are not shown."""
+        sizes = self._sizes()
+        shown = _allotted(sizes, self._members)
+        left, unseen = sum(sizes) - sum(shown), sum(n == 0 for n in shown)
+        parts = f", {count(unseen)} more part{'s' * (unseen != 1)}" if unseen else ""
+        return [f"… {count(left)} more item{'s' * (left != 1)}{parts}"] if left > 0 else []
+
+    def _sizes(self) -> list[int]:
+        """Return how many items each part has."""
+        return np.bincount(self.table["part"].to_numpy()).tolist() if self.table.num_rows else []
+
+
+def _allotted(sizes: Sequence[int], members: int) -> list[int]:
+    """Return how many members of each part are shown.
+
+    >>> _allotted([5, 2, 1], 6), _allotted([5, 2, 1], 2)
+    ([3, 2, 1], [1, 1, 0])
+    """
+    found, left = [0] * len(sizes), members
+    while left and (open_ := [k for k, size in enumerate(sizes) if found[k] < size][:left]):
+        for k in open_:
+            found[k] += 1
+        left -= len(open_)
+    return found
+
+
+def open_in_runs(
+    runs: Mapping[str, Evaluation],
+    baseline: str,
+    side: str,
+    which: Any,
+    n_rows: int,
+    columns: str | Iterable[str] | None,
+    members: int,
+) -> ClusterInRuns:
+    """Return a true cluster, or one of a run, and where each run has its items."""
+    members = whole_number(members, "members")
+    if is_one_of(side, ("true", "truth")):
+        rows = rows_of_cluster(runs[baseline], "true", which)
+        side = "true"
+    elif is_one_of(side, runs):
+        rows = rows_of_cluster(runs[side], "pred", which)
+    else:
+        raise OptionError(
+            f'side is "true", or the run whose cluster is meant ({", ".join(map(repr, runs))}), not {side!r}'
+        )
+    first = runs[baseline]
+    names = [] if columns is None else chosen_columns(first, columns)
+    rows = rows[rows < n_rows]
+    table = {"item": first.kept_items().ids(rows), "true_cluster": first.kept_items().labels("true", rows)}
+    codes = {}
+    for name, ev in runs.items():
+        table[f"{name}.pred_cluster"] = ev.kept_items().labels("pred", rows)
+        cells = ev.contingency.rows
+        assert cells is not None
+        codes[name] = ev.contingency.pred[cells.cell[rows]]
+    part = _parts(list(codes.values()), rows.size)
+    n_before = len(table)
+    shown = with_attributes(pa.table({**table, "part": part}), first, names, rows, n_before)
+    order = np.argsort(part, kind="stable")
+    label = first.kept_items().labels("true", rows[:1])[0].as_py() if side == "true" and rows.size else which
+    figures = {
+        "side": side,
+        "cluster": label,
+        "n_items": int(rows.size),
+        "columns": shown.column_names[n_before:-1],
+        "runs": {name: int(np.unique(own).size) for name, own in codes.items()},
+    }
+    return ClusterInRuns(figures, Table(shown.take(from_numpy(order))), members)
+
+
+def _parts(codes: Sequence[NDArray[np.integer]], n: int) -> NDArray[np.int64]:
+    """Return numbers of rows, alike where all codes are: the largest groups first, then those that begin first."""
+    group = np.zeros(n, np.int64)
+    for own in codes:
+        _, group = np.unique(np.stack([group, own]), axis=1, return_inverse=True)
+        group = group.reshape(-1)
+    if not n:
+        return group
+    _, first, sizes = np.unique(group, return_index=True, return_counts=True)
+    rank = np.empty(sizes.size, np.int64)
+    rank[np.lexsort((first, -sizes))] = np.arange(sizes.size)
+    return rank[group]
+
+
+#: What listings are ordered by: the size of the change, or what got worse, or better.
+DELTA, WORSE, BETTER = "delta", "worse", "better"
+#: Losses, and what the change of each is called.
+CHANGES = {"precision_loss": "precision_delta", "recall_loss": "recall_delta"}
+
+
+def items_of_runs(
+    runs: Mapping[str, Evaluation],
+    pair: tuple[str, str],
+    n_rows: int,
+    columns: str | Iterable[str],
+    order_by: str | None,
+    limit: int | None,
+) -> pa.Table:
+    """Return the items that all runs score, with their contribution to the difference of two runs."""
+    first = runs[pair[0]]
+    names = chosen_columns(first, columns)
+    rows = first.contingency.rows
+    assert rows is not None
+    weight = rows.weight[:n_rows]
+    changes = {}
+    for loss, metric in LOSSES.items():
+        before, after = (aggregation.item_scores(runs[name].contingency, metric)[:n_rows] for name in pair)
+        changes[CHANGES[loss]] = (before - after) * weight / first.contingency.total_weight
+    total = np.sum(list(changes.values()), axis=0)
+    at = _first(order_by, list(changes.values()), weight, limit)
+    table = {"item": first.kept_items().ids(at), "true_cluster": first.kept_items().labels("true", at)}
+    table |= {"weight": weight[at], DELTA: total[at], **{name: each[at] for name, each in changes.items()}}
+    table |= {f"{name}.pred_cluster": ev.kept_items().labels("pred", at) for name, ev in runs.items()}
+    for name, ev in runs.items():
+        for metric in ev.metrics:
+            if metric.item_name and metric.name not in _LOSS_SCORES:
+                table[f"{name}.{metric.item_name}"] = aggregation.item_scores(ev.contingency, metric)[at]
+    shown = with_attributes(pa.table(table), first, names, at, 2)
+    return _sorted(shown, order_by, limit, "item")
+
+
+_LOSS_SCORES = frozenset(metric.name for metric in LOSSES.values())
+
+
+def true_clusters_of_runs(
+    runs: Mapping[str, Evaluation],
+    pair: tuple[str, str],
+    numbers: Sequence[NDArray[np.int64]] | None,
+    order_by: str | None,
+    limit: int | None,
+) -> pa.Table:
+    """Return the true clusters: outcomes in each run, and contributions to the difference of two runs.
+
+    `numbers` are those of the true clusters of each run; None if their codes are the same in all runs.
+    """
+    by_code: dict[str, dict[str, NDArray[Any]]] = {}
+    own: dict[str, NDArray[np.int64] | None] = dict.fromkeys(runs)
+    if numbers is not None:
+        own |= dict(zip(runs, numbers, strict=True))
+    n = None if numbers is None else 1 + max(int(each.max(initial=-1)) for each in numbers)
+    for name, ev in runs.items():
+        metrics = clusters.known_by_cluster(ev.contingency, ev.metrics, ev.beta)
+        found = clusters.columns_by_code(ev.contingency, "true", metrics, ev.beta)
+        by_code[name] = {key: _placed(each, own[name], n) for key, each in found.items()}
+    before, after = (by_code[name] for name in pair)
+    changes = {CHANGES[loss]: before[loss] - after[loss] for loss in LOSSES}
+    total = np.sum(list(changes.values()), axis=0)
+    there = np.flatnonzero((before["n_items"] > 0) & (after["n_items"] > 0))
+    weight = before["weight"][there]
+    at = there[_first(order_by, [each[there] for each in changes.values()], weight, limit)]
+    first = runs[pair[0]]
+    of_first = own[pair[0]]
+    codes = at if of_first is None else _code_of(of_first)[at]
+    table: dict[str, Any] = {"cluster": first.cluster_labels("true", codes)}
+    table |= {name: before[name][at] for name in ("n_items", "weight")}
+    table |= {DELTA: total[at], **{name: each[at] for name, each in changes.items()}}
+    for name, columns in by_code.items():
+        if "outcome" in columns:
+            table[f"{name}.outcome"] = from_texts(OUTCOMES["true"]).take(from_numpy(columns["outcome"][at]))
+        table[f"{name}.n_parts"] = columns["n_parts"][at]
+    for name, columns in by_code.items():
+        for metric in runs[name].metrics:
+            if metric.name in columns and metric.name not in _LOSS_SCORES:
+                table[f"{name}.{metric.name}"] = columns[metric.name][at]
+    return _sorted(pa.table(table), order_by, limit, "cluster")
+
+
+def _placed(values: NDArray[Any], numbers: NDArray[np.int64] | None, n: int | None) -> NDArray[Any]:
+    """Return values by number from those by code; 0 where there is none."""
+    if numbers is None or n is None:
+        return values
+    found = np.zeros(n, values.dtype)
+    found[numbers] = values
+    return found
+
+
+def _code_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the code of each number."""
+    found = np.full(int(numbers.max(initial=-1)) + 1, -1)
+    found[numbers] = np.arange(numbers.size)
+    return found
+
+
+def rank_of(order_by: str, changes: Sequence[Floats]) -> Floats:
+    """Return ranks in listing order from the contributions to precision and recall."""
+    if not is_one_of(order_by, (DELTA, WORSE, BETTER)):
+        raise OptionError(f"order_by is {DELTA!r}, {WORSE!r} or {BETTER!r}, not {order_by!r}")
+    if order_by == DELTA:  # what one gains and the other loses does not cancel out
+        return np.asarray(-np.sum(np.abs(changes), axis=0))
+    total = np.sum(changes, axis=0)
+    return np.asarray(total if order_by == WORSE else -total)
+
+
+def _first(
+    order_by: str | None, changes: Sequence[Floats], weight: Floats, limit: int | None
+) -> NDArray[np.int64]:
+    """Return rows that are sure to hold the first ones in this order."""
+    require_limit(limit)
+    n = weight.size if limit is None else min(limit, weight.size)
+    if order_by is None:
+        return np.arange(n)
+    return np.sort(first_rows(rank_of(order_by, changes), -weight, n))
+
+
+def _sorted(table: pa.Table, order_by: str | None, limit: int | None, name: str) -> pa.Table:
+    """Return the first rows in this order; ties are broken by weight, then by id."""
+    if order_by is None:
+        return table
+    changes = [to_numpy(table[change]) for change in CHANGES.values()]
+    keys = {"rank": from_numpy(rank_of(order_by, changes))}
+    keys |= {"weight": from_numpy(-to_numpy(table["weight"]))} | sortable(table[name])
+    order = pc.sort_indices(pa.table(keys), sort_keys=[(key, "ascending") for key in keys])
+    return table.take(order[: limit if limit is not None else len(order)])
+
+
+#: Columns that slices are put in order by: the place of the slice, and that of the run.
+AT, RUN_AT = "\0slice", "\0run"
+
+
+class PairedRows:
+    """Standard errors of differences in groups of rows, which are the same in all runs."""
+
+    def __init__(self, baseline: Evaluation, groups: Codes, n_groups: int, units: Codes) -> None:
+        """Take over the group of each row, negative for none, and its unit."""
+        table = baseline.contingency
+        assert table.rows is not None
+        self._found = RowUnits.of(table, groups, n_groups, units)
+        weight = table.rows.weight[self._found.rows]
+        whole = self._found.by_group(self._found.add(weight, np.ones(weight.size)))
+        self._whole, of_row = whole, whole[self._found.group]
+        self._share = np.divide(weight, of_row, out=np.full(weight.size, np.nan), where=of_row > 0)
+        of_unit = self._found.add(self._share, np.ones(weight.size))
+        self.n_units = np.bincount(self._found.group_of_code[of_unit > 0], minlength=n_groups)
+
+    def influences(self, ev: Evaluation, metrics: Sequence[Metric]) -> dict[str, Floats]:
+        """Return how much the scores of a run move with each unit of each group."""
+        found, table = self._found, ev.contingency
+        deviations, means = {}, {}
+        for metric in needed_by(metrics, ev.beta):
+            scores = aggregation.item_scores(table, metric)[found.rows]
+            means[metric.name] = found.by_group(found.add(self._share, scores))
+            deviations[metric.name] = found.add(self._share, scores - means[metric.name][found.group])
+        moved = {}
+        for metric in metrics:
+            parts = slopes_by(metric, means, ev.beta)
+            terms = [
+                np.broadcast_to(slope, self._whole.shape)[found.group_of_code] * deviations[name]
+                for name, slope in parts
+            ]
+            moved[metric.name] = np.sum(terms, axis=0)
+        return moved
+
+    def errors(self, a: Mapping[str, Floats], b: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Return the standard errors of the differences of two runs, by score and group."""
+        return {
+            name: np.asarray(standard_error(self._found.by_group((b[name] - moved) ** 2), self.n_units))
+            for name, moved in a.items()
+        }
+
+
+def slices_of_runs(
+    comparison: Runs, by: SliceKey, deltas: bool, order_by: str | None, limit: int | None
+) -> Table:
+    """Return the slices of all runs as `Comparison.slices` does."""
+    runs, baseline = comparison.runs, comparison.baseline
+    tables = {name: _beside_runs(_slices(ev, by)) for name, ev in runs.items()}
+    names = name_columns(tables[baseline].column_names)
+    order = _places(tables, names)
+    errors = _errors(comparison, by) if deltas and len(runs) > 1 else None
+    long = []
+    for k, (name, table) in enumerate(tables.items()):
+        columns = {"run": from_texts([name] * table.num_rows), **{c: table[c] for c in table.column_names}}
+        if deltas:
+            columns |= _differences(table, tables[baseline], names, runs[name], name == baseline)
+            if errors is not None:
+                n_units, of_run = errors
+                columns["n_units"] = n_units[name]
+                for score, own in of_run.get(name, {}).items():
+                    columns[f"{score}_delta_se"] = without_rounding(own, to_numpy(table[score]))
+        columns |= {AT: from_numpy(order[name]), RUN_AT: from_numpy(np.full(table.num_rows, k))}
+        long.append(pa.table(columns))
+    whole = pa.concat_tables(long, promote_options="default")
+    if order_by is None:
+        whole = whole.sort_by([(AT, "ascending"), (RUN_AT, "ascending")])
+    else:
+        whole = _by_change(whole.filter(pc.not_equal(whole["run"], baseline)), order_by)
+    require_limit(limit)
+    whole = whole.slice(0, None if limit is None else min(limit, whole.num_rows))
+    shown = [name for name in whole.column_names if name not in (AT, RUN_AT)]
+    return Table(whole.select(_in_order(shown, names)))
+
+
+def _slices(ev: Evaluation, by: SliceKey) -> pa.Table:
+    """Return the slices of a run; raise for slices that had to be requested earlier, as items are not kept."""
+    try:
+        return ev.slices(by).to_arrow()
+    except NotKeptError as error:
+        raise NotKeptError(
+            "the disk engine keeps no items of several runs, by which to slice; name the attributes beforehand, as in "
+            f"compare(..., {arg('slices', ['country'])}), or pass {arg('engine', 'memory')}"
+        ) from error
+
+
+def _beside_runs(table: pa.Table) -> pa.Table:
+    """Return slices with another name for an attribute that is called as the column of runs."""
+    return table.rename_columns(
+        [f"attribute.{name}" if name == "run" else name for name in table.column_names]
+    )
+
+
+def slice_deltas(ev: Evaluation, baseline: Evaluation, by: str) -> dict[str, pa.Array]:
+    """Return the differences of a run from the baseline in slices that were requested when they were compared."""
+    table, before = (_beside_runs(each.sliced[by].to_arrow()) for each in (ev, baseline))
+    return _differences(table, before, name_columns(before.column_names), ev, is_baseline=False)
+
+
+def _by_change(table: pa.Table, order_by: str) -> pa.Table:
+    """Return slices by how much their losses differ from the baseline's."""
+    changes = [-to_numpy(table[f"{loss}_delta"].cast(pa.float64()).fill_null(0.0)) for loss in LOSSES]
+    keys = {"rank": from_numpy(rank_of(order_by, changes)), AT: table[AT], RUN_AT: table[RUN_AT]}
+    return table.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
+
+
+def _keys(table: pa.Table, names: Sequence[str]) -> list[tuple[object, ...]]:
+    return list(zip(*(table[name].to_pylist() for name in names), strict=True))
+
+
+def _places(tables: Mapping[str, pa.Table], names: Sequence[str]) -> dict[str, NDArray[np.int64]]:
+    """Return for each slice of each run its place among the slices of all, those of the first run first."""
+    places: dict[tuple[object, ...], int] = {}
+    found = {}
+    for run, table in tables.items():
+        keys = _keys(table, names)
+        found[run] = np.array([places.setdefault(key, len(places)) for key in keys], np.int64)
+    return found
+
+
+def _differences(
+    table: pa.Table, before: pa.Table, names: Sequence[str], ev: Evaluation, is_baseline: bool
+) -> dict[str, pa.Array]:
+    """Return how scores and losses of slices differ from those of the same slices of the baseline."""
+    at = {key: row for row, key in enumerate(_keys(before, names))}
+    rows = pa.array([None if is_baseline else at.get(key) for key in _keys(table, names)], pa.int64())
+    found = {f"{name}_delta": pc.subtract(table[name], before[name].take(rows)) for name in LOSSES}
+    for name in (m.name for m in ev.metrics if m.name in table.column_names):
+        delta = pc.subtract(table[name], before[name].take(rows))
+        values = without_rounding(to_numpy(delta), to_numpy(table[name]))
+        found[f"{name}_delta"] = pa.array(values, mask=delta.is_null().to_numpy())
+    return found
+
+
+def _errors(
+    comparison: Runs, by: SliceKey
+) -> tuple[dict[str, pa.Array], dict[str, dict[str, Floats]]] | None:
+    """Return the units of each slice by run, and standard errors by run and score; None if they are not known.
+
+    All runs have to have the same items in each slice. The units are those of `Comparison.deltas`; where they are not
+    the same for all experiments, the baseline has none.
+    """
+    if not comparison.shares_rows or comparison.why_no_errors() is not None:
+        return None
+    groups = _groups(comparison, by)
+    if groups is None:
+        return None
+    units = _padded_units(comparison)
+    if comparison.unit == COMPONENT and len(comparison) > 2 and _is_one_heavy(comparison, units):
+        n_units, errors = {}, {}
+        for name in comparison.experiments:
+            pair = comparison.beside_baseline(name)
+            n_of_slices, own = _errors_by(pair, groups, _padded_units(pair))
+            n_units[name], errors[name] = from_numpy(n_of_slices), own[name]
+        n_units[comparison.baseline] = pa.nulls(len(n_units[name]), pa.int64())
+        return n_units, errors
+    n_of_slices, errors = _errors_by(comparison, groups, units)
+    return dict.fromkeys(comparison, from_numpy(n_of_slices)), errors
+
+
+def _padded_units(comparison: Runs) -> Codes:
+    """Return the unit of each row of the baseline; 0 for rows that not all runs score."""
+    rows, n = comparison[comparison.baseline].contingency.rows, comparison.require_rows()
+    assert rows is not None
+    units = np.zeros(rows.cell.size, np.int64)
+    units[:n] = comparison.units_of_rows()
+    return units
+
+
+def _is_one_heavy(comparison: Runs, units: Codes) -> bool:
+    """Return whether a unit has so much of the weight that errors are by the units of pairs of runs."""
+    rows, n = comparison[comparison.baseline].contingency.rows, comparison.require_rows()
+    assert rows is not None
+    weight = rows.weight[:n]
+    return is_heavy(np.bincount(units[:n], weight).max() / weight.sum())
+
+
+def _errors_by(
+    comparison: Runs, groups: Sequence[tuple[Codes, int]], units: Codes
+) -> tuple[NDArray[np.int64], dict[str, dict[str, Floats]]]:
+    """Return how many units each slice has, and the standard errors of the experiments by score."""
+    first, metrics = comparison[comparison.baseline], comparison.metrics_with_errors()
+    parts = []
+    for codes, n_groups in groups:
+        paired = PairedRows(first, codes, n_groups, units)
+        before = paired.influences(first, metrics)
+        errors = {
+            name: paired.errors(before, paired.influences(comparison[name], metrics))
+            for name in comparison.experiments
+        }
+        parts.append((paired.n_units, errors))
+    return np.concatenate([n_units for n_units, _ in parts]), {
+        name: {m.name: np.concatenate([errors[name][m.name] for _, errors in parts]) for m in metrics}
+        for name in comparison.experiments
+    }
+
+
+def _groups(comparison: Runs, by: SliceKey) -> list[tuple[Codes, int]] | None:
+    """Return the slice of each row and the number of slices, of subsets by name one by one; None if runs differ."""
+    first, n = comparison[comparison.baseline], comparison.require_rows()
+    if isinstance(by, Mapping):
+        masks = [
+            subset_mask(which, first.kept_items(), first.contingency, repr(name))
+            for name, which in by.items()
+        ]
+        return [(np.where(mask, 0, -1), 1) for mask in masks]
+    cut = [slice_codes(by, ev.contingency, ev.kept_items(), ev.attributes) for ev in comparison.runs.values()]
+    own = slice_codes(by, first.contingency, first.kept_items(), first.attributes)
+    same = (each.n_slices == own.n_slices and np.array_equal(each.codes[:n], own.codes[:n]) for each in cut)
+    return [(own.codes, own.n_slices)] if all(same) else None
+
+
+def _in_order(columns: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the columns: each score followed by its difference and the error of that, then the losses."""
+    behind = ("_delta", "_delta_se")
+    found = ["run", *names, "n_items", "weight", *(["n_units"] if "n_units" in columns else [])]
+    scores = [name for name in columns if name not in (*found, *LOSSES) and not name.endswith(behind)]
+    for name in (*scores, *LOSSES):
+        found += [name, *(f"{name}{end}" for end in behind if f"{name}{end}" in columns)]
+    return found

@@ -1,0 +1,811 @@
+"""The document of a diff: its vocabulary, the text in a terminal and the sections of its page."""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from fastbcubed.cells.cell_parts import NoCells
+from fastbcubed.errors import (
+    Argument,
+    ColumnError,
+    EvaluationWarning,
+    Message,
+    MetricError,
+    NotKeptError,
+    OptionError,
+    Word,
+    arg,
+    rewording,
+)
+from fastbcubed.inputs.pair import default_for_truth_only
+from fastbcubed.metrics.score import without_rounding
+from fastbcubed.render.document import (
+    Beside,
+    Block,
+    Chart,
+    Clusters,
+    Document,
+    Facts,
+    Grid,
+    Heading,
+    Notices,
+    Opened,
+    Prose,
+    Section,
+)
+from fastbcubed.render.json import few_entries, shortened
+from fastbcubed.render.wording import (
+    count,
+    counted,
+    label,
+    not_computed,
+    outcomes_of,
+    percent,
+    plus_minus,
+    score_text,
+    with_error,
+)
+from fastbcubed.results.display import NOTHING, definition, rows_lines, scores_grid, steps_grid
+from fastbcubed.results.evaluation_document import members_blocks, origin
+from fastbcubed.results.gates import Gate
+from fastbcubed.results.page import (
+    MESSAGES,
+    MOST_COLUMNS,
+    SLICINGS,
+    Asked,
+    Content,
+    about_slicings,
+    anchor,
+    command,
+    gates_content,
+    grid_block,
+    head,
+    key_of,
+    notices,
+    opened_content,
+    slicing_head,
+    stem,
+    without_data,
+)
+from fastbcubed.results.slices import (
+    OURS,
+    Bins,
+    Element,
+    Renamed,
+    SliceKey,
+    id_parts,
+    name_columns,
+    slice_name,
+)
+from fastbcubed.results.table import LOSS, Table
+from fastbcubed.runtime.arguments import is_one_of
+
+if TYPE_CHECKING:
+    from fastbcubed.diff_runs.diff_base import Diffed
+
+#: The sides of a diff, and what an evaluation calls them: in tables, and in policies and attributes.
+SIDES = {"baseline": "true", "experiment": "pred"}
+PLACES = {"baseline": "truth", "experiment": "prediction"}
+#: The names of sides that are no files.
+NAMES = ("the baseline", "the experiment")
+#: What clusters of a side come to, by what an evaluation says of them.
+OUTCOMES: dict[str, dict[str, str]] = {
+    "true": {
+        "exact": "unchanged",
+        "split": "split",
+        "merged": "merged",
+        "split and merged": "split and merged",
+    },
+    "pred": {"exact": "unchanged", "fragment": "fragment", "union": "union", "mixed": "mixed"},
+}
+#: What became of clusters that only one side has.
+GONE: str = "gone"
+APPEARED: str = "appeared"
+#: Columns of listings, by what an evaluation calls them. Those without a name are left out.
+COLUMNS: dict[str, str | None] = {
+    "true_cluster": "baseline_cluster",
+    "pred_cluster": "experiment_cluster",
+    "true_mates": "baseline_mates",
+    "pred_mates": "experiment_mates",
+    "recall_loss": "split_change",
+    "precision_loss": "merge_change",
+    "tp": "stable",
+    "fn": "split",
+    "fp": "merged",
+    "tn": None,
+}
+#: The attribute that is the true cluster of an item, where a truth judges the diff.
+TRUE_CLUSTER = "true_cluster"
+#: What an evaluation calls these columns.
+BACK = {new: old for old, new in COLUMNS.items() if new is not None}
+#: Slices that are always there.
+SIZES = {"true_size": "baseline_size", "pred_size": "experiment_size"}
+OF_SIZES = (*SIZES, *SIZES.values())
+#: What a listing is ordered by to have first what changed most: both changes together.
+CHANGE = "change"
+#: Scores that ABCDE and this library call by one name; within a diff it is that of ABCDE.
+MEANT = {"merge_distance": "merge_jaccard_distance", "split_distance": "split_jaccard_distance"}
+
+
+def side_of(side: Any) -> str:
+    """Return an evaluation's name for a side of a diff."""
+    if not isinstance(side, str) or side not in SIDES:
+        raise OptionError(f'the side of a cluster is "baseline" or "experiment", not {side!r}')
+    return SIDES[side]
+
+
+def meant(name: Any) -> Any:
+    """Return the registry's name for a score that a diff calls otherwise; other names unchanged."""
+    return MEANT.get(name, name) if isinstance(name, str) else name
+
+
+def as_policies(unmatched: Any, baseline: Any, experiment: Any) -> Any:
+    """Return policies for items of one side by the names of an evaluation; those that no link has are alone."""
+    if unmatched is None:
+        return {"truth": default_for_truth_only(experiment), "prediction": default_for_truth_only(baseline)}
+    if not isinstance(unmatched, Mapping):
+        return unmatched
+    if strange := [side for side in unmatched if side not in PLACES]:
+        raise OptionError(
+            f"{arg('unmatched', ...)} has a policy for {strange[0]!r}; the sides are called baseline and experiment"
+        )
+    return {PLACES[side]: policy for side, policy in unmatched.items()}
+
+
+# -- Listings --------------------------------------------------------------------------------------
+
+
+def renamed(table: pa.Table | Table, known: Iterable[str] = ()) -> Table:
+    """Return a listing of an evaluation in the names of a diff, splits before merges.
+
+    Columns of attributes, which are `known`, keep their names, behind ``attribute.`` where a figure has it.
+    """
+    arrow = table.to_arrow() if isinstance(table, Table) else table
+    own, known = list(COLUMNS.values()), set(known)
+    columns: dict[str, Any] = {}
+    for name in _splits_first(arrow.column_names):
+        if name in known:
+            new: str | None = f"attribute.{name}" if name in own else name
+        else:
+            new = COLUMNS.get(name, name)
+        if new is not None:
+            columns[new] = arrow[name]
+    return Table(pa.table(columns))
+
+
+def renamed_slices(table: pa.Table | Table) -> Table:
+    """Return slices of an evaluation in the names of a diff."""
+    arrow = table.to_arrow() if isinstance(table, Table) else table
+    names = list(map(called_as_slices, name_columns(arrow.column_names)))
+    return renamed(arrow.rename_columns([*names, *arrow.column_names[len(names) :]]), names)
+
+
+def _splits_first(names: list[str]) -> list[str]:
+    """Return the names of columns with those of splits where those of merges are, and the other way round."""
+    found = list(names)
+    for merge, split in (("precision_loss", "recall_loss"), ("fp", "fn")):
+        if merge in found and split in found:
+            at = found.index(merge), found.index(split)
+            found[min(at)], found[max(at)] = split, merge
+    return found
+
+
+def asked_order(order_by: str | None) -> str:
+    """Return the evaluation's sort column for this order of a diff; the largest change for None."""
+    if is_one_of(order_by, (None, CHANGE)):
+        return LOSS
+    if not isinstance(order_by, str):
+        raise MetricError(f"a listing is ordered by a score or another column by name, not {order_by!r}")
+    if order_by in COLUMNS or order_by == LOSS:
+        raise MetricError(
+            f"cannot order by {order_by!r}; in a diff it is called {COLUMNS.get(order_by, CHANGE)!r}"
+        )
+    order_by = MEANT.get(order_by, order_by)
+    return BACK.get(order_by, order_by)
+
+
+# -- Slices ----------------------------------------------------------------------------------------
+
+
+def asked_slices(key: SliceKey, *, judged: bool) -> SliceKey:
+    """Return a slicing in the names of an evaluation, in which attributes of the truth, if any, are plain ones."""
+    if isinstance(key, tuple):
+        return tuple(_asked_element(each, judged) for each in key)
+    return _asked_element(key, judged) if isinstance(key, Element) else key
+
+
+def _asked_element(element: Element, judged: bool) -> Element:
+    if isinstance(element, Bins):
+        return replace(element, name=asked_name(element.name, judged=judged))
+    return asked_name(element, judged=judged)
+
+
+def asked_name(name: str, *, judged: bool) -> str:
+    """Return an evaluation's name for an attribute of a diff."""
+    if name in SIZES:
+        raise ColumnError(
+            f"there is no attribute {name!r}; a diff has {' and '.join(SIZES.values())}. A column of that name is "
+            f"'baseline.{name}', 'experiment.{name}' or 'attributes.{name}'"
+        )
+    own = name.removeprefix(OURS)
+    if own in SIZES.values():
+        return Renamed(next(old for old, new in SIZES.items() if new == own), name)
+    if judged and own == TRUE_CLUSTER:
+        return own
+    side, dot, own = name.partition(".")
+    if dot and side == "truth" and judged:
+        return own
+    return f"{PLACES[side]}.{own}" if dot and side in PLACES else name
+
+
+def called(name: str) -> str:
+    """Return a diff's name for an attribute of an evaluation."""
+    side, dot, own = name.partition(".")
+    known = {old: new for new, old in PLACES.items()}
+    return f"{known[side]}.{own}" if dot and side in known else name
+
+
+def called_as_slices(name: str) -> str:
+    """Return a diff's name for an attribute or size by which an evaluation is sliced."""
+    return SIZES.get(name.removeprefix(OURS)) or called(name)
+
+
+def in_a_diff(table: pa.Table, attributes: Iterable[str]) -> pa.Table:
+    """Return a table whose columns of attributes go by the names of a diff."""
+    return table.rename_columns({name: called(name) for name in attributes if name in table.column_names})
+
+
+# -- Messages --------------------------------------------------------------------------------------
+
+#: Words of an evaluation, and those of a diff.
+WORDS = {
+    "truth": "baseline",
+    "prediction": "experiment",
+    "true cluster": "baseline cluster",
+    "predicted cluster": "experiment cluster",
+    **SIZES,
+    **{old: new for old, new in COLUMNS.items() if new is not None and "_" in old},
+    LOSS: CHANGE,
+}
+
+
+def in_diff(message: str) -> Message:
+    """Return a message of an evaluation in the words of a diff.
+
+    Examples
+    --------
+    >>> from fastbcubed.errors import TRUTH
+    >>> in_diff(Message(f"3 items of the {TRUTH} are in no {Word('predicted cluster')}"))
+    '3 items of the baseline are in no experiment cluster'
+    >>> in_diff(Message(f"Pass {arg('unmatched', {'prediction': 'drop'})}."))
+    'Pass unmatched={"experiment": "drop"}.'
+    """
+    return Message(message).replaced(_in_diff)
+
+
+def _in_diff(part: Any) -> Any:
+    if isinstance(part, Word):
+        return WORDS.get(part.name, part.name)
+    if isinstance(part, Argument) and part.name == "unmatched":
+        return replace(part, values=tuple(map(_policies, part.values)))
+    return part
+
+
+def _policies(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {WORDS.get(side, side): policy for side, policy in value.items()}
+
+
+def in_words_of_a_diff() -> AbstractContextManager[None]:
+    """Let errors of an evaluation speak of baseline and experiment."""
+    return rewording(_in_diff)
+
+
+#: One kind of change dominates where it is so many times the other.
+DOMINATES = 3.0
+#: A kind of change that is a smaller share of the other is not described in detail.
+TOLD = 0.05
+#: What became of items that one side lacks, in a sentence.
+FATES = {
+    "drop": "left out (drop)",
+    "singleton": "taken as alone on the other side (singleton)",
+    "outside": "not scored, but merged to the items that they are clustered with (outside)",
+}
+#: Scores that stand in the table of splits and merges: what was split off, merged, and both; all of it, good, bad.
+TABLE = {
+    "split": (
+        ("split_rate", "good_split_rate", "bad_split_rate"),
+        ("split_jaccard_distance", "good_split_distance", "bad_split_distance"),
+    ),
+    "merged": (
+        ("merge_rate", "good_merge_rate", "bad_merge_rate"),
+        ("merge_jaccard_distance", "good_merge_distance", "bad_merge_distance"),
+    ),
+    "both": (("", "", ""), ("jaccard_distance", "good_distance", "bad_distance")),
+}
+
+
+def document(diff: Diffed) -> list[Block]:
+    """Return a diff as a document: the overview, and what to ask next."""
+    return [*overview(diff), *_next_steps(diff)]
+
+
+def overview(diff: Diffed) -> list[Block]:
+    """Return what was compared, the change in sentences, warnings and the figures."""
+    return [
+        Prose(_heading(diff), "title"),
+        Prose(what_changed(diff)),
+        Prose(what_truth_says(diff)),
+        Notices.of(diff.warnings, none=NOTHING),
+        Beside([[_sides(diff)], [Prose(what_became(diff))]]),
+        Prose(coverage(diff), "indented"),
+        changes_grid(diff),
+        others_grid(diff),
+        Prose(notes(diff)),
+    ]
+
+
+# -- Sentences -------------------------------------------------------------------------------------
+
+
+def what_changed(diff: Diffed) -> list[str]:
+    """Return how many items are with other items now, whether clusters were split or merged, and where."""
+    return [line for line in (_affected(diff), _kind_of_change(diff), _where(diff)) if line]
+
+
+def _affected(diff: Diffed) -> str:
+    n = diff.evaluation.contingency.n_items
+    share = diff.overall.named("affected_rate")
+    changed = _n_affected(diff)
+    if changed is None:
+        return (
+            "" if share is None else f"{percent(diff.overall[share])} of the items are with other items now."
+        )
+    found, alone = diff.coverage, _taken_as_alone(diff)
+    whose = f"{counted(n, 'item')}{'' if any(alone.values()) else ' that both have'}"
+    others = [
+        f"{count(number)} {'of them' if alone[which] else 'more'} {'is' if number == 1 else 'are'} {which}"
+        for which, number in (("gone", found.n_gone), ("new", found.n_new))
+        if number
+    ]
+    rest = "".join(f"; {each}" for each in others)
+    if not changed:
+        return f"Nothing changed for the {whose}{rest}."
+    text = f"Of {whose}, {count(changed)} ({percent(changed / n)}"
+    if diff.evaluation.contingency.weighted and share is not None:
+        text += f"; {percent(diff.overall[share])} of the weight"
+    return f"{text}) {'is' if changed == 1 else 'are'} with other items now{rest}."
+
+
+def _taken_as_alone(diff: Diffed) -> dict[str, bool]:
+    """Return whether items that are gone, and new ones, are scored, as alone on the side that lacks them."""
+    policies, found = diff.evaluation.policies, diff.coverage
+    return {
+        "gone": policies.truth == "singleton" and found.n_gone > 0,
+        "new": policies.prediction == "singleton" and found.n_new > 0,
+    }
+
+
+def _n_affected(diff: Diffed) -> int | None:
+    """Return how many items are in clusters that changed; None where that is not known."""
+    table = diff.known_changes
+    if table is None:
+        return None
+    rows = {row["became"]: row["n_items"] for row in table.to_pylist()}
+    return sum(rows[became] for became in ("split", "merged", "split and merged"))
+
+
+def _kind_of_change(diff: Diffed) -> str:
+    """Return the shares of an item's clusters that left and joined, the larger first."""
+    split, merged = diff.rates
+    if not split + merged > 0:
+        return ""
+    left = f"{percent(split)} of the baseline cluster of an item is no longer with it"
+    joined = f"{percent(merged)} of its experiment cluster is new to it"
+    if not merged:
+        return f"Only splits: on average {left}."
+    if not split:
+        return f"Only merges: on average {percent(merged)} of the experiment cluster of an item is new to it."
+    if merged >= DOMINATES * split:
+        left = left.replace("the baseline cluster of an item", "its baseline cluster")
+        joined = joined.replace("its experiment cluster", "the experiment cluster of an item")
+        return f"Mostly merges: on average {joined}, and {left}."
+    which = "Mostly splits" if split >= DOMINATES * merged else "Splits and merges"
+    return f"{which}: on average {left}, and {joined}."
+
+
+def _where(diff: Diffed) -> str:
+    """Say in how few clusters the change is."""
+    cells = diff.evaluation.contingency
+    if isinstance(cells, NoCells) or cells.overlapping:
+        return ""
+    try:
+        figures = diff.evaluation.concentration
+    except OptionError:  # there is no room
+        return ""
+    told: list[str] = []
+    largest = max(each["loss"] for each in figures.values())
+    for kind, side, of in (("splitting", "baseline", "true"), ("merging", "experiment", "pred")):
+        if (n := figures[of]["n_half"]) and figures[of]["loss"] >= TOLD * largest:
+            verb = "" if told else " is"
+            told.append(f"half of the {kind}{verb} in {count(n)} {side} cluster{'' if n == 1 else 's'}")
+    return f"{', and '.join(told).capitalize()}." if told else ""
+
+
+def what_became(diff: Diffed) -> list[str]:
+    """Return the outcomes of the clusters; nothing where they are unknown."""
+    table = diff.known_changes
+    if table is None:
+        return []
+    rows = {row["became"]: row for row in table.to_pylist()}
+    numbers = {name: row["n_clusters"] for name, row in rows.items()}
+    appeared = numbers.pop(APPEARED)
+    line = outcomes_of("baseline", sum(numbers.values()), numbers, past=True)
+    if appeared:
+        line += f". {count(appeared)} experiment cluster{'' if appeared == 1 else 's'} appeared"
+    return [f"{line}."]
+
+
+def coverage(diff: Diffed) -> list[str]:
+    """Return the number of items on one side only, and their treatment; nothing if there are none."""
+    found, policies = diff.coverage, diff.evaluation.policies
+    lines = []
+    for which, side, n in (("gone", "baseline", found.n_gone), ("new", "experiment", found.n_new)):
+        if not n:
+            continue
+        whole = n + found.n_common
+        verb = "is" if n == 1 else "are"
+        text = f"{counted(n, 'item')} ({percent(n / whole)} of the {side}'s {count(whole)}) {verb} {which}: "
+        policy = str(getattr(policies, PLACES[side]))
+        lines.append(f"{text}{_whose(diff, which, n)}{FATES.get(policy, policy)}.")
+    if lines:
+        lines.append(
+            f"All rates are about the {counted(diff.evaluation.contingency.n_items, 'item')} that are scored."
+        )
+    return [*lines, *rows_lines(found, policies)]
+
+
+def _whose(diff: Diffed, which: str, n: int) -> str:
+    """Say how many of the items of one side are in clusters that are gone or new as a whole, and how many are not."""
+    table = diff.known_changes
+    name = GONE if which == "gone" else APPEARED
+    if table is None:
+        return ""
+    row = next(row for row in table.to_pylist() if row["became"] == name)
+    inner, rest = row["n_items"], n - row["n_items"]
+    left = (
+        f"{count(rest)} from clusters that remain" if which == "gone" else f"{count(rest)} in other clusters"
+    )
+    if not inner:
+        return f"{left}; " if rest else ""
+    clusters = f"{count(row['n_clusters'])} cluster{'' if row['n_clusters'] == 1 else 's'}"
+    whole = (
+        f"{count(inner)} with {clusters}"
+        if which == "gone"
+        else f"{count(inner)} in {clusters} of new items alone"
+    )
+    return f"{whole}, {left}; " if rest else f"{whole}; "
+
+
+def what_truth_says(diff: Diffed) -> list[str]:
+    """Return the share of the change that the truth confirms, and the effect on precision and recall."""
+    verdict = diff.verdict
+    if verdict is None:
+        return []
+    n = verdict.n_items + verdict.n_unlabelled
+    about = (
+        "all of them"
+        if not verdict.n_unlabelled
+        else f"{count(verdict.n_items)} of them ({percent(verdict.n_items / n)})"
+    )
+    lines = [f"By the truth, which labels {about}, {_right(diff)}"]
+    before, after = (verdict.levels[side] for side in SIDES)
+    known, told = diff.errors_at_hand(), list[str]()
+    for name in ("precision", "recall"):
+        delta = float(without_rounding(after[name] - before[name]))
+        change = with_error(delta, known.get(f"delta_{name}"))
+        sign = "" if change.startswith("-") else "+"
+        goes = "" if told else " goes"
+        told.append(
+            f"{name}{goes} from {score_text(before[name])} to {score_text(after[name])} ({sign}{change})"
+        )
+    text = ", ".join(told)
+    lines.append(f"{text[0].upper()}{text[1:]}.{_iq(diff)}")
+    return lines
+
+
+def _right(diff: Diffed) -> str:
+    """Say which shares of the splitting and of the merging are right."""
+    scores = diff.verdict_scores("good_split_rate", "bad_split_rate", "good_merge_rate", "bad_merge_rate")
+    told, largest = [], max(sum(scores[:2]), sum(scores[2:]))
+    for kind, (good, bad) in (("splitting", scores[:2]), ("merging", scores[2:])):
+        if good + bad > TOLD * largest:
+            told.append(f"{percent(good / (good + bad))} of the {kind}")
+    return f"{' and '.join(told)} is right." if told else "nothing was split or merged."
+
+
+def _iq(diff: Diffed) -> str:
+    (iq,), error = diff.verdict_scores("iq"), diff.errors_at_hand().get("iq")
+    if iq != iq:
+        return ""
+    direction = (
+        "nearer to the truth"
+        if iq > 0
+        else "farther from the truth"
+        if iq < 0
+        else "neither nearer nor farther"
+    )
+    known = with_error(iq, error)
+    return f" All in all the change brings items {direction}: iq is {known}, where 1 is straight to it and -1 away."
+
+
+# -- Tables ----------------------------------------------------------------------------------------
+
+
+def _heading(diff: Diffed) -> list[str]:
+    lines = [f"Diff of {counted(diff.summary['baseline']['items'], 'item')}"]
+    if any(name not in (None, f"the {side}") for side, name in diff.names.items()):
+        lines += [f"  {side:<12}{label(name)}" for side, name in diff.names.items() if name]
+    return lines
+
+
+def _sides(diff: Diffed) -> Grid:
+    header = ["", "items", "clusters", "singletons", "largest"]
+    if diff.evaluation.contingency.overlapping:
+        header.append("unchanged")
+    rows = [[side, *(count(diff.summary[side][name]) for name in header[1:])] for side in SIDES]
+    return Grid(header, rows)
+
+
+def changes_grid(diff: Diffed) -> Grid:
+    """Return rates and distances of splits and merges; with a truth, their good and bad parts."""
+    judged = diff.verdict is not None
+    header = ["", "rate", *(["good", "bad"] * judged), "distance", *(["good", "bad"] * judged)]
+    rows = []
+    for kind, (rates, distances) in TABLE.items():
+        names = [*rates[: 3 if judged else 1], *distances[: 3 if judged else 1]]
+        row = [score_text(diff.overall[name]) if name in diff.overall else "" for name in names]
+        if any(row):
+            rows.append([kind, *row])
+    filled = [0, *(k for k in range(1, len(header)) if any(row[k] for row in rows))]
+    return Grid([header[k] for k in filled], [[row[k] for k in filled] for row in rows])
+
+
+def others_grid(diff: Diffed) -> Grid:
+    """Return the other scores, each with its definition."""
+    told = {name for of_kind in TABLE.values() for names in of_kind for name in names}
+    known = diff.errors_at_hand()
+    shown = [m for m in diff.metrics if m.name not in told and m.name in diff.overall]
+    rows = [
+        (m.name, score_text(value := diff.overall[m.name]), plus_minus(known.get(m.name), value))
+        for m in shown
+    ]
+    return scores_grid(rows, shown)
+
+
+def notes(diff: Diffed) -> list[str]:
+    """Return the meaning of the figures, and the scores that were not computed."""
+    found = [definition(diff.evaluation)]
+    table = (
+        "A rate is the mean over items of what was split off, relative to the baseline cluster, or merged, relative to "
+        "the experiment cluster; a distance is relative to both clusters together."
+    )
+    if changes_grid(diff).rows:
+        found.append(table)
+    if diff.verdict is not None and diff.verdict.n_unlabelled:
+        among = "among each other" if diff.verdict.unlabelled == "drop" else "beside all others"
+        found.append(
+            f"What is good and bad is about the {counted(diff.verdict.n_items, 'item')} that the truth labels, {among}."
+        )
+    return [*found, *not_computed(diff.not_computed)]
+
+
+def _next_steps(diff: Diffed) -> list[Block]:
+    """Return two or three calls that show where the change is."""
+    ev = diff.evaluation
+    if not ev.has_clusters:
+        return []
+    steps = [('.clusters("baseline", limit=5)', 'what changed most; or "experiment"')]
+    if not ev.contingency.overlapping:
+        steps.insert(0, (".changes()", "what became of the clusters, as a table"))
+    if ev.has_items:
+        items = ev.kept_items()
+        attributes = [name for names in items.attribute_sides().values() for name in names]
+        attributes += [*id_parts(items), *(() if ev.attributes is None else ev.attributes.names)]
+        by = label(next((name for name in attributes if name != "true_cluster"), SIZES["true_size"]))
+        steps.append((f'.slices("{by}")', f"the same by {by}"))
+        steps.append(('.cluster("baseline", label)', "one cluster: where its items are now; or .item(id)"))
+    return steps_grid(steps)
+
+
+#: Slices of each slicing: those that changed most.
+SLICES = 20
+#: Figures of slices that come first, where they are there.
+SHOWN = ("split_change", "merge_change", "split_rate", "merge_rate", "delta_precision", "delta_recall")
+#: Figures of a cluster in a list, and the change that its side is listed by.
+FIGURES = ("cluster", "n_items", "weight", "n_parts", "outcome", "split_change", "merge_change")
+
+
+def diff_content(diff: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
+    """Return the content of the page of a diff."""
+    known = None if diff.known_changes is None else diff.known_changes.to_pylist()
+    with warnings.catch_warnings():  # what they say is on the page
+        warnings.simplefilter("ignore", EvaluationWarning)
+        content = {
+            **head("diff", asked.title or _title(diff)),
+            "names": diff.names, "n_items": diff.evaluation.contingency.n_items,
+            "weighted": diff.evaluation.contingency.weighted,
+            "verdict": {"sentences": [*what_changed(diff), *what_truth_says(diff)], "lines": what_became(diff)},
+            "overall": dict(diff.overall), "errors": dict(diff.errors_at_hand()), "changes": known,
+            "summary": diff.summary, "lines": coverage(diff), "notes": {"lines": notes(diff)},
+            "grids": [_grid(each(diff)) for each in (changes_grid, others_grid)],
+            "gates": gates_content(gates),
+            "warnings": {"n": len(diff.warnings), "rows": diff.warnings[:MESSAGES]},
+            "slices": _slices(diff, asked),
+            "clusters": _clusters(diff, asked),
+            "origin": {"manifest": few_entries(without_data(diff.manifest)), "command": _command(diff)},
+        }  # fmt: skip
+    found: dict[str, Any] = shortened(content)
+    return found
+
+
+def _command(diff: Any) -> str | None:
+    """Return the command that makes the diff of the same files again; None where data are in no file."""
+    told = diff.manifest.get("arguments") or {}
+    named = {side: f"the {side}" for side in SIDES}
+    found = command(diff.names, told, "diff", named)
+    if found is None or not diff.truth:
+        return found
+    return None if diff.truth == "the truth" else f"{found} --truth {shlex.quote(str(diff.truth))}"
+
+
+def _title(diff: Any) -> str:
+    stems = [stem(diff.names.get(side) or side) for side in SIDES]
+    return f"From {stems[0]} to {stems[1]}"
+
+
+def _grid(grid: Grid) -> dict[str, Any]:
+    return {"header": grid.header, "rows": [{"cells": row} for row in grid.rows], "names": grid.names}
+
+
+def _slices(diff: Any, asked: Asked) -> dict[str, Any]:
+    """Return the slices that changed most."""
+    keys: dict[str, SliceKey | str] = {name: name for name in diff.sliced}
+    if diff.evaluation.has_items:
+        keys = {name: key_of(name_columns(table.column_names)) for name, table in diff.sliced.items()}
+    keys |= {slice_name(key): key for key in asked.by}
+    found = []
+    for name, key in list(keys.items())[:SLICINGS]:
+        table = diff.slices(key, order_by="change")
+        names = name_columns(table.column_names)
+        figures = [each for each in dict.fromkeys((*SHOWN, *diff.overall)) if each in table.column_names][:6]
+        rows = [
+            {"slice": [row[each] for each in names], "n_items": row["n_items"],
+             "figures": [row[each] for each in figures]}
+            for row in table.slice(0, SLICES).to_pylist()
+        ]  # fmt: skip
+        found.append({"by": name, "names": names, "figures": figures, "n": table.num_rows, "rows": rows})
+    return {"n": len(keys), "rows": found}
+
+
+def _clusters(diff: Any, asked: Asked) -> dict[str, Any] | None:
+    """Return the clusters of either side that changed most."""
+    if not asked.worst or not diff.evaluation.has_clusters:
+        return None
+    found, changed = {}, sum(diff.overall.get(name, 0.0) for name in ("split_rate", "merge_rate"))
+    for side in SIDES:
+        rows = diff.clusters(side, limit=asked.worst).to_pylist()
+        rows = [row for row in rows if row["split_change"] + row["merge_change"] > 0]
+        found[side] = {
+            "n": diff.summary[side]["clusters"], "opened": diff.evaluation.has_items,
+            "rows": [_cluster(diff, side, row, asked, changed) for row in rows],
+        }  # fmt: skip
+    return found
+
+
+def _cluster(diff: Any, side: str, row: dict[str, Any], asked: Asked, changed: float) -> dict[str, Any]:
+    """Return a cluster, its share of all that `changed`, and its members."""
+    own = {name: row[name] for name in FIGURES if name in row}
+    own["share_of_change"] = (row["split_change"] + row["merge_change"]) / changed if changed else None
+    opened = None
+    if row["cluster"] is not None and diff.evaluation.has_items:
+        try:
+            found = diff.cluster(
+                side, row["cluster"], columns=asked.columns[:MOST_COLUMNS], members=asked.members
+            )
+            opened = opened_content(found)
+        except NotKeptError:
+            pass
+    return {"id": anchor(side, row["cluster"]), **own, "opened": opened}
+
+
+# -- The document ----------------------------------------------------------------------------------
+
+
+def diff_document(content: Content) -> Document:
+    """Return the page of a diff, from its content."""
+    names = content["names"]
+    facts = [(side.capitalize(), names.get(side) or f"the {side}") for side in SIDES]
+    facts += [("Truth", names["truth"])] if names.get("truth") else []
+    facts.append(("Compared", counted(content["n_items"], "item")))
+    figures = [grid_block(grid, "Scores") for grid in content["grids"] if grid["rows"]]
+    sections = [
+        Section("verdict", "What changed", [*_verdict(content), *notices(content)]),
+        Section("figures", "Figures", [*figures, Prose([*content["notes"]["lines"], *content["lines"]])]),
+        Section("slices", "Slices", list(_changed_slices(content["slices"]))),
+        Section("clusters", "Clusters that changed", list(_changed_clusters(content["clusters"]))),
+        Section("origin", "How it was made", origin(content["origin"])),
+    ]
+    marks = ("true", "pred", "", "")[: len(facts)]
+    return Document([Facts(facts, "sides", marks)], [each for each in sections if each.blocks])
+
+
+def _verdict(content: Content) -> Iterator[Block]:
+    """Yield the sentences, next to what became of the clusters."""
+    aside: list[Block] = []
+    if content["changes"]:
+        of = "weight" if content["weighted"] else "items"
+        said = f"Bar chart: share of the {of} in clusters that are unchanged, split, merged, gone or new"
+        text = "Split: in several clusters now. Merged: whole, with others. Gone, appeared: items of one side alone."
+        title = "What became of the clusters"
+        aside.append(Chart("changes", "changes", (content["changes"], of), said, title, text))
+    yield Beside(
+        [[Prose(content["verdict"]["sentences"], "lead")], [*aside, Prose(content["verdict"]["lines"])]]
+    )
+
+
+def _changed_slices(slices: Content) -> Iterator[Block]:
+    """Yield each slicing: its share of the change as a chart, and figures as a table."""
+    if slices["rows"]:
+        yield about_slicings(slices, "Those that changed most.")
+    for k, slicing in enumerate(slices["rows"]):
+        rows, figures = slicing["rows"], slicing["figures"]
+        yield from slicing_head(slicing, "slices")
+        if rows and {"split_change", "merge_change"} <= set(figures):
+            said = f"Stacked bars: split and merge rate by {label(slicing['by'])}, as the table below has it"
+            text = "Added up over all slices, these are the split rate and the merge rate."
+            yield Chart(
+                f"slices-{k}", "slice_changes", (slicing,), said, "Share of each slice in the change", text
+            )
+        forms = (*["name"] * len(slicing["names"]), "count", *["score"] * len(figures))
+        cells = [[*row["slice"], row["n_items"], *row["figures"]] for row in rows]
+        yield Grid([*slicing["names"], "items", *figures], cells, 1, forms, about=f"By {slicing['by']}")
+
+
+def _changed_clusters(clusters: Content | None) -> Iterator[Block]:
+    """Yield the clusters of either side that changed most."""
+    if not clusters:
+        return
+    text = "Those that changed most. Each opens to its members, grouped by the clusters of the other side."
+    yield Prose([text], "note")
+    for side, mark, other in (("baseline", "true", "experiment"), ("experiment", "pred", "baseline")):
+        rows = clusters[side]["rows"]
+        yield Heading(f"{side.capitalize()} clusters", side=mark)
+        if rows:
+            yield Prose([f"{len(rows)} of {count(clusters[side]['n'])} clusters."], "note")
+            yield Clusters(f"{side} clusters", [_changed_cluster(row, f"{other} cluster") for row in rows])
+        else:
+            yield Prose(["None changed."])
+
+
+def _changed_cluster(row: Content, of: str) -> Opened:
+    """Return a cluster with its share of the change, and its members."""
+    share = row["share_of_change"]
+    told = (
+        f"Adds {percent(row['split_change'])} to the split rate and {percent(row['merge_change'])} to the merge rate "
+        "of all items."
+    )
+    return Opened(
+        row["id"], row["cluster"], [row["outcome"]] if "outcome" in row else [],
+        f"{counted(row['n_items'], 'item')} in {counted(row['n_parts'], of)}",
+        [] if share is None else [("", percent(share), "of the change")], share,
+        [Prose([told], "small"), *members_blocks(row["opened"])],
+    )  # fmt: skip
