@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from test_report import Page
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, FileFormatError
@@ -74,6 +75,12 @@ def same(found: Any, wanted: Any, where: str = "") -> None:
         assert found == wanted, where
 
 
+def content_of(result: Any, **asked: Any) -> dict[str, Any]:
+    """Return the content of the page of a result, without drawing it."""
+    found: dict[str, Any] = json.loads(json.dumps(result.report(**asked).content))
+    return found
+
+
 @pytest.mark.parametrize("name", HOW)
 def test_a_page_has_the_figures_of_the_result(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -82,16 +89,17 @@ def test_a_page_has_the_figures_of_the_result(
     monkeypatch.setattr(page, "ALWAYS", 0)
     evaluated(3, HOW[name]).save(tmp_path / "r")
     asked: dict[str, Any] = {"worst": 6, "members": 8, "columns": ["truth.kind", "prediction.kind"]}
-    wanted = json.loads(Page(fb.load(tmp_path / "r").report(**asked).html).data)
+    wanted = content_of(fb.load(tmp_path / "r"), **asked)
     if name != "outer":  # whose repairs take all cells
         monkeypatch.setattr(tables.LazyCells, "__getattr__", None)
     monkeypatch.setattr(fb.Evaluation, "errors_at_hand", lambda ev: ev._saved_errors)
     large = fb.load(tmp_path / "r", check=False)
     assert large._lazy is not None
-    same(json.loads(Page(large.report(**asked).html).data), wanted)
+    same(content_of(large, **asked), wanted)
     assert wanted["clusters"]["pred"]["rows"][0]["opened"]["parts"]
 
 
+@examples(50)
 @given(
     seed=st.integers(0, 10_000),
     limit=st.integers(1, 30),
@@ -161,6 +169,14 @@ def test_a_result_that_was_replaced_is_not_mixed_with_the_next(tmp_path: Path) -
         large.item(7)
 
 
+@pytest.fixture(scope="module")
+def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Save a result once, to be copied and damaged."""
+    path = tmp_path_factory.mktemp("intact") / "r"
+    evaluated(5, {}).save(path)
+    return path
+
+
 @pytest.mark.parametrize("how", ["without", "as text"])
 @pytest.mark.parametrize(
     ("name", "column"),
@@ -170,8 +186,10 @@ def test_a_result_that_was_replaced_is_not_mixed_with_the_next(tmp_path: Path) -
         ("items", "cell"),
     ],
 )  # fmt: skip
-def test_a_forged_table_is_refused_unread(name: str, column: str, how: str, tmp_path: Path) -> None:
-    evaluated(5, {}).save(tmp_path / "r")
+def test_a_forged_table_is_refused_unread(
+    name: str, column: str, how: str, intact: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(intact, tmp_path / "r")
     file = tmp_path / "r" / f"{name}.parquet"
     table = pq.read_table(file)
     if how == "without":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
@@ -73,7 +72,7 @@ def patents() -> Any:
 
 @pytest.fixture(scope="module")
 def embedded(patents: Any) -> Any:
-    return json.loads(Page(patents.report(columns=["first_name"], worst=3).html).data)
+    return json.loads(json.dumps(patents.report(columns=["first_name"], worst=3).content))
 
 
 # -- Figures ---------------------------------------------------------------------------------------
@@ -462,36 +461,35 @@ def test_charts_have_the_figures_of_the_result() -> None:
 # -- On the command line ---------------------------------------------------------------------------
 
 
-def _run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "fastbcubed", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
-
-
-def test_pages_on_the_command_line(tmp_path: Path) -> None:
+def test_pages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page_of_gates, result = tmp_path / "page.html", tmp_path / "result"
     gate, kept = ("--fail-under", "f1=0.99"), ("--out", result, "--keep", "items")
-    done = _run("evaluate", TRUTH, NEW, "--report", page_of_gates, "--report-columns", "city", *gate, *kept)
-    assert done.returncode == 1, done.stderr
+    flags = ["--report", page_of_gates, "--report-columns", "city", *gate, *kept]
+    assert main([str(each) for each in ("evaluate", TRUTH, NEW, *flags)]) == 1, capsys.readouterr().err
+    capsys.readouterr()
     data = json.loads(Page(page_of_gates.read_text(encoding="utf-8")).data)
     assert [row["passed"] for row in data["gates"]["rows"]] == [False]
     assert data["clusters"]["pred"]["rows"][0]["opened"]["columns"] == ["city"]
     again = tmp_path / "again.html"
-    done = _run("report", result, "--out", again, "--worst", 2, "--by", "year:10", "--title", "Again")
-    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    flags = ["--out", again, "--worst", 2, "--by", "year:10", "--title", "Again"]
+    assert main([str(each) for each in ("report", result, *flags)]) == 0, capsys.readouterr().err
+    assert capsys.readouterr().out == ""
     content = json.loads(Page(again.read_text(encoding="utf-8")).data)
     assert content["title"] == "Again" and content["slices"]["rows"][0]["by"] == "year:10"
     assert content["overall"] == data["overall"]
 
 
-def test_a_page_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
-    done = _run("evaluate", "nonsense.parquet", "nonsense.parquet", "--report", tmp_path)
-    assert done.returncode == 2 and "is a directory" in done.stderr
+def test_a_page_that_cannot_be_written_is_refused_before_the_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", "nonsense.parquet", "nonsense.parquet", "--report", str(tmp_path)]) == 2
+    assert "is a directory" in capsys.readouterr().err
     for command in (
         ("evaluate", "nonsense.parquet", "nonsense.parquet", "--report"),
         ("report", "nonsense", "--out"),
     ):
-        done = _run(*command, tmp_path / "page.pdf")
-        assert done.returncode == 2 and "ends in .html, not in .pdf" in done.stderr
+        assert main([*command, str(tmp_path / "page.pdf")]) == 2
+        assert "ends in .html, not in .pdf" in capsys.readouterr().err
     with pytest.raises(OptionError, match=r"page\.html"):
         small().report(tmp_path / "page.docx")
     assert small().report(tmp_path / "page.HTM").content["title"]
