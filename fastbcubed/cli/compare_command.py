@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
         arguments["truth"] = column_names(options.truth)
     arguments = with_slices(with_scores(arguments, _scores_of([*bounds, *worse])), [*bounds, *worse])
     cmp = call(fastbcubed.compare, arguments, options.noise)
-    from fastbcubed.compare_runs.comparison import told
+    from fastbcubed.compare_runs.rankings import told
 
     for notice in cmp.warnings:
         say(f"{notice['level']}: {told(notice, cmp, in_flags)} [{notice['code']}]")

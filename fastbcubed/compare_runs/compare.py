@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from fastbcubed.align.policies import Coverage, Duplicates, Nulls, Policies, Unmatched, Weighting
 from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.choose_engine import choose
-from fastbcubed.compare_runs.comparison import Comparison, told
+from fastbcubed.compare_runs.comparison import Comparison
+from fastbcubed.compare_runs.rankings import told
 from fastbcubed.engines import memory
 from fastbcubed.engines import memory as several
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import copy
-import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations, permutations
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import pyarrow as pa
+from numpy.typing import NDArray
 
 from fastbcubed._version import __version__
+from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.contingency import side_of
+from fastbcubed.compare_runs import rankings
 from fastbcubed.compare_runs.comparison_document import document
 from fastbcubed.compare_runs.comparison_listings import (
     ClusterInRuns,
@@ -23,132 +24,168 @@ from fastbcubed.compare_runs.comparison_listings import (
     true_clusters_of_runs,
 )
 from fastbcubed.compare_runs.differences import Differences, adjusted, estimated, table_of_deltas
-from fastbcubed.compare_runs.runs import INSTEAD_OF, LACKING, Runs
-from fastbcubed.errors import EvaluationWarning, Message, NotKeptError, OptionError, arg
+from fastbcubed.compare_runs.units import (
+    RunUnits,
+    components_of_comparison,
+    numbers_of_true_clusters,
+    require_rows,
+    why_no_errors,
+)
+from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
 from fastbcubed.inputs.arrays import from_texts, table_of
-from fastbcubed.metrics.score import Metric, directed, lead_score, without_rounding
+from fastbcubed.metrics.score import Metric
 from fastbcubed.render.document import Block
 from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.render.wording import label
+from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.evaluation_scores import warn_of_units
 from fastbcubed.results.slices import SliceKey, check_key
 from fastbcubed.results.standard_errors import Units
-from fastbcubed.results.table import Table
-from fastbcubed.results.warnings import OfRun, runs_lack_items
-from fastbcubed.runtime.arguments import true_or_false
-from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.results.table import HasTable, Table
+from fastbcubed.results.warnings import if_alone
+from fastbcubed.runtime.arguments import is_one_of, true_or_false
+from fastbcubed.runtime.attributes import cached_property, documented
 
 if TYPE_CHECKING:
-    from fastbcubed.compare_runs.runs import Runs
     from fastbcubed.render.html import Page, Report
     from fastbcubed.results.gates import Gate
     from fastbcubed.results.page import Asked
 
 __all__ = ["Comparison"]
 
-
-def _goodness(metric: Metric, overall: Mapping[str, Mapping[str, float]]) -> list[float]:
-    """Return the score of each run, turned so that more is better."""
-    sign = 1.0 if metric.best == "higher" else -1.0
-    return [sign * own[metric.name] for own in overall.values()]
+#: Cached values that depend on the baseline, and those that depend on the runs alone.
+OF_BASELINE = ("_differences", "_against_best", "ranking")
+OF_RUNS = ("_own_scores", "_true_numbers", "_components", "warnings")
 
 
-def ranks(metrics: Sequence[Metric], overall: Mapping[str, Mapping[str, float]]) -> pa.Table:
-    """Return the rank of each run by each score; runs that are equal share the best of their ranks."""
-    columns: dict[str, pa.Array] = {"run": from_texts(list(overall))}
-    for metric in directed(metrics):
-        values = _goodness(metric, overall)
-        own = [
-            None if math.isnan(value) else 1 + sum(_order(other, value) > 0 for other in values)
-            for value in values
-        ]
-        columns[metric.name] = pa.array(own, pa.int64())
-    return table_of(columns)
+class Comparison(Shown, HasTable):
+    """Several runs against one truth: the evaluation of each, and their differences.
 
+    Made by `fastbcubed.compare`. ``cmp["old"]`` is the `Evaluation` of a run; iterating gives the names of the runs.
 
-def agreement(metrics: Sequence[Metric], overall: Mapping[str, Mapping[str, float]]) -> pa.Table:
-    """Return Kendall's tau-b between the scores, over all pairs of runs."""
-    chosen = directed(metrics)
-    orders = {
-        metric.name: [_order(a, b) for a, b in combinations(_goodness(metric, overall), 2)]
-        for metric in chosen
-    }
-    columns: dict[str, pa.Array] = {"score": from_texts(list(orders))}
-    for name, own in orders.items():
-        columns[name] = np.array([_tau(own, other) for other in orders.values()], np.float64)
-    return table_of(columns)
+    Attributes
+    ----------
+    runs : mapping of str to Evaluation
+        The evaluations by name, in the order given.
+    baseline : str
+        The run that the others are compared with.
+    experiments : tuple of str
+        The other runs.
+    metrics : list of Metric
+        The scores that tables show.
+    n_items : int
+        Items that are scored.
+    align : {"common", "each"}
+        Whether all runs are scored on the items that each of them scores, or each on its own.
+    level : float
+        The confidence of intervals.
+    unit : str
+        What could have been drawn otherwise, as a whole.
+    ranking : list of dict
+        The runs by the score that `best` goes by, the best first: run, score, value; delta, se, low, high of the
+        difference from the best; as_good, whether that interval includes 0. Empty where `ranks` refuses.
+    warnings : list of dict
+        What a reader should know: code, level ("warning" or "note"), message, runs, figures. One, ``runs-lack-items``,
+        is on all runs that lack items of the truth.
+    n_bootstrap, seed : int
+        Replicates of the bootstrap, and what they are drawn from; without any, intervals are those of
+        Student's t.
 
-
-def _order(a: float, b: float) -> int:
-    """Return 1, 0 or -1 as a is better than b, the same, or worse; 0 if one is not defined."""
-    delta = without_rounding(a - b, max(abs(a), abs(b)))
-    return int(delta > 0) - int(delta < 0)
-
-
-def _tau(a: Sequence[int], b: Sequence[int]) -> float:
-    """Return tau-b from the orders of pairs; NaN where a score has no two different runs.
-
-    >>> round(_tau([1, 1, 0], [1, -1, 1]), 6), _tau([0, 0], [1, 1])
-    (0.0, nan)
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> cmp = fb.compare(list("aabbccdd"), {"old": [1, 1, 2, 2, 3, 4, 5, 6], "new": [1, 1, 2, 2, 3, 3, 4, 5]})
+    >>> cmp["new"].recall
+    0.875
+    >>> cmp.deltas().select(["experiment", "score", "delta"]).to_pylist()[1]
+    {'experiment': 'new', 'score': 'recall', 'delta': 0.125}
     """
-    both = math.sqrt(sum(map(abs, a)) * sum(map(abs, b)))
-    return sum(x * y for x, y in zip(a, b, strict=True)) / both if both else math.nan
 
+    __dir__ = documented
 
-#: Runs, at most, that have messages of their own where these differ.
-FEW_RUNS = 3
+    def __init__(
+        self,
+        runs: Mapping[str, Evaluation],
+        *,
+        baseline: str,
+        align: str,
+        level: float,
+        unit: str,
+        n_bootstrap: int = 0,
+        seed: int = 0,
+        shared: bool = False,
+        n_scored: Sequence[int] | None = None,
+        coverage: Sequence[Coverage] | None = None,
+        true_keys: Sequence[NDArray[np.int64]] | None = None,
+        by_itself: Sequence[dict[str, Any] | None] = (),
+    ) -> None:
+        """Take evaluations over; `shared` says that their scored rows and codes of true clusters are the same.
 
-
-def notices_of_runs(comparison: Runs) -> list[dict[str, Any]]:
-    """Return the warnings and notes: that runs lack items, then each of the runs', once, in their order.
-
-    Where messages of one kind differ, each of a few runs has its own; of more that of the first is given, and says so.
-    """
-    found: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
-    for name, ev in comparison.runs.items():
-        for said in ev.warnings:
-            kind = said["code"], said["level"], *(said.get(key) for key in ("side", "by", "score"))
-            if said["code"] != INSTEAD_OF:
-                found.setdefault(kind, {})[name] = said
-    notices = []
-    for by_run in found.values():
-        if len(by_run) <= FEW_RUNS:
-            notices += _each_once(by_run)
-            continue
-        first, said = next(iter(by_run.items()))
-        differ = any(each["message"] != said["message"] for each in by_run.values())
-        details = f" (These are the details of {label(first)}.)" if differ else ""
-        notices.append({**said, "message": said["message"] + details, "runs": list(by_run)})
-    if not any(map(comparison.n_dropped, comparison)):
-        return notices
-    runs = {
-        name: OfRun(
-            comparison.coverage_of[name], own, comparison[name].overall.get("f1", math.nan), drops=True
+        Where they are not, `true_keys`, if known, are keys of the true clusters by code, the same in all runs.
+        `by_itself` is what `if_alone` says of a run on all items that it scores; None where its evaluation is that.
+        """
+        self._runs = dict(runs)
+        self.baseline, self.align, self.level, self.unit = baseline, align, level, unit
+        self.n_bootstrap, self.seed = n_bootstrap, seed
+        self._shared = shared
+        evs = self._runs.values()
+        if n_scored is None:
+            n_scored = [ev.contingency.n_items for ev in evs]
+        self._n_scored = dict(zip(runs, n_scored, strict=True))
+        #: how far each run has the items of the truth, before it is restricted to those of all runs
+        self._coverage = dict(
+            zip(runs, [ev.coverage for ev in evs] if coverage is None else coverage, strict=True)
         )
-        for name, own in comparison.own_scores.items()
-    }
-    return [*runs_lack_items(runs, common=comparison.align == "common"), *notices]
+        self._true_keys = None if true_keys is None else dict(zip(runs, true_keys, strict=True))
+        self._by_itself = dict(zip(runs, by_itself, strict=False))
 
+    def _copy(self, runs: Iterable[str], baseline: str) -> Self:
+        """Return a comparison of some of the runs, on the same items; none is scored again."""
+        found = copy.copy(self)
+        found._runs, found.baseline = {name: self._runs[name] for name in runs}, baseline
+        if self._true_keys is not None:
+            found._true_keys = {name: self._true_keys[name] for name in found._runs}
+        for name in OF_BASELINE if len(found) == len(self) else (*OF_BASELINE, *OF_RUNS):
+            found.__dict__.pop(name, None)
+        return found
 
-def _each_once(by_run: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the different messages, each with the runs that have it."""
-    runs: dict[str, list[str]] = {}
-    for name, said in by_run.items():
-        runs.setdefault(said["message"], []).append(name)
-    return [{**by_run[names[0]], "runs": names} for names in runs.values()]
+    @property
+    def runs(self) -> Mapping[str, Evaluation]:
+        """The evaluations by name, in the order given."""
+        return MappingProxyType(self._runs)
 
+    def __getitem__(self, name: str) -> Evaluation:
+        if not is_one_of(name, self._runs):
+            raise OptionError(f"there is no run {name!r}; there are {', '.join(map(repr, self._runs))}")
+        return self._runs[name]
 
-def told(said: dict[str, Any], comparison: Runs, plain: Callable[[str], str] = str) -> str:
-    """Return the message of a warning or note, `plain` in words, after the runs that it is of."""
-    if said["code"] == LACKING:
-        return plain(said["message"])
-    every = 1 < len(said["runs"]) == len(comparison)
-    return f"{'all runs' if every else ', '.join(said['runs'])}: {plain(said['message'])}"
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._runs)
 
+    def __len__(self) -> int:
+        return len(self._runs)
 
-class Compared(Runs):
-    """Runs that are asked how they differ over all items; see `Comparison`."""
+    def __contains__(self, name: object) -> bool:
+        return name in self._runs
+
+    @property
+    def experiments(self) -> tuple[str, ...]:
+        """The runs other than the baseline."""
+        return tuple(name for name in self._runs if name != self.baseline)
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The scores that all runs have."""
+        named = [{m.name for m in ev.metrics} for ev in self._runs.values()]
+        return [m for m in self[self.baseline].metrics if all(m.name in own for own in named)]
+
+    @property
+    def n_items(self) -> int:
+        """Items that the baseline is scored on; with align="common" all runs are."""
+        return self[self.baseline].contingency.n_items
+
+    # How it differs over all items
 
     def scores(self) -> Table:
         """Return the scores of each run.
@@ -256,12 +293,25 @@ class Compared(Runs):
             If clusters may overlap: their units are not computed.
         """
         if self._differences.units is None:
-            raise NotKeptError(self.why_no_errors() or "")
+            raise NotKeptError(why_no_errors(self) or "")
         return self._differences.units
 
     @cached_property
     def _differences(self) -> Differences:
         return estimated(self)
+
+    @cached_property
+    def _own_scores(self) -> dict[str, dict[str, Any]]:
+        """Scores of each run on all items that it scores, and if those of the truth that it lacks were alone."""
+        return {name: self._by_itself.get(name) or if_alone(ev) for name, ev in self._runs.items()}
+
+    @cached_property
+    def _true_numbers(self) -> list[NDArray[np.int64]] | None:
+        return numbers_of_true_clusters(self)
+
+    @cached_property
+    def _components(self) -> RunUnits:
+        return components_of_comparison(self)
 
     @property
     def best(self) -> str:
@@ -273,15 +323,7 @@ class Compared(Runs):
         >>> fb.compare([1, 1, 2], {"a": [1, 1, 1], "b": [1, 2, 3], "c": [1, 1, 2]}).best
         'c'
         """
-        return self._by_rank[0]
-
-    @property
-    def _by_rank(self) -> list[str]:
-        """The runs, the best first."""
-        score, names = lead_score(self.metrics), list(self.runs)
-        ranked = [1] * len(names) if score is None else self.ranks()[score].to_pylist()
-        rank = dict(zip(names, ranked, strict=True))
-        return sorted(names, key=lambda name: rank[name] or len(names) + 1)
+        return rankings.ranked(self)[0]
 
     def against(self, run: str | None = None) -> Self:
         """Return the same comparison with another baseline; no run is scored again.
@@ -312,11 +354,7 @@ class Compared(Runs):
         self[run]
         if run == self.baseline:
             return self
-        found = copy.copy(self)
-        found.baseline = run
-        for name in ("_differences", "_against_best", "ranking"):
-            found.__dict__.pop(name, None)
-        return found
+        return self._copy(self._runs, run)
 
     @cached_property
     def _against_best(self) -> Self:
@@ -329,21 +367,7 @@ class Compared(Runs):
         Empty where `ranks` refuses. Each is a dict: run, score, value; delta, se, low, high (None for the best run);
         as_good, whether the interval of the difference includes 0 (None where there is none).
         """
-        score = lead_score(self.metrics)
-        if score is None or self.why_no_ranks() is not None:
-            return []
-        best = self._against_best
-        shown = ("delta", "se", "low", "high")
-        found = {
-            row["experiment"]: {name: row[name] for name in shown}
-            | {"as_good": None if row["holds"] is None and row["delta"] else not row["holds"]}
-            for row in best._deltas().to_pylist()
-            if row["score"] == score
-        } | {best.baseline: dict.fromkeys(shown) | {"as_good": True}}
-        return [
-            {"run": name, "score": score, "value": self[name].overall[score], **found[name]}
-            for name in self._by_rank
-        ]
+        return rankings.ranking(self)
 
     def ranks(self) -> Table:
         """Return the rank of each run by each score: 1 is best, and runs that are equal share a rank.
@@ -365,27 +389,12 @@ class Compared(Runs):
         >>> cmp.ranks().to_pylist()
         [{'run': 'a', 'precision': 2, 'recall': 1}, {'run': 'b', 'precision': 1, 'recall': 2}]
         """
-        if (reason := self.why_no_ranks()) is not None:
+        if (reason := rankings.why_no_ranks(self)) is not None:
             raise OptionError(reason)
         return self._ranks()
 
     def _ranks(self) -> Table:
-        return Table(ranks(self.metrics, {name: ev.overall for name, ev in self.runs.items()}))
-
-    def why_no_ranks(self) -> Message | None:
-        """Return why runs are not ranked; None if they are."""
-        by_run = {row.pop("run"): row for row in self._ranks().to_pylist()}
-        for run, other in permutations(self.runs, 2):
-            places = zip(by_run[run].values(), by_run[other].values(), strict=True)
-            if self.lacks_more(run, other) and any(
-                a is not None and b is not None and a <= b for a, b in places
-            ):
-                return Message(
-                    f"{run!r} lacks more items of the truth than {other!r}, which are dropped, and would not be "
-                    f"ranked below it by every score. Pass {arg('unmatched', {'truth': 'singleton'})}, or compare "
-                    "runs of the same items"
-                )
-        return None
+        return Table(rankings.ranks(self.metrics, {name: ev.overall for name, ev in self.runs.items()}))
 
     def agreement(self) -> Table:
         """Return how far each two scores rank the runs alike: Kendall's tau-b.
@@ -403,7 +412,7 @@ class Compared(Runs):
         >>> cmp.agreement()["recall"].to_pylist()
         [-1.0, 1.0]
         """
-        return Table(agreement(self.metrics, {name: ev.overall for name, ev in self.runs.items()}))
+        return Table(rankings.agreement(self.metrics, {name: ev.overall for name, ev in self.runs.items()}))
 
     def coverage(self) -> Table:
         """Return how far each run has the items of the truth, before it is restricted to those of all runs.
@@ -423,7 +432,7 @@ class Compared(Runs):
         >>> cmp.coverage().select(["run", "n_common", "n_truth_only", "n_left_out"]).to_pylist()[1]
         {'run': 'new', 'n_common': 2, 'n_truth_only': 0, 'n_left_out': 1}
         """
-        of = self._coverage
+        of = self._coverage.values()
         counts = {
             name: np.array([getattr(each, name) for each in of], np.int64)
             for name in ("n_common", "n_truth_only", "n_prediction_only")
@@ -433,11 +442,11 @@ class Compared(Runs):
             for name in ("truth_coverage", "prediction_coverage")
         }
         kept = [ev.contingency.n_items for ev in self.runs.values()]
-        scored = np.array(self._n_scored, np.int64)
+        scored = np.array(list(self._n_scored.values()), np.int64)
         left = {"n_scored": scored, "n_left_out": scored - np.array(kept, np.int64)}
         own = {
             f"{before}{name}{after}": np.array(
-                [each[name + after] for each in self.own_scores.values()], np.float64
+                [each[name + after] for each in self._own_scores.values()], np.float64
             )
             for before, after in (("own_", ""), ("", "_if_alone"))
             for name in ("precision", "recall", "f1")
@@ -447,51 +456,7 @@ class Compared(Runs):
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
         """Warnings and notes: code, level (warning or note), message, the runs concerned, and figures."""
-        return notices_of_runs(self)
-
-
-class Comparison(Shown, Compared):
-    """Several runs against one truth: the evaluation of each, and their differences.
-
-    Made by `fastbcubed.compare`. ``cmp["old"]`` is the `Evaluation` of a run; iterating gives the names of the runs.
-
-    Attributes
-    ----------
-    runs : mapping of str to Evaluation
-        The evaluations by name, in the order given.
-    baseline : str
-        The run that the others are compared with.
-    experiments : tuple of str
-        The other runs.
-    metrics : list of Metric
-        The scores that tables show.
-    n_items : int
-        Items that are scored.
-    align : {"common", "each"}
-        Whether all runs are scored on the items that each of them scores, or each on its own.
-    level : float
-        The confidence of intervals.
-    unit : str
-        What could have been drawn otherwise, as a whole.
-    ranking : list of dict
-        The runs by the score that `best` goes by, the best first: run, score, value; delta, se, low, high of the
-        difference from the best; as_good, whether that interval includes 0. Empty where `ranks` refuses.
-    warnings : list of dict
-        What a reader should know: code, level ("warning" or "note"), message, runs, figures. One, ``runs-lack-items``,
-        is on all runs that lack items of the truth.
-    n_bootstrap, seed : int
-        Replicates of the bootstrap, and what they are drawn from; without any, intervals are those of
-        Student's t.
-
-    Examples
-    --------
-    >>> import fastbcubed as fb
-    >>> cmp = fb.compare(list("aabbccdd"), {"old": [1, 1, 2, 2, 3, 4, 5, 6], "new": [1, 1, 2, 2, 3, 3, 4, 5]})
-    >>> cmp["new"].recall
-    0.875
-    >>> cmp.deltas().select(["experiment", "score", "delta"]).to_pylist()[1]
-    {'experiment': 'new', 'score': 'recall', 'delta': 0.125}
-    """
+        return rankings.notices_of_runs(self)
 
     # Where it differs
 
@@ -591,7 +556,7 @@ class Comparison(Shown, Compared):
         >>> cmp.items(limit=1).select(["item", "old.pred_cluster", "new.pred_cluster", "recall_delta"]).to_pylist()
         [{'item': 'a', 'old.pred_cluster': 1, 'new.pred_cluster': 1, 'recall_delta': 0.125}]
         """
-        found = items_of_runs(self.runs, self._pair(run), self.require_rows(), columns, order_by, limit)
+        found = items_of_runs(self.runs, self._pair(run), require_rows(self), columns, order_by, limit)
         return Table(found)
 
     def clusters(
@@ -640,7 +605,7 @@ class Comparison(Shown, Compared):
                 "predicted clusters are of one run, so that they do not stand beside each other; list those of a run "
                 f'with cmp[{next(iter(self.runs))!r}].clusters("pred"), or true clusters here'
             )
-        return Table(true_clusters_of_runs(self.runs, self._pair(run), self.true_numbers, order_by, limit))
+        return Table(true_clusters_of_runs(self.runs, self._pair(run), self._true_numbers, order_by, limit))
 
     def cluster(
         self, side: str, which: Any, *, columns: str | Iterable[str] | None = None, members: int = 20
@@ -684,7 +649,7 @@ class Comparison(Shown, Compared):
         1    1    1      a
         2    1    1      b
         """
-        return open_in_runs(self.runs, self.baseline, side, which, self.require_rows(), columns, members)
+        return open_in_runs(self.runs, self.baseline, side, which, require_rows(self), columns, members)
 
     # Output
 
@@ -756,7 +721,7 @@ class Comparison(Shown, Compared):
             "scores": self.scores().to_pylist(),
             "deltas": self._deltas().to_pylist(),
             "units": None if found.units is None else found.units._asdict(),
-            "ranks": None if self.why_no_ranks() else self.ranks().to_pylist(),
+            "ranks": None if rankings.why_no_ranks(self) else self.ranks().to_pylist(),
             "ranking": self.ranking,
             "warnings": self.warnings,
             "runs": {name: ev.to_dict() for name, ev in self.runs.items()},

@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fastbcubed.compare_runs.comparison_listings import slice_deltas
-from fastbcubed.compare_runs.runs import LACKING
+from fastbcubed.compare_runs.rankings import LACKING, lacks_more, n_dropped, why_no_ranks
+from fastbcubed.compare_runs.units import metrics_with_errors, why_no_errors
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
 from fastbcubed.metrics.score import lead_score, without_rounding
 from fastbcubed.render.document import (
@@ -63,7 +65,7 @@ from fastbcubed.results.standard_errors import Units
 from fastbcubed.results.table import Table
 
 if TYPE_CHECKING:
-    from fastbcubed.compare_runs.comparison import Compared
+    from fastbcubed.compare_runs.comparison import Comparison
 
 #: Of more experiments than these, differences are shown of the first score alone, and in no sentences.
 FEW = 3
@@ -73,7 +75,7 @@ OPPOSITE = {"better": "worse", "worse": "better", "higher": "lower", "lower": "h
 NAMED = 5
 
 
-def document(comparison: Compared) -> list[Block]:
+def document(comparison: Comparison) -> list[Block]:
     """Return a comparison as a document: the verdict, the scores of the runs, how good each is, the differences."""
     return [
         Prose([lead(comparison)], "title"),
@@ -86,11 +88,11 @@ def document(comparison: Compared) -> list[Block]:
     ]
 
 
-def lead(comparison: Compared) -> str:
+def lead(comparison: Comparison) -> str:
     """Return the one thing: which run is better, by how much, and whether that holds; of several runs the best."""
     if not comparison.experiments:
         return "Only one run was given; there is nothing to compare."
-    if comparison.why_no_ranks() is not None:
+    if why_no_ranks(comparison) is not None:
         return _of_lacking(comparison) or (
             "Which run is best is open: they lack different items of the truth, which are dropped."
         )
@@ -106,15 +108,15 @@ def lead(comparison: Compared) -> str:
     return _of_two(comparison, next(of_lead, deltas[0]))
 
 
-def _of_lacking(comparison: Compared) -> str:
+def _of_lacking(comparison: Comparison) -> str:
     """Return which of two runs is better where the other has fewer items and, even on common ones, no better score."""
     if len(comparison) != 2:
         return ""
     places = {row.pop("run"): list(row.values()) for row in comparison._ranks().to_pylist()}
-    (better, few), own = sorted(comparison, key=comparison.n_dropped), comparison.own_scores
+    (better, few), own = sorted(comparison, key=partial(n_dropped, comparison)), comparison._own_scores
     before, after = (own[name]["f1_if_alone"] for name in (better, few))
     ranked = [(a, b) for a, b in zip(places[few], places[better], strict=True) if None not in (a, b)]
-    if not (comparison.lacks_more(few, better) and after < before and all(a >= b for a, b in ranked)):
+    if not (lacks_more(comparison, few, better) and after < before and all(a >= b for a, b in ranked)):
         return ""
     return (
         f"{label(better)} is better: {label(few)} has no better score on common items, and an F1 of "
@@ -122,7 +124,7 @@ def _of_lacking(comparison: Compared) -> str:
     )
 
 
-def _of_two(comparison: Compared, row: Mapping[str, Any]) -> str:
+def _of_two(comparison: Comparison, row: Mapping[str, Any]) -> str:
     """Return how a run differs from the baseline by one score, and in how many of the slices it does so, too."""
     name, baseline, delta = label(row["experiment"]), label(comparison.baseline), row["delta"]
     what = HEADLINE.get(row["score"], row["score"])
@@ -146,7 +148,7 @@ def _of_two(comparison: Compared, row: Mapping[str, Any]) -> str:
     return f"{name} {'seems' if seems else 'is'} {word}: {figures}){in_slices}."
 
 
-def _in_slices(comparison: Compared, row: Mapping[str, Any], word: str) -> str:
+def _in_slices(comparison: Comparison, row: Mapping[str, Any], word: str) -> str:
     """Return in how many of the first requested slices the score of a run differs in the same way."""
     baseline, run = comparison[comparison.baseline], comparison[row["experiment"]]
     for by in baseline.sliced:
@@ -159,7 +161,7 @@ def _in_slices(comparison: Compared, row: Mapping[str, Any], word: str) -> str:
     return ""
 
 
-def _of_several(comparison: Compared, ranked: Sequence[Mapping[str, Any]]) -> str:
+def _of_several(comparison: Comparison, ranked: Sequence[Mapping[str, Any]]) -> str:
     """Return which run is best, and which are as good."""
     first, second, *_ = ranked
     same = [row["run"] for row in ranked[1:] if row["as_good"] and not row["delta"]]
@@ -187,7 +189,7 @@ def _named(runs: Sequence[str]) -> str:
     return _listed(names if len(runs) <= NAMED else [*names, f"{count(len(runs) - NAMED)} more"])
 
 
-def heading(comparison: Compared) -> str:
+def heading(comparison: Comparison) -> str:
     """Return the heading: the runs that are compared."""
     runs = f"{count(len(comparison))} run{'s' * (len(comparison) != 1)}"
     if comparison.align == "each":
@@ -196,7 +198,7 @@ def heading(comparison: Compared) -> str:
     return f"Comparison of {runs} on {count(n)} item{'s' * (n != 1)} that all of them score"
 
 
-def sentences(comparison: Compared) -> list[str]:
+def sentences(comparison: Comparison) -> list[str]:
     """Return further sentences: experiments against the baseline, items left out, how certain the differences are."""
     few = comparison.experiments if len(comparison.experiments) <= FEW else ()
     found = [line for name in few for line in _against_baseline(comparison, name)]
@@ -205,7 +207,7 @@ def sentences(comparison: Compared) -> list[str]:
     return found
 
 
-def _against_baseline(comparison: Compared, name: str) -> list[str]:
+def _against_baseline(comparison: Comparison, name: str) -> list[str]:
     rows = {row["score"]: row for row in comparison._deltas().to_pylist() if row["experiment"] == name}
     chosen = [rows[s] for s in HEADLINE if s in rows] or list(rows.values())[:1]
     versus = f"{label(name)} against {label(comparison.baseline)}"
@@ -222,9 +224,9 @@ def _against_baseline(comparison: Compared, name: str) -> list[str]:
     return [f"{versus}: {'; '.join(texts)}."]
 
 
-def _best(comparison: Compared) -> list[str]:
+def _best(comparison: Comparison) -> list[str]:
     """Say which run is best by which scores, where these disagree."""
-    if comparison.why_no_ranks() is not None:
+    if why_no_ranks(comparison) is not None:
         return []
     table = comparison.ranks()
     first: dict[tuple[str, ...], list[str]] = {}
@@ -250,7 +252,7 @@ def _word(delta: float, best: str) -> str:
     return "better" if (delta > 0) == (best == "higher") else "worse"
 
 
-def _left_out(comparison: Compared) -> list[str]:
+def _left_out(comparison: Comparison) -> list[str]:
     """Say which runs score more items than all of them do."""
     if comparison.align == "each":
         return ["The runs are scored on different items, so that differences are of items, too."] * (
@@ -264,10 +266,10 @@ def _left_out(comparison: Compared) -> list[str]:
     return [f"Items that a run scores and another does not are left out: {', '.join(more)}."] if more else []
 
 
-def _how_sure(comparison: Compared) -> list[str]:
+def _how_sure(comparison: Comparison) -> list[str]:
     if not comparison.experiments:
         return []
-    if (reason := comparison.why_no_errors()) is not None:
+    if (reason := why_no_errors(comparison)) is not None:
         return [f"There are no standard errors: {reason}."]
     units = comparison._differences.units_of
     if all(own.n < 2 for own in units.values()):
@@ -276,7 +278,7 @@ def _how_sure(comparison: Compared) -> list[str]:
         ]
     if not _has_intervals(comparison):
         why = ": a run has a single group of items that share clusters" * bool(
-            comparison.metrics_with_errors()
+            metrics_with_errors(comparison)
         )
         return [f"No standard error is known{why}."]
     line = f"± is one standard error of the difference, from {_groups(units)}"
@@ -306,12 +308,12 @@ def _groups(units: Mapping[str, Units]) -> str:
     return f"{n} {shared} {'a run' if len(set(units.values())) == 1 else 'one of the two runs'}"
 
 
-def _has_intervals(comparison: Compared) -> bool:
+def _has_intervals(comparison: Comparison) -> bool:
     """Return whether the interval of any difference is known."""
     return any(low == low for low in comparison._deltas()["low"].to_pylist())
 
 
-def _connecting(comparison: Compared) -> str:
+def _connecting(comparison: Comparison) -> str:
     """Return whose clusters alone connect all items, where that is not so of each run."""
     if comparison.unit != COMPONENT:
         return ""
@@ -323,7 +325,7 @@ def _connecting(comparison: Compared) -> str:
     return f", because clusters of {_named(found)} connect them{leave}"
 
 
-def scores_grid(comparison: Compared) -> Grid:
+def scores_grid(comparison: Comparison) -> Grid:
     """Return the scores of each run, with F1 on its own items, and with missing ones alone, where these differ."""
     table, own = comparison.scores(), own_f1(comparison)
     names = [name for name in table.column_names if name not in ("run", "weight")]
@@ -343,9 +345,9 @@ def scores_grid(comparison: Compared) -> Grid:
     return Grid(header, rows)
 
 
-def own_f1(comparison: Compared) -> dict[str, tuple[float, float]]:
+def own_f1(comparison: Comparison) -> dict[str, tuple[float, float]]:
     """Return the F1 of each run on all items that it scores, and if those it lacks were alone; {} where all agree."""
-    found = {name: (own["f1"], own["f1_if_alone"]) for name, own in comparison.own_scores.items()}
+    found = {name: (own["f1"], own["f1_if_alone"]) for name, own in comparison._own_scores.items()}
     shown = {name: comparison[name].overall.get("f1", each[0]) for name, each in found.items()}
     differ = any(
         abs(without_rounding(value - shown[name])) > 0 for name, each in found.items() for value in each
@@ -366,7 +368,7 @@ def ranking_grid(ranking: Sequence[Mapping[str, Any]]) -> Grid:
     return Grid.of(ranking, columns, caption=f"Runs by {score}, the best first")
 
 
-def deltas_grid(comparison: Compared) -> Grid:
+def deltas_grid(comparison: Comparison) -> Grid:
     """Return the differences from the baseline, with their intervals."""
     header = ["run", "score", "delta", "±", "low", "high", "holds"]
     rows, names = [], [metric.name for metric in comparison.metrics]
@@ -386,7 +388,7 @@ def deltas_grid(comparison: Compared) -> Grid:
     return Grid(header, rows, 2)
 
 
-def note(comparison: Compared) -> str:
+def note(comparison: Comparison) -> str:
     """Return the note on the intervals."""
     if not comparison.experiments:
         return "Name a second run."
@@ -482,7 +484,7 @@ def _definitions(cmp: Any) -> dict[str, Any]:
     lacking = [
         f"{label(name)}: {count(each.n_common)} of its items are in the truth, {count(each.n_prediction_only)} are "
         f"not; it lacks {count(each.n_truth_only)} of the truth's."
-        for name, each in cmp.coverage_of.items()
+        for name, each in cmp._coverage.items()
         if not each.complete
     ]
     return found | {"otherwise": {"lines": lacking[:MESSAGES]}} if lacking else found

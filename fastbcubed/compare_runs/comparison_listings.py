@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.compare_runs.differences import needed_by, slopes_by
-from fastbcubed.compare_runs.runs import Runs, is_heavy
+from fastbcubed.compare_runs.units import (
+    beside_baseline,
+    is_heavy,
+    metrics_with_errors,
+    require_rows,
+    units_of_rows,
+    why_no_errors,
+)
 from fastbcubed.errors import NotKeptError, OptionError, arg
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, from_texts, to_numpy
@@ -32,6 +39,9 @@ from fastbcubed.results.table import Table, first_rows, require_limit, sortable
 from fastbcubed.runtime.arguments import is_one_of, whole_number
 from fastbcubed.runtime.attributes import documented
 from fastbcubed.types import Codes, Floats
+
+if TYPE_CHECKING:
+    from fastbcubed.compare_runs.comparison import Comparison
 
 
 class ClusterInRuns(dict[str, Any]):
@@ -367,7 +377,7 @@ class PairedRows:
 
 
 def slices_of_runs(
-    comparison: Runs, by: SliceKey, deltas: bool, order_by: str | None, limit: int | None
+    comparison: Comparison, by: SliceKey, deltas: bool, order_by: str | None, limit: int | None
 ) -> Table:
     """Return the slices of all runs as `Comparison.slices` does."""
     runs, baseline = comparison.runs, comparison.baseline
@@ -458,14 +468,14 @@ def _differences(
 
 
 def _errors(
-    comparison: Runs, by: SliceKey
+    comparison: Comparison, by: SliceKey
 ) -> tuple[dict[str, pa.Array], dict[str, dict[str, Floats]]] | None:
     """Return the units of each slice by run, and standard errors by run and score; None if they are not known.
 
     All runs have to have the same items in each slice. The units are those of `Comparison.deltas`; where they are not
     the same for all experiments, the baseline has none.
     """
-    if not comparison.shares_rows or comparison.why_no_errors() is not None:
+    if not comparison._shared or why_no_errors(comparison) is not None:
         return None
     groups = _groups(comparison, by)
     if groups is None:
@@ -474,7 +484,7 @@ def _errors(
     if comparison.unit == COMPONENT and len(comparison) > 2 and _is_one_heavy(comparison, units):
         n_units, errors = {}, {}
         for name in comparison.experiments:
-            pair = comparison.beside_baseline(name)
+            pair = beside_baseline(comparison, name)
             n_of_slices, own = _errors_by(pair, groups, _padded_units(pair))
             n_units[name], errors[name] = from_numpy(n_of_slices), own[name]
         n_units[comparison.baseline] = pa.nulls(len(n_units[name]), pa.int64())
@@ -483,28 +493,28 @@ def _errors(
     return dict.fromkeys(comparison, from_numpy(n_of_slices)), errors
 
 
-def _padded_units(comparison: Runs) -> Codes:
+def _padded_units(comparison: Comparison) -> Codes:
     """Return the unit of each row of the baseline; 0 for rows that not all runs score."""
-    rows, n = comparison[comparison.baseline].contingency.rows, comparison.require_rows()
+    rows, n = comparison[comparison.baseline].contingency.rows, require_rows(comparison)
     assert rows is not None
     units = np.zeros(rows.cell.size, np.int64)
-    units[:n] = comparison.units_of_rows()
+    units[:n] = units_of_rows(comparison)
     return units
 
 
-def _is_one_heavy(comparison: Runs, units: Codes) -> bool:
+def _is_one_heavy(comparison: Comparison, units: Codes) -> bool:
     """Return whether a unit has so much of the weight that errors are by the units of pairs of runs."""
-    rows, n = comparison[comparison.baseline].contingency.rows, comparison.require_rows()
+    rows, n = comparison[comparison.baseline].contingency.rows, require_rows(comparison)
     assert rows is not None
     weight = rows.weight[:n]
     return is_heavy(np.bincount(units[:n], weight).max() / weight.sum())
 
 
 def _errors_by(
-    comparison: Runs, groups: Sequence[tuple[Codes, int]], units: Codes
+    comparison: Comparison, groups: Sequence[tuple[Codes, int]], units: Codes
 ) -> tuple[NDArray[np.int64], dict[str, dict[str, Floats]]]:
     """Return how many units each slice has, and the standard errors of the experiments by score."""
-    first, metrics = comparison[comparison.baseline], comparison.metrics_with_errors()
+    first, metrics = comparison[comparison.baseline], metrics_with_errors(comparison)
     parts = []
     for codes, n_groups in groups:
         paired = PairedRows(first, codes, n_groups, units)
@@ -520,9 +530,9 @@ def _errors_by(
     }
 
 
-def _groups(comparison: Runs, by: SliceKey) -> list[tuple[Codes, int]] | None:
+def _groups(comparison: Comparison, by: SliceKey) -> list[tuple[Codes, int]] | None:
     """Return the slice of each row and the number of slices, of subsets by name one by one; None if runs differ."""
-    first, n = comparison[comparison.baseline], comparison.require_rows()
+    first, n = comparison[comparison.baseline], require_rows(comparison)
     if isinstance(by, Mapping):
         masks = [
             subset_mask(which, first.kept_items(), first.contingency, repr(name))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +18,20 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.compare_runs.runs import Runs, is_heavy
 from fastbcubed.compare_runs.units import (
     NONE_ALONE,
     Alone,
     CellsByUnit,
     RunUnits,
+    beside_baseline,
+    components_of_rows,
     components_of_runs,
+    is_heavy,
+    metrics_with_errors,
     pieces_of_runs,
+    require_rows,
     true_clusters_of_runs,
+    why_no_errors,
 )
 from fastbcubed.errors import IdTypeError, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import from_texts, table_of
@@ -52,6 +57,9 @@ from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.codes import number
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Floats
+
+if TYPE_CHECKING:
+    from fastbcubed.compare_runs.comparison import Comparison
 
 #: Units whose differences are squared by one kernel call.
 UNITS_AT_ONCE = 1 << 17
@@ -500,15 +508,15 @@ def table_of_deltas(
     )
 
 
-def estimated(comparison: Runs) -> Differences:
+def estimated(comparison: Comparison) -> Differences:
     """Compute the standard errors of the differences, and their replicates if requested.
 
     Where clusters of several runs connect much of the weight, those of an experiment are by the components of the
     truth, the baseline and that experiment.
     """
-    if comparison.why_no_errors() is not None:
+    if why_no_errors(comparison) is not None:
         return Differences(None, {}, {})
-    metrics, beta = comparison.metrics_with_errors(), comparison[comparison.baseline].beta
+    metrics, beta = metrics_with_errors(comparison), comparison[comparison.baseline].beta
     needed = needed_by(metrics, beta)
     by_cluster = comparison.unit in (COMPONENT, TRUE_CLUSTER)
     said: list[str] = []
@@ -539,9 +547,9 @@ def estimated(comparison: Runs) -> Differences:
     return Differences(units, by_score, dict.fromkeys(comparison.experiments, units), drawn, tuple(said))
 
 
-def _by_pair(comparison: Runs, units: Units) -> Differences:
+def _by_pair(comparison: Comparison, units: Units) -> Differences:
     """Return the differences of each experiment by the units of the baseline and that experiment."""
-    found = {name: estimated(comparison.beside_baseline(name)) for name in comparison.experiments}
+    found = {name: estimated(beside_baseline(comparison, name)) for name in comparison.experiments}
     return Differences(
         units,
         {key: error for each in found.values() for key, error in each.errors.items()},
@@ -563,7 +571,7 @@ class _Found(NamedTuple):
 
 
 def _of_clusters(
-    comparison: Runs,
+    comparison: Comparison,
     metrics: Sequence[Metric],
     needed: Sequence[Metric],
     means: Sequence[Mapping[str, float]],
@@ -571,7 +579,7 @@ def _of_clusters(
     pool: Pool,
 ) -> _Found:
     """Add up the cells by the unit of their true cluster."""
-    runs, numbers = list(comparison.runs.values()), comparison.true_numbers
+    runs, numbers = list(comparison.runs.values()), comparison._true_numbers
     tables, drawn = [ev.contingency for ev in runs], comparison.n_bootstrap > 0
     connected = comparison.unit == COMPONENT
     every = drawn or numbers is not None or not connected or not same_where_exact(metrics)
@@ -599,7 +607,7 @@ def _of_clusters(
 
 
 def _of_column(
-    comparison: Runs,
+    comparison: Comparison,
     metrics: Sequence[Metric],
     needed: Sequence[Metric],
     means: Sequence[Mapping[str, float]],
@@ -621,25 +629,25 @@ def _of_column(
     return _Found(scores, sums, keys, squares_of_sums(sums, moves, pool), single)
 
 
-def _place(comparison: Runs) -> int:
+def _place(comparison: Comparison) -> int:
     """Return which of the runs is the baseline."""
     return list(comparison.runs).index(comparison.baseline)
 
 
-def _true_clusters(comparison: Runs, tables: Sequence[Contingency], said: list[str]) -> RunUnits:
+def _true_clusters(comparison: Comparison, tables: Sequence[Contingency], said: list[str]) -> RunUnits:
     """Return the true clusters as units; note if they are too small."""
     if not tables[0].outside:
         shared = "true clusters that share a predicted cluster share its precision"
         said.append(too_small(comparison.unit, shared))
-    return true_clusters_of_runs(tables, comparison.true_numbers)
+    return true_clusters_of_runs(tables, comparison._true_numbers)
 
 
-def _units_of_column(comparison: Runs, said: list[str]) -> tuple[NDArray[np.int64], pa.Array]:
+def _units_of_column(comparison: Comparison, said: list[str]) -> tuple[NDArray[np.int64], pa.Array]:
     """Return the units of the rows by a column, and their values; note if that tears components apart."""
-    n_rows, first = comparison.require_rows(), comparison[comparison.baseline]
+    n_rows, first = require_rows(comparison), comparison[comparison.baseline]
     cut = slice_codes(comparison.unit, first.contingency, first.kept_items(), first.attributes)
     codes = cut.codes[:n_rows]
-    component = comparison.components_of_rows()
+    component = components_of_rows(comparison)
     with Pool() as pool:
         pairs = number(component * cut.n_slices + codes, pool)
         several = np.bincount(number(component[pairs.firsts], pool).codes) > 1

@@ -6,21 +6,32 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
+from fastbcubed.errors import Message, NotKeptError, arg
 from fastbcubed.inputs.columns import as_column
 from fastbcubed.inputs.keys import comparable_keys
+from fastbcubed.metrics.score import Metric
+from fastbcubed.results import clusters
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.evaluation_scores import COMPONENT, TRUE_CLUSTER
+from fastbcubed.results.slices import slice_codes
+from fastbcubed.results.standard_errors import why_none
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.codes import match, number, offsets
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes
 
+if TYPE_CHECKING:
+    from fastbcubed.compare_runs.comparison import Comparison
+
+#: Where a component of all runs has a larger share of the weight, units are those of the two runs compared.
+HEAVY_SHARE = 0.1
 #: Into how many pieces the cells of a run are cut; each has a mark for every true cluster.
 PIECES = 2
 #: Bytes of the sums of a range of units, and ranges at most.
@@ -255,3 +266,94 @@ def _number(
         numbers[own] = first + numbered.codes[start : start + own.size]
         start += own.size
     return first + numbered.firsts.size
+
+
+# -- The units of a comparison ---------------------------------------------------------------------
+
+
+def is_heavy(share: float) -> bool:
+    """Return whether a component of all runs is too heavy for units; rounding does not decide."""
+    return share > HEAVY_SHARE + 1e-9
+
+
+def why_no_errors(comparison: Comparison) -> Message | None:
+    """Return why differences have no standard errors; None if they have."""
+    evs = comparison.runs.values()
+    if any(ev.contingency.overlapping for ev in evs):
+        return Message("clusters may overlap, and paired errors are computed for partitions only")
+    if not all(isinstance(ev.contingency, Contingency) for ev in evs):
+        return Message(f"the cells were not kept; compare with {arg('keep', 'cells')}")
+    if comparison._true_keys is not None and any(map(_makes_true_clusters, evs)):
+        return Message(
+            "policies have made true clusters of single items, which the disk engine does not distinguish in "
+            f"several runs; compare with {arg('engine', 'memory')}"
+        )
+    return None
+
+
+def _makes_true_clusters(ev: Evaluation) -> bool:
+    """Return whether policies may have made true clusters of single items."""
+    made = [(ev.policies.prediction, ev.coverage.n_prediction_only), (ev.policies.nulls, ev.coverage.n_null)]
+    return ev.coverage.n_noise > 0 or any(policy == "singleton" and n > 0 for policy, n in made)
+
+
+def metrics_with_errors(comparison: Comparison) -> list[Metric]:
+    """Return the scores whose differences have standard errors."""
+    found = [m for m in comparison.metrics if why_none(m) is None]
+    for ev in comparison.runs.values():
+        found = clusters.known_by_cluster(ev.contingency, found, ev.beta)
+    return found
+
+
+def numbers_of_true_clusters(comparison: Comparison) -> list[NDArray[np.int64]] | None:
+    """Return numbers of the true clusters of each run by code; None if items and codes are the same in all runs."""
+    if comparison._shared:
+        return None
+    keys = None if comparison._true_keys is None else list(comparison._true_keys.values())
+    if keys is not None and comparison.align == "common" and are_alike(keys):
+        return None
+    evs = list(comparison.runs.values())
+    made = any(map(_makes_true_clusters, evs))  # whose keys are of one run
+    return number_true_clusters(evs) if keys is None or made else number_keys(keys)
+
+
+def components_of_comparison(comparison: Comparison) -> RunUnits:
+    """Return the connected component, of the truth and all runs, of each true cluster of each run."""
+    tables = [ev.contingency for ev in comparison.runs.values()]
+    with Pool() as pool:
+        return components_of_runs(pieces_of_runs(tables, True, pool), comparison._true_numbers)
+
+
+def components_of_rows(comparison: Comparison) -> NDArray[np.int64]:
+    """Return the component of each row that all runs score."""
+    table = comparison[comparison.baseline].contingency
+    assert table.rows is not None
+    of_true = comparison._components.of_true[list(comparison).index(comparison.baseline)]
+    return of_true[table.true[table.rows.cell[: require_rows(comparison)]]]
+
+
+def units_of_rows(comparison: Comparison) -> NDArray[np.integer]:
+    """Return the requested unit of each row that all runs score."""
+    if comparison.unit == COMPONENT:
+        return components_of_rows(comparison)
+    first, n = comparison[comparison.baseline], require_rows(comparison)
+    if comparison.unit == TRUE_CLUSTER:
+        assert first.contingency.rows is not None
+        return first.contingency.true[first.contingency.rows.cell[:n]]
+    return slice_codes(comparison.unit, first.contingency, first.kept_items(), first.attributes).codes[:n]
+
+
+def beside_baseline(comparison: Comparison, name: str) -> Comparison:
+    """Return the baseline and one other run alone."""
+    return comparison._copy(
+        [run for run in comparison if run in (comparison.baseline, name)], comparison.baseline
+    )
+
+
+def require_rows(comparison: Comparison) -> int:
+    """Return how many rows, the first ones, all runs have in common; raise if they are not in one order."""
+    if not comparison._shared:
+        raise NotKeptError(
+            f"the items of all runs are not kept in one order; compare in memory, with {arg('align', 'common')}"
+        )
+    return comparison.n_items

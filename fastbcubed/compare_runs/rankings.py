@@ -1,0 +1,175 @@
+"""Which run is better: ranks, agreement of scores, and notices on runs that lack items."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations, permutations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed.errors import Message, arg
+from fastbcubed.inputs.arrays import from_texts, table_of
+from fastbcubed.metrics.score import Metric, directed, lead_score, without_rounding
+from fastbcubed.render.wording import label
+from fastbcubed.results.warnings import OfRun, runs_lack_items
+from fastbcubed.results.warnings import lacks_more as coverage_lacks_more
+
+if TYPE_CHECKING:
+    from fastbcubed.compare_runs.comparison import Comparison
+
+#: The warning of items that runs lack, in place of the one that each of their evaluations gives.
+LACKING, INSTEAD_OF = "runs-lack-items", "dropping-truth-flatters"
+
+
+def _goodness(metric: Metric, overall: Mapping[str, Mapping[str, float]]) -> list[float]:
+    """Return the score of each run, turned so that more is better."""
+    sign = 1.0 if metric.best == "higher" else -1.0
+    return [sign * own[metric.name] for own in overall.values()]
+
+
+def ranks(metrics: Sequence[Metric], overall: Mapping[str, Mapping[str, float]]) -> pa.Table:
+    """Return the rank of each run by each score; runs that are equal share the best of their ranks."""
+    columns: dict[str, pa.Array] = {"run": from_texts(list(overall))}
+    for metric in directed(metrics):
+        values = _goodness(metric, overall)
+        own = [
+            None if math.isnan(value) else 1 + sum(_order(other, value) > 0 for other in values)
+            for value in values
+        ]
+        columns[metric.name] = pa.array(own, pa.int64())
+    return table_of(columns)
+
+
+def agreement(metrics: Sequence[Metric], overall: Mapping[str, Mapping[str, float]]) -> pa.Table:
+    """Return Kendall's tau-b between the scores, over all pairs of runs."""
+    chosen = directed(metrics)
+    orders = {
+        metric.name: [_order(a, b) for a, b in combinations(_goodness(metric, overall), 2)]
+        for metric in chosen
+    }
+    columns: dict[str, pa.Array] = {"score": from_texts(list(orders))}
+    for name, own in orders.items():
+        columns[name] = np.array([_tau(own, other) for other in orders.values()], np.float64)
+    return table_of(columns)
+
+
+def _order(a: float, b: float) -> int:
+    """Return 1, 0 or -1 as a is better than b, the same, or worse; 0 if one is not defined."""
+    delta = without_rounding(a - b, max(abs(a), abs(b)))
+    return int(delta > 0) - int(delta < 0)
+
+
+def _tau(a: Sequence[int], b: Sequence[int]) -> float:
+    """Return tau-b from the orders of pairs; NaN where a score has no two different runs.
+
+    >>> round(_tau([1, 1, 0], [1, -1, 1]), 6), _tau([0, 0], [1, 1])
+    (0.0, nan)
+    """
+    both = math.sqrt(sum(map(abs, a)) * sum(map(abs, b)))
+    return sum(x * y for x, y in zip(a, b, strict=True)) / both if both else math.nan
+
+
+def n_dropped(comparison: Comparison, run: str) -> int:
+    """Return how many items of the truth are dropped since a run lacks them."""
+    return comparison._coverage[run].n_truth_only if comparison[run].policies.truth == "drop" else 0
+
+
+def lacks_more(comparison: Comparison, run: str, other: str) -> bool:
+    """Return whether a run lacks so much more of the truth than another that their scores are not comparable."""
+    coverage, dropped = comparison._coverage, comparison[run].policies.truth == "drop"
+    return dropped and coverage_lacks_more(coverage[run], coverage[other])
+
+
+def why_no_ranks(comparison: Comparison) -> Message | None:
+    """Return why runs are not ranked; None if they are."""
+    by_run = {row.pop("run"): row for row in comparison._ranks().to_pylist()}
+    for run, other in permutations(comparison, 2):
+        places = zip(by_run[run].values(), by_run[other].values(), strict=True)
+        if lacks_more(comparison, run, other) and any(
+            a is not None and b is not None and a <= b for a, b in places
+        ):
+            return Message(
+                f"{run!r} lacks more items of the truth than {other!r}, which are dropped, and would not be "
+                f"ranked below it by every score. Pass {arg('unmatched', {'truth': 'singleton'})}, or compare "
+                "runs of the same items"
+            )
+    return None
+
+
+def ranked(comparison: Comparison) -> list[str]:
+    """Return the runs, the best first."""
+    score, names = lead_score(comparison.metrics), list(comparison)
+    ranks = [1] * len(names) if score is None else comparison.ranks()[score].to_pylist()
+    rank = dict(zip(names, ranks, strict=True))
+    return sorted(names, key=lambda name: rank[name] or len(names) + 1)
+
+
+def ranking(comparison: Comparison) -> list[dict[str, Any]]:
+    """Return the runs by the score that `Comparison.best` goes by, with how each differs from the best."""
+    score = lead_score(comparison.metrics)
+    if score is None or why_no_ranks(comparison) is not None:
+        return []
+    best = comparison._against_best
+    shown = ("delta", "se", "low", "high")
+    found = {
+        row["experiment"]: {name: row[name] for name in shown}
+        | {"as_good": None if row["holds"] is None and row["delta"] else not row["holds"]}
+        for row in best._deltas().to_pylist()
+        if row["score"] == score
+    } | {best.baseline: dict.fromkeys(shown) | {"as_good": True}}
+    return [
+        {"run": name, "score": score, "value": comparison[name].overall[score], **found[name]}
+        for name in ranked(comparison)
+    ]
+
+
+#: Runs, at most, that have messages of their own where these differ.
+FEW_RUNS = 3
+
+
+def notices_of_runs(comparison: Comparison) -> list[dict[str, Any]]:
+    """Return the warnings and notes: that runs lack items, then each of the runs', once, in their order.
+
+    Where messages of one kind differ, each of a few runs has its own; of more that of the first is given, and says so.
+    """
+    found: dict[tuple[Any, ...], dict[str, dict[str, Any]]] = {}
+    for name, ev in comparison.runs.items():
+        for said in ev.warnings:
+            kind = said["code"], said["level"], *(said.get(key) for key in ("side", "by", "score"))
+            if said["code"] != INSTEAD_OF:
+                found.setdefault(kind, {})[name] = said
+    notices = []
+    for by_run in found.values():
+        if len(by_run) <= FEW_RUNS:
+            notices += _each_once(by_run)
+            continue
+        first, said = next(iter(by_run.items()))
+        differ = any(each["message"] != said["message"] for each in by_run.values())
+        details = f" (These are the details of {label(first)}.)" if differ else ""
+        notices.append({**said, "message": said["message"] + details, "runs": list(by_run)})
+    if not any(n_dropped(comparison, name) for name in comparison):
+        return notices
+    runs = {
+        name: OfRun(comparison._coverage[name], own, comparison[name].overall.get("f1", math.nan), drops=True)
+        for name, own in comparison._own_scores.items()
+    }
+    return [*runs_lack_items(runs, common=comparison.align == "common"), *notices]
+
+
+def _each_once(by_run: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the different messages, each with the runs that have it."""
+    runs: dict[str, list[str]] = {}
+    for name, said in by_run.items():
+        runs.setdefault(said["message"], []).append(name)
+    return [{**by_run[names[0]], "runs": names} for names in runs.values()]
+
+
+def told(said: dict[str, Any], comparison: Comparison, plain: Callable[[str], str] = str) -> str:
+    """Return the message of a warning or note, `plain` in words, after the runs that it is of."""
+    if said["code"] == LACKING:
+        return plain(said["message"])
+    every = 1 < len(said["runs"]) == len(comparison)
+    return f"{'all runs' if every else ', '.join(said['runs'])}: {plain(said['message'])}"
