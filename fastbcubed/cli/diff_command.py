@@ -120,7 +120,7 @@ def _bounds(options: argparse.Namespace) -> list[Bound]:
     """Return the requested gates, checked before the work."""
     if not (options.fail_over or options.fail_under):
         return []
-    from fastbcubed.diff_runs.diff_document import meant
+    from fastbcubed.diff_runs.vocabulary import meant
     from fastbcubed.results.gates import Bound, as_where, require_bound
 
     found = []
@@ -138,7 +138,7 @@ def _needed(arguments: dict[str, Any], bounds: Sequence[Bound]) -> dict[str, Any
     """Return the arguments with the slices of the gates, and the scores of these."""
     if not bounds:
         return arguments
-    from fastbcubed.diff_runs.diff_base import DEFAULT, JUDGING
+    from fastbcubed.diff_runs.diff_summary import DEFAULT, JUDGING
     from fastbcubed.results.gates import same_slicing
     from fastbcubed.results.slices import elements
 

@@ -1,30 +1,16 @@
-"""The document of a diff: its vocabulary, the text in a terminal and the sections of its page."""
+"""The document of a diff: the text in a terminal and the sections of its page."""
 
 from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from fastbcubed.cells.cell_parts import NoCells
-from fastbcubed.errors import (
-    Argument,
-    ColumnError,
-    EvaluationWarning,
-    Message,
-    MetricError,
-    NotKeptError,
-    OptionError,
-    Word,
-    arg,
-    rewording,
-)
-from fastbcubed.inputs.pair import default_for_truth_only
+from fastbcubed.diff_runs.diff_summary import verdict_scores
+from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, PLACES, SIDES, SIZES
+from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
 from fastbcubed.metrics.score import without_rounding
 from fastbcubed.render.document import (
     Beside,
@@ -74,240 +60,10 @@ from fastbcubed.results.page import (
     stem,
     without_data,
 )
-from fastbcubed.results.slices import (
-    OURS,
-    Bins,
-    Element,
-    Renamed,
-    SliceKey,
-    id_parts,
-    name_columns,
-    slice_name,
-)
-from fastbcubed.results.table import LOSS, Table
-from fastbcubed.runtime.arguments import is_one_of
+from fastbcubed.results.slices import SliceKey, id_parts, name_columns, slice_name
 
 if TYPE_CHECKING:
-    from fastbcubed.diff_runs.diff_base import Diffed
-
-#: The sides of a diff, and what an evaluation calls them: in tables, and in policies and attributes.
-SIDES = {"baseline": "true", "experiment": "pred"}
-PLACES = {"baseline": "truth", "experiment": "prediction"}
-#: The names of sides that are no files.
-NAMES = ("the baseline", "the experiment")
-#: What clusters of a side come to, by what an evaluation says of them.
-OUTCOMES: dict[str, dict[str, str]] = {
-    "true": {
-        "exact": "unchanged",
-        "split": "split",
-        "merged": "merged",
-        "split and merged": "split and merged",
-    },
-    "pred": {"exact": "unchanged", "fragment": "fragment", "union": "union", "mixed": "mixed"},
-}
-#: What became of clusters that only one side has.
-GONE: str = "gone"
-APPEARED: str = "appeared"
-#: Columns of listings, by what an evaluation calls them. Those without a name are left out.
-COLUMNS: dict[str, str | None] = {
-    "true_cluster": "baseline_cluster",
-    "pred_cluster": "experiment_cluster",
-    "true_mates": "baseline_mates",
-    "pred_mates": "experiment_mates",
-    "recall_loss": "split_change",
-    "precision_loss": "merge_change",
-    "tp": "stable",
-    "fn": "split",
-    "fp": "merged",
-    "tn": None,
-}
-#: The attribute that is the true cluster of an item, where a truth judges the diff.
-TRUE_CLUSTER = "true_cluster"
-#: What an evaluation calls these columns.
-BACK = {new: old for old, new in COLUMNS.items() if new is not None}
-#: Slices that are always there.
-SIZES = {"true_size": "baseline_size", "pred_size": "experiment_size"}
-OF_SIZES = (*SIZES, *SIZES.values())
-#: What a listing is ordered by to have first what changed most: both changes together.
-CHANGE = "change"
-#: Scores that ABCDE and this library call by one name; within a diff it is that of ABCDE.
-MEANT = {"merge_distance": "merge_jaccard_distance", "split_distance": "split_jaccard_distance"}
-
-
-def side_of(side: Any) -> str:
-    """Return an evaluation's name for a side of a diff."""
-    if not isinstance(side, str) or side not in SIDES:
-        raise OptionError(f'the side of a cluster is "baseline" or "experiment", not {side!r}')
-    return SIDES[side]
-
-
-def meant(name: Any) -> Any:
-    """Return the registry's name for a score that a diff calls otherwise; other names unchanged."""
-    return MEANT.get(name, name) if isinstance(name, str) else name
-
-
-def as_policies(unmatched: Any, baseline: Any, experiment: Any) -> Any:
-    """Return policies for items of one side by the names of an evaluation; those that no link has are alone."""
-    if unmatched is None:
-        return {"truth": default_for_truth_only(experiment), "prediction": default_for_truth_only(baseline)}
-    if not isinstance(unmatched, Mapping):
-        return unmatched
-    if strange := [side for side in unmatched if side not in PLACES]:
-        raise OptionError(
-            f"{arg('unmatched', ...)} has a policy for {strange[0]!r}; the sides are called baseline and experiment"
-        )
-    return {PLACES[side]: policy for side, policy in unmatched.items()}
-
-
-# -- Listings --------------------------------------------------------------------------------------
-
-
-def renamed(table: pa.Table | Table, known: Iterable[str] = ()) -> Table:
-    """Return a listing of an evaluation in the names of a diff, splits before merges.
-
-    Columns of attributes, which are `known`, keep their names, behind ``attribute.`` where a figure has it.
-    """
-    arrow = table.to_arrow() if isinstance(table, Table) else table
-    own, known = list(COLUMNS.values()), set(known)
-    columns: dict[str, Any] = {}
-    for name in _splits_first(arrow.column_names):
-        if name in known:
-            new: str | None = f"attribute.{name}" if name in own else name
-        else:
-            new = COLUMNS.get(name, name)
-        if new is not None:
-            columns[new] = arrow[name]
-    return Table(pa.table(columns))
-
-
-def renamed_slices(table: pa.Table | Table) -> Table:
-    """Return slices of an evaluation in the names of a diff."""
-    arrow = table.to_arrow() if isinstance(table, Table) else table
-    names = list(map(called_as_slices, name_columns(arrow.column_names)))
-    return renamed(arrow.rename_columns([*names, *arrow.column_names[len(names) :]]), names)
-
-
-def _splits_first(names: list[str]) -> list[str]:
-    """Return the names of columns with those of splits where those of merges are, and the other way round."""
-    found = list(names)
-    for merge, split in (("precision_loss", "recall_loss"), ("fp", "fn")):
-        if merge in found and split in found:
-            at = found.index(merge), found.index(split)
-            found[min(at)], found[max(at)] = split, merge
-    return found
-
-
-def asked_order(order_by: str | None) -> str:
-    """Return the evaluation's sort column for this order of a diff; the largest change for None."""
-    if is_one_of(order_by, (None, CHANGE)):
-        return LOSS
-    if not isinstance(order_by, str):
-        raise MetricError(f"a listing is ordered by a score or another column by name, not {order_by!r}")
-    if order_by in COLUMNS or order_by == LOSS:
-        raise MetricError(
-            f"cannot order by {order_by!r}; in a diff it is called {COLUMNS.get(order_by, CHANGE)!r}"
-        )
-    order_by = MEANT.get(order_by, order_by)
-    return BACK.get(order_by, order_by)
-
-
-# -- Slices ----------------------------------------------------------------------------------------
-
-
-def asked_slices(key: SliceKey, *, judged: bool) -> SliceKey:
-    """Return a slicing in the names of an evaluation, in which attributes of the truth, if any, are plain ones."""
-    if isinstance(key, tuple):
-        return tuple(_asked_element(each, judged) for each in key)
-    return _asked_element(key, judged) if isinstance(key, Element) else key
-
-
-def _asked_element(element: Element, judged: bool) -> Element:
-    if isinstance(element, Bins):
-        return replace(element, name=asked_name(element.name, judged=judged))
-    return asked_name(element, judged=judged)
-
-
-def asked_name(name: str, *, judged: bool) -> str:
-    """Return an evaluation's name for an attribute of a diff."""
-    if name in SIZES:
-        raise ColumnError(
-            f"there is no attribute {name!r}; a diff has {' and '.join(SIZES.values())}. A column of that name is "
-            f"'baseline.{name}', 'experiment.{name}' or 'attributes.{name}'"
-        )
-    own = name.removeprefix(OURS)
-    if own in SIZES.values():
-        return Renamed(next(old for old, new in SIZES.items() if new == own), name)
-    if judged and own == TRUE_CLUSTER:
-        return own
-    side, dot, own = name.partition(".")
-    if dot and side == "truth" and judged:
-        return own
-    return f"{PLACES[side]}.{own}" if dot and side in PLACES else name
-
-
-def called(name: str) -> str:
-    """Return a diff's name for an attribute of an evaluation."""
-    side, dot, own = name.partition(".")
-    known = {old: new for new, old in PLACES.items()}
-    return f"{known[side]}.{own}" if dot and side in known else name
-
-
-def called_as_slices(name: str) -> str:
-    """Return a diff's name for an attribute or size by which an evaluation is sliced."""
-    return SIZES.get(name.removeprefix(OURS)) or called(name)
-
-
-def in_a_diff(table: pa.Table, attributes: Iterable[str]) -> pa.Table:
-    """Return a table whose columns of attributes go by the names of a diff."""
-    return table.rename_columns({name: called(name) for name in attributes if name in table.column_names})
-
-
-# -- Messages --------------------------------------------------------------------------------------
-
-#: Words of an evaluation, and those of a diff.
-WORDS = {
-    "truth": "baseline",
-    "prediction": "experiment",
-    "true cluster": "baseline cluster",
-    "predicted cluster": "experiment cluster",
-    **SIZES,
-    **{old: new for old, new in COLUMNS.items() if new is not None and "_" in old},
-    LOSS: CHANGE,
-}
-
-
-def in_diff(message: str) -> Message:
-    """Return a message of an evaluation in the words of a diff.
-
-    Examples
-    --------
-    >>> from fastbcubed.errors import TRUTH
-    >>> in_diff(Message(f"3 items of the {TRUTH} are in no {Word('predicted cluster')}"))
-    '3 items of the baseline are in no experiment cluster'
-    >>> in_diff(Message(f"Pass {arg('unmatched', {'prediction': 'drop'})}."))
-    'Pass unmatched={"experiment": "drop"}.'
-    """
-    return Message(message).replaced(_in_diff)
-
-
-def _in_diff(part: Any) -> Any:
-    if isinstance(part, Word):
-        return WORDS.get(part.name, part.name)
-    if isinstance(part, Argument) and part.name == "unmatched":
-        return replace(part, values=tuple(map(_policies, part.values)))
-    return part
-
-
-def _policies(value: Any) -> Any:
-    if not isinstance(value, Mapping):
-        return value
-    return {WORDS.get(side, side): policy for side, policy in value.items()}
-
-
-def in_words_of_a_diff() -> AbstractContextManager[None]:
-    """Let errors of an evaluation speak of baseline and experiment."""
-    return rewording(_in_diff)
-
+    from fastbcubed.diff_runs.diff import Diff
 
 #: One kind of change dominates where it is so many times the other.
 DOMINATES = 3.0
@@ -333,12 +89,12 @@ TABLE = {
 }
 
 
-def document(diff: Diffed) -> list[Block]:
+def document(diff: Diff) -> list[Block]:
     """Return a diff as a document: the overview, and what to ask next."""
     return [*overview(diff), *_next_steps(diff)]
 
 
-def overview(diff: Diffed) -> list[Block]:
+def overview(diff: Diff) -> list[Block]:
     """Return what was compared, the change in sentences, warnings and the figures."""
     return [
         Prose(_heading(diff), "title"),
@@ -356,12 +112,12 @@ def overview(diff: Diffed) -> list[Block]:
 # -- Sentences -------------------------------------------------------------------------------------
 
 
-def what_changed(diff: Diffed) -> list[str]:
+def what_changed(diff: Diff) -> list[str]:
     """Return how many items are with other items now, whether clusters were split or merged, and where."""
     return [line for line in (_affected(diff), _kind_of_change(diff), _where(diff)) if line]
 
 
-def _affected(diff: Diffed) -> str:
+def _affected(diff: Diff) -> str:
     n = diff.evaluation.contingency.n_items
     share = diff.overall.named("affected_rate")
     changed = _n_affected(diff)
@@ -385,7 +141,7 @@ def _affected(diff: Diffed) -> str:
     return f"{text}) {'is' if changed == 1 else 'are'} with other items now{rest}."
 
 
-def _taken_as_alone(diff: Diffed) -> dict[str, bool]:
+def _taken_as_alone(diff: Diff) -> dict[str, bool]:
     """Return whether items that are gone, and new ones, are scored, as alone on the side that lacks them."""
     policies, found = diff.evaluation.policies, diff.coverage
     return {
@@ -394,18 +150,18 @@ def _taken_as_alone(diff: Diffed) -> dict[str, bool]:
     }
 
 
-def _n_affected(diff: Diffed) -> int | None:
+def _n_affected(diff: Diff) -> int | None:
     """Return how many items are in clusters that changed; None where that is not known."""
-    table = diff.known_changes
+    table = diff._changes
     if table is None:
         return None
     rows = {row["became"]: row["n_items"] for row in table.to_pylist()}
     return sum(rows[became] for became in ("split", "merged", "split and merged"))
 
 
-def _kind_of_change(diff: Diffed) -> str:
+def _kind_of_change(diff: Diff) -> str:
     """Return the shares of an item's clusters that left and joined, the larger first."""
-    split, merged = diff.rates
+    split, merged = diff._rates
     if not split + merged > 0:
         return ""
     left = f"{percent(split)} of the baseline cluster of an item is no longer with it"
@@ -422,7 +178,7 @@ def _kind_of_change(diff: Diffed) -> str:
     return f"{which}: on average {left}, and {joined}."
 
 
-def _where(diff: Diffed) -> str:
+def _where(diff: Diff) -> str:
     """Say in how few clusters the change is."""
     cells = diff.evaluation.contingency
     if isinstance(cells, NoCells) or cells.overlapping:
@@ -440,9 +196,9 @@ def _where(diff: Diffed) -> str:
     return f"{', and '.join(told).capitalize()}." if told else ""
 
 
-def what_became(diff: Diffed) -> list[str]:
+def what_became(diff: Diff) -> list[str]:
     """Return the outcomes of the clusters; nothing where they are unknown."""
-    table = diff.known_changes
+    table = diff._changes
     if table is None:
         return []
     rows = {row["became"]: row for row in table.to_pylist()}
@@ -454,7 +210,7 @@ def what_became(diff: Diffed) -> list[str]:
     return [f"{line}."]
 
 
-def coverage(diff: Diffed) -> list[str]:
+def coverage(diff: Diff) -> list[str]:
     """Return the number of items on one side only, and their treatment; nothing if there are none."""
     found, policies = diff.coverage, diff.evaluation.policies
     lines = []
@@ -473,9 +229,9 @@ def coverage(diff: Diffed) -> list[str]:
     return [*lines, *rows_lines(found, policies)]
 
 
-def _whose(diff: Diffed, which: str, n: int) -> str:
+def _whose(diff: Diff, which: str, n: int) -> str:
     """Say how many of the items of one side are in clusters that are gone or new as a whole, and how many are not."""
-    table = diff.known_changes
+    table = diff._changes
     name = GONE if which == "gone" else APPEARED
     if table is None:
         return ""
@@ -495,7 +251,7 @@ def _whose(diff: Diffed, which: str, n: int) -> str:
     return f"{whole}, {left}; " if rest else f"{whole}; "
 
 
-def what_truth_says(diff: Diffed) -> list[str]:
+def what_truth_says(diff: Diff) -> list[str]:
     """Return the share of the change that the truth confirms, and the effect on precision and recall."""
     verdict = diff.verdict
     if verdict is None:
@@ -508,7 +264,7 @@ def what_truth_says(diff: Diffed) -> list[str]:
     )
     lines = [f"By the truth, which labels {about}, {_right(diff)}"]
     before, after = (verdict.levels[side] for side in SIDES)
-    known, told = diff.errors_at_hand(), list[str]()
+    known, told = diff._known_errors(), list[str]()
     for name in ("precision", "recall"):
         delta = float(without_rounding(after[name] - before[name]))
         change = with_error(delta, known.get(f"delta_{name}"))
@@ -522,9 +278,9 @@ def what_truth_says(diff: Diffed) -> list[str]:
     return lines
 
 
-def _right(diff: Diffed) -> str:
+def _right(diff: Diff) -> str:
     """Say which shares of the splitting and of the merging are right."""
-    scores = diff.verdict_scores("good_split_rate", "bad_split_rate", "good_merge_rate", "bad_merge_rate")
+    scores = verdict_scores(diff, "good_split_rate", "bad_split_rate", "good_merge_rate", "bad_merge_rate")
     told, largest = [], max(sum(scores[:2]), sum(scores[2:]))
     for kind, (good, bad) in (("splitting", scores[:2]), ("merging", scores[2:])):
         if good + bad > TOLD * largest:
@@ -532,8 +288,8 @@ def _right(diff: Diffed) -> str:
     return f"{' and '.join(told)} is right." if told else "nothing was split or merged."
 
 
-def _iq(diff: Diffed) -> str:
-    (iq,), error = diff.verdict_scores("iq"), diff.errors_at_hand().get("iq")
+def _iq(diff: Diff) -> str:
+    (iq,), error = verdict_scores(diff, "iq"), diff._known_errors().get("iq")
     if iq != iq:
         return ""
     direction = (
@@ -550,14 +306,14 @@ def _iq(diff: Diffed) -> str:
 # -- Tables ----------------------------------------------------------------------------------------
 
 
-def _heading(diff: Diffed) -> list[str]:
+def _heading(diff: Diff) -> list[str]:
     lines = [f"Diff of {counted(diff.summary['baseline']['items'], 'item')}"]
     if any(name not in (None, f"the {side}") for side, name in diff.names.items()):
         lines += [f"  {side:<12}{label(name)}" for side, name in diff.names.items() if name]
     return lines
 
 
-def _sides(diff: Diffed) -> Grid:
+def _sides(diff: Diff) -> Grid:
     header = ["", "items", "clusters", "singletons", "largest"]
     if diff.evaluation.contingency.overlapping:
         header.append("unchanged")
@@ -565,7 +321,7 @@ def _sides(diff: Diffed) -> Grid:
     return Grid(header, rows)
 
 
-def changes_grid(diff: Diffed) -> Grid:
+def changes_grid(diff: Diff) -> Grid:
     """Return rates and distances of splits and merges; with a truth, their good and bad parts."""
     judged = diff.verdict is not None
     header = ["", "rate", *(["good", "bad"] * judged), "distance", *(["good", "bad"] * judged)]
@@ -579,10 +335,10 @@ def changes_grid(diff: Diffed) -> Grid:
     return Grid([header[k] for k in filled], [[row[k] for k in filled] for row in rows])
 
 
-def others_grid(diff: Diffed) -> Grid:
+def others_grid(diff: Diff) -> Grid:
     """Return the other scores, each with its definition."""
     told = {name for of_kind in TABLE.values() for names in of_kind for name in names}
-    known = diff.errors_at_hand()
+    known = diff._known_errors()
     shown = [m for m in diff.metrics if m.name not in told and m.name in diff.overall]
     rows = [
         (m.name, score_text(value := diff.overall[m.name]), plus_minus(known.get(m.name), value))
@@ -591,7 +347,7 @@ def others_grid(diff: Diffed) -> Grid:
     return scores_grid(rows, shown)
 
 
-def notes(diff: Diffed) -> list[str]:
+def notes(diff: Diff) -> list[str]:
     """Return the meaning of the figures, and the scores that were not computed."""
     found = [definition(diff.evaluation)]
     table = (
@@ -608,7 +364,7 @@ def notes(diff: Diffed) -> list[str]:
     return [*found, *not_computed(diff.not_computed)]
 
 
-def _next_steps(diff: Diffed) -> list[Block]:
+def _next_steps(diff: Diff) -> list[Block]:
     """Return two or three calls that show where the change is."""
     ev = diff.evaluation
     if not ev.has_clusters:
@@ -636,7 +392,7 @@ FIGURES = ("cluster", "n_items", "weight", "n_parts", "outcome", "split_change",
 
 def diff_content(diff: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
     """Return the content of the page of a diff."""
-    known = None if diff.known_changes is None else diff.known_changes.to_pylist()
+    known = None if diff._changes is None else diff._changes.to_pylist()
     with warnings.catch_warnings():  # what they say is on the page
         warnings.simplefilter("ignore", EvaluationWarning)
         content = {
@@ -644,7 +400,7 @@ def diff_content(diff: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dict[st
             "names": diff.names, "n_items": diff.evaluation.contingency.n_items,
             "weighted": diff.evaluation.contingency.weighted,
             "verdict": {"sentences": [*what_changed(diff), *what_truth_says(diff)], "lines": what_became(diff)},
-            "overall": dict(diff.overall), "errors": dict(diff.errors_at_hand()), "changes": known,
+            "overall": dict(diff.overall), "errors": dict(diff._known_errors()), "changes": known,
             "summary": diff.summary, "lines": coverage(diff), "notes": {"lines": notes(diff)},
             "grids": [_grid(each(diff)) for each in (changes_grid, others_grid)],
             "gates": gates_content(gates),
@@ -662,9 +418,9 @@ def _command(diff: Any) -> str | None:
     told = diff.manifest.get("arguments") or {}
     named = {side: f"the {side}" for side in SIDES}
     found = command(diff.names, told, "diff", named)
-    if found is None or not diff.truth:
+    if found is None or not diff._truth:
         return found
-    return None if diff.truth == "the truth" else f"{found} --truth {shlex.quote(str(diff.truth))}"
+    return None if diff._truth == "the truth" else f"{found} --truth {shlex.quote(str(diff._truth))}"
 
 
 def _title(diff: Any) -> str:

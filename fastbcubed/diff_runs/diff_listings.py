@@ -1,42 +1,69 @@
-"""Listings of a diff: clusters that changed, and their members."""
+"""Listings of a diff: changes, clusters, items and slices, and a cluster or an item with its members."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.diff_runs.diff_document import (
+from fastbcubed.diff_runs.vocabulary import (
     APPEARED,
+    BACK,
     COLUMNS,
     GONE,
+    OF_SIZES,
     OUTCOMES,
+    PLACES,
     SIDES,
     TRUE_CLUSTER,
+    asked_name,
+    asked_order,
+    asked_slices,
     called,
     called_as_slices,
     in_a_diff,
+    in_words_of_a_diff,
     renamed,
+    renamed_slices,
+    side_of,
 )
-from fastbcubed.errors import IdTypeError, MetricError, SliceError, arg, first_few
+from fastbcubed.errors import IdTypeError, MetricError, OptionError, SliceError, arg, first_few
 from fastbcubed.inputs import arrow_functions as pc
-from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of
+from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of, to_numpy
 from fastbcubed.inputs.columns import as_column
+from fastbcubed.metrics.score import Metric
 from fastbcubed.render.wording import score_text
-from fastbcubed.results.display import PLACES, Cluster, Item
+from fastbcubed.results import clusters
+from fastbcubed.results.display import PLACES as PLACES_OF_ITEM
+from fastbcubed.results.display import Cluster, Item
 from fastbcubed.results.evaluation_scores import Estimated
-from fastbcubed.results.items import Items
+from fastbcubed.results.items import AttributeTable, Items
+from fastbcubed.results.members import chosen_columns, rows_in_clusters, with_attributes
 from fastbcubed.results.outcomes import marked
-from fastbcubed.results.slices import SliceKey, beside, elements, size_named, slice_codes
-from fastbcubed.results.table import Table
+from fastbcubed.results.slices import (
+    SliceKey,
+    beside,
+    check_key,
+    elements,
+    require_clear,
+    size_named,
+    slice_codes,
+    slice_name,
+    subset_mask,
+)
+from fastbcubed.results.table import Table, listed
+from fastbcubed.runtime.arguments import as_several, is_one_of
 from fastbcubed.runtime.codes import number
 from fastbcubed.runtime.threads import Pool, blocks
+
+if TYPE_CHECKING:
+    from fastbcubed.diff_runs.diff import Diff
 
 #: Outcomes of clusters, in the order of display.
 BECAME = (*OUTCOMES["true"].values(), GONE, APPEARED)
@@ -109,6 +136,11 @@ def changes(ev: Estimated) -> pa.Table:
         {"became": from_texts(list(BECAME))}
         | {name: pa.array(columns[name], kind, from_pandas=True) for name, kind in FIGURES.items()}
     )
+
+
+def changes_of_rows(rows: Sequence[Mapping[str, Any]] | None) -> pa.Table | None:
+    """Return the table of changes from rows that were saved; None where there are none."""
+    return None if rows is None else pa.Table.from_pylist(rows, pa.schema({"became": pa.string(), **FIGURES}))
 
 
 def _drops(ev: Estimated, side: str) -> bool:
@@ -306,7 +338,7 @@ class ChangedItem(Item):
         "merged": "with it now",
         "apart": "never with it",
     }
-    places: ClassVar[tuple[str, ...]] = (*PLACES, *kinds, *sets, *filter(None, COLUMNS.values()))
+    places: ClassVar[tuple[str, ...]] = (*PLACES_OF_ITEM, *kinds, *sets, *filter(None, COLUMNS.values()))
 
 
 def changed_item(
@@ -323,3 +355,171 @@ def changed_item(
     members = {SETS[name]: each for name, each in members.items()}
     order = {name: members[name] for name in SETS.values() if name in members}
     return ChangedItem({**own, **figures, **scores, **attributes, "members": order})
+
+
+# -- Listings --------------------------------------------------------------------------------------
+
+
+def clusters_of(diff: Diff, side: str, order_by: str | None, limit: int | None, outcome: str | None) -> Table:
+    """Return changes and scores by cluster, as `Diff.clusters` does."""
+    old, ev = side_of(side), diff.evaluation
+    if is_one_of(outcome, (OF_ONE_SIDE[old],)):
+        if ev.contingency.overlapping:
+            raise not_defined()
+        return listed(listed_of_one_side(ev, old), (), "n_items" if order_by is None else order_by, limit)
+    known = _outcome_of(old, outcome)
+    with in_words_of_a_diff():
+        if known is not None:
+            ev._require_outcomes()
+        order = asked_order(order_by)
+        metrics = clusters.known_by_cluster(ev.contingency, ev.metrics, 1.0)
+        named_by = ("code", "cluster", lambda codes: ev.cluster_labels(old, codes))
+        if ev.ranges is None or limit is None:
+            columns = clusters.columns_by_code(ev.contingency, old, metrics, 1.0)
+            if diff._judgement is not None:
+                columns |= diff._judgement.of_clusters(old, diff._judging)
+            table = clusters.listing_of(0, columns, old, known)
+        else:
+            table = ev.ranges.best(old, metrics, 1.0, order, limit, named_by, known)
+        found = listed(table, diff.metrics, order, limit, named_by=named_by).to_arrow()
+    return renamed(_in_outcomes(found.drop_columns(["code"]), old), ["cluster"])
+
+
+def _outcome_of(side: str, outcome: str | None) -> str | None:
+    """Return an evaluation's name for the outcome of a cluster."""
+    if outcome is None:
+        return None
+    known = {new: old for old, new in OUTCOMES[side].items()}
+    if not is_one_of(outcome, known):
+        listed_names = ", ".join(map(repr, (*known, OF_ONE_SIDE[side])))
+        kind = "a baseline" if side == "true" else "an experiment"
+        raise OptionError(f"the outcome of {kind} cluster is one of {listed_names}, not {outcome!r}")
+    return known[outcome]
+
+
+def _in_outcomes(table: pa.Table, side: str) -> pa.Table:
+    """Return a listing of clusters with the outcomes of a diff; or whether they are unchanged where there are none."""
+    at = table.column_names.index("exact")
+    if "outcome" not in table.column_names:
+        return table.rename_columns({"exact": "unchanged"})
+    outcomes = table["outcome"].combine_chunks()
+    names = pa.array([OUTCOMES[side][name] for name in outcomes.dictionary.to_pylist()], pa.string())
+    own = pa.DictionaryArray.from_arrays(outcomes.indices, names)
+    found = table.set_column(table.column_names.index("outcome"), "outcome", own)
+    return found.remove_column(at)
+
+
+def items_of(
+    diff: Diff, columns: str | Iterable[str], where: tuple[Any, Any], order_by: str | None, limit: int | None
+) -> Table:
+    """Return all items, or those of a baseline and an experiment cluster, as `Diff.items` does."""
+    ev = diff.evaluation
+    with in_words_of_a_diff():
+        items = ev.kept_items()
+        asked = asked_columns(diff, columns)
+        here = rows_in_clusters(ev, *where)
+        table = clusters.item_columns(ev.contingency, ev._rows(), ev.metrics, np.flatnonzero(here))
+        if diff._judgement is not None:
+            for name, scores in diff._judgement.of_items(diff._judging).items():
+                table = table.append_column(name, from_numpy(scores[here]))
+        order = None if order_by is None else asked_order(order_by)
+        found = listed(table, diff.metrics, order, limit, named_by=("row", "item", items.ids)).to_arrow()
+    at = to_numpy(found["row"])
+    found = renamed(found.drop_columns(["row"]), ["item"]).to_arrow()
+    for k, (new, old) in enumerate(SIDES.items(), 1):
+        found = found.add_column(k, f"{new}_cluster", items.labels(old, at))
+    if diff._judgement is not None and TRUE_CLUSTER not in asked:
+        asked = [TRUE_CLUSTER, *asked]
+    return Table(in_a_diff(with_attributes(found, ev, asked, at, 3), asked))
+
+
+def item_of(diff: Diff, which: Any, columns: str | Iterable[str], members: int) -> ChangedItem:
+    """Return one item, as `Diff.item` does."""
+    ev = diff.evaluation
+    with in_words_of_a_diff():
+        found = ev.item(which, columns=asked_columns(diff, columns), members=members)
+    if diff._judgement is None:
+        return changed_item(found, {}, judged=False)
+    row = int(ev.kept_items().rows_of([which])[0])
+    scores = {name: float(each[row]) for name, each in diff._judgement.of_items(diff._judging).items()}
+    labels = with_attributes(pa.table({"row": [row]}), ev, [TRUE_CLUSTER], np.array([row]), 1)
+    return changed_item(found, scores, labels[TRUE_CLUSTER][0].as_py(), judged=True)
+
+
+def cluster_of(
+    diff: Diff, side: str, which: Any, columns: str | Iterable[str] | None, members: int
+) -> ChangedCluster:
+    """Return a cluster, as `Diff.cluster` does."""
+    old, ev = side_of(side), diff.evaluation
+    with in_words_of_a_diff():
+        if columns is not None:
+            names = asked_columns(diff, columns)
+        else:
+            names = chosen_columns(ev, None)
+            if diff._judgement is not None:
+                names = list(dict.fromkeys([TRUE_CLUSTER, *names]))[: max(1, len(names))]
+        return changed_cluster(ev.cluster(old, which, columns=names, members=members))
+
+
+def slices_of(
+    diff: Diff, key: SliceKey, attributes: Any, errors: bool, order_by: str | None, limit: int | None
+) -> Table:
+    """Return changes and scores by slice, as `Diff.slices` does."""
+    ev, name = diff.evaluation, slice_name(key)
+    order = asked_order(order_by) if order_by is not None or limit is not None else None
+    if not ev.has_items and not errors and name in diff.sliced:
+        return _again(diff.sliced[name], diff.metrics, order, limit)
+    with in_words_of_a_diff():
+        items = ev.kept_items()
+        if isinstance(key, Mapping):
+            masks = [subset_mask(w, items, ev.contingency, repr(n)) for n, w in key.items()]
+            parts = [_columns(diff, np.where(mask, 0, -1), 1, errors) for mask in masks]
+            columns: dict[str, Any] = {"slice": from_texts(list(map(str, key)))}
+            columns |= {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        else:
+            extra = ev.attributes if attributes is None else AttributeTable.of(attributes, items)
+            cut = slice_codes(asked_key(diff, key), ev.contingency, items, extra)
+            columns = beside(cut.values, _columns(diff, cut.codes, cut.n_slices, errors))
+        return renamed_slices(listed(table_of(columns), diff.metrics, order, limit))
+
+
+def _columns(diff: Diff, codes: Any, n: int, errors: bool) -> dict[str, Any]:
+    found = diff.evaluation._slice(codes, n, errors)
+    if diff._judgement is None:
+        return found
+    return found | diff._judgement.of_slices(codes, n, diff._judging, errors=errors)
+
+
+def _again(table: Table, metrics: list[Metric], order: str | None, limit: int | None) -> Table:
+    """Return slices that were kept, in the names of a diff, in an order."""
+    if order is None:
+        return table
+    found = table.to_arrow()
+    names = [BACK.get(name, name) for name in found.column_names]
+    ordered = listed(found.rename_columns(names), metrics, order, limit)
+    return Table(ordered.to_arrow().rename_columns(found.column_names))
+
+
+def asked_key(diff: Diff, key: SliceKey) -> SliceKey:
+    """Return a slicing in the names of an evaluation."""
+    _require_clear(diff, elements(check_key(key)))
+    return asked_slices(key, judged=diff.verdict is not None)
+
+
+def asked_columns(diff: Diff, columns: str | Iterable[str]) -> list[str]:
+    """Return attributes in the names of an evaluation."""
+    names, judged = as_several(columns), diff._judgement is not None
+    _require_clear(diff, names)
+    asked = [
+        asked_name(name, judged=judged) if isinstance(name, str) and name not in OF_SIZES else name
+        for name in names
+    ]
+    return chosen_columns(diff.evaluation, asked)
+
+
+def _require_clear(diff: Diff, names: Iterable[object]) -> None:
+    """Raise ColumnError if baseline or experiment has an attribute with the name of the true cluster's column."""
+    if diff._judgement is not None and TRUE_CLUSTER in names:
+        sides = diff.evaluation.kept_items().attribute_sides()
+        own = {place: sides[place] for place in PLACES.values()}
+        require_clear(TRUE_CLUSTER, "the cluster of the truth", own)

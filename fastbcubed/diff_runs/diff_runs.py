@@ -14,8 +14,9 @@ from fastbcubed.align.rows import align
 from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.cells.dense import build_cells
 from fastbcubed.diff_runs.diff import Diff
-from fastbcubed.diff_runs.diff_base import DEFAULT, JUDGING
-from fastbcubed.diff_runs.diff_document import (
+from fastbcubed.diff_runs.diff_summary import DEFAULT, JUDGING
+from fastbcubed.diff_runs.judgement import Judgement, label, read_truth, truth_of_table, weighed_by
+from fastbcubed.diff_runs.vocabulary import (
     NAMES,
     SIDES,
     as_policies,
@@ -24,7 +25,6 @@ from fastbcubed.diff_runs.diff_document import (
     meant,
     renamed_slices,
 )
-from fastbcubed.diff_runs.judgement import Judgement, label, read_truth, truth_of_table, weighed_by
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Request, as_metrics, as_slices
 from fastbcubed.errors import EvaluationWarning, FastBCubedError, MetricError, OptionError, arg
@@ -222,7 +222,7 @@ def diff(
         if known is None:
             known = truth_of_table(truth, baseline, request.given.table, columns["item"][1])
         found = _judged(ev, known, judging, unlabelled, one_table=table is not None)
-        found.truth = by_names(arguments, [known.name])(known.name)
+        found._truth = by_names(arguments, [known.name])(known.name)
         ev.sliced = {slice_name(key): found.slices(key) for key in keys}
     for each in found.warnings:
         if each["level"] == WARNING:
@@ -243,7 +243,8 @@ def _judged(ev: Evaluation, truth: Any, judging: list[Metric], unlabelled: str, 
                     alone[side] = _alone(ev, k, truth, unlabelled, pool, null_is_absent=one_table)
     names = {metric.name for metric in judging}
     left = {name: reason for name, reason in ev.not_computed.items() if name not in names}
-    found = Diff(ev, Judgement(ev, labelled, unlabelled, alone), judging, truth.name, left)
+    judgement = Judgement(ev, labelled, unlabelled, alone)
+    found = Diff(ev, judgement=judgement, judging=judging, truth=truth.name, not_computed=left)
     if "iq" in names and found.overall["iq"] != found.overall["iq"]:
         left["iq"] = "nothing changed for the items that the truth labels"
     return found

@@ -15,7 +15,7 @@ from fastbcubed.align.policies import Policies
 from fastbcubed.align.rows import align, take_or_null
 from fastbcubed.cells.dense import cells_of_keys
 from fastbcubed.cells.three_way import Joint, join
-from fastbcubed.diff_runs.diff_document import TRUE_CLUSTER
+from fastbcubed.diff_runs.vocabulary import TRUE_CLUSTER
 from fastbcubed.errors import ColumnError, FastBCubedError, IdTypeError, NotKeptError, OptionError, arg
 from fastbcubed.inputs import arrays
 from fastbcubed.inputs.clustering import Clustering
@@ -257,6 +257,9 @@ class Judgement:
         """Set the judgement; `alone` is the truth's judgement of each side alone, where one lacks items of it."""
         self._ev, self._labelled, self.unlabelled, self._alone = ev, labelled, unlabelled, alone
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: self.__dict__[name] for name in ("_ev", "_labelled", "unlabelled", "_alone")}
+
     @cached_property
     def joint(self) -> Joint:
         """The joint cells."""
@@ -278,10 +281,6 @@ class Judgement:
     def _weight(self) -> NDArray[np.float64] | None:
         rows = self._ev._rows()
         return rows.weight[self._labelled.rows] if self._ev.contingency.weighted else None
-
-    def at_rest(self) -> Judgement:
-        """Return the judgement without derived values."""
-        return Judgement(self._ev, self._labelled, self.unlabelled, self._alone)
 
     def lacking(self, verdict: Verdict) -> list[dict[str, Any]]:
         """Return a warning, or a note, if a side lacks items of the truth, which are judged on neither."""

@@ -230,9 +230,9 @@ def test_errors_of_generated_changes(policy, pair, data):
     with tempfile.TemporaryDirectory() as directory:
         d.save(directory, keep="items")
         saved = fb.load(directory)
-    for judgement in (d.judgement, saved.judgement, pickle.loads(pickle.dumps(d)).judgement):
-        check_quality(judgement.overall(d.judging), twin)
-        for name, error in judgement.errors(d.judging).items():
+    for judgement in (d._judgement, saved._judgement, pickle.loads(pickle.dumps(d))._judgement):
+        check_quality(judgement.overall(d._judging), twin)
+        for name, error in judgement.errors(d._judging).items():
             if name != "iq":
                 wanted = of_items.error(lambda i, name=name: twin.of_item[i][name])
                 assert error == pytest.approx(wanted, rel=1e-9, abs=1e-12, nan_ok=True), name

@@ -1,0 +1,284 @@
+"""Coverage, scores and warnings of a diff, and what files keep of it: an evaluation in the words of a diff."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from fastbcubed._version import __version__
+from fastbcubed.align.policies import Coverage
+from fastbcubed.cells.cell_parts import NoCells
+from fastbcubed.diff_runs.judgement import Judgement, Verdict, labelled_again
+from fastbcubed.diff_runs.vocabulary import MEANT, OUTCOMES, PLACES, SIDES, TRUE_CLUSTER, in_diff
+from fastbcubed.errors import FileFormatError, Message, arg
+from fastbcubed.inputs.pair import CODES as OF_INPUT
+from fastbcubed.metrics.registry import METRICS
+from fastbcubed.render.json import as_json
+from fastbcubed.render.wording import count, percent
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.slices import rows_for_json
+from fastbcubed.results.summary import Scores
+from fastbcubed.results.warnings import NOTE, WARNING, found_in
+
+if TYPE_CHECKING:
+    from fastbcubed.diff_runs.diff import Diff
+
+#: Warnings of an evaluation that say something of a diff, too; and what they say there, where words do not suffice.
+TOLD: dict[str, str] = {
+    "same-input": "Baseline and experiment are the same data, so that nothing has changed.",
+    "few-ids-match": "",
+    "all-singleton-truth": "Every item is alone in the baseline, so that nothing can be split. Check that its column "
+    "of clusters is one, and not a column of ids.",
+    "unlinked-alone": "",
+    "giant-cluster": "",
+    "slices-without-scores": "",
+    "small-slice": "",
+}
+#: Where the truth labels less of the items, what it says of the others is worth a warning.
+MOSTLY_LABELLED, ALL_BUT_FEW = 0.5, 0.99
+
+
+def cautions(diff: Diff) -> list[dict[str, Any]]:
+    """Return warnings and notes of a diff: code, level, message, figures."""
+    ev, verdict = diff.evaluation, diff.verdict
+    chosen = [code for code in TOLD if code != "same-input" or ev._origin.same_source is not None]
+    found = [
+        {**each, "message": TOLD[each["code"]] or in_diff(each["message"])} for each in found_in(ev, chosen)
+    ]
+    inputs = [note for note in ev._input_notes if note["code"] in OF_INPUT]
+    found += [{**note, **_of_side(note), "message": in_diff(note["message"])} for note in inputs]
+    if verdict is not None:
+        found += _partly_labelled(verdict)
+    if verdict is None or diff._judgement is None:
+        return found
+    return [*diff._judgement.lacking(verdict), *found]
+
+
+def _of_side(note: Mapping[str, Any]) -> dict[str, str]:
+    """Return the side that a note is about, if it is about one."""
+    known = {place: side for side, place in PLACES.items()}
+    return {"side": known[note["side"]]} if note.get("side") in known else {}
+
+
+def _partly_labelled(verdict: Verdict) -> list[dict[str, Any]]:
+    """Return a note, or a warning, that the truth labels a part of the items alone."""
+    n = verdict.n_items + verdict.n_unlabelled
+    share = verdict.n_items / n
+    if share >= ALL_BUT_FEW or verdict.unlabelled == "outside":
+        return []
+    message = (
+        f"The truth labels {percent(share)} of the {count(n)} items: it judges what happened among these, and the "
+        "others are left out of all clusters that it judges. If true clusters are complete, so that no other item "
+        f"belongs to them, pass {arg('unlabelled', 'outside')}."
+    )
+    level = WARNING if share < MOSTLY_LABELLED else NOTE
+    return [
+        {
+            "code": "few-items-labelled",
+            "level": level,
+            "message": Message(message),
+            "share": share,
+            "n_items": n,
+        }
+    ]
+
+
+#: Scores of a diff that are computed where none are named, and those that judge it.
+DEFAULT = (
+    "split_rate", "merge_rate", "split_jaccard_distance", "merge_jaccard_distance", "jaccard_distance",
+    "affected_rate",
+)  # fmt: skip
+JUDGING = (
+    "good_split_rate", "bad_split_rate", "good_merge_rate", "bad_merge_rate", "good_split_distance",
+    "bad_split_distance", "good_merge_distance", "bad_merge_distance", "good_distance", "bad_distance",
+    "delta_precision", "delta_recall", "iq",
+)  # fmt: skip
+
+
+class DiffScores(Scores):
+    """Scores by name; merge_distance and split_distance are those of a diff."""
+
+    def named(self, name: str) -> str | None:
+        """Return under which name a score was computed that also goes by this one; None if it was not."""
+        return MEANT[name] if MEANT.get(name) in self else super().named(name)
+
+
+@dataclass(frozen=True)
+class SharedItems:
+    """How far baseline and experiment have the same items, before any policy; weights are NaN if not known.
+
+    Attributes
+    ----------
+    n_common, n_gone, n_new : int
+        Items of both, of the baseline alone, and of the experiment alone.
+    weight_common, weight_gone, weight_new : float
+        Their weight; their number where there are no weights.
+    n_null, n_noise, n_duplicates : int
+        Rows of either side whose cluster is null, that have the noise label, and that repeat an earlier one.
+    """
+
+    n_common: int
+    n_gone: int
+    n_new: int
+    weight_common: float
+    weight_gone: float
+    weight_new: float
+    n_null: int = 0
+    n_noise: int = 0
+    n_duplicates: int = 0
+
+    @classmethod
+    def of(cls, found: Coverage) -> SharedItems:
+        """Return the coverage of an evaluation in the words of a diff."""
+        of_items = found.n_common, found.n_truth_only, found.n_prediction_only
+        weights = found.weight_common, found.weight_truth_only, found.weight_prediction_only
+        return cls(*of_items, *weights, found.n_null, found.n_noise, found.n_duplicates)
+
+    @property
+    def baseline_coverage(self) -> float:
+        """Share of the weight of the baseline whose items the experiment has."""
+        return _share(self.weight_common, self.weight_gone)
+
+    @property
+    def experiment_coverage(self) -> float:
+        """Share of the weight of the experiment whose items the baseline has; NaN if it is not known."""
+        return _share(self.weight_common, self.weight_new)
+
+
+def _share(common: float, alone: float) -> float:
+    return common / (common + alone) if common + alone else 1.0
+
+
+def verdict_scores(diff: Diff, *names: str) -> list[float]:
+    """Return scores that judge the change; NaN for one that is not known."""
+    known = {} if diff.verdict is None else dict(diff.verdict.scores)
+    missing = [METRICS[name] for name in names if name not in known]
+    if missing and diff._judgement is not None:
+        known |= diff._judgement.overall(missing)
+    return [known.get(name, math.nan) for name in names]
+
+
+def rates(ev: Evaluation) -> tuple[float, float]:
+    """Return the split rate and the merge rate; NaN where they are not known."""
+    no_cells = isinstance(ev.contingency, NoCells)
+    split, merged = (
+        math.nan if no_cells and ev.overall.named(name) is None else float(ev.metric(name))
+        for name in ("split_rate", "merge_rate")
+    )
+    return split, merged
+
+
+def summary_of(ev: Evaluation) -> dict[str, dict[str, Any]]:
+    """Return the summary of an evaluation in the words of a diff."""
+    found = {}
+    for side, old in SIDES.items():
+        figures = {("unchanged" if k == "exact" else k): v for k, v in ev.summary[old].items()}
+        if "outcomes" in figures:
+            figures["outcomes"] = {OUTCOMES[old][name]: n for name, n in figures["outcomes"].items()}
+        found[side] = figures
+    return found
+
+
+def definition_of(ev: Evaluation, verdict: Verdict | None) -> dict[str, Any]:
+    """Return the definition of the scores: average, weighting, policies."""
+    found = ev.definition
+    del found["beta"]
+    found["unmatched"] = {side: found["unmatched"][place] for side, place in PLACES.items()}
+    return found if verdict is None else {**found, "unlabelled": verdict.unlabelled}
+
+
+def scores_of(diff: Diff, level: float) -> pa.Table:
+    """Return the overall scores, with standard errors and intervals where these are known."""
+    found = diff.evaluation.scores(level=level).to_arrow()
+    if diff._judgement is None:
+        return found
+    errors, units = diff._judging_errors, diff._judgement.units
+    rows = []
+    for metric in diff._judging:
+        low, high = diff.interval(metric.name, level=level)
+        figures = (metric.name, diff.overall[metric.name], errors[metric.name], low, high, units.n)
+        rows.append(dict(zip(found.column_names, (*figures, units.effective), strict=True)))
+    return pa.concat_tables([found, pa.Table.from_pylist(rows, found.schema)])
+
+
+def content_of(diff: Diff) -> dict[str, Any]:
+    """Return the content of `Diff.to_json` as plain dicts, lists, numbers and strings."""
+    verdict, table, shared = diff.verdict, diff._changes, diff.coverage
+    shares = {name: getattr(shared, name) for name in ("baseline_coverage", "experiment_coverage")}
+    found: dict[str, Any] = {
+        "fastbcubed": __version__,
+        **{side: diff.names.get(side) for side in SIDES},
+        "definition": diff.definition,
+        "overall": dict(diff.overall),
+        "coverage": {**asdict(shared), **shares},
+        "summary": diff.summary,
+        "changes": None if table is None else table.to_pylist(),
+        "slices": {name: rows_for_json(each) for name, each in diff.sliced.items()},
+        "warnings": diff.warnings,
+        "not_computed": diff.not_computed,
+        "manifest": diff.manifest,
+    }
+    if verdict is None:
+        return found
+    judged = asdict(verdict)
+    del judged["scores"]
+    errors = diff._known_errors()
+    return {**found, "truth": diff._truth, "verdict": judged, **({"errors": errors} if errors else {})}
+
+
+# -- In files --------------------------------------------------------------------------------------
+
+#: Where the manifest of a saved result has what belongs to a diff; without it, it is that of an evaluation.
+MARK = "diff"
+
+
+def state_of(diff: Diff) -> dict[str, Any]:
+    """Return the entry of a diff in the manifest, as JSON."""
+    found = diff.to_dict()
+    state: dict[str, Any] = {
+        name: found.get(name) for name in ("changes", "warnings", "not_computed", "truth", "verdict")
+    }
+    state |= {"errors": found.get("errors", {}), "judging": [metric.name for metric in diff._judging]}
+    if diff.verdict is not None:
+        state["verdict"]["scores"] = dict(diff.verdict.scores)
+    return dict(json.loads(as_json(state, None)))
+
+
+def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of a diff from its evaluation and its entry in the manifest."""
+    verdict = None if state["verdict"] is None else _verdict(state["verdict"])
+    saved = {"changes": state["changes"], "warnings": state["warnings"], "verdict": verdict}
+    if state["errors"]:
+        saved["errors"] = {name: _number(value) for name, value in state["errors"].items()}
+    judgement = None
+    if verdict is not None and ev.has_items and ev.policies.nulls != "singleton":
+        if TRUE_CLUSTER not in ev.kept_items().attribute_sides().get("attributes", ()):
+            raise FileFormatError("the items have no true cluster, by which the diff was judged")
+        judgement = Judgement(ev, labelled_again(ev), verdict.unlabelled)
+    return {
+        "evaluation": ev,
+        "judgement": judgement,
+        "judging": [METRICS[name] for name in state["judging"] if METRICS[name].takes_three],
+        "truth": state["truth"],
+        "not_computed": dict(state["not_computed"]),
+        "saved": saved,
+    }
+
+
+def _verdict(figures: Mapping[str, Any]) -> Verdict:
+    """Return a verdict that was saved."""
+    found = {each.name: figures[each.name] for each in fields(Verdict)}
+    found["scores"] = {name: _number(value) for name, value in found["scores"].items()}
+    found["levels"] = {
+        side: {name: _number(value) for name, value in own.items()} for side, own in found["levels"].items()
+    }
+    return Verdict(**found)
+
+
+def _number(value: Any) -> float:
+    return float("nan") if value is None else float(value)

@@ -1,0 +1,234 @@
+"""The vocabulary of a diff: what it calls the sides, columns, slices and messages of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from fastbcubed.errors import Argument, ColumnError, Message, MetricError, OptionError, Word, arg, rewording
+from fastbcubed.inputs.pair import default_for_truth_only
+from fastbcubed.results.slices import OURS, Bins, Element, Renamed, SliceKey, name_columns
+from fastbcubed.results.table import LOSS, Table
+from fastbcubed.runtime.arguments import is_one_of
+
+#: The sides of a diff, and what an evaluation calls them: in tables, and in policies and attributes.
+SIDES = {"baseline": "true", "experiment": "pred"}
+PLACES = {"baseline": "truth", "experiment": "prediction"}
+#: The names of sides that are no files.
+NAMES = ("the baseline", "the experiment")
+#: What clusters of a side come to, by what an evaluation says of them.
+OUTCOMES: dict[str, dict[str, str]] = {
+    "true": {
+        "exact": "unchanged",
+        "split": "split",
+        "merged": "merged",
+        "split and merged": "split and merged",
+    },
+    "pred": {"exact": "unchanged", "fragment": "fragment", "union": "union", "mixed": "mixed"},
+}
+#: What became of clusters that only one side has.
+GONE: str = "gone"
+APPEARED: str = "appeared"
+#: Columns of listings, by what an evaluation calls them. Those without a name are left out.
+COLUMNS: dict[str, str | None] = {
+    "true_cluster": "baseline_cluster",
+    "pred_cluster": "experiment_cluster",
+    "true_mates": "baseline_mates",
+    "pred_mates": "experiment_mates",
+    "recall_loss": "split_change",
+    "precision_loss": "merge_change",
+    "tp": "stable",
+    "fn": "split",
+    "fp": "merged",
+    "tn": None,
+}
+#: The attribute that is the true cluster of an item, where a truth judges the diff.
+TRUE_CLUSTER = "true_cluster"
+#: What an evaluation calls these columns.
+BACK = {new: old for old, new in COLUMNS.items() if new is not None}
+#: Slices that are always there.
+SIZES = {"true_size": "baseline_size", "pred_size": "experiment_size"}
+OF_SIZES = (*SIZES, *SIZES.values())
+#: What a listing is ordered by to have first what changed most: both changes together.
+CHANGE = "change"
+#: Scores that ABCDE and this library call by one name; within a diff it is that of ABCDE.
+MEANT = {"merge_distance": "merge_jaccard_distance", "split_distance": "split_jaccard_distance"}
+
+
+def side_of(side: Any) -> str:
+    """Return an evaluation's name for a side of a diff."""
+    if not isinstance(side, str) or side not in SIDES:
+        raise OptionError(f'the side of a cluster is "baseline" or "experiment", not {side!r}')
+    return SIDES[side]
+
+
+def meant(name: Any) -> Any:
+    """Return the registry's name for a score that a diff calls otherwise; other names unchanged."""
+    return MEANT.get(name, name) if isinstance(name, str) else name
+
+
+def as_policies(unmatched: Any, baseline: Any, experiment: Any) -> Any:
+    """Return policies for items of one side by the names of an evaluation; those that no link has are alone."""
+    if unmatched is None:
+        return {"truth": default_for_truth_only(experiment), "prediction": default_for_truth_only(baseline)}
+    if not isinstance(unmatched, Mapping):
+        return unmatched
+    if strange := [side for side in unmatched if side not in PLACES]:
+        raise OptionError(
+            f"{arg('unmatched', ...)} has a policy for {strange[0]!r}; the sides are called baseline and experiment"
+        )
+    return {PLACES[side]: policy for side, policy in unmatched.items()}
+
+
+# -- Listings --------------------------------------------------------------------------------------
+
+
+def renamed(table: pa.Table | Table, known: Iterable[str] = ()) -> Table:
+    """Return a listing of an evaluation in the names of a diff, splits before merges.
+
+    Columns of attributes, which are `known`, keep their names, behind ``attribute.`` where a figure has it.
+    """
+    arrow = table.to_arrow() if isinstance(table, Table) else table
+    own, known = list(COLUMNS.values()), set(known)
+    columns: dict[str, Any] = {}
+    for name in _splits_first(arrow.column_names):
+        if name in known:
+            new: str | None = f"attribute.{name}" if name in own else name
+        else:
+            new = COLUMNS.get(name, name)
+        if new is not None:
+            columns[new] = arrow[name]
+    return Table(pa.table(columns))
+
+
+def renamed_slices(table: pa.Table | Table) -> Table:
+    """Return slices of an evaluation in the names of a diff."""
+    arrow = table.to_arrow() if isinstance(table, Table) else table
+    names = list(map(called_as_slices, name_columns(arrow.column_names)))
+    return renamed(arrow.rename_columns([*names, *arrow.column_names[len(names) :]]), names)
+
+
+def _splits_first(names: list[str]) -> list[str]:
+    """Return the names of columns with those of splits where those of merges are, and the other way round."""
+    found = list(names)
+    for merge, split in (("precision_loss", "recall_loss"), ("fp", "fn")):
+        if merge in found and split in found:
+            at = found.index(merge), found.index(split)
+            found[min(at)], found[max(at)] = split, merge
+    return found
+
+
+def asked_order(order_by: str | None) -> str:
+    """Return the evaluation's sort column for this order of a diff; the largest change for None."""
+    if is_one_of(order_by, (None, CHANGE)):
+        return LOSS
+    if not isinstance(order_by, str):
+        raise MetricError(f"a listing is ordered by a score or another column by name, not {order_by!r}")
+    if order_by in COLUMNS or order_by == LOSS:
+        raise MetricError(
+            f"cannot order by {order_by!r}; in a diff it is called {COLUMNS.get(order_by, CHANGE)!r}"
+        )
+    order_by = MEANT.get(order_by, order_by)
+    return BACK.get(order_by, order_by)
+
+
+# -- Slices ----------------------------------------------------------------------------------------
+
+
+def asked_slices(key: SliceKey, *, judged: bool) -> SliceKey:
+    """Return a slicing in the names of an evaluation, in which attributes of the truth, if any, are plain ones."""
+    if isinstance(key, tuple):
+        return tuple(_asked_element(each, judged) for each in key)
+    return _asked_element(key, judged) if isinstance(key, Element) else key
+
+
+def _asked_element(element: Element, judged: bool) -> Element:
+    if isinstance(element, Bins):
+        return replace(element, name=asked_name(element.name, judged=judged))
+    return asked_name(element, judged=judged)
+
+
+def asked_name(name: str, *, judged: bool) -> str:
+    """Return an evaluation's name for an attribute of a diff."""
+    if name in SIZES:
+        raise ColumnError(
+            f"there is no attribute {name!r}; a diff has {' and '.join(SIZES.values())}. A column of that name is "
+            f"'baseline.{name}', 'experiment.{name}' or 'attributes.{name}'"
+        )
+    own = name.removeprefix(OURS)
+    if own in SIZES.values():
+        return Renamed(next(old for old, new in SIZES.items() if new == own), name)
+    if judged and own == TRUE_CLUSTER:
+        return own
+    side, dot, own = name.partition(".")
+    if dot and side == "truth" and judged:
+        return own
+    return f"{PLACES[side]}.{own}" if dot and side in PLACES else name
+
+
+def called(name: str) -> str:
+    """Return a diff's name for an attribute of an evaluation."""
+    side, dot, own = name.partition(".")
+    known = {old: new for new, old in PLACES.items()}
+    return f"{known[side]}.{own}" if dot and side in known else name
+
+
+def called_as_slices(name: str) -> str:
+    """Return a diff's name for an attribute or size by which an evaluation is sliced."""
+    return SIZES.get(name.removeprefix(OURS)) or called(name)
+
+
+def in_a_diff(table: pa.Table, attributes: Iterable[str]) -> pa.Table:
+    """Return a table whose columns of attributes go by the names of a diff."""
+    return table.rename_columns({name: called(name) for name in attributes if name in table.column_names})
+
+
+# -- Messages --------------------------------------------------------------------------------------
+
+#: Words of an evaluation, and those of a diff.
+WORDS = {
+    "truth": "baseline",
+    "prediction": "experiment",
+    "true cluster": "baseline cluster",
+    "predicted cluster": "experiment cluster",
+    **SIZES,
+    **{old: new for old, new in COLUMNS.items() if new is not None and "_" in old},
+    LOSS: CHANGE,
+}
+
+
+def in_diff(message: str) -> Message:
+    """Return a message of an evaluation in the words of a diff.
+
+    Examples
+    --------
+    >>> from fastbcubed.errors import TRUTH
+    >>> in_diff(Message(f"3 items of the {TRUTH} are in no {Word('predicted cluster')}"))
+    '3 items of the baseline are in no experiment cluster'
+    >>> in_diff(Message(f"Pass {arg('unmatched', {'prediction': 'drop'})}."))
+    'Pass unmatched={"experiment": "drop"}.'
+    """
+    return Message(message).replaced(_in_diff)
+
+
+def _in_diff(part: Any) -> Any:
+    if isinstance(part, Word):
+        return WORDS.get(part.name, part.name)
+    if isinstance(part, Argument) and part.name == "unmatched":
+        return replace(part, values=tuple(map(_policies, part.values)))
+    return part
+
+
+def _policies(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return {WORDS.get(side, side): policy for side, policy in value.items()}
+
+
+def in_words_of_a_diff() -> AbstractContextManager[None]:
+    """Let errors of an evaluation speak of baseline and experiment."""
+    return rewording(_in_diff)
