@@ -8,11 +8,12 @@ from typing import Any
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.scoring import require_room
-from fastbcubed.errors import OptionError, TooMuchWorkError, arg
+from fastbcubed.errors import OptionError, arg
 from fastbcubed.inputs.files import bytes_of_text
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.memory_budget import available_memory
+from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.spark import frames
 
@@ -20,23 +21,20 @@ Run = Callable[[Request, Pool], Answer]
 
 #: Approximate bytes of a row in the memory engine: its keys, the row in its part, its share of a cell.
 ROW_BYTES = 64
+#: The same where clusters overlap, of a row of an item and one of its clusters.
+MEMBERSHIP_BYTES = 100
 
 
-def choose(engine: str | None, request: Request, *others: Request, compared: bool = False) -> Run:
+def choose(engine: str | None, request: Request, *others: Request) -> Run:
     """Return the engine: the named one, or one with room for the rows.
 
-    `others` differ from the request in their prediction, and are held at the same time; `compared` if all are compared.
+    `others` differ from the request in their prediction, and are held at the same time.
     """
     if not is_one_of(engine, (None, "memory", "disk", "spark")):
         raise OptionError(f'{arg("engine")} is "memory", "disk" or "spark", not {engine!r}')
     if engine == "spark" or frames.is_any(request.given.sources):
         return _spark(engine)
-    if compared and engine == "disk" and request.given.overlapping:
-        raise OptionError(
-            "the disk engine does not compare overlapping clusterings, for which all items are needed; evaluate them "
-            f"one by one, or pass {arg('engine', 'memory')}"
-        )
-    if engine == "memory" or (compared and request.given.overlapping):
+    if engine == "memory":
         return memory.run
     if engine is None and request.memory_limit is not None:
         for each in (request, *others):
@@ -44,40 +42,31 @@ def choose(engine: str | None, request: Request, *others: Request, compared: boo
                 require_room(each)
     sources = [request.given.sources, *(other.given.sources[1:] for other in others)]
     files = [source for of_request in sources for source in of_request]
+    if request.given.overlapping:
+        return _overlapping(engine, request, files)
     if engine is None and ((needed := _bytes_in_memory(files)) is None or needed <= request.limit):
         return memory.run
-    if request.given.overlapping:
-        return _for_covers(engine, request)
     from fastbcubed.engines import disk
 
     return disk.run
 
 
-def _for_covers(engine: str | None, request: Request) -> Run:
-    """Return the engine for files of overlapping clusterings: the disk engine, if it is able to or was named."""
-    from fastbcubed.engines import disk as covers_on_disk
-
+def _overlapping(engine: str | None, request: Request, files: Sequence[Any]) -> Run:
+    """Return the memory engine, the only one for overlapping clusterings; raise if these would not fit."""
+    needed = _bytes_in_memory(files, MEMBERSHIP_BYTES)
+    takes = "" if needed is None else f"; these take about {readable(needed)}"
     if engine == "disk":
-        return covers_on_disk.run_covers
-    return _covers_on_either if covers_on_disk.serves(request) else memory.run
-
-
-def _covers_on_either(request: Request, pool: Pool) -> Answer:
-    """Score files of overlapping clusterings on disk; in memory if that is too much work and there is no limit."""
-    from fastbcubed.engines import disk as covers_on_disk
-
-    try:
-        return covers_on_disk.run_covers(request, pool)
-    except TooMuchWorkError:
-        if (
-            request.memory_limit is not None
-            or (_bytes_in_memory(request.given.sources) or 0) > available_memory()
-        ):
-            raise
-    pool.announce(
-        "too much work for the disk engine, which lists sets of clusters; the memory engine takes over", 0
-    )
-    return memory.run(request, pool)
+        raise OptionError(
+            "overlapping clusterings are scored in memory, as the items of a cluster may be in any other; leave "
+            f"{arg('engine')} out{takes}"
+        )
+    room = available_memory() if request.memory_limit is None else request.limit
+    if needed is not None and needed > room:
+        raise OptionError(
+            f"overlapping clusterings are scored in memory, which has room for {readable(room)}{takes}. Score all "
+            f"rows of a sample of items, raise memory_limit, or pass {arg('engine', 'memory')} to try nonetheless"
+        )
+    return memory.run
 
 
 def _spark(engine: str | None) -> Run:
@@ -92,7 +81,7 @@ def _spark(engine: str | None) -> Run:
     return driver.run
 
 
-def _bytes_in_memory(sources: Sequence[Any]) -> int | None:
+def _bytes_in_memory(sources: Sequence[Any], row_bytes: int = ROW_BYTES) -> int | None:
     """Return the approximate memory of the memory engine for files; None if not all sources can be read in blocks."""
     if not all(is_path(source) for source in sources):
         return None
@@ -102,4 +91,4 @@ def _bytes_in_memory(sources: Sequence[Any]) -> int | None:
     tables = [table for table in opened if table.can_be_cut]
     if len(tables) < len(opened):
         return None
-    return sum(len(table) * ROW_BYTES + table.bytes_in_memory for table in tables)
+    return sum(len(table) * row_bytes + table.bytes_in_memory for table in tables)

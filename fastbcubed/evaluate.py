@@ -109,8 +109,7 @@ def evaluate(
         Whether items may be in several clusters: tables then have a row per membership (or a list of
         clusters per item), and the scores are those of Extended BCubed; see `extended_bcubed`.
     max_pairs : float
-        With `overlapping`, the maximal number of pairs of cells to compare; on the disk engine, also of sets of
-        clusters to count.
+        With `overlapping`, the maximal number of pairs of cells to compare.
     table : table or path, optional
         One table with both labels of each item.
     out : path, optional
@@ -125,15 +124,14 @@ def evaluate(
         file names, without their location on the machine. Saved results never need the paths: items and attributes are
         in the saved files.
     engine : {"memory", "disk", "spark"}, optional
-        Where the work is done. The disk engine reads files block by block and spills what does not fit in memory. For
-        overlapping clusterings it gives scores, slices and the summary; it keeps neither cells nor items, and does not
-        compute scores that need all cells (matching, Omega, CICE-BCubed). It finds labels of clusters that are not
-        integers by reading the input again. By default, it is used for Parquet and Arrow IPC files that would not fit
-        in memory, if it supports the request within `max_pairs`. It writes record-batch readers, data sets and
-        relations of DuckDB to disk as they come, while the memory engine reads them whole. Spark DataFrames are scored
-        on Spark through the DataFrame API only, so Spark Connect works. They are read two or three times: persist what
-        is expensive to compute. `attributes` and a `weight` by item are DataFrames too, and `out` may be a URI; scores
-        that need all cells at once are not computed, nor subsets by name.
+        Where the work is done. The disk engine reads files block by block and spills what does not fit in memory. It
+        finds labels of clusters that are not integers by reading the input again. By default, it is used for Parquet
+        and Arrow IPC files that would not fit in memory. Overlapping clusterings are scored in memory alone, which
+        takes about 100 bytes a row. It writes record-batch readers, data sets and relations of DuckDB to disk as they
+        come, while the memory engine reads them whole. Spark DataFrames are scored on Spark through the DataFrame API
+        only, so Spark Connect works. They are read two or three times: persist what is expensive to compute.
+        `attributes` and a `weight` by item are DataFrames too, and `out` may be a URI; scores that need all cells at
+        once are not computed, nor subsets by name.
     memory_limit : int or str, optional
         Bytes that the disk engine may use, or a text such as "2GiB"; by default half of the memory still available to
         the process. CSV or JSON lines that need more raise an error, also if no engine is named.

@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, settings
 from fastbcubed.align import item_join
 from fastbcubed.cells import shards as disk
 from fastbcubed.engines import disk as sharded
-from fastbcubed.overlap import cover_shards
 
 #: Of 100 examples that a test of generated input states, so many are tried; see tests/oracles/effort.py.
 #: A laptop draws new examples each time; CI draws the same ones, so that what fails there fails again at home.
@@ -44,6 +43,4 @@ def many_shards(request, monkeypatch):
     monkeypatch.setattr(disk.Layout, "of", lambda *given: disk.Layout(2, kept, kept))
     monkeypatch.setattr(sharded, "block_rows", lambda limit: 23)
     monkeypatch.setattr(item_join, "join_bits", lambda *_: 3)
-    for module in (item_join, cover_shards):
-        monkeypatch.setattr(module, "kept_of", lambda limit: kept)
-    monkeypatch.setattr(cover_shards, "subsets_at_once", lambda limit: 5)
+    monkeypatch.setattr(item_join, "kept_of", lambda limit: kept)

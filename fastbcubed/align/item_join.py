@@ -19,7 +19,6 @@ from fastbcubed import kernels
 from fastbcubed.align.align_runs import RowsOfRun
 from fastbcubed.align.data_errors import (
     Fault,
-    RepeatedMemberships,
     RepeatedRows,
     RepeatedTableRows,
     Report,
@@ -28,10 +27,8 @@ from fastbcubed.align.data_errors import (
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.align.row_blocks import (
     AlignedBlock,
-    AlignedSets,
     Carried,
     Choice,
-    Gather,
     Items,
     ItemShards,
     Keys,
@@ -41,7 +38,6 @@ from fastbcubed.align.row_blocks import (
     no_columns,
     number_type,
     numbers_of_keys,
-    rows_of,
     sides_of,
     without_repeats,
 )
@@ -106,10 +102,8 @@ class ItemJoin:
         bits: int,
         memory: int,
         pool: Pool,
-        gather: Gather | None = None,
     ) -> None:
-        """Prepare the join; `gather` is given if rows are memberships, several per item."""
-        self._aligner, self._gather = aligner, gather
+        self._aligner = aligner
         self._pair, self._policies, self._carried = aligner.pair, aligner.policies, aligner.carried
         self._items = items
         self._spill, self._bits, self._memory, self._pool = spill, bits, memory, pool
@@ -194,7 +188,7 @@ class ItemJoin:
                     continue  # count the remaining faults, nothing else
                 keys = self._items.keys_of(block, alone)
                 columns, rows = self._aligner.columns(block, k), np.arange(len(sides[0]))
-                rows = without_repeats(keys, sides, alone, overlap=self._gather is not None)
+                rows = without_repeats(keys, sides, alone)
                 if rows.size < len(sides[0]):
                     if self._policies.duplicates == "raise":
                         self._repeats.append((k, block.first_row, self._repeated(sides[0], keys, rows)))
@@ -206,8 +200,7 @@ class ItemJoin:
 
     def _repeated(self, side: Side, keys: Keys, kept: NDArray[np.int64]) -> Fault:
         """Return the fault of a block's rows that are dropped as repeats of an earlier one."""
-        kind = RepeatedRows if self._gather is None else RepeatedMemberships
-        return kind(side.name, len(side) - kept.size, len(side), _dropped_keys(keys, kept))
+        return RepeatedRows(side.name, len(side) - kept.size, len(side), _dropped_keys(keys, kept))
 
     def _spool_weights(self) -> ItemShards:
         assert self._pair.weight_table is not None
@@ -244,7 +237,7 @@ class ItemJoin:
         for start, stop in blocks(len(items)):
             keys = self._items.keys(items.stretch(start, stop), self._pool)
             weight, columns = read(start, stop)
-            rows = without_repeats(keys, (), self._pool, overlap=False)
+            rows = without_repeats(keys, (), self._pool)
             if rows.size < stop - start:
                 first = _dropped_keys(keys, rows)
                 self._report(k, start)(repeated(stop - start - rows.size, stop - start, first))
@@ -271,12 +264,10 @@ class ItemJoin:
             None if attributes is None else attributes.columns(shard),
         )
 
-    def _join_shard(self, shard: _Shard, alone: Pool) -> AlignedBlock | AlignedSets:
+    def _join_shard(self, shard: _Shard, alone: Pool) -> AlignedBlock:
         rows = shard.rows
         self._items.check(shard.tables, alone)
         sides = self._sides(shard)
-        if self._gather is not None:
-            return self._join_sets(self._gather, sides, shard, alone)
         keys = [own.keys for own in rows] * (2 // len(rows))
         matches = match_parts(rows[0].parts, rows[1].parts, alone) if len(rows) == 2 else None
         weigh = self._weigh(sides, keys, shard, alone)
@@ -287,22 +278,6 @@ class ItemJoin:
         )
         numbers = self._numbers([own.columns for own in rows], both.rows, both.true_keys.size)
         return self._aligner.finished(shard.number, both, numbers, columns)
-
-    def _join_sets(self, gather: Gather, sides: tuple[Side, Side], shard: _Shard, alone: Pool) -> AlignedSets:
-        """Join the items of a shard of memberships, with the clusters of each."""
-        rows = shard.rows * (2 // len(shard.rows))
-        true, pred = (gather(side, own.items, alone) for side, own in zip(sides, rows, strict=True))
-        keys, items = [true.keys, pred.keys], (true.side, pred.side)
-        weigh = self._weigh(items, keys, shard, alone)
-        both = combine(items, lambda: (true.keys, pred.keys), weigh, alone)
-        self._aligner.account_for_items(both)
-        of_true, of_pred = (
-            rows_of(own, each.firsts) for own, each in zip(both.rows, (true, pred), strict=True)
-        )
-        columns, aligned = None, cache(partial(aligned_keys, keys, both.rows))
-        if self._carried:
-            columns = self._columns(self._carried, shard, aligned, both, (of_true, of_pred), alone)
-        return AlignedSets(shard.number, both, (true, pred), aligned(), columns)
 
     def _sides(self, shard: _Shard) -> tuple[Side, Side]:
         """Return the two sides with rows in a shard."""
@@ -459,16 +434,14 @@ def items_of(block: Block) -> Column:
 
 #: Number of stretches, and rows of each, sampled to find large clusters.
 SAMPLED, SAMPLE_ROWS = 8, 1 << 12
-#: Memory factor of rows that are grouped by item.
-GATHERED = 2
 
 
 class Aligner:
     """Aligns two clusterings block by block, with `limit` bytes of memory; the rest is spilled.
 
     `outer`: weights apply to the mean only; `null_is_absent`: a null cluster means "not on that side" (the
-    one-table form); `carried`: the payload columns; `kept`: the rows of the truth that count. `gather` groups rows
-    of memberships, several per item. `seen` sums the content of the blocks.
+    one-table form); `carried`: the payload columns; `kept`: the rows of the truth that count. `seen` sums
+    the content of the blocks.
     """
 
     def __init__(
@@ -484,7 +457,6 @@ class Aligner:
         null_is_absent: bool,
         carried: Carried | None = None,
         kept: RowsOfRun | None = None,
-        gather: Gather | None = None,
         seen: BlocksSeen | None = None,
     ) -> None:
         self.pair = pair
@@ -500,19 +472,18 @@ class Aligner:
         items += [table[0] for table in (pair.weight_table, pair.attribute_table) if table is not None]
         if items and carried and policies.nulls == "raise" and not null_is_absent:
             carried = replace(carried, from_keys=self._numbers(carried, number_type(*items)))
-        words = self._words() * (GATHERED if gather is not None else 1)
-        bits = join_bits(pair.n_rows, words, _carried_bytes(firsts, carried), limit)
+        bits = join_bits(pair.n_rows, self._words(), _carried_bytes(firsts, carried), limit)
         labels = [
             Labels(side.labels, choice.seed, spill, self._memory // 3, max(1, bits)) for side in self.firsts
         ]
         self.weighted = pair.weight_table is not None or any(s.weight is not None for s in self.firsts)
-        self.by_item = self.firsts[0].items is not None or gather is not None
+        self.by_item = self.firsts[0].items is not None
         self.rows = RowAligner(
             pair, self.firsts, labels, policies, choice, outer, null_is_absent, carried, kept, seen
         )
         if self.by_item:
             keys = Items(items, choice.seed)
-            self._join = ItemJoin(self.rows, keys, spill, bits, self._memory, pool, gather)
+            self._join = ItemJoin(self.rows, keys, spill, bits, self._memory, pool)
 
     def _numbers(self, carried: Carried, item: pa.DataType | None) -> dict[str, pa.DataType]:
         """Return the columns that can be rebuilt from keys, and their types; they have no nulls."""

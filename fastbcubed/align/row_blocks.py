@@ -18,7 +18,6 @@ from fastbcubed.align.data_errors import (
     Overlap,
     RepeatedTableRows,
     Report,
-    Unmatched,
     Unweighted,
     WeightsOutOfRange,
 )
@@ -41,7 +40,6 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.columns import Column, as_column
 from fastbcubed.inputs.fingerprint import BlocksSeen
 from fastbcubed.inputs.keys import are_plain, check_kinds, find_collision, proved_keys, seeded_keys
-from fastbcubed.inputs.layouts import Memberships
 from fastbcubed.inputs.pair import Block, Pair
 from fastbcubed.inputs.pipes import Stash
 from fastbcubed.inputs.tables import Source, attributes
@@ -424,11 +422,10 @@ def _flagged(flags: NDArray[np.int64] | None, flag: int) -> Mask | None:
     return found if found is not None and found.any() else None
 
 
-def without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool, *, overlap: bool) -> NDArray[np.int64]:
+def without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool) -> NDArray[np.int64]:
     """Return the rows of a block without repeats of an earlier row: each item is one row.
 
-    Of rows that put an item into another cluster, the first stays for the join to detect, or all if clusters may
-    `overlap`; the same holds for rows with another weight.
+    Of rows that put an item into another cluster, or give it another weight, the first stays for the join to detect.
     """
     found = number(keys.first, alone)
     first = found.firsts[found.codes]
@@ -444,12 +441,12 @@ def without_repeats(keys: Keys, sides: tuple[Side, ...], alone: Pool, *, overlap
     for column in columns:
         differ = column != column[first]
         moved |= differ
-        if not overlap and differ.any():
+        if differ.any():
             rows = np.flatnonzero(differ)
             other[rows[np.unique(found.codes[rows], return_index=True)[1]]] = True
     for weight in weights:
         other |= ~moved & (weight != weight[first])
-    return np.flatnonzero(~again | other | (moved if overlap else False))
+    return np.flatnonzero(~again | other)
 
 
 def _without_arbitrary(side: Side) -> NDArray[Any]:
@@ -469,32 +466,6 @@ class AlignedBlock(NamedTuple):
     pred_keys: NDArray[np.int64]
     weight: NDArray[np.float64] | None
     columns: pa.Table | None = None
-
-
-class GatheredSide(NamedTuple):
-    """A side's memberships grouped by item: one row per item, labelled by its set of clusters."""
-
-    side: Side  #: the items; those in no cluster are absent from the side
-    keys: NDArray[np.int64]  #: of the items; shape (n_items,)
-    firsts: NDArray[np.int64]  #: the first row of each item; shape (n_items,)
-    sets: Memberships  #: the clusters of each set, by code
-    #: the key of each cluster: of its label or, for a singleton made by policy, of its item; shape (n_clusters,)
-    cluster_keys: NDArray[np.int64]
-    alone: NDArray[np.bool_]  #: which clusters are singletons made by policy; shape (n_clusters,)
-
-
-#: Groups the membership rows of a shard by item key; keys come part by part.
-Gather = Callable[[Side, ItemRows, Pool], GatheredSide]
-
-
-class AlignedSets(NamedTuple):
-    """Aligned items and their sets of clusters, before policies."""
-
-    index: Any
-    both: Combination
-    sides: tuple[GatheredSide, GatheredSide]
-    keys: NDArray[np.int64]  #: of the item of each row; shape (n_rows,), as of `both`
-    columns: pa.Table | None
 
 
 @dataclass(frozen=True)
@@ -528,7 +499,6 @@ class RowAligner:
         self._n_absent: tuple[list[int], list[int]] = ([], [])
         self._n_repeats: tuple[list[int], list[int]] = ([], [])
         self._n_aligned: list[int] = []
-        self._n_items: tuple[list[int], list[int]] = ([], [])
 
     def side(self, k: int, clustering: Clustering, first_row: int, alone: Pool) -> Side:
         """Make a side of a block of side k, and record the faults of its rows."""
@@ -565,12 +535,6 @@ class RowAligner:
     def columns(self, block: Block, k: int) -> pa.Table | None:
         """Return the payload columns of a block whose first side is side k."""
         return self.moved.of_block(block.sides, k, block.first_row) if self.moved else None
-
-    def account_for_items(self, both: Combination) -> None:
-        """Add the counts of a shard of aligned items with memberships, and report its faults."""
-        for counts, side in zip(self._n_items, both.sides, strict=True):
-            counts.append(len(side))
-        self._account_for(both)
 
     def _account_for(self, both: Combination) -> None:
         """Add the counts of a block of aligned rows, and report its faults."""
@@ -642,8 +606,6 @@ class RowAligner:
         total = sum(self._n_aligned)
         if not isinstance(fault, Unweighted):
             total = self._facts()[side].n_rows
-        if isinstance(fault, Unmatched) and self._n_items[side]:
-            total = sum(self._n_items[side])
         if isinstance(fault, Overlap):
             total -= sum(self._n_repeats[side])
         return replace(fault, total=total)

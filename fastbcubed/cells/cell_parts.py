@@ -379,18 +379,7 @@ class NoCells:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise NotKeptError(f"the cells were not kept; evaluate with {to_keep('cells', self)}")
-
-
-def to_keep(what: str, table: Any) -> str:
-    """Return the arguments that keep cells, or items, where a table's were not kept."""
-    how = f"{arg('keep', what)}"
-    if not table.overlapping:
-        return how
-    return (
-        f"{how} and {arg('engine', 'memory')}, as the disk engine keeps neither cells nor items where clusters "
-        "overlap"
-    )
+        raise NotKeptError(f"the cells were not kept; evaluate with {arg('keep', 'cells')}")
 
 
 class CellParts:

@@ -30,8 +30,7 @@ def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
         given.pop(name, None)
     report = given.pop("report", None)
     given.pop("report_columns", None)
-    paged = report and not (options.overlapping and options.engine == "disk")  # which keeps no items
-    if (options.show or options.verify or options.slice_pairs or paged) and options.out is None:
+    if (options.show or options.verify or options.slice_pairs or report) and options.out is None:
         given["keep"] = "items"
     if options.table is not None:
         given["truth"], given["prediction"] = column_names(options.truth), column_names(options.prediction)

@@ -220,8 +220,7 @@ WORDS = {
     "weight": "; a file is what ends in .parquet, .csv and so on, has a slash in its path, or is a URI",
     "results": "scores do", "memory": "memory of the disk engine, such as 2GiB (default: half of what is free)",
     "takes": "; takes fastbcubed[report]",
-    "engine": "where the work is done (default: disk for Parquet and Arrow files that would not fit in memory); "
-    "of overlapping clusterings, disk keeps scores and slices alone",
+    "engine": "where the work is done (default: disk for Parquet and Arrow files that would not fit in memory)",
 }  # fmt: skip
 
 

@@ -116,7 +116,6 @@ def _covers(work: Path) -> None:
     for weight in (None, {item: 1.0 + item % 7 for item in everyone}):
         ev = fb.evaluate(truth, prediction, weight=weight, overlapping=True, metrics="all", progress=False)
         _look_at(ev, work)
-        fb.evaluate(truth, prediction, weight=weight, overlapping=True, engine="disk", progress=False)
     held = [(item, cluster, 1.0) for item, clusters in truth.items() for cluster in clusters]
     rows, columns = [held, held[:1:-1]], ("item", "cluster", "weight")  # sorted and not; one lacks an item
     tables = [dict(zip(columns, map(list, zip(*each, strict=True)), strict=True)) for each in rows]

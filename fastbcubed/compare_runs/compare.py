@@ -244,7 +244,7 @@ def _answers(
 ) -> _Found:
     """Score all runs, with the engine that the largest needs; a column that is the unit is one of the baseline's."""
     requests = [replace(first, given=replace(first.given, prediction=runs[name])) for name in names]
-    on_disk = choose(engine, *requests, compared=True) is not memory.run
+    on_disk = choose(engine, *requests) is not memory.run
     if not first.given.overlapping:
         _require_unit(unit, align, on_disk=on_disk)
     if on_disk:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import fsum
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,19 +18,15 @@ from fastbcubed.cells.shards import Layout, RowShards, Spread
 from fastbcubed.cells.stages import find_heavy_in_sample
 from fastbcubed.engines.memory import Answers
 from fastbcubed.engines.request import Answer, Request
-from fastbcubed.engines.scoring import Scorer, require_room, scores_of_whole_covers
+from fastbcubed.engines.scoring import Scorer, require_room
 from fastbcubed.errors import EmptyInputError, OptionError, WeightError, arg, naming
 from fastbcubed.inputs.fingerprint import BlocksSeen
 from fastbcubed.inputs.pair import Cut, Pair, notes_of, open_pair, open_pairs
 from fastbcubed.inputs.tables import BLOCK_ROWS
-from fastbcubed.overlap.cover import Cover
-from fastbcubed.overlap.cover_shards import CoverShards, How
-from fastbcubed.overlap.item_sets import gather_rows
 from fastbcubed.results.clusters import ClusterRanges, NamesByKey, label_bytes
 from fastbcubed.results.items import TableItems
 from fastbcubed.results.saved import StoredRows
-from fastbcubed.results.slice_sums import RowQuestions, require_slices_fit
-from fastbcubed.results.slices import as_subset
+from fastbcubed.results.slice_sums import RowQuestions
 from fastbcubed.results.summary import describe
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.spill import Spill, readable, spill_directory
@@ -254,116 +249,6 @@ class ShardedRows:
         )  # fmt: skip
         if self._blocks is not None and places is not None and places.size:
             self._blocks.put(block, places)
-
-
-#: Approximate bytes spilled for a membership, if few items are in several clusters.
-MEMBERSHIP = 120
-
-
-def unserved(request: Request) -> str | None:
-    """Return why a request needs cells or items that are not kept for overlapping clusterings; None if it does not."""
-    if request.keep == "items" or (request.out is not None and request.keep != "scores"):
-        return (
-            "the disk engine keeps neither cells nor items of overlapping clusterings; pass "
-            f"{arg('keep', 'scores')}, or {arg('engine', 'memory')}"
-        )
-    subsets = (each for key in request.slices if isinstance(key, Mapping) for each in key.items())
-    for name, which in subsets:
-        if as_subset(which, repr(name))[0] is not None:
-            return (
-                f"{name!r} is a mask of items by position, which the disk engine does not know where clusters overlap; "
-                f"pass a list of items, or {arg('engine', 'memory')}"
-            )
-    return None
-
-
-def serves(request: Request) -> bool:
-    """Return whether this engine supports the request, including every score."""
-    return unserved(request) is None and not scores_of_whole_covers(request.resolve()[0])
-
-
-def run_covers(request: Request, pool: Pool) -> Answer:
-    """Open both sides in blocks, and score them."""
-    if (reason := unserved(request)) is not None:
-        raise OptionError(reason)
-    require_room(request)
-    pair = open_pair(request.given, cut_for(request))
-    return attempt(lambda choice: score_covers(pair, request, choice, pool))
-
-
-def score_covers(pair: Pair, request: Request, choice: Choice, pool: Pool) -> Answer:
-    """Score two sides. Raises Retry if keys collide."""
-    questions = RowQuestions.of(pair, request.slices, request.keep)
-    with Spill(request.spill_dir, named=request.spill_dir is not None) as spill:
-        return _score_covers(pair, questions, request, choice, spill, pool)
-
-
-def _score_covers(
-    pair: Pair, questions: RowQuestions, request: Request, choice: Choice, spill: Spill, pool: Pool
-) -> Answer:
-    """Gather the rows of each item, shard by shard, make covers of the shards, and score these."""
-    aligner = Aligner(
-        pair, request.policies, choice, spill, request.limit, pool,
-        outer=request.outer, null_is_absent=request.null_is_absent, carried=questions.carried, gather=gather_rows,
-    )  # fmt: skip
-    scorer = Scorer(request, weighted=aligner.weighted, n_rows=pair.n_rows)
-    by_own_weight = aligner.weighted and not request.outer and scorer.takes_items
-    how = How(
-        aligner.weighted, request.weighting, request.policies,
-        asks_rows=bool(questions) or by_own_weight, max_pairs=request.max_pairs,
-    )  # fmt: skip
-    expected = max(0, aligner.expected_spill + MEMBERSHIP * pair.n_rows - request.limit // 4)
-    announce_spill(f"{pair.n_rows:,} memberships", pair.n_rows, expected, request.limit, spill, pool)
-    shards = CoverShards(how, request.limit, spill)
-    with pool.wider() as readers:
-        coverage = aligner.run(shards.take, readers)
-    pa.default_memory_pool().release_unused()  # taken by reading
-    parts = Covers(shards, questions, scorer, request, spill, pool)
-    scored, bounds = scorer.score_with_bounds(parts, coverage, pool)
-    sizes = {side: counts.histogram() for side, counts in shards.sizes.items()}
-    cells: Any = NoCells(shards.n_items, how.weighted, how.weighting, how.outside, overlapping=True)
-    return Answer(
-        "disk", cells, scored, coverage, pair.names, None,
-        sliced=parts.sliced(),
-        summary=describe(sizes, shards.n_items, shards.n_exact),
-        bounds=bounds,
-        notes=notes_of(aligner.firsts),
-        pair=pair,
-    )  # fmt: skip
-
-
-class Covers:
-    """The covers of all shards, whose items are added to slices on their way to the scorer."""
-
-    whole = None
-    of_items = ()
-
-    def __init__(
-        self,
-        shards: CoverShards,
-        questions: RowQuestions,
-        scorer: Scorer,
-        request: Request,
-        spill: Spill,
-        pool: Pool,
-    ) -> None:
-        self._shards, self._pool, self._limit = shards, pool, request.limit
-        self._sums = questions.sums(scorer.metrics, request.beta, spill)
-        self._weights: list[float] = []
-
-    def __iter__(self) -> Iterator[Cover]:
-        for cover, rows in self._shards.covers(self._pool):
-            if rows is not None:
-                for each in self._sums.values():
-                    each.add_block(rows, cover)
-                require_slices_fit(self._sums, self._limit)
-            if cover is not None:
-                self._weights.append(float(np.sum(cover.weight)))
-                yield cover
-
-    def sliced(self) -> dict[str, pa.Table]:
-        """Return the slices by name, once all covers have passed."""
-        return {name: each.result(fsum(self._weights)) for name, each in self._sums.items()}
 
 
 def run_several(requests: Sequence[Request], names: Sequence[str], pool: Pool, *, common: bool) -> Answers:

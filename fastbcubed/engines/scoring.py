@@ -54,16 +54,6 @@ def _held_by(metric: Metric) -> int:
     return max((OF_ALL_CELLS.get(m.family, 0) for m in whole), default=0)
 
 
-def scores_of_whole_covers(metrics: Iterable[Metric]) -> dict[str, str]:
-    """Return the scores of overlapping clusterings that need all cells at once, and why they are not computed."""
-    return {
-        metric.name: "it takes all cells of overlapping clusterings at once, which the disk engine does not hold; "
-        f"leave it out, or pass {arg('engine', 'memory')}"
-        for metric in metrics
-        if any(each.overall_only or each.matrix is not None for each in (metric, *metric.needs))
-    }
-
-
 def require_room(request: Request) -> None:
     """Raise, before reading, if the limit is too small, or is exceeded by files that are held as a whole."""
     require_limit(request.limit)
@@ -168,13 +158,11 @@ class Scorer:
         self._request, self._in_parts = request, n_rows is not None
         in_parts = self._in_parts
         self.metrics, self.not_computed = request.resolve(weighted=weighted)
-        if n_rows is not None and request.given.overlapping:
-            self._leave_out(scores_of_whole_covers(self.metrics))
-        elif n_rows is not None:
+        if n_rows is not None:
             self._leave_out(scores_without_room(self.metrics, n_rows, request.limit))
         needed = aggregation.with_needs(self.metrics, request.beta)
         lifted = [m for m in needed if m.formula is not None]
-        by_weight = in_parts and weighted and not (request.outer or request.given.overlapping)
+        by_weight = in_parts and weighted and not request.outer
         plain = [m for m in lifted if not (m.uses_tn or m.matrix or m.sums)]
         self._of_items = [m for m in plain if by_weight and m.leave_one_out]
         self._of_all = [m for m in lifted if in_parts and m.uses_tn]

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         overlap,
         partition,
         preaggregate,
-        subsets,
         sums,
     )  # fmt: skip
 
@@ -47,7 +46,6 @@ __all__ = [
     "overlap",
     "partition",
     "preaggregate",
-    "subsets",
     "sums",
 ]
 

@@ -349,30 +349,24 @@ class Cover(Contingency):
         pool: Pool | None = None,
         label: Any = None,
         shares: Shares | None = None,
-        alone: tuple[NDArray[np.int64], Floats] | None = None,
     ) -> None:
-        """Take over cells; `shares` is computed if it is not given.
-
-        `alone` holds the prediction-only mates, number and weight by cell, where these have no cells.
-        """
+        """Take over cells; `shares` is computed if it is not given."""
         #: Two-sided cells, followed by prediction-only ones: clusters, items, weight
         self.every = (truth, prediction, n, weight)
         self.truth, self.prediction = (_first(side, n_scored) for side in (truth, prediction))
         self.weighting, self.outside, self.max_pairs = weighting, outside, max_pairs
         self._pool = pool or Pool(1)
         self._matrices: dict[Any, tuple[Floats, Floats, Floats]] = {}
-        if shares is None and n_scored:
+        if shares is None:
             self._refuse_too_much(max_pairs, label)
             shares = self.sides.shares(n_scored)
+        self.shares = shares
         cells = buffers.empty(n_scored, CELL)  # after memory has been released
         sizes = truth.n_clusters, prediction.n_clusters
         super().__init__(
             cells, lambda: np.zeros(n_scored, np.int64), sizes, weighted=weight is not None,
             weighting=weighting, outside=outside, rows=rows,
         )  # fmt: skip
-        assert shares is not None
-        self.shares = shares
-        self._alone = alone
         self._pool.map(self._fill, *zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True), stage="score cells")
 
     def _fill(self, start: int, stop: int) -> None:
@@ -525,14 +519,11 @@ class Cover(Contingency):
 
     @cached_property
     def _unlabelled(self) -> tuple[NDArray[np.int64], Floats] | None:
-        if self._alone is not None:
-            n, mass = self._alone
-        elif self.every[2].size == self.n_cells:
+        if self.every[2].size == self.n_cells:
             return None
-        else:
-            parts, mates = self._sides(not self.outside).shares(self.n_cells)
-            n = np.abs(mates[:, 0] - self.shares.mates[:, 0])
-            mass = np.abs(parts[:, :2].sum(axis=1) - self.shares.parts[:, :2].sum(axis=1))
+        parts, mates = self._sides(not self.outside).shares(self.n_cells)
+        n = np.abs(mates[:, 0] - self.shares.mates[:, 0])
+        mass = np.abs(parts[:, :2].sum(axis=1) - self.shares.parts[:, :2].sum(axis=1))
         tp, fp, _ = self.proportions(np.ascontiguousarray(self.tp))
         return n, np.where(n > 0, mass * ((self.tp + self.fp) / (tp + fp)), 0.0)
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.align.data_errors import RepeatedMemberships, UnevenWeights
 from fastbcubed.align.policies import Policies
-from fastbcubed.align.row_blocks import GatheredSide, ItemRows
 from fastbcubed.align.rows import Side, either, require_known_type
 from fastbcubed.errors import FastBCubedError
 from fastbcubed.inputs.arrays import from_numpy, read_only, take_rows
@@ -343,27 +342,3 @@ def _take_items(clustering: Clustering, labels: Column, firsts: NDArray[np.int64
 
 def _some_rows(source: Source, rows: NDArray[Any], names: Sequence[str]) -> list[pa.ChunkedArray]:
     return [pa.chunked_array([take_rows(column, rows)]) for column in attributes(source, list(names))]
-
-
-def gather_rows(side: Side, items: ItemRows, pool: Pool) -> GatheredSide:
-    """Return the items of the rows of a side, and the clusters of each.
-
-    `side` has a row per membership, `items` the key of the item of each; invalid rows are reported.
-    """
-    found, rows = gather_sets(side, items.keys, pool)
-    firsts = found.firsts
-    keys = items.keys[firsts]
-    alone = np.zeros(rows.size, np.bool_) if side.alone is None else side.alone[rows]
-    lacking = found.codes < 0
-    by_item = Side(
-        side.name,
-        found.codes,
-        replace(side.policies, noise=None, duplicates="raise"),
-        absent=lacking if lacking.any() else None,
-        weight=None if side.weight is None else side.weight[firsts],
-        items=ItemRows(keys, np.searchsorted(firsts, items.bounds)),
-        report=side.report,
-        n_duplicates=found.n_repeated,
-    )
-    cluster_keys = np.where(alone, items.keys[rows], side.labels[rows])
-    return GatheredSide(by_item, keys, firsts, found.sets, cluster_keys, alone)

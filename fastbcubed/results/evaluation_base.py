@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage, Policies
-from fastbcubed.cells.cell_parts import NoCells, to_keep
+from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Codes, Contingency, Excerpt, ScoredRows, excerpt_of
-from fastbcubed.errors import FastBCubedError, Message, NotKeptError
+from fastbcubed.errors import FastBCubedError, Message, NotKeptError, arg
 from fastbcubed.inputs.fingerprint import Content, contents
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.inputs.pair import Pair
@@ -405,7 +405,7 @@ class Evaluated(HasTable):
         if self._items is None or self.contingency.rows is None:
             raise NotKeptError(
                 "the items were not kept; to slice and to list them, evaluate or save with "
-                f"{to_keep('items', self.contingency)}"
+                f"{arg('keep', 'items')}"
             )
         return self._items
 

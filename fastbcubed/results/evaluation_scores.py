@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.cells.cell_parts import to_keep
 from fastbcubed.cells.contingency import SIDES, Contingency, side_of
 from fastbcubed.errors import (
     EvaluationWarning,
@@ -539,7 +538,7 @@ class Estimated(ByCluster):
         if not isinstance(self.contingency, Contingency):
             raise NotKeptError(
                 "neither standard errors nor the cells that they come from were kept; ask for .errors before you save "
-                f"with {arg('keep', 'scores')}, or evaluate and save with {to_keep('cells', self.contingency)}"
+                f"with {arg('keep', 'scores')}, or evaluate and save with {arg('keep', 'cells')}"
             )
         return components(self.contingency, self._memory_limit)
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.cells.cell_parts import NoCells, to_keep
+from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import table_of, to_numpy
@@ -170,7 +170,7 @@ def _require_kept(ev: Evaluated, keep: str) -> None:
     if levels.index(keep) > levels.index(kept):
         raise NotKeptError(
             f"the {keep} were not kept; pass {arg('keep', kept)} to save what was, or evaluate with "
-            f"{to_keep(keep, ev.contingency)}"
+            f"{arg('keep', keep)}"
         )
 
 

@@ -24,7 +24,6 @@ from fastbcubed.inputs.tables import refused
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.aggregation import WEIGHT
 from fastbcubed.metrics.score import Metric
-from fastbcubed.overlap.cover_shards import CoverRows
 from fastbcubed.results.items import TableItems, attribute_sides
 from fastbcubed.results.saved import StoredTable, destination, items_of_block
 from fastbcubed.results.slices import (
@@ -160,7 +159,7 @@ class SliceSums:
         names = self._parts[0].keys.nbytes if self._parts else 0
         return FIGURE * figures * self.n_slices + NAMES * names
 
-    def add_block(self, block: RowBlock | CoverRows, cells: Contingency | None) -> None:
+    def add_block(self, block: RowBlock, cells: Contingency | None) -> None:
         """Add the rows of a block, in the order of blocks; `cells` is None if none of them is scored."""
         if cells is not None:
             self.add(self.of_rows(block.columns, cells))
@@ -261,7 +260,7 @@ class SubsetSums(SliceSums):
                     f"the {TRUTH}"
                 )
 
-    def add_block(self, block: RowBlock | CoverRows, cells: Contingency | None) -> None:
+    def add_block(self, block: RowBlock, cells: Contingency | None) -> None:
         """Add the rows of a block, and note which items are seen."""
         parts = []
         for k, (name, (mask, which)) in enumerate(self._subsets.items()):

@@ -647,12 +647,9 @@ def not_checked(ev: Any) -> Iterator[Notice]:
     finds = {"same-input": same_input, "giant-cluster": giant_cluster, "few-units": few_units}
     codes = [code for code, find in finds.items() if not any(find(ev))]
     if codes:
-        where, instead = f" with {arg('keep', 'scores')}", arg("keep", "cells")
-        if ev.contingency.overlapping:
-            where, instead = " where clusters overlap", arg("engine", "memory")
         message = (
-            f"Not checked in full: {', '.join(codes)}, which take cells, and the disk engine keeps none{where}. Pass "
-            f"{instead} to check."
+            f"Not checked in full: {', '.join(codes)}, which take cells, and the disk engine keeps none with "
+            f"{arg('keep', 'scores')}. Pass {arg('keep', 'cells')} to check."
         )
         yield Notice(NOTE, message, {"codes": codes})
 

@@ -169,21 +169,10 @@ def test_clusters_that_overlap(tmp_path) -> None:
     assert "### Predicted clusters that cost most precision" in text
 
 
-@pytest.mark.parametrize(
-    "flags", [["--engine", "disk", "--keep", "scores"], ["--overlapping", "--engine", "disk"]]
-)
-def test_slices_are_shown_where_no_cells_are_kept(tmp_path, paths, flags, capsys) -> None:
+def test_slices_are_shown_where_no_cells_are_kept(tmp_path, paths, capsys) -> None:
     """Of three items, each side loses a third; the two of a|b lose half of that precision, and all of the recall."""
-    asked = [*paths, *flags, "--slice", "country"]
+    asked = [*paths, "--engine", "disk", "--keep", "scores", "--slice", "country"]
     text = page_of(tmp_path, *asked)
     assert table_below(text, "country")[1][-2:] == ["50.0 %", "100 %"]
     assert re.search(r"^a\|b +2 +66.7 % .* 50.0 % +100 %$", capsys.readouterr().out, re.MULTILINE)
     assert "R loss" not in page_of(tmp_path, *asked, "--metric", "elm")
-
-
-def test_a_report_of_overlapping_clusterings_on_disk(tmp_path, paths) -> None:
-    """It has no items, which that engine does not keep, and no need of them."""
-    page = tmp_path / "page.html"
-    flags = ["--overlapping", "--engine", "disk", "--slice", "country", "--report", str(page)]
-    assert cli.main(["evaluate", *paths, *flags]) == 0
-    assert "a|b" in page.read_text(encoding="utf-8")

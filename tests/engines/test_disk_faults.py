@@ -290,7 +290,6 @@ TWICE = [
     ({"nulls": "singleton"}, ONE | {"cluster": [None] * 999 + [0, 1]}, {}),
     ({"weight": "w"}, ONE | {"w": [1.0] * 1001}, {}),
     ({"weight": "w"}, ONE | {"w": [1.0] * 999 + [2.0, 1.0]}, {}),
-    ({"overlapping": True}, ONE, {}),
     ({}, {"item": ["a", "b"], "cluster": [0, 0]}, {"attributes": {"item": ONE["item"], "k": [1] * 1001}}),
     ({}, {"item": ["a", "b"], "cluster": [0, 0]}, {"weight": {"item": ONE["item"], "weight": [1.0] * 1001}}),
 ]

@@ -221,10 +221,6 @@ def test_slices_without_room_raise_and_say_the_least_limit(monkeypatch):
     with pytest.raises(OptionError, match=r"3 or more by 'k'\. Raise memory_limit to at least 78 MiB"):
         fb.evaluate([0, 0, 1, 1], [0, 1, 1, 1], memory_limit="64MiB", **given)
     assert fb.evaluate([0, 0, 1, 1], [0, 1, 1, 1], memory_limit="79MiB", **given).sliced["k"].num_rows == 3
-    many = {"a": {0}, "b": {0, 1}, "c": {1}, "d": {1}}
-    given = {"attributes": {"item": list("abcd"), "k": ["a", "b", "b", "c"]}, "overlapping": True, **options}
-    with pytest.raises(OptionError, match="3 or more by 'k'"):
-        fb.evaluate(many, many, memory_limit="64MiB", **given)
 
 
 def test_the_same_bits_for_any_number_of_threads(many_shards):

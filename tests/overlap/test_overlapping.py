@@ -442,3 +442,28 @@ def test_exact_clusters_are_paired_one_to_one() -> None:
     )  # fmt: skip
     assert dict(ev.overall) == {"cluster_precision": 1.0, "cluster_recall": 0.5}
     assert "one to one" in (fb.metrics.cluster_recall.__doc__ or "")
+
+
+def test_files_that_do_not_fit_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    """Two files of 400,000 rows take 100 bytes a row, and what a row group takes while it is read."""
+    n = 400_000
+    paths = [tmp_path / "truth.parquet", tmp_path / "prediction.parquet"]
+    for path in paths:
+        pq.write_table(pa.table({"item": np.arange(n), "cluster": np.arange(n) // 3}), path)
+    with pytest.raises(
+        OptionError, match=r"has room for 64 MiB; these take about 8\d MiB\. Score all rows of a sample"
+    ):
+        fb.evaluate(*paths, overlapping=True, memory_limit="64MiB")
+    with pytest.raises(OptionError, match=r"; leave engine out; these take about 8\d MiB$"):
+        fb.evaluate(*paths, overlapping=True, engine="disk")
+    assert fb.evaluate(*paths, overlapping=True, memory_limit="128MiB").f1 == 1.0
+
+
+def test_mates_of_an_item_that_outweighs_them() -> None:
+    """All of the mean is b: it shares a predicted cluster with three others, and a true one with one of them."""
+    truth = {"a": {0}, "b": {1, 2}, "c": {0, 2}, "d": {0}}
+    prediction = {"a": {3}, "b": {1, 2, 3}, "c": {3}, "d": {3}}
+    weight = {"a": 1.0, "b": 1e40, "c": 1.0, "d": 1.0}
+    ev = fb.extended_bcubed(truth, prediction, weight=weight, metrics="elm")
+    assert ev.overall["elm_precision"] == pytest.approx(1 / 3)
+    assert ev.overall["elm_recall"] == pytest.approx(1.0)
