@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.compare_runs.differences import needed_by, slopes_by
 from fastbcubed.compare_runs.units import (
     beside_baseline,
     is_heavy,
@@ -23,7 +22,7 @@ from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, from_texts, to_numpy
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.pointwise import LOSSES
-from fastbcubed.metrics.score import Metric, without_rounding
+from fastbcubed.metrics.score import without_rounding
 from fastbcubed.render.document import Grid
 from fastbcubed.render.html import escaped, html_table
 from fastbcubed.render.text import aligned
@@ -34,7 +33,7 @@ from fastbcubed.results.evaluation_scores import COMPONENT
 from fastbcubed.results.members import chosen_columns, rows_of_cluster, with_attributes
 from fastbcubed.results.outcomes import OUTCOMES
 from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, subset_mask
-from fastbcubed.results.standard_errors import RowUnits, standard_error
+from fastbcubed.results.standard_errors import RowUnits
 from fastbcubed.results.table import Table, first_rows, require_limit, sortable
 from fastbcubed.runtime.arguments import is_one_of, whole_number
 from fastbcubed.runtime.attributes import documented
@@ -335,47 +334,6 @@ def _sorted(table: pa.Table, order_by: str | None, limit: int | None, name: str)
 AT, RUN_AT = "\0slice", "\0run"
 
 
-class PairedRows:
-    """Standard errors of differences in groups of rows, which are the same in all runs."""
-
-    def __init__(self, baseline: Evaluation, groups: Codes, n_groups: int, units: Codes) -> None:
-        """Take over the group of each row, negative for none, and its unit."""
-        table = baseline.contingency
-        assert table.rows is not None
-        self._found = RowUnits.of(table, groups, n_groups, units)
-        weight = table.rows.weight[self._found.rows]
-        whole = self._found.by_group(self._found.add(weight, np.ones(weight.size)))
-        self._whole, of_row = whole, whole[self._found.group]
-        self._share = np.divide(weight, of_row, out=np.full(weight.size, np.nan), where=of_row > 0)
-        of_unit = self._found.add(self._share, np.ones(weight.size))
-        self.n_units = np.bincount(self._found.group_of_code[of_unit > 0], minlength=n_groups)
-
-    def influences(self, ev: Evaluation, metrics: Sequence[Metric]) -> dict[str, Floats]:
-        """Return how much the scores of a run move with each unit of each group."""
-        found, table = self._found, ev.contingency
-        deviations, means = {}, {}
-        for metric in needed_by(metrics, ev.beta):
-            scores = aggregation.item_scores(table, metric)[found.rows]
-            means[metric.name] = found.by_group(found.add(self._share, scores))
-            deviations[metric.name] = found.add(self._share, scores - means[metric.name][found.group])
-        moved = {}
-        for metric in metrics:
-            parts = slopes_by(metric, means, ev.beta)
-            terms = [
-                np.broadcast_to(slope, self._whole.shape)[found.group_of_code] * deviations[name]
-                for name, slope in parts
-            ]
-            moved[metric.name] = np.sum(terms, axis=0)
-        return moved
-
-    def errors(self, a: Mapping[str, Floats], b: Mapping[str, Floats]) -> dict[str, Floats]:
-        """Return the standard errors of the differences of two runs, by score and group."""
-        return {
-            name: np.asarray(standard_error(self._found.by_group((b[name] - moved) ** 2), self.n_units))
-            for name, moved in a.items()
-        }
-
-
 def slices_of_runs(
     comparison: Comparison, by: SliceKey, deltas: bool, order_by: str | None, limit: int | None
 ) -> Table:
@@ -517,13 +475,13 @@ def _errors_by(
     first, metrics = comparison[comparison.baseline], metrics_with_errors(comparison)
     parts = []
     for codes, n_groups in groups:
-        paired = PairedRows(first, codes, n_groups, units)
-        before = paired.influences(first, metrics)
-        errors = {
-            name: paired.errors(before, paired.influences(comparison[name], metrics))
-            for name in comparison.experiments
-        }
-        parts.append((paired.n_units, errors))
+        rows = RowUnits.of(first.contingency, codes, n_groups, units)
+        before = rows.influences(first.contingency, metrics, first.beta)
+        errors = {}
+        for name in comparison.experiments:
+            after = rows.influences(comparison[name].contingency, metrics, first.beta)
+            errors[name] = {m.name: rows.error(after[m.name].moved - before[m.name].moved) for m in metrics}
+        parts.append((rows.n_units, errors))
     return np.concatenate([n_units for n_units, _ in parts]), {
         name: {m.name: np.concatenate([errors[name][m.name] for _, errors in parts]) for m in metrics}
         for name in comparison.experiments

@@ -38,7 +38,7 @@ from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.inputs.columns import as_column
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics.registry import METRICS
+from fastbcubed.metrics.pointwise import COMPLEMENTS
 from fastbcubed.metrics.score import Metric, without_rounding
 from fastbcubed.metrics.sums import CellSums
 from fastbcubed.results.evaluation import Evaluation
@@ -48,6 +48,7 @@ from fastbcubed.results.standard_errors import (
     CELLS_AT_ONCE,
     Interval,
     Units,
+    needed_by,
     slopes,
     standard_error,
     t_quantile,
@@ -65,9 +66,6 @@ if TYPE_CHECKING:
 UNITS_AT_ONCE = 1 << 17
 #: Ranges of units that are added up by one.
 RANGES_AT_ONCE = 8
-#: Scores that are 1 less another one, and move against it.
-MIRRORED = {"over_merge_rate": ("precision", -1.0), "under_merge_rate": ("recall", -1.0)}
-_MIRROR = {name: METRICS[own] for name, (own, _) in MIRRORED.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +103,7 @@ class RunScores:
         """Return how much each score moves with the sum of each needed one. Shape (n_metrics, n_needed)."""
         found = np.zeros((len(metrics), len(self.needed)))
         for row, metric in zip(found, metrics, strict=True):
-            for name, slope in slopes_by(metric, self.means, beta):
+            for name, slope in slopes(metric, self.means, beta):
                 row[self.needed.index(name)] += slope
         return found
 
@@ -257,19 +255,6 @@ def _compiled(needed: Sequence[Metric]) -> tuple[NDArray[np.int64], NDArray[np.i
     return columns, formulas
 
 
-def needed_by(metrics: Sequence[Metric], beta: float) -> list[Metric]:
-    """Return the scores of items that scores come from; of two that are mirrored one."""
-    found = (m for m in aggregation.with_needs(metrics, beta) if m.formula is not None)
-    return list({m.name: m for m in (_MIRROR.get(each.name, each) for each in found)}.values())
-
-
-def slopes_by(metric: Metric, means: Mapping[str, Any], beta: float) -> list[tuple[str, Any]]:
-    """Return which of the needed scores a score moves with, and how much it does."""
-    if metric.name in MIRRORED:
-        return [MIRRORED[metric.name]]
-    return slopes(metric, means, beta)
-
-
 def same_where_exact(metrics: Sequence[Metric]) -> bool:
     """Return whether all exactly found clusters have the same scores, as with all scores of the registry."""
     return all(metric.family != "own" for metric in metrics)
@@ -418,7 +403,7 @@ def _scores(
     """Return the scores of each replicate from the sums of its units."""
     with np.errstate(invalid="ignore", divide="ignore"):
         means = {name: run.origins[k] + totals[:, k] / shares for k, name in enumerate(run.needed)}
-        means |= {name: 1.0 - means[own] for name, (own, _) in MIRRORED.items() if own in means}
+        means |= {name: 1.0 - means[own] for name, own in COMPLEMENTS.items() if own in means}
         return {
             m.name: means[m.name] if m.combine is None else np.asarray(m.combine(means, beta), np.float64)
             for m in metrics

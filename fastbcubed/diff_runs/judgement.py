@@ -38,7 +38,6 @@ from fastbcubed.results.standard_errors import (
     components,
     count_units,
     errors_of_cells,
-    errors_of_rows,
     units_by_code,
 )
 from fastbcubed.results.warnings import OfRun, runs_lack_items
@@ -324,7 +323,7 @@ class Judgement:
         if not errors:
             return found
         rows = RowUnits.of(joint.cells, own, n, self._units_of_cells[joint.cells.rows.cell])  # type: ignore[union-attr]
-        of = errors_of_rows(joint.cells, lifted, 1.0, rows).errors
+        of = rows.errors(joint.cells, lifted, 1.0)
         return {
             name: each
             for known, values in found.items()

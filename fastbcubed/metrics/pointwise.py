@@ -356,6 +356,8 @@ def symmetric_difference(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floa
     return fp + fn
 
 
+#: Scores that are 1 minus another one.
+COMPLEMENTS = {"over_merge_rate": "precision", "under_merge_rate": "recall"}
 #: Losses, as columns of tables, and the score that they add up to over all items.
 LOSSES = {
     "precision_loss": pointwise["over_merge_rate"],

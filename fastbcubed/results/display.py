@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from fastbcubed.align.policies import Policies
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import OptionError
-from fastbcubed.metrics.pointwise import LOSSES
+from fastbcubed.metrics.pointwise import COMPLEMENTS, LOSSES
 from fastbcubed.metrics.score import Metric
 from fastbcubed.render.document import Beside, Block, Grid, Notices, Prose
 from fastbcubed.render.html import escaped, html_table
@@ -129,8 +129,8 @@ FATES_OF_NULLS = {
     "raise": "taken as missing on that side",
 }
 NOTHING = "No warnings."
-#: Scores that are 1 minus another, which people need not read twice.
-REPEATED = {"over_merge_rate": "precision", "under_merge_rate": "recall"}
+#: Scores that people need not read twice.
+REPEATED = COMPLEMENTS
 
 
 def document(evaluation: Estimated) -> list[Block]:

@@ -58,7 +58,6 @@ from fastbcubed.results.standard_errors import (
     components,
     count_units,
     errors_of_cells,
-    errors_of_rows,
     interval,
     too_small,
     true_clusters,
@@ -579,8 +578,8 @@ class Estimated(ByCluster):
     def _errors_by_column(self, metrics: list[Metric], column: str) -> Errors:
         codes = self._units_of_column(column)
         rows = RowUnits.of(self.contingency, np.zeros(codes.size, np.int64), 1, codes)
-        found = errors_of_rows(self.contingency, metrics, self.beta, rows)
-        return Errors({name: float(each[0]) for name, each in found.errors.items()}, found.units(0))
+        found = rows.errors(self.contingency, metrics, self.beta)
+        return Errors({name: float(each[0]) for name, each in found.items()}, rows.units(0))
 
     def _units_of_column(self, column: Any) -> NDArray[np.int64]:
         if not isinstance(column, str):
@@ -604,14 +603,14 @@ class Estimated(ByCluster):
         units = np.maximum(self._component_of_rows(), 0)
         metrics = [m for m in self._with_error() if m.name in columns]
         rows = RowUnits.of(self.contingency, codes, n_groups, units)
-        found = errors_of_rows(self.contingency, metrics, self.beta, rows)
+        errors = rows.errors(self.contingency, metrics, self.beta)
         result: dict[str, Any] = {}
         for name, values in columns.items():
             result[name] = values
             if name == "weight":
-                result["n_units"] = found.n_units
-            if name in found.errors:
-                result[f"{name}_se"] = found.errors[name]
+                result["n_units"] = rows.n_units
+            if name in errors:
+                result[f"{name}_se"] = errors[name]
         return result
 
     def errors_at_hand(self) -> Errors | None:

@@ -17,9 +17,12 @@ from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import Message, OptionError, arg
 from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.pointwise import COMPLEMENTS
+from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.score import Metric, without_rounding
 from fastbcubed.metrics.sums import CellSums
 from fastbcubed.overlap.cover import Cover
+from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.codes import number
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool, blocks
@@ -343,8 +346,17 @@ def why_none(metric: Metric) -> str | None:
     return f"{metric.name} has no standard error: {what}, so it is no ratio of sums over independent units; {INSTEAD}"
 
 
+def needed_by(metrics: Iterable[Metric], beta: float) -> list[Metric]:
+    """Return the scores of items that scores come from; of a score and 1 minus it one."""
+    found = [m for m in aggregation.with_needs(list(metrics), beta) if m.formula is not None]
+    roots = (METRICS[COMPLEMENTS[m.name]] if m.name in COMPLEMENTS else m for m in found)
+    return list({m.name: m for m in roots}.values())
+
+
 def slopes(metric: Metric, means: Mapping[str, Any], beta: float) -> list[tuple[str, Any]]:
     """Return the means that a score moves with, and how much it does: its derivative by each of them."""
+    if metric.name in COMPLEMENTS:
+        return [(COMPLEMENTS[metric.name], -1.0)]
     if metric.slopes is None:
         return [(metric.name, 1.0)]
     names = (need.name for need in metric.needs)
@@ -389,7 +401,7 @@ class _Influences:
     """How much scores move with each of some cells."""
 
     def __init__(self, table: Contingency, wanted: list[Metric], beta: float, pool: Pool) -> None:
-        needed = [m for m in aggregation.with_needs(wanted, beta) if m.formula is not None]
+        needed = needed_by(wanted, beta)
         self._table, self.n_scores = table, len(wanted)
         self._means = aggregation.item_means(
             [aggregation.item_sums(table, needed, pool, CellSums(table, pool))]
@@ -445,6 +457,7 @@ class RowUnits:
     """Scored rows of some groups, by group and unit; a unit is restricted to its group."""
 
     rows: NDArray[np.int64]  #: those in a group
+    weight: Floats  #: of each of these
     group: NDArray[np.int64]  #: the group of each
     code: NDArray[np.int64]  #: its unit of that group, numbered through
     group_of_code: NDArray[np.int64]
@@ -459,7 +472,7 @@ class RowUnits:
         keys = group * (int(units.max(initial=0)) + 1) + units[rows]
         with Pool() as pool:
             code, first = number(keys, pool)
-        return cls(rows, group, code, group[first], n_groups)
+        return cls(rows, table.rows.weight[rows], group, code, group[first], n_groups)
 
     def add(self, weight: Floats, values: Floats) -> Floats:
         """Add weight * value of the rows by unit of a group."""
@@ -473,46 +486,56 @@ class RowUnits:
         kernels.sums.add_by_code(self.group_of_code, values, np.ones(values.size), None, totals, errors)
         return totals + errors
 
+    @cached_property
+    def share(self) -> Floats:
+        """The share of the weight of its group that each row has; NaN in a group without weight."""
+        whole = self.by_group(self.add(self.weight, np.ones(self.rows.size)))[self.group]
+        return np.divide(self.weight, whole, out=np.full(whole.size, np.nan), where=whole > 0)
 
-class GroupErrors(NamedTuple):
-    """The units of groups, of which each array has one entry per group, and the standard errors by score."""
+    @cached_property
+    def share_of_unit(self) -> Floats:
+        """The share of the weight of its group that each unit has."""
+        return self.add(self.share, np.ones(self.rows.size))
 
-    n_units: NDArray[np.int64]
-    effective: Floats
-    largest: Floats
-    errors: dict[str, Floats]
+    @cached_property
+    def n_units(self) -> NDArray[np.int64]:
+        """The number of units of each group that have weight."""
+        return np.bincount(self.group_of_code[self.share_of_unit > 0], minlength=self.n_groups)
 
     def units(self, group: int) -> Units:
         """Return the units of one group."""
-        return Units(int(self.n_units[group]), float(self.effective[group]), float(self.largest[group]))
+        shares = self.share_of_unit[self.group_of_code == group]
+        return Units(int(self.n_units[group]), 1.0 / math.fsum(shares**2), float(shares.max()))
+
+    def influences(self, table: Contingency, metrics: Iterable[Metric], beta: float) -> dict[str, Influence]:
+        """Return how much the scores of a table move with each unit of each group."""
+        means, deviations = {}, {}
+        for each in needed_by(metrics, beta):
+            scores = aggregation.item_scores(table, each)[self.rows]
+            means[each.name] = self.by_group(self.add(self.share, scores))
+            deviations[each.name] = self.add(self.share, scores - means[each.name][self.group])
+        found = {}
+        for metric in metrics:
+            moved = np.zeros(self.group_of_code.size)
+            parts = slopes(metric, means, beta)
+            for name, slope in parts:
+                moved += np.broadcast_to(slope, self.n_groups)[self.group_of_code] * deviations[name]
+            size = np.max([np.abs(means[name]) for name, _ in parts], axis=0)
+            found[metric.name] = Influence(moved, size)
+        return found
+
+    def error(self, moved: Floats, size: Any = 1.0) -> Floats:
+        """Return the standard error of a score of each group from its influences; NaN for a single unit."""
+        return np.asarray(standard_error(self.by_group(moved**2), self.n_units, size))
+
+    def errors(self, table: Contingency, metrics: Iterable[Metric], beta: float) -> dict[str, Floats]:
+        """Return the standard errors of scores by name, for each group."""
+        found = self.influences(table, metrics, beta)
+        return {name: self.error(moved, size) for name, (moved, size) in found.items()}
 
 
-def errors_of_rows(
-    table: Contingency, metrics: Iterable[Metric], beta: float, found: RowUnits
-) -> GroupErrors:
-    """Return the standard errors of scores of each group of rows; NaN for a group of a single unit."""
-    wanted = list(metrics)
-    needed = {m.name: m for m in aggregation.with_needs(wanted, beta) if m.formula is not None}
-    assert table.rows is not None
-    weight = table.rows.weight[found.rows]
-    whole = found.by_group(found.add(weight, np.ones(weight.size)))
-    share = np.divide(
-        weight, whole[found.group], out=np.full(weight.size, np.nan), where=whole[found.group] > 0
-    )
-    of_unit = found.add(share, np.ones(weight.size))
-    by_share, largest = found.by_group(of_unit**2), np.full(found.n_groups, np.nan)
-    np.fmax.at(largest, found.group_of_code, of_unit)
-    n_units = np.bincount(found.group_of_code[of_unit > 0], minlength=found.n_groups)
-    scores = {name: aggregation.item_scores(table, m)[found.rows] for name, m in needed.items()}
-    means = {name: found.by_group(found.add(share, each)) for name, each in scores.items()}
+class Influence(NamedTuple):
+    """How much a score moves with each unit, and how large the means are that it is made of, by group."""
 
-    def error(metric: Metric) -> Floats:
-        moved = np.zeros(weight.size)
-        for name, slope in slopes(metric, means, beta):
-            moved += np.broadcast_to(slope, whole.shape)[found.group] * (
-                scores[name] - means[name][found.group]
-            )
-        size = np.max([np.abs(means[name]) for name, _ in slopes(metric, means, beta)], axis=0)
-        return np.asarray(standard_error(found.by_group(found.add(share, moved) ** 2), n_units, size))
-
-    return GroupErrors(n_units, 1.0 / by_share, largest, {m.name: error(m) for m in wanted})
+    moved: Floats
+    size: Floats
