@@ -13,7 +13,7 @@ from pathlib import Path
 import naive
 import numpy as np
 import pytest
-from effort import examples
+from effort import examples, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -234,13 +234,15 @@ def test_condensed_rows_against_dicts(case, table, how, threads):
     )
 
 
-@examples(120)
+@pairwise(
+    table=["box", "grid", "frequent"], width=["narrow", "true alone", "pred alone"], weighted=[False, True]
+)
+@examples(10)
 @given(
-    st.lists(st.tuples(*[st.sampled_from([-(2**31), -1, 0, 1, 2, 2**31 - 1])] * 2), min_size=1, max_size=60),
-    st.sampled_from(["box", "grid", "frequent"]),
-    st.sampled_from(["narrow", "true alone", "pred alone"]),
-    st.booleans(),
-    st.sampled_from([1, 2]),
+    pairs=st.lists(
+        st.tuples(*[st.sampled_from([-(2**31), -1, 0, 1, 2, 2**31 - 1])] * 2), min_size=1, max_size=60
+    ),
+    threads=st.sampled_from([1, 2]),
 )
 def test_narrow_keys_against_dicts(pairs, table, width, weighted, threads):
     weight = [1.0 + k / 7 for k in range(len(pairs))] if weighted else None
@@ -297,10 +299,9 @@ def test_one_part_with_far_more_cells_than_any_other(n_pred):
     assert np.unique(table.rows.cell).size == n and not table.fn.any()
 
 
-@pytest.mark.parametrize("width", ["wide", "narrow"])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("spread", [3, 400])
-@pytest.mark.parametrize("table", ["box", "grid", "frequent"])
+@pairwise(
+    table=["box", "grid", "frequent"], spread=[3, 400], weighted=[False, True], width=["wide", "narrow"]
+)
 def test_condensed_rows_that_the_sample_missed(table, spread, weighted, width):
     """Pairs have hundreds of rows each, but for a few rows whose keys no look at the sample could tell."""
     rng = np.random.default_rng(8)

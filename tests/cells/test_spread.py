@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from both_engines import assert_same, both
+from both_engines import SPILLS, assert_same, both
+from effort import pairwise
 
 import fastbcubed as fb
 from fastbcubed.align.rows import starts_of_runs
@@ -52,8 +53,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("text", [False, True])
+@pairwise(shape=list(SHAPES), text=[False, True], many_shards=SPILLS, indirect=["many_shards"])
 def test_large_predicted_clusters(shape, text, many_shards):
     n = 700
     true, pred = (make(n) for make in SHAPES[shape])

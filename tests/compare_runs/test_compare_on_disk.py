@@ -164,8 +164,7 @@ def test_files_that_all_runs_share(many_shards, tmp_path):
     assert on_disk._true_numbers is None  # the codes of true clusters are the same
 
 
-@pytest.mark.parametrize("align", ["common", "each"])
-@pytest.mark.parametrize("items", [True, False])
+@pairwise(many_shards=SPILLED, align=["common", "each"], items=[True, False], indirect=["many_shards"])
 def test_columns_of_one_table(many_shards, tmp_path, items, align):
     """Nulls say that a run lacks the item; weights are those of the table."""
     generator = np.random.default_rng(3)

@@ -113,7 +113,7 @@ def test_clusters_of_policies(many_shards, ranges, weight, policy, nulls):
 
 # -- Names ------------------------------------------------------------------------------------------
 
-NUMBERS = np.random.default_rng(5).integers(0, 120, 500)
+NUMBERS = np.random.default_rng(5).integers(0, 60, 240)
 TYPES = {
     "int8": pa.int8(), "uint16": pa.uint16(), "uint64": pa.uint64(), "string": pa.string(),
     "large_string": pa.large_string(), "string_view": pa.string_view(), "binary": pa.binary(),
@@ -142,7 +142,7 @@ def labels_of(kind, numbers):
 @pytest.mark.parametrize("form", ["table", "file"])
 def test_types_of_labels(many_shards, ranges, kind, form, tmp_path):
     true, pred = labels_of(kind, NUMBERS), labels_of(kind, NUMBERS[::-1].copy())
-    table = pa.table({"item": np.arange(500), "t": true, "p": pred})
+    table = pa.table({"item": np.arange(NUMBERS.size), "t": true, "p": pred})
     if form == "file":
         if ARROW < 21 and kind == "string_view":
             pytest.skip("Arrow writes none")
@@ -228,7 +228,7 @@ def test_labels_that_have_changed_in_memory():
     labels = pa.Array.from_buffers(pa.binary(4), NUMBERS.size, [None, pa.py_buffer(memory)])
     ev = fb.evaluate(labels, NUMBERS, engine="disk")
     memory[:] = b"none"
-    with pytest.raises(FileFormatError, match=r"3 of 3 clusters of the truth .* Has it changed since"):
+    with pytest.raises(FileFormatError, match=r"(\d) of \1 clusters of the truth .* Has it changed since"):
         ev.clusters("true", limit=3)
 
 

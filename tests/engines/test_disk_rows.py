@@ -258,6 +258,7 @@ def test_saved_and_loaded(many_shards, tmp_path):
     assert_same_rows(fb.load(tmp_path / "a"), in_memory)
 
 
+@pytest.mark.parametrize("many_shards", ["some spilled"], indirect=True)
 def test_nothing_is_left_behind(many_shards, tmp_path):
     rng = np.random.default_rng(0)
     true, pred = rng.integers(0, 99, 900), rng.integers(0, 99, 900)

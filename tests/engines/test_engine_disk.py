@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from both_engines import LIMIT, SETTINGS, SPILLS, assert_same, both
-from effort import pairwise
+from effort import covering, pairwise
 from growth import growth
 from hypothesis import given
 from hypothesis import strategies as st
@@ -141,11 +141,10 @@ def test_one_table_of_files(many_shards, tmp_path):
             "w": rng.uniform(1, 2, n),
         }
         pq.write_table(pa.table(columns), folder / "rows.parquet", row_group_size=64)
-    for policy in ("drop", "singleton", "outside"):
-        for weight in (None, "w"):
-            options = {"table": str(tmp_path), "unmatched": policy, "weight": weight}
-            assert_same(*both("t", "p", **options))
-            assert_same(*both("t", "p", item="id", **options))
+    axes = [["drop", "singleton", "outside"], [None, "w"], [{}, {"item": "id"}]]
+    for row in covering(axes):
+        policy, weight, items = (axis[k] for axis, k in zip(axes, row, strict=True))
+        assert_same(*both("t", "p", table=str(tmp_path), unmatched=policy, weight=weight, **items))
     assert_same(*both("part", "p", table=str(tmp_path)))
 
 
@@ -312,6 +311,7 @@ def spill_files(directory):
     return found
 
 
+@pytest.mark.parametrize("many_shards", ["some spilled"], indirect=True)
 def test_nothing_is_left_behind(many_shards, tmp_path):
     rng = np.random.default_rng(0)
     true, pred = rng.integers(0, 99, 900), rng.integers(0, 99, 900)

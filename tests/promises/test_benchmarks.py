@@ -28,7 +28,7 @@ from benchmarks.rivals import FORMS, REFERENCE, find_forms
 from benchmarks.startup import measure_startup
 from fastbcubed.kernels.partition import unmix_all
 
-N_ITEMS = 600
+N_ITEMS = 300
 MACHINE = {
     "date": "2025-01-31T10:00:00",
     "cpu": "CPU",

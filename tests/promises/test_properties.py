@@ -392,7 +392,7 @@ def everything(ev):
     return dict(ev.overall), ev.summary, ev.coverage, ev.bounds, cells, values
 
 
-@pytest.mark.parametrize("weight", ["none", "plain", "wide"])
+@pytest.mark.parametrize("weight", ["none", "wide"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_threads_never_change_a_bit(name, weight, small_parts):
     labels = shape(name, 3000)
@@ -433,7 +433,7 @@ def test_threads_never_change_a_bit_at_full_size(weight):
         assert np.array_equal(arrays[0], arrays[1]) and np.array_equal(arrays[0], arrays[2]), name
 
 
-@pytest.mark.parametrize("weight", ["none", "plain", "wide"])
+@pytest.mark.parametrize("weight", ["none", "wide"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_parts_do_not_matter(name, weight, monkeypatch):
     """Scores with one part and with many agree; without weights the sums are the same to 1e-12, too."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import itertools
 import json
 import math
 import pickle
@@ -19,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from effort import pairwise
 
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
@@ -122,12 +122,12 @@ def fresh_answers(engine: str, labels: str, policy: str) -> dict[str, str]:
 
 
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
-@pytest.mark.parametrize("way", KEPT)
-@pytest.mark.parametrize("engine", ["memory", "disk"])
-def test_what_is_kept_answers_as_what_was_evaluated(way: str, engine: str, tmp_path: Path) -> None:
-    for k, (labels, policy) in enumerate(itertools.product(LABELS, POLICIES)):
-        kept = KEPT[way](evaluate(engine, labels, policy), tmp_path / str(k))
-        assert text_of(answers(kept)) == fresh_answers(engine, labels, policy), (labels, policy)
+@pairwise(way=list(KEPT), engine=["memory", "disk"], labels=list(LABELS), policy=POLICIES)
+def test_what_is_kept_answers_as_what_was_evaluated(
+    way: str, engine: str, labels: str, policy: str, tmp_path: Path
+) -> None:
+    kept = KEPT[way](evaluate(engine, labels, policy), tmp_path)
+    assert text_of(answers(kept)) == fresh_answers(engine, labels, policy)
 
 
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
@@ -324,20 +324,18 @@ def test_members_that_only_the_prediction_has(way: str, engine: str, tmp_path: P
     assert ev.item("c")["members"]["fp"] == {"n_items": 0, "first": []}
 
 
+LABEL_OF: dict[str, Callable[[list[int]], pa.Array]] = {
+    "dictionary": lambda values: pa.array([f"c{v}" for v in values]).dictionary_encode(),
+    "string": lambda values: pa.array([f"c{v}" for v in values], pa.large_string()),
+    "integer": lambda values: pa.array(values, pa.int32()),
+    "binary": lambda values: pa.array([f"c{v}" for v in values], pa.string()).cast(pa.binary()),
+}
+
+
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
-@pytest.mark.parametrize("way", KEPT)
-@pytest.mark.parametrize("policy", ["drop", "singleton", "outside"])
-@pytest.mark.parametrize(
-    "label",
-    [
-        lambda values: pa.array([f"c{v}" for v in values]).dictionary_encode(),
-        lambda values: pa.array([f"c{v}" for v in values], pa.large_string()),
-        lambda values: pa.array(values, pa.int32()),
-        lambda values: pa.array([f"c{v}" for v in values], pa.string()).cast(pa.binary()),
-    ],
-    ids=["dictionary", "string", "integer", "binary"],
-)
-def test_items_of_overlapping_clusterings(way: str, policy: str, label: Callable, tmp_path: Path) -> None:
+@pairwise(way=list(KEPT), policy=POLICIES, kind=list(LABEL_OF))
+def test_items_of_overlapping_clusterings(way: str, policy: str, kind: str, tmp_path: Path) -> None:
+    label = LABEL_OF[kind]
     truth = pa.table({"item": list("aabbcd"), "cluster": label([0, 1, 0, 2, 1, 2])})
     prediction = pa.table({"item": list("abbcce"), "cluster": label([0, 0, 1, 1, 3, 1])})
     ev = fb.evaluate(truth, prediction, overlapping=True, unmatched=policy)

@@ -266,7 +266,7 @@ def exact(base, exp, truth, score, weight):
     ],
 )
 def test_intervals_cover(score, n, by, weighted):
-    shares, off = coverage(score, n, 120, by, weighted)
+    shares, off = coverage(score, n, 60, by, weighted)
     assert all(0.88 <= share <= 1 for share in shares.values()), shares
     assert all(abs(each) < 4 for each in off.values()), off
 
