@@ -130,8 +130,8 @@ def test_where_nothing_can_be_written_kernels_are_not_kept(image: Image) -> None
     rows = image.tmp / "rows.parquet"
     done = image.run("-c", code, "generate", str(rows), "--items", "9", TMPDIR=str(image.root))
     assert done.returncode == 0
-    (line,) = done.stderr.splitlines()
-    assert "cannot be kept" in line and "NUMBA_CACHE_DIR" in line
+    (line,) = (each for each in done.stderr.splitlines() if "cannot be kept" in each)
+    assert "NUMBA_CACHE_DIR" in line
     done = image.run("-m", "fastbcubed", "warm-up")
     assert done.returncode == 2 and "not compiled ahead" in done.stderr and "NUMBA_CACHE_DIR" in done.stderr
 
