@@ -1,10 +1,10 @@
-"""What is written for people is true: README, CHANGELOG and docstrings.
+"""What is written for people is true: README, the pages of docs, CHANGELOG and docstrings.
 
-In README.md every block marked `python` is run, from top to bottom and in one namespace; where it has
-`>>>` prompts, its outputs are compared as in a doctest. In blocks marked `console`, every command that
-begins with `$ fastbcubed ` is run. Lines below it, or in a `text` block right after it or after one of
-`python`, are its output or part of it: `...` or `…` stands for what is left out, and spaces are not
-compared. All of it happens in a directory that has the example data.
+In README.md and each page of docs every block marked `python` is run, from top to bottom and in one
+namespace; where it has `>>>` prompts, its outputs are compared as in a doctest. In blocks marked
+`console`, every command that begins with `$ fastbcubed ` is run. Lines below it, or in a `text` block
+right after it or after one of `python`, are its output or part of it: `...` or `…` stands for what is
+left out, and spaces are not compared. All of it happens in a directory that has the example data.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from fastbcubed.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 DATA = Path("fastbcubed", "data", "patentsview")
 FENCE = re.compile(
     r"^(?P<fence>```+|~~~+)(?P<kind>[^\n`]*)\n(?P<text>.*?)^(?P=fence)[ ]*$", re.DOTALL | re.MULTILINE
@@ -71,25 +72,25 @@ def test_readme_names_the_commands() -> None:
     text = README.read_text(encoding="utf-8")
     for command in ("fastbcubed evaluate", "fastbcubed demo"):
         assert command in text
-    assert {"python", "console"} <= {block.kind for block in _blocks(text)}
+    assert {"python", "text"} <= {block.kind for block in _blocks(text)}
 
 
-def test_python_of_the_readme_runs(beside_data: Path) -> None:
-    _run_python(README.read_text(encoding="utf-8"), README.name)
-
-
-def test_commands_of_the_readme_run(beside_data: Path) -> None:
-    commands = _commands(README.read_text(encoding="utf-8"))
-    assert commands
-    for command in commands:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_python_and_commands_of_a_page_run(page: Path, beside_data: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    _run_python(text, page.name)
+    for command in _commands(text):
         _run_command(command)
 
 
-@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md"])
-def test_links_lead_to_files(name: str) -> None:
-    text = (ROOT / name).read_text(encoding="utf-8")
-    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", FENCE.sub("", text))
-    assert [t for t in targets if not t.startswith(("https://", "http://")) and not (ROOT / t).exists()] == []
+LINKED = [*PAGES, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md"))]
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: f"{page.parent.name}/{page.name}")
+def test_links_lead_to_files(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", FENCE.sub("", page.read_text(encoding="utf-8")))
+    local = [each for each in targets if not each.startswith(("https://", "http://"))]
+    assert [each for each in local if not (page.parent / each).exists()] == []
 
 
 # CHANGELOG and docstrings
@@ -157,7 +158,8 @@ def test_completion_shows_what_is_documented(name: str) -> None:
             or hasattr(getattr(found, "_arrow", None), each)
         ), each
     if hasattr(found, "to_json"):
-        told = set(re.findall(rf"\b{name}\.([a-z]\w+)", README.read_text(encoding="utf-8")))
+        text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+        told = set(re.findall(rf"\b{name}\.([a-z]\w+)", text))
         assert told - {"items_df", "cells_df"} <= {*dir(found), *fb.metrics.__all__}  # these are of Spark
 
 
