@@ -17,7 +17,6 @@ from fastbcubed.choose_engine import choose
 from fastbcubed.compare_runs.comparison import Comparison
 from fastbcubed.compare_runs.rankings import told
 from fastbcubed.engines import memory
-from fastbcubed.engines import memory as several
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
 from fastbcubed.errors import ColumnError, EvaluationWarning, OptionError, arg, first_few, naming
 from fastbcubed.evaluate import Progress, evaluation
@@ -212,8 +211,8 @@ class _Found(NamedTuple):
 
     runs: list[tuple[Request, Answer]]
     shared: bool  #: whether rows and codes of true clusters are
-    n_scored: list[int] | None = None
-    coverage: list[Coverage] | None = None
+    n_scored: list[int]
+    coverage: list[Coverage]
     true_keys: list[NDArray[np.int64]] | None = (
         None  #: keys of true clusters by code; None where they are not known
     )
@@ -223,7 +222,7 @@ class _Found(NamedTuple):
 def _by_itself(found: _Found, k: int) -> dict[str, Any] | None:
     """Return a run's scores on its own items, and with missing items as singletons; None if its evaluation has them."""
     request, answer = found.runs[k]
-    if found.alone is None or found.coverage is None or found.n_scored is None:
+    if found.alone is None:
         return None
     lacks = request.policies.truth == "drop" and found.coverage[k].n_truth_only > 0
     if not lacks and found.n_scored[k] == answer.cells.n_items:
@@ -255,15 +254,17 @@ def _answers(
     pairs = open_pairs([request.given for request in requests], names)
     _require_column(unit, pairs[names.index(baseline)])
     if align == "common" and not first.given.overlapping:
-        done = several.run_several(pairs, names, first, pool)
+        done = memory.run_several(pairs, names, first, pool)
         return _Found(list(zip(requests, done.runs, strict=True)), True, *done[1:])
     answers = []
     for name, pair in zip(names, pairs, strict=True):
         with naming(name, *pair.names):
             answers.append(memory.answer(pair, memory.build(pair, first, pool), first, pool))
+    coverage = [answer.coverage for answer in answers]
     if align == "common":
-        _require_same_items(first.policies, names, [answer.coverage for answer in answers])
-    return _Found(list(zip(requests, answers, strict=True)), False)
+        _require_same_items(first.policies, names, coverage)
+    n_scored = [answer.cells.n_items for answer in answers]
+    return _Found(list(zip(requests, answers, strict=True)), False, n_scored, coverage)
 
 
 def _require_unit(unit: str, align: str, *, on_disk: bool) -> None:

@@ -115,8 +115,8 @@ class Comparison(Shown, HasTable):
         n_bootstrap: int = 0,
         seed: int = 0,
         shared: bool = False,
-        n_scored: Sequence[int] | None = None,
-        coverage: Sequence[Coverage] | None = None,
+        n_scored: Sequence[int],
+        coverage: Sequence[Coverage],
         true_keys: Sequence[NDArray[np.int64]] | None = None,
         by_itself: Sequence[dict[str, Any] | None] = (),
     ) -> None:
@@ -129,14 +129,9 @@ class Comparison(Shown, HasTable):
         self.baseline, self.align, self.level, self.unit = baseline, align, level, unit
         self.n_bootstrap, self.seed = n_bootstrap, seed
         self._shared = shared
-        evs = self._runs.values()
-        if n_scored is None:
-            n_scored = [ev.contingency.n_items for ev in evs]
         self._n_scored = dict(zip(runs, n_scored, strict=True))
         #: how far each run has the items of the truth, before it is restricted to those of all runs
-        self._coverage = dict(
-            zip(runs, [ev.coverage for ev in evs] if coverage is None else coverage, strict=True)
-        )
+        self._coverage = dict(zip(runs, coverage, strict=True))
         self._true_keys = None if true_keys is None else dict(zip(runs, true_keys, strict=True))
         self._by_itself = dict(zip(runs, by_itself, strict=False))
 

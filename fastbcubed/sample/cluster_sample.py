@@ -32,6 +32,7 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.columns import Column
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.inputs.tables import read_columns
+from fastbcubed.metrics import pointwise
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as
 from fastbcubed.metrics.score import Formula, Metric, f_measure, weight_of_precision, without_rounding
 from fastbcubed.runtime.codes import number
@@ -92,9 +93,11 @@ class Estimate(NamedTuple):
 #: What each score is the ratio of, by name, given alpha = 1 / (1 + beta^2).
 RATIOS: dict[str, Callable[[Drawn, float], Ratio]] = {
     "bcubed_precision_by_true_cluster": lambda c, _: Ratio(
-        c.weight * (c.sums(_precision) / c.size), c.weight
+        c.weight * (c.sums(pointwise.precision) / c.size), c.weight
     ),
-    "bcubed_recall_by_true_cluster": lambda c, _: Ratio(c.weight * (c.sums(_recall) / c.size), c.weight),
+    "bcubed_recall_by_true_cluster": lambda c, _: Ratio(
+        c.weight * (c.sums(pointwise.recall) / c.size), c.weight
+    ),
     "pair_precision": lambda c, _: Ratio(c.weight * c.found, c.weight * c.linked),
     "pair_recall": lambda c, _: Ratio(c.weight * c.found, c.weight * c.pairs),
     "pair_f": lambda c, alpha: Ratio.of_f(c.weight * c.found, c.weight * c.linked, c.weight * c.pairs, alpha),
@@ -108,20 +111,6 @@ RATIOS: dict[str, Callable[[Drawn, float], Ratio]] = {
     "matching_rate": lambda c, _: Ratio(c.weight * c.size * (c.size > 1), c.weight * c.size),
     "mean_cluster_size": lambda c, _: Ratio(c.weight * c.size, c.weight),
 }
-
-
-def _precision(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    return tp / (tp + fp)
-
-
-def _recall(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    return tp / (tp + fn)
-
-
-def over_items(drawn: Drawn, formula: Formula, *, leave_one_out: bool) -> Ratio:
-    """Return the ratio behind a mean over items: p |c| times the mean over the items of c, and p |c|."""
-    sums = drawn.sums_of_others(formula) if leave_one_out else drawn.sums(formula)
-    return Ratio(drawn.weight * sums, drawn.weight * drawn.size)
 
 
 class _Linear(NamedTuple):
@@ -221,12 +210,22 @@ def _estimate(plain: float, moves: Floats, adjustment: float, ratio: Ratio, draw
 
 
 class Estimable(NamedTuple):
-    """A score that can be estimated: its range and estimator."""
+    """A score that can be estimated: its range, and the ratio that it is, or the two that it is an F of."""
 
     name: str
     low: float
     high: float
-    estimate: Callable[[Drawn], Estimate]
+    ratios: tuple[Callable[[Drawn], Ratio], ...]
+    alpha: float
+
+    def estimate(self, drawn: Drawn) -> Estimate:
+        """Estimate the score from a sample."""
+        found = [make(drawn) for make in self.ratios]
+        return (
+            estimate_ratio(found[0], drawn)
+            if len(found) == 1
+            else estimate_f(found[0], found[1], self.alpha, drawn)
+        )
 
 
 #: What says how large true clusters are, rather than how good the prediction is.
@@ -313,30 +312,20 @@ def _estimable(name: str, beta: float) -> Estimable | None:
     metric = METRICS.get(name)
     root = METRICS[metric.alias_of] if metric is not None and metric.alias_of else metric
     stem, _, kind = name.rpartition("_f")
+    alpha = weight_of_precision(beta if "fbeta" in name else 1.0)
     if name in RATIOS and name not in F_RATIOS.values():
-        low, high = RANGES.get(name, (0.0, 1.0))
-        return Estimable(name, low, high, lambda drawn: estimate_ratio(RATIOS[name](drawn, 0.5), drawn))
+        return Estimable(name, *RANGES.get(name, (0.0, 1.0)), (_from_table(name, alpha),), alpha)
     if kind in ("1", "beta") and stem in F_RATIOS:
-        alpha = weight_of_precision(beta if kind == "beta" else 1.0)
-        ratio = RATIOS[F_RATIOS[stem]]
-        return Estimable(name, 0.0, 1.0, lambda drawn: estimate_ratio(ratio(drawn, alpha), drawn))
+        return Estimable(name, 0.0, 1.0, (_from_table(F_RATIOS[stem], alpha),), alpha)
     if name in ("bcubed_f1_by_true_cluster", "bcubed_fbeta_by_true_cluster"):
-        alpha = weight_of_precision(beta if "fbeta" in name else 1.0)
-        of_class = [RATIOS[each] for each in BY_CLASS]
-        return Estimable(
-            name, 0.0, 1.0, _f_of(lambda drawn: [make(drawn, alpha) for make in of_class], alpha)
-        )
+        return Estimable(name, 0.0, 1.0, tuple(_from_table(each, alpha) for each in BY_CLASS), alpha)
     if root is None:
         return None
     if _is_of_items(root):
-        return Estimable(
-            name, root.low, root.high, lambda drawn: estimate_ratio(_of_items(root, beta, drawn), drawn)
-        )
+        return Estimable(name, root.low, root.high, (_over_items(root, beta),), alpha)
     if root.name.endswith(("f1", "fbeta")) and len(root.needs) == 2 and all(map(_is_of_items, root.needs)):
         alpha = weight_of_precision(beta if root.name.endswith("fbeta") else 1.0)
-        return Estimable(
-            name, 0.0, 1.0, _f_of(lambda drawn: [_of_items(need, beta, drawn) for need in root.needs], alpha)
-        )
+        return Estimable(name, 0.0, 1.0, tuple(_over_items(need, beta) for need in root.needs), alpha)
     return None
 
 
@@ -345,18 +334,20 @@ def _is_of_items(metric: Metric) -> bool:
     return metric.formula is not None and not (metric.uses_tn or metric.labelled_only or metric.covers_only)
 
 
-def _of_items(metric: Metric, beta: float, drawn: Drawn) -> Ratio:
+def _from_table(name: str, alpha: float) -> Callable[[Drawn], Ratio]:
+    return lambda drawn: RATIOS[name](drawn, alpha)
+
+
+def _over_items(metric: Metric, beta: float) -> Callable[[Drawn], Ratio]:
+    """Return the ratio behind a mean over items: p |c| times the mean over the items of c, and p |c|."""
     formula = metric.at(beta).formula
     assert formula is not None
-    return over_items(drawn, formula, leave_one_out=metric.leave_one_out)
 
+    def ratio(drawn: Drawn) -> Ratio:
+        sums = drawn.sums(formula, itself=0 if metric.leave_one_out else 1)
+        return Ratio(drawn.weight * sums, drawn.weight * drawn.size)
 
-def _f_of(ratios: Callable[[Drawn], list[Ratio]], alpha: float) -> Callable[[Drawn], Estimate]:
-    def estimate(drawn: Drawn) -> Estimate:
-        precision, recall = ratios(drawn)
-        return estimate_f(precision, recall, alpha, drawn)
-
-    return estimate
+    return ratio
 
 
 UNIFORM, CLUSTER_SIZE = "uniform", "cluster_size"
@@ -565,15 +556,11 @@ class Drawn(NamedTuple):
         cells = self.cells
         return _add(cells, cells.n * by_cell, self.size.size)
 
-    def sums(self, formula: Formula) -> Floats:
-        """Add up a score of items by cluster."""
+    def sums(self, formula: Formula, itself: int = 1) -> Floats:
+        """Add up a score of items by cluster; without `itself`, an item is left out of its sets."""
         c = self.cells
-        return self.add(np.asarray(formula(c.n, c.pred_n - c.n, c.true_n - c.n, None)))  # type: ignore[arg-type]
-
-    def sums_of_others(self, formula: Formula) -> Floats:
-        """Add up a score that leaves the item itself out of its sets."""
-        c = self.cells
-        return self.add(np.asarray(formula(c.n - 1, c.pred_n - c.n, c.true_n - c.n, None)))  # type: ignore[arg-type]
+        tp = c.n - (1 - itself)
+        return self.add(np.asarray(formula(tp, c.pred_n - c.n, c.true_n - c.n, None)))  # type: ignore[arg-type]
 
     @property
     def found(self) -> Floats:

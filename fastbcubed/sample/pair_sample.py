@@ -409,47 +409,8 @@ def sample_pairs(
     columns: str | Iterable[str] = (),
     seed: int = 0,
 ) -> Table:
-    """Draw pairs of items from a change, to be judged by people.
+    """Draw pairs of items from a change, to be judged by people, as `Diff.sample_pairs` does.
 
-    Parameters
-    ----------
-    ev : Evaluation
-        The baseline as truth, the experiment as prediction, with its items.
-    n : int
-        How many pairs to draw. The same pair may be drawn repeatedly: so many verdicts are needed at most.
-    score : str
-        What to estimate: "rates", which are good_split_rate, bad_split_rate, good_merge_rate and bad_merge_rate; one
-        of these alone, the same with _distance in place of _rate, good_distance, bad_distance, or delta_precision.
-    by : str, Bins or tuple of these, optional
-        An attribute by whose values to draw apart, named as in `Evaluation.slices`.
-    columns : str or iterable of str
-        Attributes to show of both items, named as in `Evaluation.slices`.
-    seed : int
-        Of the random numbers: the same seed draws the same pairs.
-
-    Returns
-    -------
-    Table
-        A row for each draw: pair, its number; repeats, the number of the first row that has these two items in either
-        order, whose verdict it shares; item, mate; score, n_pairs (how many were drawn), stratum and share (its name
-        and its share of the weight, with `by`), change ("split", "merged", "stable"), probability (that a draw from
-        the stratum, change and sign gives these two items), sign, z (what the weights of all these pairs come to),
-        self_pairs (of delta_precision: what pairs of an item with itself add, which need no verdict); ``item.name``
-        and ``mate.name`` of each attribute; verdict, which is empty.
-
-    Raises
-    ------
-    MetricError
-        If there is no such score, or clusters may overlap.
-    EmptyInputError
-        If there is no pair to judge, and so the score is known.
-    OptionError
-        If n is too small for two pairs from each stratum.
-    NotKeptError
-        If the items were not kept.
-
-    Notes
-    -----
     Each pair (i, j) is drawn in proportion to its weight in the score, c = (w_i / N) w_j / w(B) and the like, with
     replacement: the item by what its pairs add up to, then the mate by its weight. Pairs that were split and pairs that
     were merged, and stable ones that speak for and against, are drawn apart, in proportion to what they add up to (z),
@@ -459,19 +420,12 @@ def sample_pairs(
     sample depends on neither engine nor order of the rows. Ids that are integers and the same ids as texts draw
     different samples.
 
-    Examples
-    --------
-    Items 0 and 1 were together: (0, 1) and (1, 0) weigh 1/3 * 1/2 each. Now 1 and 2 are.
-
-    >>> import fastbcubed as fb
-    >>> sample_pairs(fb.evaluate([0, 0, 1], [0, 1, 1]), 4).select(["pair", "repeats", "change", "probability", "z"])
-    pair  repeats  change  probability        z
-    1     (null)   split             1  0.33333
-    2     (null)   merged            1  0.33333
-    3     1        split             1  0.33333
-    4     2        merged            1  0.33333
-    <BLANKLINE>
-    4 rows
+    The table has a row for each draw: pair, its number; repeats, the number of the first row that has these two items
+    in either order, whose verdict it shares; item, mate; score, n_pairs (how many were drawn), stratum and share (its
+    name and its share of the weight, with `by`), change ("split", "merged", "stable"), probability (that a draw from
+    the stratum, change and sign gives these two items), sign, z (what the weights of all these pairs come to),
+    self_pairs (of delta_precision: what pairs of an item with itself add, which need no verdict); ``item.name`` and
+    ``mate.name`` of each attribute; verdict, which is empty.
     """
     asked = pair_score(score)
     n, seed = whole_number(n, "n", "pairs", least=LEAST), whole_number(seed, "seed")

@@ -6,7 +6,7 @@ import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -52,6 +52,7 @@ from fastbcubed.sweep_links.sweep_document import document
 
 if TYPE_CHECKING:
     from fastbcubed.render.html import Report
+    from fastbcubed.sweep_links.sweep_thresholds import Evaluator
 
 MANIFEST = "sweep.json"
 #: Merges and true clusters that are written.
@@ -80,16 +81,6 @@ def save_sweep(sweep: Any, directory: Any, best: Best) -> None:
         files = {f"{name}.parquet": {"rows": table.num_rows} for name, table in tables.items()}
         told |= {"files": files, "staged_in": staging.name}
         staging.publish(json.dumps(told, indent=2, ensure_ascii=False), ())
-
-
-class Evaluator(Protocol):
-    """Evaluates a clustering of the items of the links against the truth of the sweep."""
-
-    def __call__(self, clustering: Clustering, options: Mapping[str, Any]) -> Evaluation:
-        """Return the result of `evaluate`; `options` replace the arguments of the sweep."""
-
-    def aligned(self, clustering: Clustering, rows: Alignment, policies: Policies) -> Evaluation:
-        """Return the same with the usual scores; `rows` are aligned with a clustering of the same items."""
 
 
 @dataclass(eq=False, repr=False)
