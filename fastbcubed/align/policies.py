@@ -62,9 +62,7 @@ class Policies:
     ) -> Policies:
         """Check the arguments of `evaluate` and fill in defaults; `truth_only` is that for truth-only items."""
         sides = {"truth": truth_only, "prediction": "drop"}
-        if unmatched is None:
-            pass
-        elif isinstance(unmatched, str):
+        if isinstance(unmatched, str):
             sides = dict.fromkeys(sides, unmatched)
             if unmatched == "outside":
                 sides["truth"] = "singleton"
@@ -77,11 +75,12 @@ class Policies:
             sides |= unmatched
             if sides["prediction"] == "outside" and "truth" not in unmatched:
                 sides["truth"] = "singleton"
-        else:
+        elif unmatched is not None:
             raise OptionError(
                 f"{arg('unmatched', ...)} is a policy, or a dict of one for each side, not {unmatched!r}"
             )
-        _check_unmatched(sides)
+        if unmatched is not None:
+            _check_unmatched(sides)
         _check("nulls", nulls, ("raise", "singleton", "drop"))
         _check("duplicates", duplicates, ("raise", "drop"))
         return cls(sides["truth"], sides["prediction"], nulls, duplicates, noise)

@@ -236,12 +236,15 @@ def row_weights(
     *,
     outer: bool,
     pool: Pool,
-    checked: CheckedWeights,
+    checked: CheckedWeights | None = None,
 ) -> Weights:
     """Check weights (a table's replace the clusterings' own) and join them; zeros pass if `outer`.
 
     Those in `checked` are not checked again.
     """
+    if table is None and all(side.weight is None for side in sides):
+        return None, math.nan
+    checked = checked or CheckedWeights()
     if table is not None:
         checked.total(table[1], "the weight table", outer, pool)
         return join_weights([_look_up(side, *table, pool) for side in sides], matched), math.nan
@@ -390,6 +393,12 @@ class Combination:
         """Prediction-only rows."""
         return only(self.lacks_true, self.lacks_pred)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether both sides have every row, with a label and, if any has one, a weight: policies change nothing."""
+        masks = (self.lacks_true, self.lacks_pred, self.alone_true, self.alone_pred)
+        return not self.may_lack_weight and all(mask is None for mask in masks)
+
     def report_faults(self) -> None:
         """Report unmatched items that the policies do not allow, truth first, and missing weights."""
         masks = (self.truth_only, self.prediction_only)
@@ -536,10 +545,15 @@ def _figures(
     total_weight: float,
 ) -> dict[str, Any]:
     """Return numbers and weights of rows on both sides and on one; the total is NaN if unknown."""
-    masks = {"truth_only": only(lacks_pred, lacks_true), "prediction_only": only(lacks_true, lacks_pred)}
-    lacking = either(lacks_true, lacks_pred)
     found: dict[str, Any] = {"n_common": n_rows, "weight_common": total_weight}
-    if lacking is not None:
+    masks: dict[str, Mask | None] = {"truth_only": None, "prediction_only": None}
+    if lacks_true is not None or lacks_pred is not None:
+        masks["truth_only"], masks["prediction_only"] = (
+            only(lacks_pred, lacks_true),
+            only(lacks_true, lacks_pred),
+        )
+        lacking = either(lacks_true, lacks_pred)
+        assert lacking is not None
         masks["common"] = ~lacking
     elif weight is None or math.isnan(total_weight):
         found["weight_common"] = float(n_rows) if weight is None else float(weight.sum())
@@ -647,12 +661,16 @@ def align(
     `null_is_absent`, a null cluster means "not on that side" (the one-table form). Keys of labels matched by position
     may be `narrow`.
     """
-    prediction = in_one_order(truth, prediction)
+    if truth.items is not None:
+        prediction = in_one_order(truth, prediction)
     both = matched(
         truth, prediction, policies, pool,
         weight_table=weight_table, outer=outer, null_is_absent=null_is_absent, narrow=narrow,
     )  # fmt: skip
-    start = _unused_run(both.true_keys, both.pred_keys) if both.needs_special_keys else 0
+    keys = both.true_keys, both.pred_keys
+    if both.is_plain:
+        return Alignment(truth, prediction, *keys, None, None, *both.rows, both.weight, both.coverage)
+    start = _unused_run(*keys) if both.needs_special_keys else 0
     return Alignment(truth, prediction, *both.finished(start), *both.rows, both.weight, both.coverage)
 
 
@@ -680,14 +698,15 @@ def matched(
     true_side, pred_side = (
         Side.of(side, policies, side.labels.keys(pool, narrow=narrow), null_is_absent) for side in pair
     )
-    for side in pair:
-        if not len(side):
+    for side in (true_side, pred_side):
+        if not side.labels.size:
             raise EmptyInputError(f"there are no rows in {side.name}")
-    checked = checked or CheckedWeights()
     weigh = partial(row_weights, pair, weight_table, outer=outer, pool=pool, checked=checked)
     both = combine((true_side, pred_side), _items(*pair, pool), weigh, pool, join=join)
-    require_common(both.coverage, Facts.of(true_side, truth.items), Facts.of(pred_side, prediction.items))
-    both.report_faults()
+    if not both.coverage.n_common:
+        require_common(both.coverage, Facts.of(true_side, truth.items), Facts.of(pred_side, prediction.items))
+    if not both.is_plain:
+        both.report_faults()
     return both
 
 

@@ -501,7 +501,7 @@ class TrueRows:
 
         pool.map(place, *zip(*row_blocks(plan.n_rows), strict=True), stage="partition rows")
         cells = buffers.empty(plan.n_rows, plan.records["weighted cell" if weighted else "cell"])
-        starts, stops = zip(*plan.tasks(), strict=True)
+        starts, stops = zip(*plan.tasks, strict=True)
         n_cells = np.zeros(plan.n_parts, np.int64)
         histogram = np.zeros((len(starts), 1 << plan.bits), np.int64)
         targets, most = plan.targets(0, plan.bits), int(np.diff(self.bounds).max())
@@ -532,7 +532,7 @@ def _number(
         ) as space:
             kernels.cells.number_rows(keys, bounds, first, last, space, codes, order, n_clusters)
 
-    pool.map(number, *zip(*plan.tasks(), strict=True), stage="number clusters")
+    pool.map(number, *zip(*plan.tasks, strict=True), stage="number clusters")
     return codes, order, n_clusters
 
 
@@ -584,7 +584,8 @@ def cells_of_keys(
     if counted is not None and counted.is_box and absent == (None, None):
         built, filled = close_box(counted, pool, outer=outer)
     else:
-        true_keys, pred_keys = widened(true_keys, pool), widened(pred_keys, pool)
+        if true_keys.dtype != pred_keys.dtype or true_keys.dtype != np.int64:
+            true_keys, pred_keys = widened(true_keys, pool), widened(pred_keys, pool)
         rows: Sequence[stages.Piece] = [(true_keys, pred_keys, weight, None)]
         stands_for = None
         if counted is not None:

@@ -70,6 +70,19 @@ class Plan:
     absent_pred: NDArray[np.int64]  #: likewise for the prediction
     records: dict[str, np.dtype] = field(repr=False)
     counted: bool = False  #: whether a row may stand for several, with their number
+    code: str = field(init=False, repr=False)  #: the type of counts and codes
+    #: parts in all: by true key, and by pred key for the rows of heavy clusters
+    n_parts: int = field(init=False, repr=False)
+    #: ranges of parts, those of heavy clusters in ranges of their own
+    tasks: list[tuple[int, int]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        n_regular, tasks = 1 << self.bits, part_blocks(1 << self.bits)
+        if self.heavy.size:
+            tasks = tasks + [(a + n_regular, b + n_regular) for a, b in tasks]
+        object.__setattr__(self, "code", str(self.records["cell"]["n"].str))
+        object.__setattr__(self, "n_parts", n_regular * (2 if self.heavy.size else 1))
+        object.__setattr__(self, "tasks", tasks)
 
     @classmethod
     def of(
@@ -84,36 +97,22 @@ class Plan:
         counted: bool = False,
     ) -> Plan:
         """Plan with these heavy keys and the keys for "not on this side", None where every row has that side."""
-        no_true, no_pred = (mixed_keys([] if key is None else [key]) for key in (absent_true, absent_pred))
-        heavy = np.union1d(mixed_keys(heavy), no_true)
+        no_true, no_pred = (
+            NO_KEYS if key is None else mixed_keys([key]) for key in (absent_true, absent_pred)
+        )
+        if heavy.size or no_true.size:
+            heavy = np.union1d(mixed_keys(heavy), no_true)
         records = [[NARROW_RECORDS, COUNTED_RECORDS], [WIDE_RECORDS, WIDE_COUNTED_RECORDS]][wide][counted]
         return cls(n_rows, bits, heavy, no_true, no_pred, records, counted)
-
-    @property
-    def code(self) -> str:
-        """The type of counts and codes."""
-        return str(self.records["cell"]["n"].str)
 
     def row_type(self, weighted: bool) -> np.dtype:
         """Return the type of rows, with or without weights."""
         return self.records["weighted row" if weighted else "row"]
 
-    @property
-    def n_parts(self) -> int:
-        """Parts in all: by true key, and by pred key for the rows of heavy clusters."""
-        return (1 << self.bits) * (2 if self.heavy.size else 1)
-
     def targets(self, skip: int, bits: int) -> Targets:
         """Return the destinations that these bits of their pred key give to cells."""
         lacking = self.absent_pred.size > 0
         return skip, bits, lacking, int(self.absent_pred[0]) if lacking else 0
-
-    def tasks(self) -> list[tuple[int, int]]:
-        """Cut the parts into ranges, those of heavy clusters in ranges of their own."""
-        regular = part_blocks(1 << self.bits)
-        if not self.heavy.size:
-            return regular
-        return regular + [(a + (1 << self.bits), b + (1 << self.bits)) for a, b in regular]
 
     def is_heavy(self, part: int) -> bool:
         """Return whether this part holds rows of heavy clusters."""
@@ -196,7 +195,10 @@ def partition_rows(
             others = pred if plan.heavy.size else None
             kernels.partition.count_parts(true, others, start, stop, mixed, 0, plan.bits, *heavy, out)
 
-    pool.map(count, tasks, counts, stage="count rows by part")
+    if plan.n_parts == 1:  # rows need not be counted if all go to one part, as those of small inputs do
+        counts[:, 0] = [sum(stop - start for _, start, stop in task) for task in tasks]
+    else:
+        pool.map(count, tasks, counts, stage="count rows by part")
     bounds, next_row = offsets(counts)
     rows = buffers.empty(plan.n_rows, dtype)
 
@@ -214,8 +216,10 @@ def for_reading(
     true: np.ndarray, pred: np.ndarray, payload: np.ndarray | None, n_each: np.ndarray | None
 ) -> Piece:
     """Return a piece with read-only arrays, whatever their source, so that one kernel serves all."""
-    payload, n_each = (None if values is None else read_only(values) for values in (payload, n_each))
-    return read_only(true), read_only(pred), payload, n_each
+    arrays = (true, pred, payload, n_each)
+    return tuple(  # type: ignore[return-value]
+        read_only(values) if values is not None and values.flags.writeable else values for values in arrays
+    )
 
 
 def _in_blocks(pieces: Sequence[Piece]) -> list[list[Block]]:
@@ -310,7 +314,7 @@ def build_parts(
     """Turn the rows of each part into cells in place; `skip` and `bits` are those of `Parts`."""
     keys = buffers.empty(plan.n_rows, np.dtype(np.int64)) if with_keys else None
     own = rows.view(plan.records["weighted cell" if weighted else "cell"])
-    tasks = plan.tasks()
+    tasks = plan.tasks
     starts, stops = zip(*tasks, strict=True)
     most_rows = int(np.diff(bounds).max())
     n_cells = np.zeros(plan.n_parts, np.int64)
@@ -376,7 +380,7 @@ def send_cells(
                 to, arrived,
             )  # fmt: skip
 
-    pool.map(scatter_task, *zip(*plan.tasks(), strict=True), next_cell, stage="partition cells")
+    pool.map(scatter_task, *zip(*plan.tasks, strict=True), next_cell, stage="partition cells")
     return arrived, bounds
 
 
@@ -450,7 +454,7 @@ def locate_rows(
     The field `x` of `rows` (true, pred, x) is the number of each row; they are overwritten. Shapes: `bounds` (n_parts +
     1,), returns (n_rows,).
     """
-    starts, stops = zip(*plan.tasks(), strict=True)
+    starts, stops = zip(*plan.tasks, strict=True)
     most_rows = int(np.diff(bounds).max())
     cell_of_row = buffers.empty(plan.n_rows, np.dtype(np.int64))
     n_cells = np.zeros(plan.n_parts, np.int64)
@@ -521,7 +525,7 @@ class IfAlone:
 
     def add(self, plan: Plan, parts: Parts, pool: Pool) -> None:
         """Add cells in place; parts without heavy clusters have all cells of their clusters."""
-        if not plan.absent_pred.size:
+        if not plan.absent_pred.size:  # there are no truth-only items
             return
         absent, flag = plan.absent_pred[0], np.empty(0) if parts.weighted else None
         by_part = parts.bounds, parts.n_cells, parts.n_clusters
@@ -544,7 +548,7 @@ class IfAlone:
                 )
             return sums
 
-        of_heavy = pool.map(add_task, *zip(*plan.tasks(), strict=True), stage="add up what is left out")
+        of_heavy = pool.map(add_task, *zip(*plan.tasks, strict=True), stage="add up what is left out")
         self._changes.append(math.fsum(changes))
         for sums in of_heavy:
             if sums is not None:
@@ -553,6 +557,8 @@ class IfAlone:
 
     def change(self) -> float:
         """Return the change of the sum, once all cells have been added."""
+        if not self._changes:
+            return 0.0
         heavy = kernels.cells.change_if_alone(self._heavy, self._heavy.shape[1])
         return math.fsum([*self._changes, heavy])
 

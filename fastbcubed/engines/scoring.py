@@ -17,7 +17,6 @@ from fastbcubed.inputs.files import bytes_of_text, open_files
 from fastbcubed.inputs.pair import per_side
 from fastbcubed.inputs.tables import column_names, is_path
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics.aggregation import LeavingOut
 from fastbcubed.metrics.score import Metric, Sums
 from fastbcubed.metrics.sums import CellSums
@@ -119,7 +118,7 @@ class OnePart:
         self.whole = whole
 
     def __iter__(self) -> Iterator[Contingency]:
-        yield self.whole
+        return iter((self.whole,))
 
 
 class BoundedParts:
@@ -169,7 +168,7 @@ class Scorer:
         self._by_part = [m for m in lifted if m not in self._of_items and m not in self._of_all]
         self.needs_all = any(m.overall_only or m.uses_tn for m in needed)
         self.takes_items = any(m.leave_one_out for m in needed)  #: of several weights, without their cells
-        self.rows_need_negatives = any(m.uses_tn for m in groups.grouped(needed))
+        self.rows_need_negatives = any(m.uses_tn and not m.overall_only for m in needed)
         filed = request.keep == "items" and request.out is not None and not request.outside
         pairs = filed or any(m.family == "pairs" for m in needed)  # files keep them for later
         #: scores that need items with their own weights, which parts of the cells lack; may be empty if only pairs are
@@ -196,8 +195,10 @@ class Scorer:
             aggregation.item_sums(part, self._by_part, pool, None if self._in_parts else CellSums(part, pool))
             for part in parts
         ]
-        means = aggregation.item_means(sums) | aggregation.item_means(parts.of_items)
-        if parts.whole is not None:
+        means = aggregation.item_means(sums)
+        if parts.of_items:
+            means |= aggregation.item_means(parts.of_items)
+        if parts.whole is not None and self._of_all:
             means |= aggregation.item_means([aggregation.item_sums(parts.whole, self._of_all, pool)])
         try:
             return self._finished(self.metrics, {}, means, parts.whole, pool)

@@ -28,6 +28,13 @@ def is_pandas(values: object, *names: str) -> bool:
     return any(kind is not None and isinstance(values, kind) for kind in kinds)
 
 
+def starts_as_integers(values: object) -> bool:
+    """Return whether this is an array of integers, or a list whose first value is one: a column, and nothing else."""
+    if isinstance(values, np.ndarray):
+        return values.dtype.kind in "iu"
+    return type(values) is list and bool(values) and type(values[0]) is int
+
+
 def is_dataset(values: object) -> bool:
     """Return whether `values` is a pyarrow dataset, without importing `pyarrow.dataset`."""
     datasets = sys.modules.get("pyarrow.dataset")
@@ -84,6 +91,10 @@ def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
 
 def convert(values: Any, where: str) -> pa.ChunkedArray:
     """Convert as `to_arrow` does, but let conversion errors (`CONVERSION`) propagate."""
+    if isinstance(values, np.ndarray):
+        return _from_numpy(values, where)
+    if type(values) is list and (plain := _plain_list(values)) is not None:
+        return pa.chunked_array([plain])
     if is_pandas(values, "DataFrame") or isinstance(values, (Mapping, pa.Table, pa.RecordBatch)):
         raise ColumnError(
             f"{where} should be one column, but a table of type {type(values).__name__} was given. "
@@ -113,8 +124,6 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
         return _from_objects(series, where)
     if isinstance(values, pa.Array):
         return pa.chunked_array([values])
-    if isinstance(values, np.ndarray):
-        return _from_numpy(values, where)
     if is_object(kind):
         return _from_objects(series.to_list(), where)
     if (streamed := from_stream(values)) is not None:
@@ -144,7 +153,7 @@ def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:
         )
     if values.dtype.kind in "biuf":
         mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
-        return _chunked(from_numpy(np.ma.getdata(values), mask))
+        return pa.chunked_array([from_numpy(np.ma.getdata(values), mask)])
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
     try:
@@ -157,7 +166,7 @@ def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:
 
 def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
     """Convert Python objects in a list or in pandas; Arrow would merge "a" and b"a" into one value."""
-    if (plain := _plain_list(values)) is not None:
+    if type(values) is list and (plain := _plain_list(values)) is not None:
         return _chunked(plain)
     try:
         data = _chunked(pa.array(values, from_pandas=True))
@@ -182,12 +191,12 @@ def _from_uuids(values: Iterable[UUID | None]) -> pa.ChunkedArray:
     return _chunked(pa.ExtensionArray.from_storage(pa.uuid(), storage))
 
 
-def _plain_list(values: Any) -> pa.Array | None:
+def _plain_list(values: list[Any]) -> pa.Array | None:
     """Return a list of integers or strings as Arrow; None for anything else, or if pandas is already loaded.
 
     Other ways to read a list import pandas, if installed, which takes longer than scoring a million items.
     """
-    if "pandas" in sys.modules or type(values) is not list or len(values) > MOST_PLAIN:
+    if "pandas" in sys.modules or len(values) > MOST_PLAIN:
         return None
     kinds = set(map(type, values))
     try:

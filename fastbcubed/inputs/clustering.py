@@ -213,6 +213,8 @@ class Clustering:
     __dir__ = documented
 
     def __post_init__(self) -> None:
+        if self.items is None and self.weight is None:
+            return
         lengths = {"labels": len(self.labels)}
         if self.items is not None:
             lengths["items"] = len(self.items)
@@ -225,7 +227,7 @@ class Clustering:
             self.items.refuse_nulls()
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return len(self.labels.parts[0])
 
     def __repr__(self) -> str:
         def describe(column: Column) -> str:
@@ -336,7 +338,8 @@ class Clustering:
         >>> len(fb.Clustering.from_labels([0, 0, 1]))
         3
         """
-        refuse_other_indexes((labels, items, weight), name)
+        if items is not None or weight is not None:
+            refuse_other_indexes((labels, items, weight), name)
         return cls(
             as_column(labels, "cluster", f"the labels of {name}"),
             None if items is None else as_column(items, "item", f"the items of {name}"),

@@ -20,6 +20,7 @@ from fastbcubed.inputs.arrays import (
     is_pandas,
     null_mask,
     nulls_in_codes,
+    starts_as_integers,
     storage_of,
     take_rows,
     to_arrow,
@@ -61,17 +62,23 @@ class Column:
         self.name = ", ".join(self.names)
         self.where = where = where or f"column {self.name!r}"
         self.order = Order.LISTED
+        if all(pa.types.is_integer(part.type) for part in parts):  # there is nothing to decode
+            parts = plain = tuple(parts)
+            kinds, was_fractional = ("integer",) * len(parts), False
+        else:
+            was_fractional = any(len(part) and is_fractional(part.type) for part in parts)
+            parts = tuple(_decoded(part, where) for part in parts)
+            kinds = tuple(id_kind(part.type, where) for part in parts)
+            plain = tuple(storage_of(part) for part in parts)
+        self.parts, self.plain, self.kinds = parts, plain, kinds
         #: whether values were floats or decimals that are all whole numbers
-        self.was_fractional = any(len(part) and is_fractional(part.type) for part in parts)
-        self.parts = tuple(_decoded(part, where) for part in parts)
-        self.kinds = tuple(id_kind(part.type, where) for part in self.parts)
+        self.was_fractional = was_fractional
         self.kind = self.kinds[0] if len(self.kinds) == 1 else "composite"
         if not self.parts:
             raise ColumnError(f"An id needs a part, but there is none in {where}.")
         if len({len(part) for part in self.parts}) > 1:
             lengths = ", ".join(str(len(part)) for part in self.parts)
             raise ColumnError(f"The parts of {where} differ in length: {lengths} rows.")
-        self.plain = tuple(storage_of(part) for part in self.parts)
 
     def __len__(self) -> int:
         return len(self.parts[0])
@@ -83,7 +90,8 @@ class Column:
     @property
     def null_rows(self) -> np.ndarray | None:
         """Mask of the rows with a null in any part; None if there is none."""
-        masks = [mask for mask in map(null_mask, self.plain) if mask is not None]
+        nullable = [part for part in self.plain if part.null_count or pa.types.is_dictionary(part.type)]
+        masks = [mask for mask in map(null_mask, nullable) if mask is not None]
         return np.logical_or.reduce(masks) if masks else None
 
     def refuse_nulls(self) -> None:
@@ -180,6 +188,8 @@ def as_column(values: Any, name: str, where: str = "") -> Column:
     where = where or f"column {name!r}"
     if isinstance(values, Column):
         return values
+    if starts_as_integers(values):
+        return Column(name, [to_arrow(values, where)], where)
     parts: Any
     if is_pandas(values, "MultiIndex"):
         parts = [values.get_level_values(level) for level in range(values.nlevels)]

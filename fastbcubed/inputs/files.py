@@ -675,7 +675,11 @@ def as_rows(source: Any, where: str) -> Source | None:
 
     `where` is the table's name in messages.
     """
+    if isinstance(source, (np.ndarray, pa.Array, pa.ChunkedArray, Column)):
+        return None
     source = listed_paths(source)
+    if type(source) is list:
+        return None
     if is_path(source):
         return open_files(source)
     source = unwrapped(source)
@@ -687,8 +691,7 @@ def as_rows(source: Any, where: str) -> Source | None:
         return of_pandas(source.copy(deep=False), where)  # attributes are read later, as they are now
     if isinstance(source, Mapping):
         return _mapping_rows(source, where)
-    plain = isinstance(source, (pa.Array, pa.ChunkedArray, Column, np.ndarray))
-    if plain or is_pandas(source, "Series", "Index") or is_one_column(source):
+    if is_pandas(source, "Series", "Index") or is_one_column(source):
         return None
     if is_dataset(source):
         return _of_dataset(source, where)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain, product
 from typing import NamedTuple, Protocol
 
@@ -645,15 +644,19 @@ def comparable_keys(
 
     Text that is not UTF-8, and codes outside the dictionary, raise IdTypeError.
     """
-    check_kinds(columns)
-    with _naming_invalid(*columns), _some(pool) as threads:
-        return _keys(columns, threads, narrow)
+    if len(columns) > 1:
+        check_kinds(columns)
+    try:
+        return _keys(columns, pool or Pool(threads=1), narrow)
+    except pa.ArrowInvalid:
+        require_valid_columns(columns)
+        raise
 
 
 def _keys(columns: Sequence[Column], threads: Pool, narrow: bool) -> list[np.ndarray]:
     plain = all(column.kind == "integer" for column in columns)
-    if plain and not _signs_clash(columns):
-        return [read_only(_integer_keys(column.plain[0], threads, narrow)) for column in columns]
+    if plain and (len(columns) == 1 or not _signs_clash(columns)):
+        return [_integer_keys(column.plain[0], threads, narrow) for column in columns]
     if len(columns) == len(columns[0].plain) == 1:
         for number in (number_codes, number_texts):
             numbers = number(columns[0].plain[0], threads, narrow=narrow)
@@ -669,25 +672,11 @@ def _keys(columns: Sequence[Column], threads: Pool, narrow: bool) -> list[np.nda
     )
 
 
-@contextmanager
-def _naming_invalid(*columns: Column) -> Iterator[None]:
-    """Turn the error of invalid data in columns into one that names the column and the rows."""
-    try:
-        yield
-    except pa.ArrowInvalid:
-        for column in columns:
-            for part in column.plain:
-                require_valid(part, column.where)
-        raise
-
-
-@contextmanager
-def _some(pool: Pool | None) -> Iterator[Pool]:
-    if pool is not None:
-        yield pool
-    else:
-        with Pool(threads=1) as own:
-            yield own
+def require_valid_columns(columns: Iterable[Column]) -> None:
+    """Raise for invalid data in columns an error that names the column and the rows."""
+    for column in columns:
+        for part in column.plain:
+            require_valid(part, column.where)
 
 
 def are_plain(columns: Sequence[Column]) -> bool:
@@ -704,16 +693,22 @@ def seeded_keys(
 
     The same seed makes keys of several blocks or columns comparable; it is None if integers are their own keys.
     """
-    with _naming_invalid(column):
+    try:
         if seed is None:
-            return read_only(_integer_keys(column.plain[0], pool)), []
+            return _integer_keys(column.plain[0], pool), []
         return write_pairs(column.plain, seed, pool)
+    except pa.ArrowInvalid:
+        require_valid_columns([column])
+        raise
 
 
 def proved_keys(column: Column, seed: int, pool: Pool) -> tuple[np.ndarray, np.ndarray]:
     """Return the keys of a block of a column, and the word that proves each row's key."""
-    with _naming_invalid(column):
+    try:
         return write_both(column.plain, seed, pool)
+    except pa.ArrowInvalid:
+        require_valid_columns([column])
+        raise
 
 
 def check_kinds(columns: Sequence[Column]) -> None:
@@ -781,6 +776,7 @@ def widened(keys: np.ndarray, pool: Pool) -> np.ndarray:
 
 
 def _integer_keys(part: pa.ChunkedArray, pool: Pool, narrow: bool = False) -> np.ndarray:
+    """Return integers as keys, read-only."""
     pieces = [_numbers_of(chunk) for chunk in part.chunks]
     dtype = NARROW if narrow and all(_is_narrow(*piece) for piece in pieces) else WIDE
     tables = [None if table is None else table.astype(dtype, copy=False) for _, table in pieces]
@@ -797,7 +793,7 @@ def _integer_keys(part: pa.ChunkedArray, pool: Pool, narrow: bool = False) -> np
     ]
     if tasks:
         pool.map(_copy_block, *zip(*tasks, strict=True), stage="read ids")
-    return keys
+    return read_only(keys)
 
 
 def _numbers_of(chunk: pa.Array) -> tuple[np.ndarray, np.ndarray | None]:

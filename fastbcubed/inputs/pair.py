@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from fastbcubed.errors import (
     first_few,
     naming,
 )
-from fastbcubed.inputs.arrays import Nulls, is_pandas
+from fastbcubed.inputs.arrays import Nulls, is_pandas, starts_as_integers
 from fastbcubed.inputs.clustering import Clustering, by_position
 from fastbcubed.inputs.columns import Column, Order, as_column, in_order_of, joined_in_order
 from fastbcubed.inputs.files import Stream, as_rows, columns_used, open_stream, spool
@@ -48,6 +48,9 @@ from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.threads import blocks
 
+if TYPE_CHECKING:
+    from fastbcubed.inputs.links import Connected
+
 __all__ = ["CODES", "notes_of"]
 
 #: The names of sides that are no files.
@@ -60,47 +63,41 @@ def notes_of(sides: Iterable[Clustering]) -> list[dict[str, Any]]:
     """Return the notes of the truth and the prediction, each once: code, level "note", message and figures."""
     named = list(zip(("truth", "prediction"), sides, strict=True))
     found = [note for _, side in named for note in notes_of_side(side)]
-    found += [note for which, side in named for note in _links(which, side)]
+    found += [_of_links(which, side, side.links) for which, side in named if side.links is not None]
     return list({note["message"]: note for note in found}.values())
 
 
 def notes_of_side(side: Clustering) -> list[dict[str, Any]]:
-    """Return the notes of one side."""
-    return [*_columns(side), *_floats(side)]
-
-
-def _columns(side: Clustering) -> Iterator[dict[str, Any]]:
-    if side.reading is None:
-        return
-    items, clusters, tool = list(side.reading.items), list(side.reading.clusters), side.reading.tool
-    how = f"as {tool} writes them" if tool else "as follows"
-    yield {
-        "code": "columns-recognised",
-        "level": "note",
-        "message": f"The columns of {side.name} are read {how}: item = {' + '.join(items)}, cluster = "
-        f"{' + '.join(clusters)}.",
-        "tool": tool,
-        "item": items,
-        "cluster": clusters,
-    }
-
-
-def _floats(side: Clustering) -> Iterator[dict[str, Any]]:
-    columns = [side.labels] if side.items is None else [side.items, side.labels]
-    for column in columns:
-        if column.was_fractional:
-            yield {
-                "code": "whole-floats",
+    """Return the notes of one side: on its columns, and on floats that were read as integers."""
+    notes: list[dict[str, Any]] = []
+    if side.reading is not None:
+        items, clusters, tool = list(side.reading.items), list(side.reading.clusters), side.reading.tool
+        how = f"as {tool} writes them" if tool else "as follows"
+        notes.append(
+            {
+                "code": "columns-recognised",
                 "level": "note",
-                "message": f"The values of {column.where} are floats or decimals, all whole, and read as integers.",
-                "column": column.name,
+                "message": f"The columns of {side.name} are read {how}: item = {' + '.join(items)}, cluster = "
+                f"{' + '.join(clusters)}.",
+                "tool": tool,
+                "item": items,
+                "cluster": clusters,
             }
+        )
+    columns = [side.labels] if side.items is None else [side.items, side.labels]
+    return notes + [
+        {
+            "code": "whole-floats",
+            "level": "note",
+            "message": f"The values of {column.where} are floats or decimals, all whole, and read as integers.",
+            "column": column.name,
+        }
+        for column in columns
+        if column.was_fractional
+    ]
 
 
-def _links(which: str, side: Clustering) -> Iterator[dict[str, Any]]:
-    made = side.links
-    if made is None:
-        return
+def _of_links(which: str, side: Clustering, made: Connected) -> dict[str, Any]:
     columns, n, total = made.columns, made.n_connecting, made.n_links
     connecting = f"{n:,} of {total:,}" if n < total else f"{n:,}"
     message = f"The {Word(which)} is made of {connecting} link{'s' * (total != 1)}"
@@ -115,7 +112,7 @@ def _links(which: str, side: Clustering) -> Iterator[dict[str, Any]]:
         how = f"as {columns.tool} writes them" if columns.tool else "as follows"
         left, right = " + ".join(columns.left), " + ".join(columns.right)
         message += f" Their columns are read {how}: left = {left}, right = {right}."
-    yield {
+    return {
         "code": "made-of-links",
         "level": "note",
         "message": Message(message),
@@ -146,7 +143,7 @@ def refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, 
 
 def refuse_items_with_clusters(truth: Any, prediction: Any) -> None:
     """Raise if both sides are lists of pairs with distinct first elements: items with clusters, not labels."""
-    if all(map(_are_items_with_clusters, (truth, prediction))):
+    if isinstance(truth, list | tuple) and all(map(_are_items_with_clusters, (truth, prediction))):
         raise OptionError(
             f"The {TRUTH} and the {PREDICTION} are lists of pairs (first: {first_few(truth[:1])} and "
             f"{first_few(prediction[:1])}), no two of which begin alike: they look like items and their clusters, but "
@@ -236,6 +233,8 @@ class Given:
             given["weight"] = self.weight
         for name, source in held_once(given).items():
             object.__setattr__(self, name, source)
+        if self.weight is None:
+            return
         if self.table is None:
             refuse_weights_by_row(self.weight, zip(self.sources, per_side(self.item, "item"), strict=True))
         elif is_pandas(self.weight, "Series"):
@@ -256,6 +255,7 @@ def default_for_truth_only(prediction: Any) -> str:
 def read_pair(given: Given) -> Pair:
     """Read the two sides of an evaluation from any source, each as one block."""
     truth, prediction, weight = given.truth, given.prediction, given.weight
+    named = (given.item, given.cluster) != ("item", "cluster")
     if given.table is not None:
         if given.cluster != "cluster":
             raise OptionError(
@@ -264,17 +264,20 @@ def read_pair(given: Given) -> Pair:
             )
         sides = pair_of_table(truth, prediction, given.table, given.item, weight, given.names)
     else:
-        truth, prediction, weight = by_position(truth, prediction, weight, given.overlapping)
-        sides = _from_two(
-            truth, prediction, given.item, given.cluster, weight, given.overlapping, given.names
-        )
-    item = per_side(given.item, "item")[0]
+        if not named and starts_as_integers(truth) and starts_as_integers(prediction):
+            sides = _of_labels(truth, prediction, given.names)  # no other container need be looked for
+        else:
+            truth, prediction, weight = by_position(truth, prediction, weight, given.overlapping)
+            sides = _from_two(
+                truth, prediction, given.item, given.cluster, weight, given.overlapping, given.names
+            )
     weight_table: tuple[Column, np.ndarray] | None = None
     if isinstance(weight, str):
         weight_table = _weights_of(given.weighing, sides)
         if weight_table is None:
             require_weight(sides, weight)
     elif weight is not None:
+        item = per_side(given.item, "item")[0]
         sides, weight_table = _given_weight(sides, weight, item, given.table is not None, (truth, prediction))
     attribute_table = None
     if given.attributes is not None:
@@ -283,11 +286,11 @@ def read_pair(given: Given) -> Pair:
                 given.attributes.values() if isinstance(given.attributes, Mapping) else [given.attributes]
             )
             refuse_other_indexes((truth, prediction, *columns), "the labels and the attributes")
-        sides, attribute_table = _given_attributes(sides, given.attributes, item)
+        sides, attribute_table = _given_attributes(sides, given.attributes, per_side(given.item, "item")[0])
     for joined in (weight_table, attribute_table):
         if joined is not None:
             joined[0].refuse_nulls()
-    if given.table is None and not any(map(_is_from_table, sides, (truth, prediction))):
+    if named and given.table is None and not any(map(_is_from_table, sides, (truth, prediction))):
         joins = weight_table is not None or attribute_table is not None
         for name, asked in (("item", given.item), ("cluster", given.cluster)):
             if asked != name and not (name == "item" and joins):
@@ -295,7 +298,11 @@ def read_pair(given: Given) -> Pair:
                     f"{name}={asked!r} names a column, but no table was given that could have it."
                 )
     ids = sides[0].items
-    return Pair.of(*sides, joined_in_order(ids, weight_table), joined_in_order(ids, attribute_table))
+    return Pair.of(
+        *sides,
+        weight_table and joined_in_order(ids, weight_table),
+        attribute_table and joined_in_order(ids, attribute_table),
+    )
 
 
 def _is_from_table(side: Clustering, given: Any) -> bool:
@@ -376,12 +383,8 @@ def _from_two(
         for given, own in zip((truth, prediction), asked, strict=True)
     ]
     positional = [side.items is None for side in sides]
-    if positional == [True, True] and len(sides[0]) != len(sides[1]):
-        raise AlignmentError(
-            f"Label arrays correspond by position and should be equally long, but the {TRUTH} has "
-            f"{len(sides[0])} labels and the {PREDICTION} {len(sides[1])}. To match by item, pass "
-            "tables."
-        )
+    if positional == [True, True]:
+        return _of_one_length(*sides)
     if positional[0] != positional[1]:
         bare, full = (TRUTH, PREDICTION) if positional[0] else (PREDICTION, TRUTH)
         raise AlignmentError(
@@ -390,6 +393,23 @@ def _from_two(
             "items=ids)."
         )
     return sides[0], in_one_order(*sides)
+
+
+def _of_labels(truth: Any, prediction: Any, names: tuple[str, str]) -> tuple[Clustering, Clustering]:
+    """Return the sides of two arrays of labels, which correspond by position."""
+    return _of_one_length(
+        Clustering.from_labels(truth, name=names[0]), Clustering.from_labels(prediction, name=names[1])
+    )
+
+
+def _of_one_length(truth: Clustering, prediction: Clustering) -> tuple[Clustering, Clustering]:
+    if len(truth) != len(prediction):
+        raise AlignmentError(
+            f"Label arrays correspond by position and should be equally long, but the {TRUTH} has "
+            f"{len(truth)} labels and the {PREDICTION} {len(prediction)}. To match by item, pass "
+            "tables."
+        )
+    return truth, prediction
 
 
 def refuse_one_result(truth: Any, prediction: Any) -> None:
@@ -575,12 +595,8 @@ class Pair:
     ) -> Pair:
         """Return the pair of two clusterings in memory, whose rows correspond if they have no items or the same."""
         together = truth.items is None or truth.items is prediction.items
-        if together and len(truth) != len(prediction):
-            raise AlignmentError(
-                f"{truth.name} has {len(truth)} labels and {prediction.name} {len(prediction)}"
-            )
         sides = ((truth, prediction),) if together else ((truth,), (prediction,))
-        whole = tuple([_one_block(Block(0, own))] for own in sides)
+        whole = tuple([_one_block(own)] for own in sides)
         return cls(whole, (truth.name, prediction.name), weight_table, attribute_table)
 
     def cut(self, size: int) -> Pair:
@@ -590,7 +606,7 @@ class Pair:
     @property
     def first(self) -> tuple[Clustering, Clustering]:
         """The first block of the truth and of the prediction."""
-        found = [clustering for side in self.stretches for clustering in _first(side)]
+        found = [clustering for side in self.stretches for clustering in next(side[0].blocks()).sides]
         return found[0], found[1]
 
     @property
@@ -615,7 +631,7 @@ def open_pair(given: Given, cut: Cut | None = None) -> Pair:
     In blocks, files are read in turn, and one-pass streams, such as a record-batch reader, are spilled to disk and read
     from there.
     """
-    return open_pairs([given], [None], cut)[0]
+    return read_pair(given) if cut is None else open_pairs([given], [None], cut)[0]
 
 
 def open_pairs(given: Sequence[Given], runs: Sequence[str | None], cut: Cut | None = None) -> list[Pair]:
@@ -784,8 +800,9 @@ class _Opening:
         return [_stretch(each, make, nulls) for each in sources]
 
 
-def _one_block(block: Block) -> Stretch[Block]:
-    return Stretch(block.first_row, len(block.sides[0]), lambda: iter((block,)))
+def _one_block(sides: tuple[Clustering, ...]) -> Stretch[Block]:
+    block = Block(0, sides)
+    return Stretch(0, len(sides[0]), lambda: iter((block,)))
 
 
 def _cut(sides: tuple[Clustering, ...], size: int) -> list[Stretch[Block]]:

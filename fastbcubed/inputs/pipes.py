@@ -206,17 +206,20 @@ def is_pipe(source: Any) -> bool:
 
 
 def held_once(sources: Mapping[str, Any]) -> dict[str, Any]:
-    """Return each argument as `held` does; raise if two name the same pipe."""
-    pipes = [os.fspath(source) for source in sources.values() if is_pipe(source)]
-    for path in pipes:
-        if pipes.count(path) > 1:
-            names = [
-                name for name, source in sources.items() if is_pipe(source) and os.fspath(source) == path
-            ]
+    """Return those given as paths as `held` does; raise if two name the same pipe."""
+    maybe = {}
+    for name, source in sources.items():
+        first = source[0] if isinstance(source, list | tuple) and source else source
+        if isinstance(first, str) or hasattr(first, "__fspath__"):
+            maybe[name] = source
+    pipes = {name: os.fspath(source) for name, source in maybe.items() if is_pipe(source)}
+    for path in pipes.values():
+        names = [name for name, other in pipes.items() if other == path]
+        if len(names) > 1:
             raise OptionError(
                 f"{' and '.join(names)} are both {path}, which can be read only once; write one of them to a file"
             )
-    return {name: held(source) for name, source in sources.items()}
+    return {name: held(source) for name, source in maybe.items()}
 
 
 def _stdin() -> BinaryIO:

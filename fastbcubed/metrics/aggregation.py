@@ -131,13 +131,14 @@ def item_sums(
     lifted = [m for m in metrics if m.formula is not None]
     outer = contingency.weighting == "outer"
     direct = {m.name: m.of_sums(sums) for m in lifted if m.sums and sums is not None and not outer}
-    by_row = [m for m in lifted if m.name not in direct and _is_summed_by_row(contingency, m)]
+    varying = contingency.weighted and not outer  # only then can items of one cell differ
+    by_row = [m for m in lifted if varying and m.name not in direct and _is_summed_by_row(contingency, m)]
     if by_row:
         direct |= item_means(weigh_rows(contingency, LeavingOut(by_row), pool).sums)
     lifted = [m for m in lifted if m.name not in direct]
     if not lifted:
         return _sums_of_means(direct, contingency) if direct else {}
-    by_item = [m for m in lifted if differs_within_cells(contingency, m)]
+    by_item = [m for m in lifted if varying and differs_within_cells(contingency, m)]
     common = compiled_formulas(lifted)
     others = [m for m in lifted if m.name not in common and m not in by_item]
     negatives = _negatives(contingency, others)
@@ -166,8 +167,9 @@ def compiled_formulas(metrics: Iterable[Metric]) -> dict[str, int]:
     """Return where the formulas stand among those that are compiled, by the name of the score, of those that do."""
     from fastbcubed.metrics import compiled
 
-    found = {m.name: compiled.position(m.formula) for m in metrics if not (m.leave_one_out or m.matrix)}
-    return {name: position for name, position in found.items() if position is not None}
+    known = {id(formula): position for position, formula in enumerate(compiled.FORMULAS)}
+    plain = [m for m in metrics if not (m.leave_one_out or m.matrix)]
+    return {m.name: known[id(m.formula)] for m in plain if id(m.formula) in known}
 
 
 def _sums_of_means(means: Mapping[str, float], contingency: Contingency) -> dict[str, float]:

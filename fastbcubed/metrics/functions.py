@@ -215,7 +215,7 @@ def as_contingency(
     with Pool() as pool:
         try:
             pair = _open(labels_true, labels_pred, sample_weight)
-            return _build(pair, Policies.of("drop", nulls, "raise", None), pool)
+            return _build(pair, Policies(nulls=nulls), pool)
         except OverlapError as error:
             overlapping = arg("overlapping", True)
             cells = f"contingency=fastbcubed.contingency(..., {overlapping})"
@@ -236,7 +236,7 @@ def as_cover(
     """
     if contingency is not None:
         return _given(labels_true, labels_pred, sample_weight, contingency)
-    policies = Policies.of("drop", "raise", "raise", None)
+    policies = Policies()
     pair = _open(labels_true, labels_pred, sample_weight, overlapping=True)
     with Pool() as pool:
         if not always and pair.first[0].items is None:
@@ -262,7 +262,7 @@ def _build(pair: Pair, policies: Policies, pool: Pool) -> Contingency:
 
 def as_joint(labels_baseline: Any, labels_experiment: Any, labels_true: Any, sample_weight: Any) -> Joint:
     """Return the joint cells of three labelings of the same items."""
-    policies = Policies.of("raise", "raise", "raise", None)
+    policies = Policies("raise", "raise")
     changed = _open(labels_baseline, labels_experiment, sample_weight)
     known = _open(labels_true, labels_baseline, None)
     if changed.first[0].items is not None or known.first[0].items is not None:

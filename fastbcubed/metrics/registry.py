@@ -7,7 +7,9 @@ defined for the given input.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from math import inf
+from typing import Any
 
 from fastbcubed.errors import Message, MetricError
 from fastbcubed.inputs.suggestions import most_similar
@@ -86,15 +88,26 @@ def resolve(
         names = [name for name in DEFAULT if METRICS[name].on_covers or not overlapping]
     elif isinstance(names, str | Metric) or not isinstance(names, Iterable):
         names = (names,)
+    names = tuple(names)
+    plain = all(isinstance(name, str) for name in names)
+    metrics, left = (_resolved if plain else _resolved.__wrapped__)(
+        names, beta, weighted=weighted, weighting=weighting, outside=outside, overlapping=overlapping,
+        cells_alone=cells_alone,
+    )  # fmt: skip
+    return list(metrics), list(left)
+
+
+@lru_cache  # callers ask for the same few lists of scores
+def _resolved(
+    names: tuple[str | Metric, ...], beta: float, **of_input: Any
+) -> tuple[list[Metric], list[tuple[str, str]]]:
+    """Return the result of `resolve` for listed names; `of_input` are the arguments of `Metric.undefined`."""
     extra = OF_BETA if beta != 1 else ()
     chosen: dict[str, Metric] = {}
     left: dict[str, str] = {}
     for name in map(known_as, (*names, *extra)):
         for metric in members(name):
-            reason = metric.undefined(
-                weighted=weighted, weighting=weighting, outside=outside, overlapping=overlapping,
-                cells_alone=cells_alone,
-            )  # fmt: skip
+            reason = metric.undefined(**of_input)
             if reason is None:
                 chosen.setdefault(metric.name, metric.at(beta))
             elif metric.name == name or metric is name:

@@ -73,16 +73,16 @@ class Metric:
     score: InitVar[Callable[[Any, Any], float] | None] = (
         None  # of all cells and a pool of threads, in place of sums
     )
+    overall_only: bool = field(init=False, repr=False)  # of all items only: of no slice and no single cluster
+    takes_three: bool = field(init=False, repr=False)  # judges a change by the truth: of three clusterings
 
     def __post_init__(self, score: Callable[[Any, Any], float] | None) -> None:
         if score is not None:
             object.__setattr__(self, "finalize", score)
             object.__setattr__(self, "sums", ("cells",))
-
-    @property
-    def overall_only(self) -> bool:
-        """Whether the score is one of all items only: of no slice and no single cluster."""
-        return self.finalize is not None and self.formula is None
+        object.__setattr__(self, "overall_only", self.finalize is not None and self.formula is None)
+        three = any(metric.of_sets is not None for metric in (self, *self.needs))
+        object.__setattr__(self, "takes_three", three)
 
     def of_sums(self, sums: Sums) -> Any:
         """Return the score that sums over all cells come to."""
@@ -96,11 +96,6 @@ class Metric:
         That of mean_f1 is item_f1, and that of precision is precision.
         """
         return self.name.replace("mean_", "item_") if self.formula or self.of_sets else None
-
-    @property
-    def takes_three(self) -> bool:
-        """Whether it judges a change by the truth, and so takes three clusterings."""
-        return any(metric.of_sets is not None for metric in (self, *self.needs))
 
     def at(self, beta: float) -> Metric:
         """Return this score with its formula for `beta`; most do not depend on it."""

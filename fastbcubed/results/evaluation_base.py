@@ -120,18 +120,18 @@ def _versions() -> dict[str, str]:
 
 def not_default(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that differ from their defaults; data, shown by type only, are included."""
-    defaults = _defaults(function)
-    return {name: value for name, value in given.items() if not _is_default(value, defaults[name])}
+    found, defaults = {}, _defaults(function)
+    for name, value in given.items():
+        default = defaults[name]
+        comparable = isinstance(value, tuple if isinstance(default, tuple) else (str, bool, int, float))
+        if value is not default and not (comparable and value == default):
+            found[name] = value
+    return found
 
 
 @cache
 def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
     return {name: each.default for name, each in inspect.signature(function).parameters.items()}
-
-
-def _is_default(value: Any, default: Any) -> bool:
-    plain = isinstance(value, tuple if isinstance(default, tuple) else str | bool | int | float)
-    return value is default or (plain and value == default)
 
 
 def by_names(arguments: Mapping[str, Any], sides: Iterable[str]) -> Callable[[Any], Any]:

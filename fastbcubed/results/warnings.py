@@ -410,6 +410,8 @@ def _same_file(a: str, b: str) -> bool:
 
 def swapped_names(given: Any) -> str | None:
     """Return a sentence if one side is named like the other, and the other is not."""
+    if not any(isinstance(side, str | os.PathLike | list) for side in (given.truth, given.prediction)):
+        return None
     names = [_name(side) for side in (given.truth, given.prediction)]
     looks = [_looks_like(name) for name in names]
     if "prediction" == looks[0] != looks[1]:

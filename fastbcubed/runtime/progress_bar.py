@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ def announcing_compilation() -> Iterator[None]:
     """Announce on stderr, once in a process, that kernels are being compiled, and where they are cached."""
     from numba.core import event
 
-    listener = _make_listener(event)
+    listener = _listener()
     event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
     try:
         yield
@@ -133,8 +134,11 @@ def announcing_compilation() -> Iterator[None]:
             kernels.cache.failures.clear()
 
 
-def _make_listener(event: Any) -> Any:
-    class Listener(event.Listener):  # type: ignore[misc]
+@cache
+def _listener() -> Any:
+    from numba.core import event
+
+    class Listener(event.Listener):
         """Announces the first compilation."""
 
         def on_start(self, happening: Any) -> None:

@@ -175,9 +175,12 @@ class Pool:
     ) -> list[T]:
         """Call `function` on every block, with `rows` rows each, and return the results in block order."""
         tasks = list(zip(*iterables, strict=True))
+        in_turn = self.threads == 1 or len(tasks) == 1 or self._over
+        if in_turn and self._progress is None:  # no thread to share with, and no one to report to
+            return [function(*task) for task in tasks]
         sizes = [0] * len(tasks) if rows is None else list(rows)
         with self.stage(stage, len(tasks), sum(sizes)) as step:
-            if self.threads == 1 or len(tasks) == 1 or self._over:
+            if in_turn:
                 results = []
                 for task, size in zip(tasks, sizes, strict=True):
                     results.append(function(*task))

@@ -588,7 +588,7 @@ def test_the_plan_depends_on_the_keys_alone():
     true = np.random.default_rng(0).zipf(1.6, 5000) % 400
     one, other = (planning.plan_parts([keys(true)], part_rows=100) for _ in range(2))
     assert one.bits == other.bits == 6 and np.array_equal(one.heavy, other.heavy)
-    tasks = one.tasks()
+    tasks = one.tasks
     assert sorted(part for a, b in tasks for part in range(a, b)) == list(range(one.n_parts))
     assert [one.is_heavy(a) for a, _ in tasks] == [one.is_heavy(b - 1) for _, b in tasks]
 
