@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.flags import (
     BOUND,
-    FAILED_GATE,
     add_bound_flags,
     bounds_of,
     check_report,
     column_names,
+    finish,
     read_flags,
     with_slices,
-    write_report,
 )
 from fastbcubed.cli.options import (
     OR_COLUMNS,
@@ -27,7 +26,7 @@ from fastbcubed.cli.options import (
     add_report_flags,
     add_score_flags,
 )
-from fastbcubed.cli.output import call, in_flags, print_json, say, with_scores
+from fastbcubed.cli.output import call, in_flags, print_result, say_warnings, with_scores
 from fastbcubed.errors import OptionError
 
 if TYPE_CHECKING:
@@ -99,22 +98,13 @@ def run(options: argparse.Namespace) -> int:
     cmp = call(fastbcubed.compare, arguments, options.noise)
     from fastbcubed.compare_runs.rankings import told
 
-    for notice in cmp.warnings:
-        say(f"{notice['level']}: {told(notice, cmp, in_flags)} [{notice['code']}]")
+    say_warnings(cmp.warnings, lambda notice: told(notice, cmp, in_flags))
     gates = _judged(cmp, bounds, worse, options.fail_on_warning)
     opened = [cmp.cluster("true", label) for label in _moved(cmp, options.show)]
     if options.json:
-        from fastbcubed.render.json import as_json
-
         slices = {name: cmp.slices(key).to_pylist() for name, key in _slicings(cmp, arguments).items()}
-        asked = {
-            "slices": slices or None,
-            "opened": [{**each, "members": each.table.to_pylist()} for each in opened] or None,
-            "gates": [gate.to_dict() for gate in gates] or None,
-        }
-        print_json(as_json(cmp.to_dict() | {name: each for name, each in asked.items() if each is not None}))
-        for line in (gate.line for gate in gates if not gate.passed):
-            say(line)
+        members = [{**each, "members": each.table.to_pylist()} for each in opened]
+        print_result(cmp.to_dict(), gates, slices=slices or None, opened=members or None)
     else:
         from fastbcubed.cli.output import Terminal
 
@@ -126,10 +116,8 @@ def run(options: argparse.Namespace) -> int:
             _print_clusters(cmp, terminal, options.worst)
         for each in opened:
             terminal.line(f"\n{each!r}")
-        if gates:
-            terminal.line("\n" + "\n".join(gate.line for gate in gates))
-    write_report(options, cmp, gates)
-    return 0 if all(gate.passed for gate in gates) else FAILED_GATE
+        terminal.gates(gates)
+    return finish(options, cmp, gates)
 
 
 def runs_of(named: list[str], *, in_table: bool) -> dict[str, Any]:

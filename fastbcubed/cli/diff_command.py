@@ -7,7 +7,15 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flags import FAILED_GATE, bound_of, check_report, column_names, read_flags, write_report
+from fastbcubed.cli.flags import (
+    bound_of,
+    bounds_of,
+    check_report,
+    column_names,
+    finish,
+    read_flags,
+    with_slices,
+)
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     add_engine_flags,
@@ -17,7 +25,7 @@ from fastbcubed.cli.options import (
     add_score_flags,
     number,
 )
-from fastbcubed.cli.output import call, in_flags, print_json, say
+from fastbcubed.cli.output import call, in_flags, print_result, say_warnings, with_scores
 from fastbcubed.cli.show_command import print_opened
 
 if TYPE_CHECKING:
@@ -78,27 +86,20 @@ def run(options: argparse.Namespace) -> int:
     import fastbcubed
 
     check_report(options)
-    bounds = _bounds(options)
+    from fastbcubed.diff_runs.vocabulary import meant
+
+    bounds, _ = bounds_of(options, meant)
     arguments = _needed(_arguments(options), bounds)
     diff = call(fastbcubed.diff, arguments, options.noise)
     if options.json or not sys.stdout.isatty():  # a terminal shows them with the figures
-        for warning in diff.warnings:
-            say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
+        say_warnings(diff.warnings)
     gates = _judged(diff, bounds)
     opened = [diff.cluster("baseline", label) for label in _changed(diff, options.show)]
     if options.json:
-        from fastbcubed.render.json import as_json
-
-        asked = {"opened": opened or None, "gates": [gate.to_dict() for gate in gates] or None}
-        print_json(as_json(diff.to_dict() | {name: each for name, each in asked.items() if each is not None}))
-        for line in (gate.line for gate in gates if not gate.passed):
-            say(line)
+        print_result(diff.to_dict(), gates, opened=opened or None)
     else:
         _print(diff, opened, gates, options.worst)
-    if options.out is not None:
-        say(f"wrote {options.out}; in Python, fastbcubed.load({options.out!r}) reads it")
-    write_report(options, diff, gates)
-    return 0 if all(gate.passed for gate in gates) else FAILED_GATE
+    return finish(options, diff, gates)
 
 
 def _arguments(options: argparse.Namespace) -> dict[str, Any]:
@@ -116,41 +117,14 @@ def _arguments(options: argparse.Namespace) -> dict[str, Any]:
 # Gates
 
 
-def _bounds(options: argparse.Namespace) -> list[Bound]:
-    """Return the requested gates, checked before the work."""
-    if not (options.fail_over or options.fail_under):
-        return []
-    from fastbcubed.diff_runs.vocabulary import meant
-    from fastbcubed.results.gates import Bound, as_where, require_bound
-
-    found = []
-    for flag, other, given in (
-        ("--fail-under", "--fail-over", options.fail_under),
-        ("--fail-over", "--fail-under", options.fail_over),
-    ):
-        for name, value, where in given:
-            bound = Bound(meant(name), value, flag == "--fail-under", as_where(where))
-            found.append(require_bound(bound, f"{flag} {name}={value:g}", f"{other} {name}={value:g}"))
-    return found
-
-
 def _needed(arguments: dict[str, Any], bounds: Sequence[Bound]) -> dict[str, Any]:
     """Return the arguments with the slices of the gates, and the scores of these."""
     if not bounds:
         return arguments
     from fastbcubed.diff_runs.diff_summary import DEFAULT, JUDGING
-    from fastbcubed.results.gates import same_slicing
-    from fastbcubed.results.slices import elements
 
-    slices, metrics = list(arguments["slices"]), arguments.get("metrics")
     usual = [*DEFAULT, *(JUDGING if arguments["truth"] is not None else ())]
-    more = [bound.name for bound in bounds if bound.name not in (usual if metrics is None else metrics)]
-    for bound in bounds:
-        if bound.where and not any(same_slicing(map(str, elements(key)), bound.by) for key in slices):
-            slices.append(bound.by[0] if len(bound.by) == 1 else bound.by)
-    if more:
-        arguments = {**arguments, "metrics": [*(usual if metrics is None else metrics), *dict.fromkeys(more)]}
-    return {**arguments, "slices": slices}
+    return with_slices(with_scores(arguments, [bound.name for bound in bounds], usual), bounds, usual)
 
 
 def _judged(diff: Diff, bounds: Sequence[Bound]) -> list[Gate]:
@@ -201,8 +175,7 @@ def _print(diff: Diff, opened: Sequence[Any], gates: Sequence[Gate], worst: int)
             terminal.title(f"{side.capitalize()} clusters that changed most: {of}")
             _print_table(terminal, table.slice(0, n))
     print_opened(opened, terminal, first=False)
-    if gates:
-        terminal.line("\n" + "\n".join(gate.line for gate in gates))
+    terminal.gates(gates)
 
 
 def _most_changed(table: Table, n: int) -> Table:

@@ -7,7 +7,7 @@ import sys
 
 from fastbcubed.cli.flags import check_report, columns_of_sides, score_names
 from fastbcubed.cli.options import FILES, add_options
-from fastbcubed.cli.output import in_flags, print_json, say
+from fastbcubed.cli.output import in_flags, print_json, say, say_warnings
 
 #: Flags without an argument of the library.
 OWN = ("run", "json", "report")
@@ -61,8 +61,7 @@ def run(options: argparse.Namespace) -> int:
         warnings.simplefilter("ignore", fastbcubed.EvaluationWarning)
         found = fastbcubed.estimate(**arguments)
     if options.json or not sys.stdout.isatty():  # a terminal shows them with the estimates
-        for warning in found.warnings:
-            say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
+        say_warnings(found.warnings)
     if options.json:
         print_json(found.to_json())
     else:

@@ -9,18 +9,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastbcubed.cli.flags import (
-    FAILED_GATE,
     Gates,
     add_gate_flags,
     append_page,
     check_report,
     evaluate_arguments,
+    finish,
     with_links,
     with_order,
-    write_report,
 )
 from fastbcubed.cli.options import add_evaluate_flags, add_link_flags
-from fastbcubed.cli.output import call_evaluate, in_flags, print_json, print_repairs, print_source_pairs, say
+from fastbcubed.cli.output import (
+    call_evaluate,
+    print_repairs,
+    print_result,
+    print_source_pairs,
+    say,
+    say_warnings,
+)
 from fastbcubed.cli.show_command import costliest, print_opened
 from fastbcubed.errors import MissingPackageError, OptionError
 from fastbcubed.inputs.files import refuse_logs
@@ -109,25 +115,18 @@ def run(options: argparse.Namespace) -> int:
     arguments, order_by = with_order(with_links(evaluate_arguments(options), options), options.order_by)
     ev = call_evaluate(with_frames(gates.needs(arguments)), options.noise)
     if options.json or not sys.stdout.isatty():  # a terminal shows them with the scores
-        for warning in ev.warnings:
-            say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
+        say_warnings(ev.warnings)
     opened = costliest(ev, options.show) if options.show else []
     repairs = ev.repairs(limit=options.repairs) if options.repairs else None
     pairs = {name: ev.source_pairs(element_of(name)) for name in options.slice_pairs}
     verified = ev.verify(options.verify) if options.verify else None
     tried = gates.judge(ev)
     if options.json:
-        from fastbcubed.render.json import as_json
-
-        asked = {
-            "opened": opened or None,
-            "repairs": None if repairs is None else repairs.to_pylist(),
-            "source_pairs": {name: table.to_pylist() for name, table in pairs.items()} or None,
-            "gates": [gate.to_dict() for gate in tried] or None,
-        }
-        print_json(as_json(ev.to_dict() | {name: each for name, each in asked.items() if each is not None}))
-        for line in (gate.line for gate in tried if not gate.passed):
-            say(line)
+        print_result(
+            ev.to_dict(), tried, opened=opened or None,
+            repairs=None if repairs is None else repairs.to_pylist(),
+            source_pairs={name: table.to_pylist() for name, table in pairs.items()} or None,
+        )  # fmt: skip
         if verified is not None:
             say(repr(verified))
     else:
@@ -143,14 +142,10 @@ def run(options: argparse.Namespace) -> int:
             terminal.line(f"\n{_more(ev, options)}")
         if verified is not None:
             terminal.line(f"\n{verified!r}")
-        if tried:
-            terminal.line("\n" + "\n".join(gate.line for gate in tried))
-    if options.out is not None:
-        say(f"wrote {options.out}; in Python, fastbcubed.load({options.out!r}) reads it")
+        terminal.gates(tried)
     if options.summary is not None:
         append_page(options.summary, ev, tried)
-    write_report(options, ev, tried)
-    return 0 if all(gate.passed for gate in tried) else FAILED_GATE
+    return finish(options, ev, tried)
 
 
 def _more(ev: Any, options: argparse.Namespace) -> str:

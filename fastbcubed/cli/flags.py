@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -234,19 +234,21 @@ def report_columns(text: str | None) -> list[str]:
     return [] if text is None else [plain(name) for name in split(text, ",")]
 
 
-def write_report(options: argparse.Namespace, result: Any, gates: Sequence[Gate] = ()) -> None:
-    """Write the page of a result with the gates tried, if requested."""
-    if options.report is None:
-        return
-    from fastbcubed.results.page import report_of
-
-    asked = {"columns": report_columns(options.report_columns)}
-    report_of(lambda found: result._page(found, gates), options.report, asked, overwrite=True)
-    say(f"wrote {options.report}")
-
-
 #: The exit code if a gate failed.
 FAILED_GATE = 1
+
+
+def finish(options: argparse.Namespace, result: Any, gates: Sequence[Gate] = ()) -> int:
+    """Name what was written, write the page of a result if requested, and return 1 if a gate failed."""
+    if getattr(options, "out", None) is not None:
+        say(f"wrote {options.out}; in Python, fastbcubed.load({options.out!r}) reads it")
+    if options.report is not None:
+        from fastbcubed.results.page import report_of
+
+        asked = {"columns": report_columns(options.report_columns)}
+        report_of(lambda found: result._page(found, gates), options.report, asked, overwrite=True)
+        say(f"wrote {options.report}")
+    return 0 if all(gate.passed for gate in gates) else FAILED_GATE
 
 
 def add_gate_flags(parser: argparse.ArgumentParser) -> None:
@@ -343,34 +345,42 @@ class Gates:
         return found + try_warnings(self.codes, ev)
 
 
-def bounds_of(options: argparse.Namespace) -> tuple[list[Bound], list[Bound]]:
-    """Return the bounds on scores, and on how much worse they may be; raise for unknown scores or warning codes."""
-    if not any(
-        getattr(options, flag) for flag in ("fail_under", "fail_over", "fail_worse", "fail_on_warning")
-    ):
+def bounds_of(
+    options: argparse.Namespace, called: Callable[[str], str] = str
+) -> tuple[list[Bound], list[Bound]]:
+    """Return the bounds on scores, and on how much worse they may be; raise for unknown scores or warning codes.
+
+    `called` returns the score that a name means.
+    """
+    given = {flag: getattr(options, flag, ()) for flag in ("fail_under", "fail_over", "fail_worse")}
+    codes = getattr(options, "fail_on_warning", ())
+    if not (codes or any(given.values())):  # the imports below load all scores
         return [], []
     from fastbcubed.results.baseline import require_worse
     from fastbcubed.results.gates import Bound, as_where, require_bound
     from fastbcubed.results.warnings import require_code
 
     bounds, worse = [], []
-    for flag, other, given in (
-        ("--fail-under", "--fail-over", options.fail_under),
-        ("--fail-over", "--fail-under", options.fail_over),
-    ):
-        for name, value, where in given:
-            bound = Bound(name, value, flag == "--fail-under", as_where(where))
-            bounds.append(require_bound(bound, f"{flag} {name}={value:g}", f"{other} {name}={value:g}"))
-    for name, value, where in options.fail_worse:
-        bound = Bound(name, value, where=as_where(where))
-        worse.append(require_worse(bound, f"--fail-worse {name}={value:g}"))
-    for code in filter(None, options.fail_on_warning):
+    for name, other in (("fail_under", "--fail-over"), ("fail_over", "--fail-under")):
+        for score, value, where in given[name]:
+            bound = Bound(called(score), value, name == "fail_under", as_where(where))
+            flag = f"--{name.replace('_', '-')}"
+            bounds.append(require_bound(bound, f"{flag} {score}={value:g}", f"{other} {score}={value:g}"))
+    for score, value, where in given["fail_worse"]:
+        bound = Bound(score, value, where=as_where(where))
+        worse.append(require_worse(bound, f"--fail-worse {score}={value:g}"))
+    for code in filter(None, codes):
         _require_code(code, require_code)
     return bounds, worse
 
 
-def with_slices(arguments: dict[str, Any], bounds: Sequence[Bound]) -> dict[str, Any]:
-    """Return the arguments of `evaluate` with the slices that have bounds, and the scores of these bounds."""
+def with_slices(
+    arguments: dict[str, Any], bounds: Sequence[Bound], usual: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return the arguments of `evaluate` with the slices that have bounds, and the scores of these bounds.
+
+    `usual` are the scores of what has others than `evaluate` where none are named.
+    """
     in_slices = [bound for bound in bounds if bound.where]
     if not in_slices:
         return arguments
@@ -381,7 +391,7 @@ def with_slices(arguments: dict[str, Any], bounds: Sequence[Bound]) -> dict[str,
     for bound in in_slices:
         if not any(same_slicing(map(str, elements(key)), bound.by) for key in slices):
             slices.append(bound.by[0] if len(bound.by) == 1 else bound.by)
-    return {**with_scores(arguments, [bound.name for bound in in_slices]), "slices": slices}
+    return {**with_scores(arguments, [bound.name for bound in in_slices], usual), "slices": slices}
 
 
 def _require_code(code: str, require: Any) -> None:

@@ -186,9 +186,13 @@ class Terminal:
             console.print(table)
         self.line("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
+    def gates(self, gates: Sequence[Gate]) -> None:
+        """Write the results of gates, if there are any."""
+        if gates:
+            self.line("\n" + "\n".join(gate.line for gate in gates))
+
     @property
     def _styled(self) -> bool:
-        import os
 
         return self.to_people and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
@@ -413,6 +417,24 @@ def say(message: str) -> None:
         give_up(sys.stderr)
 
 
+def say_warnings(notices: Iterable[Mapping[str, Any]], text: Callable[[Any], str] | None = None) -> None:
+    """Write the warnings and notes of a result on stderr; `text` returns the message of one."""
+    for each in notices:
+        message = in_flags(each["message"]) if text is None else text(each)
+        say(f"{each['level']}: {message} [{each['code']}]")
+
+
+def print_result(found: Mapping[str, Any], gates: Sequence[Gate] = (), **asked: Any) -> None:
+    """Write a result as JSON, with what else was asked for and is not None, and with gates, if there are any."""
+    from fastbcubed.render.json import as_json
+
+    asked["gates"] = [gate.to_dict() for gate in gates] or None
+    print_json(as_json({**found, **{name: each for name, each in asked.items() if each is not None}}))
+    for gate in gates:
+        if not gate.passed:
+            say(gate.line)
+
+
 def give_up(stream: TextIO) -> None:
     """Discard a stream's further output, so that Python does not fail on it again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
@@ -503,11 +525,14 @@ def call(function: Callable[..., Any], arguments: dict[str, Any], noise: str | N
     return found
 
 
-def with_scores(arguments: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return the arguments of `evaluate` with these scores added to its metrics."""
-    from fastbcubed.metrics.registry import resolve
+def with_scores(
+    arguments: dict[str, Any], names: Iterable[str], usual: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return the arguments of `evaluate`, or of what has other `usual` scores, with these scores added."""
+    from fastbcubed.metrics.registry import DEFAULT, known_as, members
 
-    chosen = arguments.get("metrics")
-    computed = [metric.name for metric in resolve(chosen)[0]]
+    chosen = usual if arguments.get("metrics") is None else arguments["metrics"]
+    listed = DEFAULT if chosen is None else chosen
+    computed = [metric.name for each in map(known_as, listed) for metric in members(each)]
     more = [name for name in dict.fromkeys(names) if name not in computed]
-    return {**arguments, "metrics": [*(computed if chosen is None else chosen), *more]} if more else arguments
+    return {**arguments, "metrics": [*listed, *more]} if more else arguments

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fastbcubed.cli.flags import check_report, columns_of, numbers_of, read_as, read_flags
 from fastbcubed.cli.options import FILES, add_options, limit_of, number
-from fastbcubed.cli.output import call, in_flags, print_json, say
+from fastbcubed.cli.output import call, print_result, say, say_warnings
 
 if TYPE_CHECKING:
     from fastbcubed.cli.output import Terminal
@@ -91,15 +91,13 @@ def run(options: argparse.Namespace) -> int:
     check_report(options)
     sweep = call(fastbcubed.sweep, arguments, options.noise)
     best = sweep.best(options.best, where=options.where)
-    for warning in sweep.warnings:
-        if warning["code"] == "made-of-links" and not options.json:
-            continue  # of the best F1, whatever the objective; and the output begins with the links
-        say(f"{warning['level']}: {in_flags(warning['message'])} [{warning['code']}]")
+    passed = (
+        () if options.json else ("made-of-links",)
+    )  # of the best F1; and the output begins with the links
+    say_warnings(each for each in sweep.warnings if each["code"] not in passed)
     if options.json:
-        from fastbcubed.render.json import as_json
-
         merges = sweep.merges(limit=options.merges, threshold=best.threshold).to_pylist()
-        print_json(as_json(sweep.to_dict(limit=options.rows, best=best) | {"merges": merges}))
+        print_result(sweep.to_dict(limit=options.rows, best=best), merges=merges)
     else:
         from fastbcubed.cli.output import Terminal
 

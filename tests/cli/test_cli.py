@@ -23,6 +23,7 @@ import fastbcubed as fb
 from fastbcubed.cli import commands, demo_command, evaluate_command, generate_command
 from fastbcubed.cli import main as cli
 from fastbcubed.cli.commands import NOTES
+from fastbcubed.cli.flags import FAILED_GATE
 from fastbcubed.cli.output import in_flags
 from fastbcubed.errors import Message, arg
 from fastbcubed.metrics.registry import ALSO_CALLED, FAMILIES, METRICS, SYNONYMS
@@ -528,7 +529,7 @@ def test_every_exit_code_is_in_the_help(capsys) -> None:
         codes = capsys.readouterr().out.split("Exit codes")[1]
         for code in (
             0,
-            evaluate_command.FAILED_GATE,
+            FAILED_GATE,
             cli.WRONG,
             cli.FAULT,
             cli.STOPPED,
