@@ -19,10 +19,13 @@ from fastbcubed import kernels
 from fastbcubed.align.align_runs import RowsOfRun
 from fastbcubed.align.data_errors import (
     Fault,
+    Faults,
+    Overlap,
     RepeatedRows,
     RepeatedTableRows,
     Report,
     Unweighted,
+    WeightsOutOfRange,
 )
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.align.row_blocks import (
@@ -33,7 +36,7 @@ from fastbcubed.align.row_blocks import (
     ItemShards,
     Keys,
     Labels,
-    RowAligner,
+    Retry,
     ShardRows,
     no_columns,
     number_type,
@@ -43,20 +46,24 @@ from fastbcubed.align.row_blocks import (
 )
 from fastbcubed.align.rows import (
     Combination,
+    Facts,
     Matched,
     Side,
     Weights,
     aligned_keys,
     check_weights,
     combine,
+    is_used,
     join_weights,
     own_weights,
+    require_common,
     require_known_type,
     rows_of_attributes,
     rows_or_null,
     weights_by_key,
 )
 from fastbcubed.inputs.arrays import from_numpy
+from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.columns import Column, as_column
 from fastbcubed.inputs.fingerprint import BlocksSeen
 from fastbcubed.inputs.keys import are_plain, seeded_keys
@@ -96,7 +103,7 @@ class ItemJoin:
 
     def __init__(
         self,
-        aligner: RowAligner,
+        aligner: Aligner,
         items: Items,
         spill: Spill,
         bits: int,
@@ -439,6 +446,9 @@ SAMPLED, SAMPLE_ROWS = 8, 1 << 12
 class Aligner:
     """Aligns two clusterings block by block, with `limit` bytes of memory; the rest is spilled.
 
+    It makes sides from blocks, applies policies to their combinations, and sums the faults of all blocks. Rows of
+    tables with items are first grouped by these; see `ItemJoin`.
+
     `outer`: weights apply to the mean only; `null_is_absent`: a null cluster means "not on that side" (the
     one-table form); `carried`: the payload columns; `kept`: the rows of the truth that count. `seen` sums
     the content of the blocks.
@@ -459,10 +469,10 @@ class Aligner:
         kept: RowsOfRun | None = None,
         seen: BlocksSeen | None = None,
     ) -> None:
-        self.pair = pair
+        self.pair, self.policies, self.kept = pair, policies, kept
+        self.outer, self.null_is_absent = outer, null_is_absent
+        self._choice, self._seen, self._pool = choice, seen, pool
         self._numbered = policies.may_leave_alone or kept is not None
-        self._policies, self._null_is_absent = policies, null_is_absent
-        self._pool = pool
         self._memory = kept_of(limit)
         firsts = [next(side[0].blocks()) for side in pair.stretches]
         self.firsts = firsts[0].sides if len(firsts) == 1 else (firsts[0].sides[0], firsts[1].sides[0])
@@ -472,18 +482,21 @@ class Aligner:
         items += [table[0] for table in (pair.weight_table, pair.attribute_table) if table is not None]
         if items and carried and policies.nulls == "raise" and not null_is_absent:
             carried = replace(carried, from_keys=self._numbers(carried, number_type(*items)))
+        self.carried = carried
         bits = join_bits(pair.n_rows, self._words(), _carried_bytes(firsts, carried), limit)
-        labels = [
+        self._labels = [
             Labels(side.labels, choice.seed, spill, self._memory // 3, max(1, bits)) for side in self.firsts
         ]
         self.weighted = pair.weight_table is not None or any(s.weight is not None for s in self.firsts)
         self.by_item = self.firsts[0].items is not None
-        self.rows = RowAligner(
-            pair, self.firsts, labels, policies, choice, outer, null_is_absent, carried, kept, seen
-        )
-        if self.by_item:
-            keys = Items(items, choice.seed)
-            self._join = ItemJoin(self.rows, keys, spill, bits, self._memory, pool)
+        self._items, self._spill, self._bits = Items(items, choice.seed), spill, bits
+        self.faults = Faults()
+        self._has_special_keys = self._is_taken = False
+        self._coverage: list[Coverage] = []
+        self._coverage_kept: list[Coverage] = []
+        self._n_absent: tuple[list[int], list[int]] = ([], [])
+        self._n_repeats: tuple[list[int], list[int]] = ([], [])
+        self._n_aligned: list[int] = []
 
     def _numbers(self, carried: Carried, item: pa.DataType | None) -> dict[str, pa.DataType]:
         """Return the columns that can be rebuilt from keys, and their types; they have no nulls."""
@@ -504,7 +517,7 @@ class Aligner:
     @property
     def may_lack(self) -> bool:
         """Whether a side may lack items of the other side."""
-        return len(self.pair.stretches) == 2 or self._null_is_absent or self._policies.nulls == "drop"
+        return len(self.pair.stretches) == 2 or self.null_is_absent or self.policies.nulls == "drop"
 
     @property
     def expected_spill(self) -> int:
@@ -516,17 +529,17 @@ class Aligner:
     @property
     def absent_key(self) -> int:
         """The label key of items that a side lacks."""
-        return int((np.array([self.rows.choice.start], np.int64) - 1)[0])
+        return int((np.array([self._choice.start], np.int64) - 1)[0])
 
     @property
     def seeds(self) -> list[int | None]:
         """The hash function of each side's labels; None where integers are their own keys."""
-        return [labels.seed for labels in self.rows.labels]
+        return [labels.seed for labels in self._labels]
 
     @property
     def made_keys(self) -> tuple[int, int] | None:
         """The first key made by policies, and an upper bound on their number; None if they made none."""
-        return (self.rows.choice.start - 1, self.pair.n_rows + 1) if self.rows.has_special_keys else None
+        return (self._choice.start - 1, self.pair.n_rows + 1) if self._has_special_keys else None
 
     def sample_of_keys(self) -> list[NDArray[np.int64]]:
         """Return label keys of both sides from a few stretches spread over all, where rows correspond."""
@@ -548,7 +561,7 @@ class Aligner:
         return [np.concatenate(own) for own in zip(*every, strict=True)]
 
     def run(self, take: Callable[[Any], None], readers: Pool) -> Coverage:
-        """Align all rows on the threads of `readers`, and pass on each block, as sets if rows are gathered.
+        """Align all rows on the threads of `readers`; pass each block on.
 
         Returns the coverage.
 
@@ -558,32 +571,137 @@ class Aligner:
             If keys collide; blocks already passed to `take` are then void.
         """
         if self.by_item:
-            self._join.run(take, readers)
-        else:
-            stretches = self.pair.stretches[0]
-            rows = [stretch.n_rows for stretch in stretches]
-            readers.map(lambda s: self._pass_on(s, take), stretches, stage="read rows", rows=rows)
-            self.rows.require_sound_rows()
-        return self.rows.total(self._pool, self._join.named if self.by_item else lambda _, fault: fault)
-
-    # Rows that correspond
+            join = ItemJoin(self, self._items, self._spill, self._bits, self._memory, self._pool)
+            join.run(take, readers)
+            return self._total(join.named)
+        stretches = self.pair.stretches[0]
+        rows = [stretch.n_rows for stretch in stretches]
+        readers.map(lambda s: self._pass_on(s, take), stretches, stage="read rows", rows=rows)
+        self.require_sound_rows()
+        return self._total(lambda _, fault: fault)
 
     def _pass_on(self, stretch: Stretch[Block], take: Callable[[AlignedBlock], None]) -> None:
+        """Align a stretch whose rows correspond."""
         with Pool(1) as alone:
             for block in stretch.blocks():
-                sides = self._sides(block, alone)
-                both = combine(sides, None, partial(own_weights, sides), alone)
-                numbers = np.arange(block.first_row, block.first_row + len(sides[0]))
-                columns = self.rows.columns(block, 0)
-                aligned = self.rows.finished(block.first_row, both, numbers, columns)
-                if not self.rows.faults:  # count the remaining faults, nothing else
+                true, pred = (
+                    self.side(k, each, block.first_row, alone) for k, each in enumerate(block.sides)
+                )
+                both = combine((true, pred), None, partial(own_weights, (true, pred)), alone)
+                numbers = np.arange(block.first_row, block.first_row + len(true))
+                aligned = self.finished(block.first_row, both, numbers, self.columns(block, 0))
+                if not self.faults:  # count the remaining faults, nothing else
                     take(aligned)
 
-    def _sides(self, block: Block, alone: Pool) -> tuple[Side, Side]:
-        true_side, pred_side = (
-            self.rows.side(k, clustering, block.first_row, alone) for k, clustering in enumerate(block.sides)
+    def side(self, k: int, clustering: Clustering, first_row: int, alone: Pool) -> Side:
+        """Make a side of a block of side k, and record the faults of its rows."""
+        report = self.faults.report(k, first_row)
+        if self._seen is not None:
+            self._seen.add(k, clustering, first_row, alone)
+        keys = self._labels[k].keys(clustering.labels, first_row, alone)
+        side = Side.of(
+            clustering, self.policies, keys, self.null_is_absent, first_row=first_row, report=report
         )
-        return true_side, pred_side
+        if side.weight is not None:
+            check_weights(side.weight, side.name, self.outer, alone, first_row=first_row, report=report)
+        if side.absent is not None:
+            self._n_absent[k].append(side.n_null)
+        return side
+
+    def count_special(self, k: int, sides: tuple[Side, ...]) -> None:
+        """Count nulls, noise and repeated rows of a block that is joined later, from side k on."""
+        self._count_repeats(k, sides)
+        columns = ([getattr(side, name) for side in sides] for name in ("n_null", "n_noise", "n_duplicates"))
+        found = Coverage(0, 0, 0, 0.0, 0.0, 0.0, *map(sum, columns))
+        self._coverage.append(found)
+        self._coverage_kept.append(found)
+
+    def _count_repeats(self, k: int, sides: tuple[Side, ...]) -> None:
+        for counts, side in zip(self._n_repeats[k:], sides, strict=False):
+            counts.append(side.n_duplicates)
+
+    @property
+    def moved(self) -> Carried | None:
+        """The columns carried with the rows of the sides; None if there are none."""
+        return self.carried if self.carried and not self.carried.all_from_keys else None
+
+    def columns(self, block: Block, k: int) -> pa.Table | None:
+        """Return the payload columns of a block whose first side is side k."""
+        return self.moved.of_block(block.sides, k, block.first_row) if self.moved else None
+
+    def _account_for(self, both: Combination) -> None:
+        """Add the counts of a block of aligned rows, and report its faults."""
+        self._coverage.append(both.coverage)
+        self._count_repeats(0, both.sides)
+        self._n_aligned.append(both.true_keys.size)
+        both.report_faults()
+
+    def finished(
+        self, index: Any, both: Combination, numbers: NDArray[np.int64], columns: pa.Table | None
+    ) -> AlignedBlock:
+        """Apply the policies to a block of aligned rows, and drop rows that are not kept.
+
+        `numbers` identify rows; for runs restricted to rows of the truth, they are the truth's row numbers.
+        """
+        self._account_for(both)
+        start, n_rows = self._choice.start, self.pair.n_rows
+        self._is_taken = self._is_taken or any(
+            is_used(start, keys, n_rows) for keys in (both.true_keys, both.pred_keys)
+        )
+        rows = None if self.kept is None else self.kept.keep(both, numbers)
+        if rows is not None:
+            both, numbers = both.take(rows), numbers[rows]
+            columns = None if columns is None else columns.take(from_numpy(rows))
+        self._coverage_kept.append(both.coverage)
+        self._has_special_keys = self._has_special_keys or both.needs_special_keys
+        true_keys, pred_keys, _, _ = both.finished(start, numbers)
+        return AlignedBlock(index, true_keys, pred_keys, both.weight, columns)
+
+    def require_sound_rows(self) -> None:
+        """Raise for faults of single rows, once all rows have been read."""
+        self.faults.enforce(self._whole, WeightsOutOfRange.step)
+
+    def _total(self, named: Callable[[int, Fault], Fault]) -> Coverage:
+        """Return the coverage of all rows kept; raise Retry, or the error of the first fault of all blocks.
+
+        `named` replaces keys by the first few items with them, in faults found after a join.
+        """
+        for labels in self._labels:
+            labels.check(self._pool)
+        if self._has_special_keys and self._is_taken:
+            raise Retry(seed=False)
+        coverage = Coverage.total(self._coverage)
+
+        def whole(side: int, fault: Fault) -> Fault:
+            return named(side, self._whole(side, fault))
+
+        self.faults.enforce(whole, RepeatedTableRows.step)
+        require_common(coverage, *self._facts())
+        self.faults.enforce(whole, Unweighted.step)
+        if self.kept is None:
+            return coverage
+        self.kept.coverage = coverage
+        return Coverage.total(self._coverage_kept)
+
+    def _facts(self) -> tuple[Facts, Facts]:
+        """Return the facts about both sides that messages show."""
+        sides = self.pair.stretches if len(self.pair.stretches) == 2 else self.pair.stretches * 2
+        found = []
+        for k, (side, first) in enumerate(zip(sides, self.firsts, strict=True)):
+            rows = sum(stretch.n_rows for stretch in side)
+            found.append(Facts(self.pair.names[k], rows, sum(self._n_absent[k]), first.items, len(first)))
+        return found[0], found[1]
+
+    def _whole(self, side: int, fault: Fault) -> Fault:
+        """Return a fault with the number of all rows or items, including blocks without the fault."""
+        if isinstance(fault, RepeatedTableRows):
+            return fault  # its total is that of its table
+        total = sum(self._n_aligned)
+        if not isinstance(fault, Unweighted):
+            total = self._facts()[side].n_rows
+        if isinstance(fault, Overlap):
+            total -= sum(self._n_repeats[side])
+        return replace(fault, total=total)
 
 
 def _carried_bytes(firsts: list[Block], carried: Carried | None) -> int:

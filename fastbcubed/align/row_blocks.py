@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,36 +11,23 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.align.align_runs import RowsOfRun
 from fastbcubed.align.data_errors import (
-    Fault,
-    Faults,
-    Overlap,
-    RepeatedTableRows,
     Report,
-    Unweighted,
-    WeightsOutOfRange,
 )
-from fastbcubed.align.policies import Coverage, Policies
+from fastbcubed.align.policies import Policies
 from fastbcubed.align.rows import (
-    Combination,
-    Facts,
     Matched,
     Side,
-    check_weights,
     either_id,
     in_common,
-    is_used,
-    require_common,
     rows_or_null,
 )
 from fastbcubed.errors import IdTypeError
 from fastbcubed.inputs.arrays import from_numpy, of_one_dictionary, read_only
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.columns import Column, as_column
-from fastbcubed.inputs.fingerprint import BlocksSeen
 from fastbcubed.inputs.keys import are_plain, check_kinds, find_collision, proved_keys, seeded_keys
-from fastbcubed.inputs.pair import Block, Pair
+from fastbcubed.inputs.pair import Block
 from fastbcubed.inputs.pipes import Stash
 from fastbcubed.inputs.tables import Source, attributes
 from fastbcubed.runtime import buffers
@@ -474,138 +461,3 @@ class Choice:
 
     seed: int
     start: int
-
-
-@dataclass(eq=False)
-class RowAligner:
-    """Makes sides from blocks, applies policies to their combinations, and sums the faults of all blocks."""
-
-    pair: Pair
-    firsts: tuple[Clustering, ...]  #: the first blocks of both sides
-    labels: list[Labels]  #: make the keys of each side's clusters
-    policies: Policies
-    choice: Choice
-    outer: bool  #: whether weights apply to the mean only
-    null_is_absent: bool  #: whether a null cluster means "not on that side"
-    carried: Carried | None  #: the payload columns
-    kept: RowsOfRun | None = None  #: restricts the run to rows of the truth that other runs also score
-    seen: BlocksSeen | None = None  #: sums the content of blocks, if requested
-
-    def __post_init__(self) -> None:
-        self.faults = Faults()
-        self.has_special_keys = self._is_taken = False
-        self._coverage: list[Coverage] = []
-        self._coverage_kept: list[Coverage] = []
-        self._n_absent: tuple[list[int], list[int]] = ([], [])
-        self._n_repeats: tuple[list[int], list[int]] = ([], [])
-        self._n_aligned: list[int] = []
-
-    def side(self, k: int, clustering: Clustering, first_row: int, alone: Pool) -> Side:
-        """Make a side of a block of side k, and record the faults of its rows."""
-        report = self.faults.report(k, first_row)
-        if self.seen is not None:
-            self.seen.add(k, clustering, first_row, alone)
-        keys = self.labels[k].keys(clustering.labels, first_row, alone)
-        side = Side.of(
-            clustering, self.policies, keys, self.null_is_absent, first_row=first_row, report=report
-        )
-        if side.weight is not None:
-            check_weights(side.weight, side.name, self.outer, alone, first_row=first_row, report=report)
-        if side.absent is not None:
-            self._n_absent[k].append(side.n_null)
-        return side
-
-    def count_special(self, k: int, sides: tuple[Side, ...]) -> None:
-        """Count nulls, noise and repeated rows of a block that is joined later, from side k on."""
-        self._count_repeats(k, sides)
-        columns = ([getattr(side, name) for side in sides] for name in ("n_null", "n_noise", "n_duplicates"))
-        found = Coverage(0, 0, 0, 0.0, 0.0, 0.0, *map(sum, columns))
-        self._coverage.append(found)
-        self._coverage_kept.append(found)
-
-    def _count_repeats(self, k: int, sides: tuple[Side, ...]) -> None:
-        for counts, side in zip(self._n_repeats[k:], sides, strict=False):
-            counts.append(side.n_duplicates)
-
-    @property
-    def moved(self) -> Carried | None:
-        """The columns carried with the rows of the sides; None if there are none."""
-        return self.carried if self.carried and not self.carried.all_from_keys else None
-
-    def columns(self, block: Block, k: int) -> pa.Table | None:
-        """Return the payload columns of a block whose first side is side k."""
-        return self.moved.of_block(block.sides, k, block.first_row) if self.moved else None
-
-    def _account_for(self, both: Combination) -> None:
-        """Add the counts of a block of aligned rows, and report its faults."""
-        self._coverage.append(both.coverage)
-        self._count_repeats(0, both.sides)
-        self._n_aligned.append(both.true_keys.size)
-        both.report_faults()
-
-    def finished(
-        self, index: Any, both: Combination, numbers: NDArray[np.int64], columns: pa.Table | None
-    ) -> AlignedBlock:
-        """Apply the policies to a block of aligned rows, and drop rows that are not kept.
-
-        `numbers` identify rows; for runs restricted to rows of the truth, they are the truth's row numbers.
-        """
-        self._account_for(both)
-        start, n_rows = self.choice.start, self.pair.n_rows
-        self._is_taken = self._is_taken or any(
-            is_used(start, keys, n_rows) for keys in (both.true_keys, both.pred_keys)
-        )
-        rows = None if self.kept is None else self.kept.keep(both, numbers)
-        if rows is not None:
-            both, numbers = both.take(rows), numbers[rows]
-            columns = None if columns is None else columns.take(from_numpy(rows))
-        self._coverage_kept.append(both.coverage)
-        self.has_special_keys = self.has_special_keys or both.needs_special_keys
-        true_keys, pred_keys, _, _ = both.finished(start, numbers)
-        return AlignedBlock(index, true_keys, pred_keys, both.weight, columns)
-
-    def require_sound_rows(self) -> None:
-        """Raise for faults of single rows, once all rows have been read."""
-        self.faults.enforce(self._whole, WeightsOutOfRange.step)
-
-    def total(self, pool: Pool, named: Callable[[int, Fault], Fault]) -> Coverage:
-        """Return the coverage of all rows kept; raise Retry, or the error of the first fault of all blocks.
-
-        `named` replaces keys by the first few items with them, in faults found after a join.
-        """
-        for labels in self.labels:
-            labels.check(pool)
-        if self.has_special_keys and self._is_taken:
-            raise Retry(seed=False)
-        coverage = Coverage.total(self._coverage)
-
-        def whole(side: int, fault: Fault) -> Fault:
-            return named(side, self._whole(side, fault))
-
-        self.faults.enforce(whole, RepeatedTableRows.step)
-        require_common(coverage, *self._facts())
-        self.faults.enforce(whole, Unweighted.step)
-        if self.kept is None:
-            return coverage
-        self.kept.coverage = coverage
-        return Coverage.total(self._coverage_kept)
-
-    def _facts(self) -> tuple[Facts, Facts]:
-        """Return the facts about both sides that messages show."""
-        sides = self.pair.stretches if len(self.pair.stretches) == 2 else self.pair.stretches * 2
-        found = []
-        for k, (side, first) in enumerate(zip(sides, self.firsts, strict=True)):
-            rows = sum(stretch.n_rows for stretch in side)
-            found.append(Facts(self.pair.names[k], rows, sum(self._n_absent[k]), first.items, len(first)))
-        return found[0], found[1]
-
-    def _whole(self, side: int, fault: Fault) -> Fault:
-        """Return a fault with the number of all rows or items, including blocks without the fault."""
-        if isinstance(fault, RepeatedTableRows):
-            return fault  # its total is that of its table
-        total = sum(self._n_aligned)
-        if not isinstance(fault, Unweighted):
-            total = self._facts()[side].n_rows
-        if isinstance(fault, Overlap):
-            total -= sum(self._n_repeats[side])
-        return replace(fault, total=total)
