@@ -15,10 +15,11 @@ from fastbcubed.errors import EvaluationWarning
 from fastbcubed.inputs.pair import Given, PerSide, default_for_truth_only, open_pair
 from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.evaluation_base import Origin, by_names, not_default
+from fastbcubed.results.items import Kept
+from fastbcubed.results.origin import Origin, not_default
 from fastbcubed.results.repairs import require_repairable
 from fastbcubed.results.slices import SliceKey, slice_name
-from fastbcubed.results.summary import Scores
+from fastbcubed.results.summary import Figures, Scores
 from fastbcubed.results.warnings import WARNING
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.output_files import require_writable
@@ -221,29 +222,28 @@ def carry_out(
 
 def evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> Evaluation:
     """Return the answer of an engine as an evaluation, with the requested slices."""
-    say = by_names(arguments, answer.names)
-    ev = answer.kind(
-        answer.cells,
+    figures = Figures(
         answer.scored.metrics,
         request.beta,
+        Scores(answer.scored.overall),
         answer.coverage,
         request.policies,
-        Scores(answer.scored.overall),
+        answer.scored.not_computed,
+        answer.sliced,
+        summary=answer.summary,
+        bounds=answer.bounds,
+        change_if_alone=answer.change_if_alone,
+    )
+    kept = Kept(
+        answer.cells,
+        request.policies,
         answer.items,
         answer.labels,
-        attributes=answer.attributes,
-        not_computed=answer.scored.not_computed,
-        names=say(dict(zip(("truth", "prediction"), answer.names, strict=True))),
-        sliced=answer.sliced,
-        engine=answer.engine,
-        ranges=answer.ranges,
-        _summary=answer.summary,
-        _bounds=answer.bounds,
-        _input_notes=say(answer.notes),
-        _memory_limit=request.limit if answer.engine == "disk" else None,
-        _origin=Origin.of(request.given, arguments, answer.pair, answer.contents, say),
-        _change_if_alone=answer.change_if_alone,
+        answer.attributes,
+        answer.ranges,
+        request.limit if answer.engine == "disk" else None,
     )
+    ev = answer.kind(figures, kept, Origin.of(request.given, arguments, answer))
     for key in request.slices:
         if slice_name(key) not in ev.sliced:
             ev.sliced[slice_name(key)] = ev.slices(key)

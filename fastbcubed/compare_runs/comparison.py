@@ -39,9 +39,8 @@ from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.render.wording import label
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.evaluation_scores import warn_of_units
 from fastbcubed.results.slices import SliceKey, check_key
-from fastbcubed.results.standard_errors import Units
+from fastbcubed.results.standard_errors import Units, warn_of_units
 from fastbcubed.results.table import HasTable, Table
 from fastbcubed.results.warnings import if_alone
 from fastbcubed.runtime.arguments import is_one_of, true_or_false

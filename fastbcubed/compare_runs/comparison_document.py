@@ -41,7 +41,6 @@ from fastbcubed.render.wording import (
 )
 from fastbcubed.results.display import HEADLINE, REPEATED
 from fastbcubed.results.evaluation_document import command_blocks, definitions_section, origin
-from fastbcubed.results.evaluation_scores import COMPONENT, are_uneven
 from fastbcubed.results.gates import Gate
 from fastbcubed.results.page import (
     MESSAGES,
@@ -61,7 +60,7 @@ from fastbcubed.results.page import (
     slicing_head,
 )
 from fastbcubed.results.slices import SliceKey, name_columns, slice_name
-from fastbcubed.results.standard_errors import Units
+from fastbcubed.results.standard_errors import COMPONENT, Units, are_uneven
 from fastbcubed.results.table import Table
 
 if TYPE_CHECKING:

@@ -29,11 +29,10 @@ from fastbcubed.render.text import aligned
 from fastbcubed.render.wording import count, label
 from fastbcubed.results import clusters
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.evaluation_scores import COMPONENT
 from fastbcubed.results.members import chosen_columns, rows_of_cluster, with_attributes
 from fastbcubed.results.outcomes import OUTCOMES
 from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, subset_mask
-from fastbcubed.results.standard_errors import RowUnits
+from fastbcubed.results.standard_errors import COMPONENT, RowUnits
 from fastbcubed.results.table import Table, first_rows, require_limit, sortable
 from fastbcubed.runtime.arguments import is_one_of, whole_number
 from fastbcubed.runtime.attributes import documented
@@ -152,16 +151,16 @@ def open_in_runs(
     """Return a true cluster, or one of a run, and where each run has its items."""
     members = whole_number(members, "members")
     if is_one_of(side, ("true", "truth")):
-        rows = rows_of_cluster(runs[baseline], "true", which)
+        rows = rows_of_cluster(runs[baseline].kept, "true", which)
         side = "true"
     elif is_one_of(side, runs):
-        rows = rows_of_cluster(runs[side], "pred", which)
+        rows = rows_of_cluster(runs[side].kept, "pred", which)
     else:
         raise OptionError(
             f'side is "true", or the run whose cluster is meant ({", ".join(map(repr, runs))}), not {side!r}'
         )
     first = runs[baseline]
-    names = [] if columns is None else chosen_columns(first, columns)
+    names = [] if columns is None else chosen_columns(first.kept, columns)
     rows = rows[rows < n_rows]
     table = {"item": first.kept_items().ids(rows), "true_cluster": first.kept_items().labels("true", rows)}
     codes = {}
@@ -172,7 +171,7 @@ def open_in_runs(
         codes[name] = ev.contingency.pred[cells.cell[rows]]
     part = _parts(list(codes.values()), rows.size)
     n_before = len(table)
-    shown = with_attributes(pa.table({**table, "part": part}), first, names, rows, n_before)
+    shown = with_attributes(pa.table({**table, "part": part}), first.kept, names, rows, n_before)
     order = np.argsort(part, kind="stable")
     label = first.kept_items().labels("true", rows[:1])[0].as_py() if side == "true" and rows.size else which
     figures = {
@@ -215,7 +214,7 @@ def items_of_runs(
 ) -> pa.Table:
     """Return the items that all runs score, with their contribution to the difference of two runs."""
     first = runs[pair[0]]
-    names = chosen_columns(first, columns)
+    names = chosen_columns(first.kept, columns)
     rows = first.contingency.rows
     assert rows is not None
     weight = rows.weight[:n_rows]
@@ -232,7 +231,7 @@ def items_of_runs(
         for metric in ev.metrics:
             if metric.item_name and metric.name not in _LOSS_SCORES:
                 table[f"{name}.{metric.item_name}"] = aggregation.item_scores(ev.contingency, metric)[at]
-    shown = with_attributes(pa.table(table), first, names, at, 2)
+    shown = with_attributes(pa.table(table), first.kept, names, at, 2)
     return _sorted(shown, order_by, limit, "item")
 
 
@@ -268,7 +267,7 @@ def true_clusters_of_runs(
     first = runs[pair[0]]
     of_first = own[pair[0]]
     codes = at if of_first is None else _code_of(of_first)[at]
-    table: dict[str, Any] = {"cluster": first.cluster_labels("true", codes)}
+    table: dict[str, Any] = {"cluster": first.kept.cluster_labels("true", codes)}
     table |= {name: before[name][at] for name in ("n_items", "weight")}
     table |= {DELTA: total[at], **{name: each[at] for name, each in changes.items()}}
     for name, columns in by_code.items():

@@ -42,10 +42,11 @@ from fastbcubed.metrics.pointwise import COMPLEMENTS
 from fastbcubed.metrics.score import Metric, without_rounding
 from fastbcubed.metrics.sums import CellSums
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.evaluation_scores import COMPONENT, TRUE_CLUSTER
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.standard_errors import (
     CELLS_AT_ONCE,
+    COMPONENT,
+    TRUE_CLUSTER,
     Interval,
     Units,
     needed_by,
@@ -351,7 +352,7 @@ def _keys_of_true_clusters(ev: Evaluation, codes: Keys) -> Keys:
 
     A true cluster that a policy has made has no label, and its item stands for it.
     """
-    labels = ev.cluster_labels("true", codes)
+    labels = ev.kept.cluster_labels("true", codes)
     keys = content_of(labels, "cluster")
     nameless = np.flatnonzero(labels.is_null())
     if nameless.size and not ev.has_items:
@@ -360,7 +361,7 @@ def _keys_of_true_clusters(ev: Evaluation, codes: Keys) -> Keys:
             f"none; compare with {arg('engine', 'memory')}, where their items stand for them"
         )
     if nameless.size:
-        ids = ev.kept_items().ids(ev.first_rows("true")[codes[nameless]])
+        ids = ev.kept_items().ids(ev.kept.first_rows["true"][codes[nameless]])
         keys[nameless] = ~content_of(ids, "item")
     return np.asarray(kernels.partition.mix_all(keys))
 

@@ -19,9 +19,8 @@ from fastbcubed.inputs.keys import comparable_keys
 from fastbcubed.metrics.score import Metric
 from fastbcubed.results import clusters
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.evaluation_scores import COMPONENT, TRUE_CLUSTER
 from fastbcubed.results.slices import slice_codes
-from fastbcubed.results.standard_errors import why_none
+from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER, why_none
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.codes import match, number, offsets
 from fastbcubed.runtime.threads import Pool, blocks
@@ -229,7 +228,8 @@ def number_true_clusters(runs: Sequence[Evaluation]) -> list[NDArray[np.int64]]:
     found = [np.full(ev.contingency.n_codes["true"], -1) for ev in runs]
     there = [np.flatnonzero(ev.contingency.true_n > 0) for ev in runs]
     labels = [
-        as_column(ev.cluster_labels("true", codes), "cluster") for ev, codes in zip(runs, there, strict=True)
+        as_column(ev.kept.cluster_labels("true", codes), "cluster")
+        for ev, codes in zip(runs, there, strict=True)
     ]
     nameless = [
         np.zeros(codes.size, np.bool_) if (nulls := each.null_rows) is None else nulls
@@ -241,7 +241,7 @@ def number_true_clusters(runs: Sequence[Evaluation]) -> list[NDArray[np.int64]]:
     if all(ev.has_items for ev in runs):
         alone = [codes[mask] for codes, mask in zip(there, nameless, strict=True)]
         items = [
-            as_column(ev.kept_items().ids(ev.first_rows("true")[codes]), "item")
+            as_column(ev.kept_items().ids(ev.kept.first_rows["true"][codes]), "item")
             for ev, codes in zip(runs, alone, strict=True)
         ]
         total = _number(found, alone, comparable_keys(items), total)

@@ -54,9 +54,8 @@ from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.evaluation_scores import ALWAYS
 from fastbcubed.results.slices import SliceKey, check_key
-from fastbcubed.results.standard_errors import Interval, check_level, interval
+from fastbcubed.results.standard_errors import ALWAYS, Interval, check_level, interval
 from fastbcubed.results.summary import Scores
 from fastbcubed.results.table import HasTable, Table, refuse_table_verb, warn_renamed
 from fastbcubed.runtime.arguments import true_or_false

@@ -42,15 +42,16 @@ from fastbcubed.render.wording import score_text
 from fastbcubed.results import clusters
 from fastbcubed.results.display import PLACES as PLACES_OF_ITEM
 from fastbcubed.results.display import Cluster, Item
-from fastbcubed.results.evaluation_scores import Estimated
+from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import AttributeTable, Items
 from fastbcubed.results.members import chosen_columns, rows_in_clusters, with_attributes
-from fastbcubed.results.outcomes import marked
+from fastbcubed.results.outcomes import marked, require_defined
 from fastbcubed.results.slices import (
     SliceKey,
     beside,
     check_key,
     elements,
+    means_of_groups,
     require_clear,
     size_named,
     slice_codes,
@@ -111,7 +112,7 @@ def _with_scored_items(table: Contingency, side: str) -> NDArray[np.bool_]:
     return found
 
 
-def changes(ev: Estimated) -> pa.Table:
+def changes(ev: Evaluation) -> pa.Table:
     """Return the outcomes of the clusters: how many clusters and items each has."""
     outcomes = ev._outcomes
     if outcomes is None:
@@ -143,14 +144,14 @@ def changes_of_rows(rows: Sequence[Mapping[str, Any]] | None) -> pa.Table | None
     return None if rows is None else pa.Table.from_pylist(rows, pa.schema({"became": pa.string(), **FIGURES}))
 
 
-def _drops(ev: Estimated, side: str) -> bool:
+def _drops(ev: Evaluation, side: str) -> bool:
     return str(getattr(ev.policies, side)) == "drop"
 
 
 # -- By slice --------------------------------------------------------------------------------------
 
 
-def changes_by(ev: Estimated, key: SliceKey) -> pa.Table:
+def changes_by(ev: Evaluation, key: SliceKey) -> pa.Table:
     """Return the outcomes of the clusters with items in a slice, and the number of these items."""
     if ev.contingency.overlapping:
         raise not_defined()
@@ -158,7 +159,7 @@ def changes_by(ev: Estimated, key: SliceKey) -> pa.Table:
         raise SliceError(
             f"changes are listed by an attribute or by bins, not by subsets ({first_few(list(key))})"
         )
-    items, rows = ev.kept_items(), ev._rows()
+    items, rows = ev.kept_items(), ev.kept.rows
     fate, cluster, n_clusters = _fates(ev, items)
     by_size = any(map(size_named, elements(key)))
     counted = rows.cell >= 0 if by_size else fate >= 0
@@ -181,13 +182,13 @@ def changes_by(ev: Estimated, key: SliceKey) -> pa.Table:
     return table_of(beside(names, {"became": became, **{name: columns[name][there] for name in FIGURES}}))
 
 
-def _fates(ev: Estimated, items: Items) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+def _fates(ev: Evaluation, items: Items) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """Return, by row, the outcome of its cluster (position in BECAME) and the cluster's code; and the number of codes.
 
     Rows of clusters that both sides have items of go by the outcome of the baseline's; -1 for a row that one side
     lacks of such a cluster.
     """
-    table, cell = ev.contingency, ev._rows().cell
+    table, cell = ev.contingency, ev.kept.rows.cell
     scored = np.flatnonzero(cell >= 0)
     fate, cluster = np.full(cell.size, -1), np.zeros(cell.size, np.int64)
     cluster[scored] = table.true[cell[scored]]
@@ -201,10 +202,10 @@ def _fates(ev: Estimated, items: Items) -> tuple[NDArray[np.int64], NDArray[np.i
 
 
 def _clusters_of_one_side(
-    ev: Estimated, items: Items, side: str
+    ev: Evaluation, items: Items, side: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """Return the rows of clusters of a side of which the other side has no item, codes of these, and how many."""
-    cell, none = ev._rows().cell, np.empty(0, np.int64)
+    cell, none = ev.kept.rows.cell, np.empty(0, np.int64)
     if ev.contingency.alone(side) is None:
         return none, none, 0
     labels = as_column(items.labels(side), f"{side}_cluster")
@@ -223,13 +224,13 @@ def _clusters_of_one_side(
     return rows, codes, first.size + int(np.count_nonzero(alone)) + 1
 
 
-def listed_of_one_side(ev: Estimated, side: str) -> pa.Table:
+def listed_of_one_side(ev: Evaluation, side: str) -> pa.Table:
     """Return the clusters of a side of which the other side has no item: cluster, n_items, weight."""
     items = ev.kept_items()
     rows, codes, _ = _clusters_of_one_side(ev, items, side)
     with Pool() as pool:
         codes, first = number(codes, pool)
-    weight = np.bincount(codes, ev._rows().weight[rows], first.size)
+    weight = np.bincount(codes, ev.kept.rows.weight[rows], first.size)
     figures = {"n_items": np.bincount(codes, minlength=first.size).astype(np.int64), "weight": weight}
     return table_of({"cluster": items.labels(side, rows[first]), **figures})
 
@@ -370,17 +371,17 @@ def clusters_of(diff: Diff, side: str, order_by: str | None, limit: int | None, 
     known = _outcome_of(old, outcome)
     with in_words_of_a_diff():
         if known is not None:
-            ev._require_outcomes()
+            require_defined(ev.contingency)
         order = asked_order(order_by)
         metrics = clusters.known_by_cluster(ev.contingency, ev.metrics, 1.0)
-        named_by = ("code", "cluster", lambda codes: ev.cluster_labels(old, codes))
-        if ev.ranges is None or limit is None:
+        named_by = ("code", "cluster", lambda codes: ev.kept.cluster_labels(old, codes))
+        if ev.kept.ranges is None or limit is None:
             columns = clusters.columns_by_code(ev.contingency, old, metrics, 1.0)
             if diff._judgement is not None:
                 columns |= diff._judgement.of_clusters(old, diff._judging)
             table = clusters.listing_of(0, columns, old, known)
         else:
-            table = ev.ranges.best(old, metrics, 1.0, order, limit, named_by, known)
+            table = ev.kept.ranges.best(old, metrics, 1.0, order, limit, named_by, known)
         found = listed(table, diff.metrics, order, limit, named_by=named_by).to_arrow()
     return renamed(_in_outcomes(found.drop_columns(["code"]), old), ["cluster"])
 
@@ -417,8 +418,8 @@ def items_of(
     with in_words_of_a_diff():
         items = ev.kept_items()
         asked = asked_columns(diff, columns)
-        here = rows_in_clusters(ev, *where)
-        table = clusters.item_columns(ev.contingency, ev._rows(), ev.metrics, np.flatnonzero(here))
+        here = rows_in_clusters(ev.kept, *where)
+        table = clusters.item_columns(ev.contingency, ev.kept.rows, ev.metrics, np.flatnonzero(here))
         if diff._judgement is not None:
             for name, scores in diff._judgement.of_items(diff._judging).items():
                 table = table.append_column(name, from_numpy(scores[here]))
@@ -430,7 +431,7 @@ def items_of(
         found = found.add_column(k, f"{new}_cluster", items.labels(old, at))
     if diff._judgement is not None and TRUE_CLUSTER not in asked:
         asked = [TRUE_CLUSTER, *asked]
-    return Table(in_a_diff(with_attributes(found, ev, asked, at, 3), asked))
+    return Table(in_a_diff(with_attributes(found, ev.kept, asked, at, 3), asked))
 
 
 def item_of(diff: Diff, which: Any, columns: str | Iterable[str], members: int) -> ChangedItem:
@@ -442,7 +443,7 @@ def item_of(diff: Diff, which: Any, columns: str | Iterable[str], members: int) 
         return changed_item(found, {}, judged=False)
     row = int(ev.kept_items().rows_of([which])[0])
     scores = {name: float(each[row]) for name, each in diff._judgement.of_items(diff._judging).items()}
-    labels = with_attributes(pa.table({"row": [row]}), ev, [TRUE_CLUSTER], np.array([row]), 1)
+    labels = with_attributes(pa.table({"row": [row]}), ev.kept, [TRUE_CLUSTER], np.array([row]), 1)
     return changed_item(found, scores, labels[TRUE_CLUSTER][0].as_py(), judged=True)
 
 
@@ -455,7 +456,7 @@ def cluster_of(
         if columns is not None:
             names = asked_columns(diff, columns)
         else:
-            names = chosen_columns(ev, None)
+            names = chosen_columns(ev.kept, None)
             if diff._judgement is not None:
                 names = list(dict.fromkeys([TRUE_CLUSTER, *names]))[: max(1, len(names))]
         return changed_cluster(ev.cluster(old, which, columns=names, members=members))
@@ -484,7 +485,8 @@ def slices_of(
 
 
 def _columns(diff: Diff, codes: Any, n: int, errors: bool) -> dict[str, Any]:
-    found = diff.evaluation._slice(codes, n, errors)
+    ev = diff.evaluation
+    found = means_of_groups(ev.kept, ev.figures, codes, n, ev.standard_errors if errors else None)
     if diff._judgement is None:
         return found
     return found | diff._judgement.of_slices(codes, n, diff._judging, errors=errors)
@@ -514,7 +516,7 @@ def asked_columns(diff: Diff, columns: str | Iterable[str]) -> list[str]:
         asked_name(name, judged=judged) if isinstance(name, str) and name not in OF_SIZES else name
         for name in names
     ]
-    return chosen_columns(diff.evaluation, asked)
+    return chosen_columns(diff.evaluation.kept, asked)
 
 
 def _require_clear(diff: Diff, names: Iterable[object]) -> None:

@@ -37,8 +37,8 @@ from fastbcubed.metrics.registry import METRICS, known_as, members
 from fastbcubed.metrics.score import Metric
 from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.evaluation_base import by_names, not_default
 from fastbcubed.results.items import AlignedItems
+from fastbcubed.results.origin import by_names, not_default
 from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.warnings import WARNING, OfRun, if_alone
 from fastbcubed.runtime.arguments import is_one_of, refuse_bare, true_or_false
@@ -223,7 +223,7 @@ def diff(
             known = truth_of_table(truth, baseline, request.given.table, columns["item"][1])
         found = _judged(ev, known, judging, unlabelled, one_table=table is not None)
         found._truth = by_names(arguments, [known.name])(known.name)
-        ev.sliced = {slice_name(key): found.slices(key) for key in keys}
+        found.evaluation.sliced = {slice_name(key): found.slices(key) for key in keys}
     for each in found.warnings:
         if each["level"] == WARNING:
             warnings.warn(EvaluationWarning(each["message"], each["code"]), stacklevel=2)
@@ -235,7 +235,8 @@ def diff(
 def _judged(ev: Evaluation, truth: Any, judging: list[Metric], unlabelled: str, *, one_table: bool) -> Diff:
     """Return a diff that is judged by a truth."""
     with Pool() as pool:
-        labelled, ev.attributes = label(ev, truth, ev.policies, pool, null_is_absent=one_table)
+        labelled, attributes = label(ev, truth, ev.policies, pool, null_is_absent=one_table)
+        ev = Evaluation(ev.figures, replace(ev.kept, attributes=attributes), ev.origin)
         alone = {}
         if labelled.rows.size < len(truth):
             with suppress(FastBCubedError):  # items that are not judged may have no weight
@@ -254,8 +255,8 @@ def _alone(
     ev: Evaluation, k: int, truth: Clustering, unlabelled: str, pool: Pool, *, null_is_absent: bool
 ) -> OfRun:
     """Return the truth's judgement of the baseline (0) or the experiment (1) alone."""
-    assert ev._origin.pair is not None
-    pair = ev._origin.pair
+    assert ev.origin.pair is not None
+    pair = ev.origin.pair
     side, of_others = pair.first[k], (ev.policies.prediction, ev.policies.truth)[k]
     if pair.weight_table is not None:  # which may hold those of the truth
         truth, side = replace(truth, weight=None), replace(side, weight=None)

@@ -46,11 +46,11 @@ MOSTLY_LABELLED, ALL_BUT_FEW = 0.5, 0.99
 def cautions(diff: Diff) -> list[dict[str, Any]]:
     """Return warnings and notes of a diff: code, level, message, figures."""
     ev, verdict = diff.evaluation, diff.verdict
-    chosen = [code for code in TOLD if code != "same-input" or ev._origin.same_source is not None]
+    chosen = [code for code in TOLD if code != "same-input" or ev.origin.same_source is not None]
     found = [
         {**each, "message": TOLD[each["code"]] or in_diff(each["message"])} for each in found_in(ev, chosen)
     ]
-    inputs = [note for note in ev._input_notes if note["code"] in OF_INPUT]
+    inputs = [note for note in ev.origin.notes if note["code"] in OF_INPUT]
     found += [{**note, **_of_side(note), "message": in_diff(note["message"])} for note in inputs]
     if verdict is not None:
         found += _partly_labelled(verdict)

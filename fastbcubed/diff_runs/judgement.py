@@ -28,8 +28,7 @@ from fastbcubed.metrics import change as formulas
 from fastbcubed.metrics.change import judged
 from fastbcubed.metrics.score import Metric, f_measure
 from fastbcubed.metrics.sums import overall
-from fastbcubed.results.evaluation_base import Evaluated
-from fastbcubed.results.evaluation_scores import Estimated
+from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import AlignedItems, AttributeTable
 from fastbcubed.results.standard_errors import (
     CellUnits,
@@ -85,10 +84,10 @@ def truth_of_table(truth: Any, other: Any, table: Any, item: ColumnName) -> Clus
 
 
 def label(
-    ev: Evaluated, truth: Clustering, policies: Policies, pool: Pool, *, null_is_absent: bool
+    ev: Evaluation, truth: Clustering, policies: Policies, pool: Pool, *, null_is_absent: bool
 ) -> tuple[Labelled, TruthAttributes]:
     """Find the items of a diff in the truth; return those with a true cluster, and the truth's attributes of all."""
-    items, cell = ev.kept_items(), ev._rows().cell
+    items, cell = ev.kept_items(), ev.kept.rows.cell
     ids = as_column(items.ids(), "item", "the items of baseline and experiment") if items.item_names else None
     if ids is not None and truth.items is not None:
         ids.order = truth.items.order  # their values do not tell
@@ -115,17 +114,17 @@ def label(
 
 
 def _labelled(
-    ev: Evaluated,
+    ev: Evaluation,
     rows: RowNumbers,
     keys: NDArray[np.int64],
     in_experiment: Callable[[], tuple[NDArray[np.bool_], NDArray[Any]]],
 ) -> Labelled:
     """Return the rows that the truth has; `in_experiment` holds the experiment's rows and cluster keys."""
-    scored = ev._rows().cell[rows] >= 0
+    scored = ev.kept.rows.cell[rows] >= 0
     new = codes = np.empty(0, np.int64)
     if ev.policies.prediction == "outside" and not scored.all():
         there, clusters = in_experiment()
-        new, first = np.flatnonzero(~scored & there[rows]), ev.first_rows("pred")
+        new, first = np.flatnonzero(~scored & there[rows]), ev.kept.first_rows["pred"]
         known = np.flatnonzero(first >= 0)
         every = np.concatenate([clusters[first[known]], clusters[rows[new]]])
         _, at, place = np.unique(every, return_index=True, return_inverse=True)
@@ -134,7 +133,7 @@ def _labelled(
     return Labelled(rows[chosen], keys[chosen], codes)
 
 
-def labelled_again(ev: Evaluated) -> Labelled:
+def labelled_again(ev: Evaluation) -> Labelled:
     """Return the result of `label`, from the attribute that was saved with the items."""
     if ev.policies.nulls == "singleton":
         raise NotKeptError(
@@ -251,7 +250,7 @@ class Judgement:
     """
 
     def __init__(
-        self, ev: Estimated, labelled: Labelled, unlabelled: str, alone: Mapping[str, OfRun] = NONE_LACKS
+        self, ev: Evaluation, labelled: Labelled, unlabelled: str, alone: Mapping[str, OfRun] = NONE_LACKS
     ) -> None:
         """Set the judgement; `alone` is the truth's judgement of each side alone, where one lacks items of it."""
         self._ev, self._labelled, self.unlabelled, self._alone = ev, labelled, unlabelled, alone
@@ -274,11 +273,11 @@ class Judgement:
     @property
     def _cell(self) -> NDArray[np.int64]:
         """The cell of each judged row among those of baseline and experiment."""
-        return self._ev._rows().cell[self._labelled.judged]
+        return self._ev.kept.rows.cell[self._labelled.judged]
 
     @property
     def _weight(self) -> NDArray[np.float64] | None:
-        rows = self._ev._rows()
+        rows = self._ev.kept.rows
         return rows.weight[self._labelled.rows] if self._ev.contingency.weighted else None
 
     def lacking(self, verdict: Verdict) -> list[dict[str, Any]]:
@@ -343,7 +342,7 @@ class Judgement:
         assert self.joint.cells.rows is not None
         for metric in metrics:
             if metric.of_sets is not None and metric.item_name is not None:
-                scores = np.full(self._ev._rows().n_rows, np.nan)
+                scores = np.full(self._ev.kept.rows.n_rows, np.nan)
                 scores[self._labelled.judged] = metric.of_sets(self.joint.sets)[self.joint.cells.rows.cell]
                 found[metric.item_name] = scores
         return found
@@ -354,7 +353,7 @@ class Judgement:
     def _units_of_cells(self) -> NDArray[np.int64]:
         """The connected component of truth, baseline and experiment that each joint cell is in."""
         table, cell = self._ev.contingency, self._cell
-        linked, new = self._ev._components.by_cell(table.n_cells), self._labelled.new
+        linked, new = self._ev.standard_errors.components.by_cell(table.n_cells), self._labelled.new
         by_cluster = table.n_cells + np.arange(table.n_codes["pred"] + new.size)
         by_cluster[table.pred] = linked
         joined = np.concatenate([linked[cell], by_cluster[new]])

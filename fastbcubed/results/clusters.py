@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.align.row_blocks import number_type, numbers_of_keys
 from fastbcubed.cells.cell_parts import ClusterKeys
-from fastbcubed.cells.contingency import SIDES, Contingency, ScoredRows, TrueNegatives
+from fastbcubed.cells.contingency import SIDES, Contingency, ScoredRows, TrueNegatives, side_of
 from fastbcubed.errors import FileFormatError, NotKeptError, arg
 from fastbcubed.inputs.arrays import combined, from_numpy, join_pieces, plain, read_only, table_of, to_numpy
 from fastbcubed.inputs.columns import Column
@@ -26,15 +26,25 @@ from fastbcubed.inputs.pair import Block, Pair
 from fastbcubed.inputs.pipes import Stash
 from fastbcubed.inputs.tables import Stretch
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics.aggregation import WEIGHT, cell_scores, means_of_groups, summed
 from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.sums import overall
 from fastbcubed.overlap.cover import Cover, charged, split_equally
-from fastbcubed.results.items import Items
-from fastbcubed.results.outcomes import marked, mixed, named, outcome_code, with_unlabelled
-from fastbcubed.results.table import NamedBy, Top, require_known
+from fastbcubed.results.concentration import (
+    LossCurve,
+    SizeClasses,
+    classes_of_cells,
+    loss_curves,
+    recall_alone,
+)
+from fastbcubed.results.items import Items, Kept
+from fastbcubed.results.outcomes import marked, mixed, named, outcome_code, require_defined, with_unlabelled
+from fastbcubed.results.summary import Figures, resolved
+from fastbcubed.results.table import LOSS, NamedBy, Table, Top, listed, require_known
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.arguments import is_one_of
+from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.codes import MAX_BITS, match, number
 from fastbcubed.runtime.output_files import ROW_GROUP
 from fastbcubed.runtime.spill import Spill, Spool
@@ -302,7 +312,7 @@ def columns_by_code(
     `total` is the weight of all items, if `table` has a part of them.
     """
     total = table.total_weight if total is None else total
-    scores = groups.means_by_cluster(table, side, metrics, beta=beta, total=total)
+    scores = aggregation.means_by_cluster(table, side, metrics, beta=beta, total=total)
     columns = {name: scores.pop(name) for name in ("n_items", "weight")} | {"n_parts": table.n_met(side)}
     if isinstance(table, Cover):
         return columns | {"exact": table.exact(side)} | scores | losses_of_cover(table, side)
@@ -712,3 +722,84 @@ class _Sums:
         outcome = self._marks >> 1
         columns = self._found | {"exact": outcome == 0, "outcome": outcome}
         return columns | means_of_groups(sums, self._asked.metrics, self._asked.beta, self._asked.total)
+
+
+def list_clusters(
+    kept: Kept,
+    figures: Figures,
+    side: str,
+    order_by: str | None,
+    limit: int | None,
+    outcome: str | None = None,
+) -> Table:
+    """Return the table of `Evaluation.clusters`, and the code of each cluster."""
+    side, table, beta = side_of(side), kept.cells, figures.beta
+    require_items(table, [m for m in figures.metrics if is_one_of(order_by, (m.name,))], beta)
+    metrics = known_by_cluster(table, figures.metrics, beta)
+    order_by = LOSS_OF_SIDE[side] if order_by is None or is_one_of(order_by, (LOSS,)) else order_by
+    named_by = ("code", "cluster", lambda found: kept.cluster_labels(side, found))
+    if outcome is not None:
+        require_defined(table)
+        outcome_code(side, outcome)
+    ranges = kept.lazy or kept.ranges
+    if ranges is None or limit is None:
+        found = listing_of(0, columns_by_code(table, side, metrics, beta), side, outcome)
+    else:
+        found = ranges.best(side, metrics, beta, order_by, limit, named_by, outcome)
+    return listed(found, metrics, order_by, limit, named_by=named_by)
+
+
+class Losses:
+    """The losses of the clusters of an evaluation: their curves, and totals by the size of clusters."""
+
+    def __init__(self, kept: Kept, figures: Figures) -> None:
+        self._kept, self._figures = kept, figures
+
+    @cached_property
+    def curves(self) -> dict[str, LossCurve]:
+        """The loss of clusters, by side."""
+        if self._kept.lazy is not None:
+            return {side: self._kept.lazy.totals(side).curve for side in SIDES}
+        table, summary, ranges = self._kept.cells, self._figures.summary, self._kept.ranges
+        if summary is None:
+            n_clusters = {"true": table.n_true, "pred": table.n_pred}
+        else:
+            n_clusters = {side: figures["clusters"] for side, figures in summary.items()}
+        if not table.overlapping:
+            return loss_curves(table, n_clusters, None if ranges is None else ranges.limit)
+        lost = {
+            side: columns_by_code(table, side, [], self._figures.beta)[LOSS_OF_SIDE[side]] for side in SIDES
+        }
+        return {side: LossCurve.of(n_clusters[side], lost[side]) for side in SIDES}
+
+    def of_all(self, side: str) -> float:
+        """Return the loss of the clusters of a side: in recall for true, in precision for predicted ones."""
+        name = LOSSES[LOSS_OF_SIDE[side]].name
+        return self._figures.overall[name] if name in self._figures.overall else self._of_all[side]
+
+    @cached_property
+    def _of_all(self) -> dict[str, float]:
+        if self._kept.lazy is not None:
+            return {side: curve.loss for side, curve in self.curves.items()}
+        found = overall(self._kept.cells, LOSSES.values(), beta=self._figures.beta)
+        return {side: found[LOSSES[LOSS_OF_SIDE[side]].name] for side in SIDES}
+
+    def size_classes(self, side: str) -> SizeClasses:
+        """Return totals of the clusters of a side by size, in powers of two; not where they overlap."""
+        if self._kept.lazy is not None:
+            return self._kept.lazy.totals(side).classes
+        return classes_of_cells(self._kept.cells, side)
+
+    def recall_alone(self) -> float | None:
+        """Return the recall if all items were predicted singletons; None if their weights are unavailable."""
+        table, lazy = self._kept.cells, self._kept.lazy
+        if lazy is not None and table.weighted and table.weighting != "outer":
+            return lazy.recall_alone
+        return recall_alone(table, self.size_classes("true"))
+
+
+def score_over_all(table: Contingency, which: Any, beta: float) -> float:
+    """Return a score over all items, by name or formula."""
+    metric = resolved(table, which, beta)
+    require_items(table, [metric], beta)
+    return overall(table, [metric], beta=beta)[metric.name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fastbcubed.align.policies import Policies
 from fastbcubed.cells.contingency import Contingency
@@ -28,10 +28,13 @@ from fastbcubed.render.wording import (
     with_error,
 )
 from fastbcubed.results.concentration import concentration_sentence
-from fastbcubed.results.evaluation_scores import Estimated, are_uneven
 from fastbcubed.results.slices import id_parts
+from fastbcubed.results.standard_errors import are_uneven
 from fastbcubed.results.table import WIDTH, Table
 from fastbcubed.runtime.attributes import documented
+
+if TYPE_CHECKING:
+    from fastbcubed.results.evaluation import Evaluation
 
 #: Scores of the headline, and their names there.
 HEADLINE = {"precision": "precision", "recall": "recall", "f1": "F1"}
@@ -41,16 +44,16 @@ DOMINATES = 3.0
 FEW_CELLS = 200_000
 
 
-def verdict(ev: Estimated) -> list[str]:
+def verdict(ev: Evaluation) -> list[str]:
     """Return sentences for people: the scores and their standard errors, and the kind of error."""
     return [line for line in (_headline(ev), _kind_of_error(ev), _where(ev)) if line]
 
 
-def _headline(ev: Estimated) -> str:
+def _headline(ev: Evaluation) -> str:
     names = [name for name in HEADLINE if name in ev.overall]
     if not names:
         return ""
-    known = ev.errors_at_hand()
+    known = ev.standard_errors.at_hand()
     errors: Mapping[str, float] = {} if known is None else known.of
     text = ", ".join(f"{HEADLINE[name]} {with_error(ev.overall[name], errors.get(name))}" for name in names)
     text = f"{text[0].upper()}{text[1:]}."
@@ -64,7 +67,7 @@ def _headline(ev: Estimated) -> str:
     return f"{text} (± is one standard error, from {groups}.)"
 
 
-def _kind_of_error(ev: Estimated) -> str:
+def _kind_of_error(ev: Evaluation) -> str:
     """Describe the foreign and the missing share of an item's clusters, the larger first."""
     rates = _rates(ev)
     if rates is None:
@@ -87,7 +90,7 @@ def _rate(rate: float) -> str:
     return percent(rate) if rate else "nothing"
 
 
-def _where(ev: Estimated) -> str:
+def _where(ev: Evaluation) -> str:
     """Describe how few clusters have the loss, where this takes less time than the scores did."""
     cells = ev.contingency
     if not isinstance(cells, Contingency) or (cells.overlapping and cells.n_cells > FEW_CELLS):
@@ -98,15 +101,15 @@ def _where(ev: Estimated) -> str:
         return ""
 
 
-def _rates(ev: Estimated) -> tuple[float, float] | None:
+def _rates(ev: Evaluation) -> tuple[float, float] | None:
     """Return the over- and the under-merge rate; None if not known or not quickly computed."""
     known = all(metric.name in ev.overall for metric in LOSSES.values())
     if known or isinstance(ev.contingency, Contingency):  # else cells that overlap, or were not kept
-        return ev.loss_of_all("pred"), ev.loss_of_all("true")
+        return ev.losses.of_all("pred"), ev.losses.of_all("true")
     return None
 
 
-def outcomes(ev: Estimated) -> list[str]:
+def outcomes(ev: Evaluation) -> list[str]:
     """Return the outcomes of the clusters of both sides; nothing where clusters overlap."""
     lines = []
     for side, name in (("true", "true"), ("pred", "predicted")):
@@ -133,12 +136,12 @@ NOTHING = "No warnings."
 REPEATED = COMPLEMENTS
 
 
-def document(evaluation: Estimated) -> list[Block]:
+def document(evaluation: Evaluation) -> list[Block]:
     """Return an evaluation as a document: the overview, and what to ask next."""
     return [*overview(evaluation), *_next_steps(evaluation)]
 
 
-def overview(evaluation: Estimated) -> list[Block]:
+def overview(evaluation: Evaluation) -> list[Block]:
     """Return the inputs, the verdict, the coverage and the scores."""
     return [
         Prose(_heading(evaluation), "title"),
@@ -152,7 +155,7 @@ def overview(evaluation: Estimated) -> list[Block]:
 
 
 # Parts of an evaluation
-def coverage(evaluation: Estimated) -> list[str]:
+def coverage(evaluation: Evaluation) -> list[str]:
     """Return the coverage and the effects of the policies; nothing if there are none."""
     found, policies = evaluation.coverage, evaluation.policies
     lines = []
@@ -189,7 +192,7 @@ def rows_lines(found: Any, policies: Policies) -> list[str]:
     return lines
 
 
-def _share(evaluation: Estimated, side: str, only: int, of_weight: float) -> str:
+def _share(evaluation: Evaluation, side: str, only: int, of_weight: float) -> str:
     """Return the share of a side's items, and of their weight if known, that both sides have."""
     n_common = evaluation.coverage.n_common
     text = f"{percent(n_common / (n_common + only))} of the {side}'s {count(n_common + only)}"
@@ -198,7 +201,7 @@ def _share(evaluation: Estimated, side: str, only: int, of_weight: float) -> str
     return text
 
 
-def definition(evaluation: Estimated) -> str:
+def definition(evaluation: Evaluation) -> str:
     """Return the definition of the scores in a sentence or two: average, weighting, beta."""
     table = evaluation.contingency
     if not table.weighted:
@@ -218,7 +221,7 @@ def definition(evaluation: Estimated) -> str:
     return f"Means are over items; {how}.{of_beta}"
 
 
-def _heading(evaluation: Estimated) -> list[str]:
+def _heading(evaluation: Evaluation) -> list[str]:
     lines = [f"Evaluation of {counted(evaluation.summary['true']['items'], 'item')}"]
     names = {side: evaluation.names.get(side) or "" for side in ("truth", "prediction")}
     if any(name not in ("", f"the {side}") for side, name in names.items()):
@@ -226,7 +229,7 @@ def _heading(evaluation: Estimated) -> list[str]:
     return lines
 
 
-def _sides(evaluation: Estimated) -> Grid:
+def _sides(evaluation: Evaluation) -> Grid:
     header, rows = ["", "items", "clusters", "singletons", "largest"], []
     overlapping = evaluation.contingency.overlapping
     for side, key in (("truth", "true"), ("prediction", "pred")):
@@ -237,9 +240,9 @@ def _sides(evaluation: Estimated) -> Grid:
     return Grid([*header, "exactly recovered"] if overlapping else header, rows)
 
 
-def score_rows(evaluation: Estimated) -> Iterator[tuple[str, str, str]]:
+def score_rows(evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
     """Yield name, value and standard error of each score over all items, but those that are 1 minus another one."""
-    found = evaluation.errors_at_hand()
+    found = evaluation.standard_errors.at_hand()
     for name, value in evaluation.overall.items():
         if REPEATED.get(name) not in evaluation.overall:
             error = None if found is None else found.of.get(name)
@@ -272,7 +275,7 @@ def steps_grid(steps: Iterable[tuple[str, str]]) -> list[Block]:
     return [Grid(["Next:", ""], [[f"  {call}", effect] for call, effect in steps], 2)]
 
 
-def _next_steps(evaluation: Estimated) -> list[Block]:
+def _next_steps(evaluation: Evaluation) -> list[Block]:
     """Return two or three calls for finding the lost score."""
     if not evaluation.has_clusters:
         return []

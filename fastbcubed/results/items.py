@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,14 +12,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.align.policies import Policies
 from fastbcubed.align.rows import Alignment, either_id, rows_of_attributes, take_or_null
-from fastbcubed.cells.contingency import SIDES, Contingency
+from fastbcubed.cells.contingency import SIDES, Codes, Contingency, Excerpt, ScoredRows, excerpt_of
 from fastbcubed.errors import (
     AlignmentError,
     ColumnError,
     IdTypeError,
+    NotKeptError,
     SliceError,
     Word,
+    arg,
     first_few,
 )
 from fastbcubed.inputs import arrays
@@ -38,66 +42,8 @@ from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:
-    from fastbcubed.results.evaluation_base import Evaluated
-
-#: Cells that are looked at together.
-AT_ONCE = 1 << 20
-COLUMNS = ("n_items", "weight", "fp", "fn", *LOSSES)
-
-
-def list_cells(ev: Evaluated, order_by: str | None, limit: int | None) -> Table:
-    """Return the cells as `Evaluation.cells` does."""
-    require_limit(limit)
-    key, table = LOSS if order_by is None else order_by, ev.contingency
-    require_known(key, COLUMNS)
-    n_cells = table.n_cells  # raises if they were not kept
-    named_by: NamedBy | None = ("cell", "clusters", lambda cells: _labels(ev, cells))
-    if table.overlapping:
-        named_by = None
-    parts = (table_of(_columns(table, start, stop)) for start, stop in blocks(n_cells, AT_ONCE))
-    if limit is None:
-        found = pa.concat_tables(parts)
-    else:
-        top = Top((), key, limit, named_by)
-        for part in parts:
-            top.add(part)
-        found = top.found
-    return Table(_with_clusters(ev, listed(found, (), key, limit, named_by=named_by).to_arrow()))
-
-
-def _columns(table: Contingency, start: int, stop: int) -> dict[str, NDArray[Any]]:
-    """Return the figures of a range of cells."""
-    at = slice(start, stop)
-    found: dict[str, Any] = {"cell": np.arange(start, stop), "n_items": table.n[at].astype(np.int64)}
-    found |= {name: np.ascontiguousarray(getattr(table, name)[at]) for name in ("weight", "fp", "fn")}
-    tp = found["n_items"].astype(np.float64) if table.weighting == "outer" else found["weight"]
-    for name, wrong in zip(LOSSES, (found["fp"], found["fn"]), strict=True):
-        found[name] = found["weight"] * (wrong / (tp + wrong)) / table.total_weight
-    return found
-
-
-def _labels(ev: Evaluated, cells: NDArray[np.int64]) -> pa.Array:
-    """Return the labels of the two clusters of each cell, as one id."""
-    table = ev.contingency
-    labels = [
-        ev.cluster_labels(side, codes[cells].astype(np.int64))
-        for side, codes in (("true", table.true), ("pred", table.pred))
-    ]
-    return pa.StructArray.from_arrays(labels, [f"{side}_cluster" for side in SIDES])
-
-
-def _with_clusters(ev: Evaluated, found: pa.Table) -> pa.Table:
-    """Return the cells with their clusters as two columns, and nothing else but figures."""
-    table = ev.contingency
-    cells = to_numpy(found["cell"]).astype(np.int64)
-    if isinstance(table, Cover):
-        names = [list_labels(table.members(s), cells, partial(ev.cluster_labels, s)) for s in SIDES]
-    else:
-        names = found["clusters"].flatten()
-    return pa.table(
-        {f"{side}_cluster": each for side, each in zip(SIDES, names, strict=True)}
-        | {name: found[name] for name in COLUMNS}
-    )
+    from fastbcubed.results.clusters import ClusterRanges
+    from fastbcubed.results.table import LazyTables
 
 
 class Items(Protocol):
@@ -543,3 +489,141 @@ class _PickedColumns:
 
     def take(self, names: Sequence[str], rows: RowNumbers) -> pa.Table:
         return InMemory(pa.table({name: self[name] for name in names})).take(names, rows)
+
+
+@dataclass(eq=False)
+class Kept:
+    """The data that an evaluation keeps: its cells, and items, labels of clusters and attributes, where kept."""
+
+    cells: Contingency
+    policies: Policies
+    items: Items | None = None
+    labels: Callable[[str, RowNumbers], pa.Array] | None = None  #: of clusters, by side and code
+    attributes: Any = None  #: an `AttributeTable`, or what has its methods
+    ranges: ClusterRanges | None = None  #: the clusters of cells that are in a file
+    memory_limit: int | None = None  #: bytes that later computations may hold
+    #: where the tables of a large saved result are, so that nothing is computed from all items by default
+    lazy: LazyTables | None = None
+
+    @property
+    def has_clusters(self) -> bool:
+        """Whether clusters can be listed."""
+        return self.labels is not None or self.items is not None
+
+    def require_items(self) -> Items:
+        """Return the items, or raise NotKeptError."""
+        if self.items is None or self.cells.rows is None:
+            raise NotKeptError(
+                "the items were not kept; to slice and to list them, evaluate or save with "
+                f"{arg('keep', 'items')}"
+            )
+        return self.items
+
+    @property
+    def rows(self) -> ScoredRows:
+        """The rows of the items, or NotKeptError."""
+        self.require_items()
+        assert self.cells.rows is not None
+        return self.cells.rows
+
+    @cached_property
+    def first_rows(self) -> dict[str, RowNumbers]:
+        """A row of each cluster by side and code, -1 for one without a scored item."""
+        rows, table = self.rows, self.cells
+        scored, none = np.flatnonzero(rows.cell >= 0)[::-1], rows.cell.size
+        of_cell = np.full(table.n_cells, none)
+        of_cell[rows.cell[scored]] = scored
+        found = {}
+        for side in SIDES:
+            codes, n, cells = table.memberships(side)
+            first = np.full(n, none)
+            np.minimum.at(first, codes, of_cell if cells is None else of_cell[cells])
+            found[side] = np.where(first < none, first, -1)
+        return found
+
+    def cluster_labels(self, side: str, codes: RowNumbers) -> pa.Array:
+        """Return the labels of clusters by code, null for one that a policy has made."""
+        if self.labels is not None:
+            labels = self.labels(side, codes)
+        else:
+            labels = self.require_items().labels(side, self.first_rows[side][codes])
+        return without_noise(labels, self.policies.noise)
+
+    def all_labels(self, side: str) -> AbstractContextManager[Callable[[RowNumbers], pa.Array]]:
+        """Return `cluster_labels` of a side, for reading all labels in batches."""
+        every = getattr(self.labels, "all_of", None)
+        return nullcontext(partial(self.cluster_labels, side)) if every is None else every(side)
+
+    def excerpt(self, codes: Codes) -> Excerpt:
+        """Return the cells of some clusters, by side and code."""
+        return excerpt_of(self.cells, codes, None if self.lazy is None else self.lazy.sizes_of)
+
+    def attributes_or(self, given: Any) -> Any:
+        """Return the attributes of a table, or those that were kept where none is given."""
+        return self.attributes if given is None else AttributeTable.of(given, self.require_items())
+
+    @cached_property
+    def left_out(self) -> dict[str, str]:
+        """Attributes that cannot be kept with the items, such as "truth.shape", and why."""
+        found = {} if self.items is None else self.items.left_out()
+        return found if self.attributes is None else found | self.attributes.left_out()
+
+
+#: Cells that are looked at together.
+AT_ONCE = 1 << 20
+COLUMNS = ("n_items", "weight", "fp", "fn", *LOSSES)
+
+
+def list_cells(kept: Kept, order_by: str | None, limit: int | None) -> Table:
+    """Return the cells as `Evaluation.cells` does."""
+    require_limit(limit)
+    key, table = LOSS if order_by is None else order_by, kept.cells
+    require_known(key, COLUMNS)
+    n_cells = table.n_cells  # raises if they were not kept
+    named_by: NamedBy | None = ("cell", "clusters", lambda cells: _labels(kept, cells))
+    if table.overlapping:
+        named_by = None
+    parts = (table_of(_columns(table, start, stop)) for start, stop in blocks(n_cells, AT_ONCE))
+    if limit is None:
+        found = pa.concat_tables(parts)
+    else:
+        top = Top((), key, limit, named_by)
+        for part in parts:
+            top.add(part)
+        found = top.found
+    return Table(_with_clusters(kept, listed(found, (), key, limit, named_by=named_by).to_arrow()))
+
+
+def _columns(table: Contingency, start: int, stop: int) -> dict[str, NDArray[Any]]:
+    """Return the figures of a range of cells."""
+    at = slice(start, stop)
+    found: dict[str, Any] = {"cell": np.arange(start, stop), "n_items": table.n[at].astype(np.int64)}
+    found |= {name: np.ascontiguousarray(getattr(table, name)[at]) for name in ("weight", "fp", "fn")}
+    tp = found["n_items"].astype(np.float64) if table.weighting == "outer" else found["weight"]
+    for name, wrong in zip(LOSSES, (found["fp"], found["fn"]), strict=True):
+        found[name] = found["weight"] * (wrong / (tp + wrong)) / table.total_weight
+    return found
+
+
+def _labels(kept: Kept, cells: NDArray[np.int64]) -> pa.Array:
+    """Return the labels of the two clusters of each cell, as one id."""
+    table = kept.cells
+    labels = [
+        kept.cluster_labels(side, codes[cells].astype(np.int64))
+        for side, codes in (("true", table.true), ("pred", table.pred))
+    ]
+    return pa.StructArray.from_arrays(labels, [f"{side}_cluster" for side in SIDES])
+
+
+def _with_clusters(kept: Kept, found: pa.Table) -> pa.Table:
+    """Return the cells with their clusters as two columns, and nothing else but figures."""
+    table = kept.cells
+    cells = to_numpy(found["cell"]).astype(np.int64)
+    if isinstance(table, Cover):
+        names = [list_labels(table.members(s), cells, partial(kept.cluster_labels, s)) for s in SIDES]
+    else:
+        names = found["clusters"].flatten()
+    return pa.table(
+        {f"{side}_cluster": each for side, each in zip(SIDES, names, strict=True)}
+        | {name: found[name] for name in COLUMNS}
+    )

@@ -25,9 +25,8 @@ from fastbcubed.inputs.pair import CODES
 from fastbcubed.metrics.pointwise import LOSSES
 from fastbcubed.metrics.score import Metric
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.evaluation_base import Origin
-from fastbcubed.results.evaluation_scores import Errors
-from fastbcubed.results.items import Items, TableItems
+from fastbcubed.results.items import Items, Kept, TableItems
+from fastbcubed.results.origin import Origin
 from fastbcubed.results.outcomes import SCHEMA
 from fastbcubed.results.save import as_path
 from fastbcubed.results.saved import (
@@ -47,8 +46,8 @@ from fastbcubed.results.saved import (
     read_manifest,
 )
 from fastbcubed.results.slices import name_columns
-from fastbcubed.results.standard_errors import Units
-from fastbcubed.results.summary import Bounds, Scores
+from fastbcubed.results.standard_errors import Errors, Units
+from fastbcubed.results.summary import Bounds, Figures, Scores
 from fastbcubed.results.table import FIGURES, LazyCells, LazyTables, Table
 from fastbcubed.runtime.output_files import NO_BYTES, Stamp, open_regular, stamp_of
 from fastbcubed.runtime.threads import Pool
@@ -125,9 +124,7 @@ def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) 
         rows = None if items is None else StoredRows(items, weighted=how["weighted"])
         cells = LazyCells(stored["cells.parquet"], whole, rows, known)
         kept = None if items is None else TableItems(items, head["left_out"])
-        ev = _of_manifest(head, cells, kept, tables.labels, slices, tables)
-        _take_from_manifest(ev, head)
-    return ev
+        return _of_manifest(head, cells, kept, tables.labels, slices, tables)
 
 
 def _page(path: Path, head: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -226,16 +223,13 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, SavedTable]) -> Eva
     for side, table in clusters.items():
         table.require(["cluster"])
         as_column(table.table["cluster"], f"{side}_cluster")
-    ev = _of_manifest(
+    return _of_manifest(
         head,
         _contingency(head, tables, clusters),
         None if stored is None else TableItems(_checked_items(stored), head["left_out"]),
         TableLabels({side: table.table["cluster"] for side, table in clusters.items()}) if clusters else None,
         tables.get(SLICES),
     )
-    if not clusters:
-        _take_from_manifest(ev, head)
-    return ev
 
 
 def _of_manifest(
@@ -248,36 +242,29 @@ def _of_manifest(
 ) -> Evaluation:
     """Return an evaluation with the scores of the manifest, and slices in a separate file."""
     definition = head["definition"]
-    ev = Evaluation(
-        contingency,
+    policies, bounds = _policies(definition), head["coverage"]["bounds"]
+    figures = Figures(
         metrics_by_name(head["metrics"], definition["beta"], definition),
         definition["beta"],
-        Coverage.of(head["coverage"]),
-        _policies(definition),
         Scores(_with_nan(head["overall"])),
-        items,
-        labels,
-        not_computed=head["not_computed"],
-        _origin=Origin(saved=head["manifest"]),
-        names={side: head[side] for side in ("truth", "prediction")},
-        _input_notes=[w for w in head["warnings"] if w["code"] in CODES],
-        sliced=_sliced(head["slices"], slices),
-        _saved_errors=_errors(head),
-        _lazy=lazy,
+        Coverage.of(head["coverage"]),
+        policies,
+        head["not_computed"],
+        _sliced(head["slices"], slices),
+        errors=_errors(head),
+        warnings=head["warnings"],
     )
-    for metric in ev.metrics:
-        _require_in_range(metric, ev.overall[metric.name])
-    ev.warnings = head["warnings"]
-    return ev
-
-
-def _take_from_manifest(ev: Evaluation, head: Mapping[str, Any]) -> None:
-    """Take from the manifest the figures that would otherwise be computed from the cells."""
-    bounds = head["coverage"]["bounds"]
-    ev._summary = head["summary"]
-    if head["outcomes"] is not None:
-        ev._outcomes = pa.Table.from_pylist(head["outcomes"], SCHEMA)
-    ev.bounds = None if bounds is None else Bounds(**_with_nan(bounds))
+    for metric in figures.metrics:
+        _require_in_range(metric, figures.overall[metric.name])
+    if lazy is not None or not isinstance(contingency, Contingency):  # else they are computed from the cells
+        figures.summary = head["summary"]
+        figures.bounds = None if bounds is None else Bounds(**_with_nan(bounds))
+        if head["outcomes"] is not None:
+            figures.outcomes = pa.Table.from_pylist(head["outcomes"], SCHEMA)
+    names = {side: head[side] for side in ("truth", "prediction")}
+    notes = [w for w in head["warnings"] if w["code"] in CODES]
+    origin = Origin(names, notes=notes, saved=head["manifest"])
+    return Evaluation(figures, Kept(contingency, policies, items, labels, lazy=lazy), origin)
 
 
 def _policies(definition: Mapping[str, Any]) -> Policies:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.contingency import (
     SIDES,
     Codes,
@@ -21,30 +22,33 @@ from fastbcubed.cells.contingency import (
 )
 from fastbcubed.errors import IdTypeError, OptionError, SliceError, Word, first_few
 from fastbcubed.inputs import arrow_functions as pc
-from fastbcubed.inputs.arrays import from_numpy, table_of
+from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.inputs.columns import as_column
 from fastbcubed.inputs.suggestions import most_similar
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.pointwise import LOSSES
+from fastbcubed.metrics.score import Metric
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.item_sets import signatures
-from fastbcubed.results.clusters import losses_of_cover
-from fastbcubed.results.display import KINDS, Cluster
-from fastbcubed.results.evaluation_base import Evaluated
-from fastbcubed.results.items import Items, PickedAttributes, PickedItems, without_noise
+from fastbcubed.results.clusters import item_columns, losses_of_cover, one_item
+from fastbcubed.results.display import KINDS, Cluster, Item
+from fastbcubed.results.items import Items, Kept, PickedAttributes, PickedItems, without_noise
 from fastbcubed.results.outcomes import OUTCOMES
 from fastbcubed.results.slices import attribute_values
-from fastbcubed.results.table import Table, sortable
+from fastbcubed.results.table import Table, listed, sortable
 from fastbcubed.runtime.arguments import as_several, whole_number
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import RowNumbers
 
+#: What opens a cluster, given its side, code and label.
+OpenOne = Callable[[str, int, Any], Cluster]
 
-def _members(ev: Evaluated, names: Sequence[str], rows: RowNumbers) -> list[dict[str, Any]]:
-    items = ev.kept_items()
+
+def _members(kept: Kept, names: Sequence[str], rows: RowNumbers) -> list[dict[str, Any]]:
+    items = kept.require_items()
     ids = items.ids(rows).to_pylist()
-    values = [readable(attribute_values(n, items, ev.attributes, rows)).to_pylist() for n in names]
-    weights = [None if w != w else w for w in ev._rows().weights_of(rows).tolist()]
+    values = [readable(attribute_values(n, items, kept.attributes, rows)).to_pylist() for n in names]
+    weights = [None if w != w else w for w in kept.rows.weights_of(rows).tolist()]
     return [
         {"item": each, "weight": weight, "attributes": dict(zip(names, own, strict=True))}
         for each, weight, *own in zip(ids, weights, *values, strict=True)
@@ -83,33 +87,33 @@ def _outcome(table: Contingency, side: str, cells: NDArray[np.int64], foreign: b
     return OUTCOMES[side][in_parts + 2 * with_others]
 
 
-def open_cluster(ev: Evaluated, side: str, label: Any, columns: Any, members: int) -> Cluster:
+def open_cluster(kept: Kept, side: str, label: Any, columns: Any, members: int) -> Cluster:
     """Return a cluster as `Evaluation.cluster` does."""
     members = whole_number(members, "members")
-    side, names = side_of(side), chosen_columns(ev, columns)
-    rows = rows_of_cluster(ev, side, label)
-    opened, own = Opened.of(ev, side, rows), plain_id(label)
-    if not ev.contingency.overlapping:
-        own = ev.kept_items().labels(side, rows[:1])[0].as_py()
+    side, names = side_of(side), chosen_columns(kept, columns)
+    rows = rows_of_cluster(kept, side, label)
+    opened, own = Opened.of(kept, side, rows), plain_id(label)
+    if not kept.cells.overlapping:
+        own = kept.require_items().labels(side, rows[:1])[0].as_py()
     return Cluster(
         {
             "side": side,
             "cluster": own,
-            **opened.figures(ev, plain_id(label)),
-            **opened.shown(ev, members, names),
+            **opened.figures(kept, plain_id(label)),
+            **opened.shown(kept, members, names),
         },
         Table(opened.parts),
-        lambda: Table(opened.table(ev, names)),
+        lambda: Table(opened.table(kept, names)),
     )
 
 
-def rows_of_cluster(ev: Evaluated, side: str, label: Any) -> RowNumbers:
+def rows_of_cluster(kept: Kept, side: str, label: Any) -> RowNumbers:
     """Return the rows in a cluster; raise if there is none of this label, or policies take its items as alone."""
-    items, label = ev.kept_items(), plain_id(label)
+    items, label = kept.require_items(), plain_id(label)
     rows = items.rows_of_cluster(side, label)
     if not rows.size:
         _refuse_unknown(items, side, label)
-    if ev.policies.noise is not None and label == plain_id(ev.policies.noise):
+    if kept.policies.noise is not None and label == plain_id(kept.policies.noise):
         raise SliceError(
             f"{first_few([label])} is the noise label: each of its {rows.size:,} items is a cluster of its own. "
             "Open one of them with item()"
@@ -117,13 +121,13 @@ def rows_of_cluster(ev: Evaluated, side: str, label: Any) -> RowNumbers:
     return rows
 
 
-def rows_in_clusters(ev: Evaluated, true_cluster: Any, pred_cluster: Any) -> NDArray[np.bool_]:
+def rows_in_clusters(kept: Kept, true_cluster: Any, pred_cluster: Any) -> NDArray[np.bool_]:
     """Return which rows are scored and in these clusters, None for any. Shape (n_rows,)."""
-    here = ev._rows().cell >= 0
+    here = kept.rows.cell >= 0
     for side, label in (("true", true_cluster), ("pred", pred_cluster)):
         if label is not None:
             of_cluster = np.zeros_like(here)
-            of_cluster[rows_of_cluster(ev, side, label)] = True
+            of_cluster[rows_of_cluster(kept, side, label)] = True
             here &= of_cluster
     return here
 
@@ -157,31 +161,29 @@ def _refuse_unknown(items: Items, side: str, label: Any) -> NoReturn:
     raise SliceError(f"there is no {Word(f'{KINDS[side]} cluster')} {first_few([label])}. {hint}")
 
 
-def chosen_columns(ev: Evaluated, columns: Any) -> list[str]:
+def chosen_columns(kept: Kept, columns: Any) -> list[str]:
     """Return the attributes of these names, each once; the first few if `columns` is None."""
     if columns is not None:
         names = as_several(columns)
         if strange := [name for name in names if not isinstance(name, str)]:
             raise OptionError(f"columns are attributes by name, not {first_few(strange)}")
         for name in names:
-            attribute_values(name, ev.kept_items(), ev.attributes, np.empty(0, np.int64))
+            attribute_values(name, kept.require_items(), kept.attributes, np.empty(0, np.int64))
         return list(dict.fromkeys(names))
-    sides = ev.kept_items().attribute_sides()
-    extra = () if ev.attributes is None else ev.attributes.names
+    sides = kept.require_items().attribute_sides()
+    extra = () if kept.attributes is None else kept.attributes.names
     every = [(name, f"{side}.{name}") for side, names in sides.items() for name in names]
     counts = [name for name, _ in every]
     names = [name if counts.count(name) == 1 and name not in extra else home for name, home in every]
-    kept = [name for name, (_, home) in zip(names, every, strict=True) if home not in ev.left_out]
-    kept += [name for name in extra if f"attributes.{name}" not in ev.left_out]
-    return kept[:SHOWN]
+    shown = [name for name, (_, home) in zip(names, every, strict=True) if home not in kept.left_out]
+    shown += [name for name in extra if f"attributes.{name}" not in kept.left_out]
+    return shown[:SHOWN]
 
 
-def with_attributes(
-    table: pa.Table, ev: Evaluated, names: Sequence[str], rows: RowNumbers, at: int
-) -> pa.Table:
+def with_attributes(table: pa.Table, kept: Kept, names: Sequence[str], rows: RowNumbers, at: int) -> pa.Table:
     """Return a table with attributes of these rows as columns from a place on; taken names become attribute.NAME."""
     for k, name in enumerate(names):
-        values = attribute_values(name, ev.kept_items(), ev.attributes, rows)
+        values = attribute_values(name, kept.require_items(), kept.attributes, rows)
         known = name if name not in table.column_names else f"attribute.{name}"
         table = table.add_column(at + k, known, values)
     return table
@@ -199,19 +201,19 @@ class Opened:
     cells: NDArray[np.int64]  #: of the cluster; one a part, and in their order, unless clusters overlap
 
     @classmethod
-    def of(cls, ev: Evaluated, side: str, rows: RowNumbers) -> Opened:
+    def of(cls, kept: Kept, side: str, rows: RowNumbers) -> Opened:
         """Look a cluster up whose rows these are."""
-        table, other = ev.contingency, SIDES[side == "true"]
-        cell = ev._rows().cell[rows]
+        table, other = kept.cells, SIDES[side == "true"]
+        cell = kept.rows.cell[rows]
         scored, alone = rows[cell >= 0], rows[cell < 0]
         cells, of_row = np.unique(cell[cell >= 0], return_inverse=True)
         part, n_parts = _parts_of_cells(table, other, cells)
         by_part = np.argsort(part[of_row], kind="stable")
         bounds = np.append(0, np.cumsum(np.bincount(part[of_row], minlength=n_parts)))
         firsts = scored[by_part][bounds[:-1]]
-        columns = {"label": _labels(ev, other, firsts), **_sums(table, other, cells, part, n_parts)}
+        columns = {"label": _labels(kept, other, firsts), **_sums(table, other, cells, part, n_parts)}
         parts = pa.table({name: from_numpy(v) if name != "label" else v for name, v in columns.items()})
-        order = _order_of_parts(parts, ev.kept_items(), firsts)
+        order = _order_of_parts(parts, kept.require_items(), firsts)
         sizes = np.diff(bounds)[order]
         starts = np.append(0, np.cumsum(sizes))
         moved = np.repeat(bounds[:-1][order] - starts[:-1], sizes) + np.arange(scored.size)
@@ -225,53 +227,53 @@ class Opened:
         """The other side."""
         return SIDES[self.side == "true"]
 
-    def figures(self, ev: Evaluated, label: Any) -> dict[str, Any]:
+    def figures(self, kept: Kept, label: Any) -> dict[str, Any]:
         """Return the figures of the cluster."""
         parts = self.parts
         sums = {name: float(np.sum(parts[name].to_numpy())) for name in parts.column_names if name in SUMS}
         found = {"n_items": int(self.rows.size), "weight": sums["weight"], "n_parts": parts.num_rows}
-        if isinstance(ev.contingency, Cover):  # a part is in a set of clusters of the other side
-            met = ev.contingency.members(self.other).take(self.cells).codes
+        if isinstance(kept.cells, Cover):  # a part is in a set of clusters of the other side
+            met = kept.cells.members(self.other).take(self.cells).codes
             found["n_parts"] = int(np.unique(met).size)
-            sums |= _losses_of_one(ev, ev.contingency, self.side, label)
+            sums |= _losses_of_one(kept, kept.cells, self.side, label)
         else:
-            foreign = self.side == "pred" and ev.contingency.outside and self.alone.size > 0
-            found["outcome"] = _outcome(ev.contingency, self.side, self.cells, foreign)
+            foreign = self.side == "pred" and kept.cells.outside and self.alone.size > 0
+            found["outcome"] = _outcome(kept.cells, self.side, self.cells, foreign)
         found |= {name: sums[name] for name in LOSSES}
-        return found | {"weighted": ev.contingency.weighted, "overlapping": ev.contingency.overlapping}
+        return found | {"weighted": kept.cells.weighted, "overlapping": kept.cells.overlapping}
 
-    def shown(self, ev: Evaluated, members: int, names: Sequence[str]) -> dict[str, Any]:
+    def shown(self, kept: Kept, members: int, names: Sequence[str]) -> dict[str, Any]:
         """Return the parts with a limited number of members, the heaviest of each, and the one-sided items."""
         sizes = np.append(np.diff(self.bounds), self.alone.size)
         dealt = deal(sizes, members)
         there = np.flatnonzero(dealt)
         every = np.concatenate([self.rows, self.alone])
         bounds = np.append(self.bounds, self.bounds[-1] + sizes[-1])
-        rows = _first(ev, [every[bounds[k] : bounds[k + 1]] for k in there], dealt[there].tolist())
-        found = iter(_members(ev, names, rows))
+        rows = _first(kept, [every[bounds[k] : bounds[k + 1]] for k in there], dealt[there].tolist())
+        found = iter(_members(kept, names, rows))
         n_shown = int(np.count_nonzero(dealt[:-1]))
         parts = [
             {**part, "members": list(islice(found, n))}
             for part, n in zip(self.parts.slice(0, n_shown).to_pylist(), dealt.tolist(), strict=False)
         ]
-        fate = ev.policies.prediction if self.side == "pred" else ev.policies.truth
+        fate = kept.policies.prediction if self.side == "pred" else kept.policies.truth
         alone = {"n_items": self.alone.size, "policy": fate, "members": list(found)}
         return {"columns": list(names), "parts": parts, "one_sided": alone}
 
-    def table(self, ev: Evaluated, names: Sequence[str]) -> pa.Table:
+    def table(self, kept: Kept, names: Sequence[str]) -> pa.Table:
         """Return all members part by part, heaviest first: their item, part, weight, whether scored, attributes."""
-        items, rows = ev.kept_items(), np.concatenate([self.rows, self.alone])
+        items, rows = kept.require_items(), np.concatenate([self.rows, self.alone])
         n_parts = self.bounds.size - 1
         part = np.append(
             np.repeat(np.arange(n_parts), np.diff(self.bounds)), np.full(self.alone.size, n_parts)
         )
-        weight = ev._rows().weight[rows]
+        weight = kept.rows.weight[rows]
         order = _order({"part": part, "weight": -weight}, {"item": items.ids(rows)})
         rows, part = rows[order], part[order]
         labels = self.parts[0].take(from_numpy(part, part == n_parts))
         columns = {"item": items.ids(rows), f"{self.other}_cluster": labels, "scored": part < n_parts}
         table = table_of({**columns, "weight": from_numpy(weight[order], np.isnan(weight[order]))})
-        return with_attributes(table, ev, names, rows, 2)
+        return with_attributes(table, kept, names, rows, 2)
 
 
 def _parts_of_cells(
@@ -302,18 +304,18 @@ def _sums(
     return found
 
 
-def _losses_of_one(ev: Evaluated, cover: Cover, side: str, label: Any) -> dict[str, float]:
+def _losses_of_one(kept: Kept, cover: Cover, side: str, label: Any) -> dict[str, float]:
     """Return the losses of a cluster that may overlap others, as in listings."""
-    labels = ev.cluster_labels(side, np.arange(cover.members(side).n_clusters))
+    labels = kept.cluster_labels(side, np.arange(cover.members(side).n_clusters))
     codes = as_column(labels, f"{side}_cluster").find(label)
     return {name: float(np.sum(lost[codes])) for name, lost in losses_of_cover(cover, side).items()}
 
 
-def _labels(ev: Evaluated, side: str, rows: RowNumbers) -> pa.ChunkedArray:
+def _labels(kept: Kept, side: str, rows: RowNumbers) -> pa.ChunkedArray:
     """Return the clusters of rows on a side: null for one that a policy has made, a list where they overlap."""
-    labels = ev.kept_items().labels(side, rows)
-    if not ev.contingency.overlapping:
-        labels = without_noise(labels, ev.policies.noise)
+    labels = kept.require_items().labels(side, rows)
+    if not kept.cells.overlapping:
+        labels = without_noise(labels, kept.policies.noise)
     return labels if isinstance(labels, pa.ChunkedArray) else pa.chunked_array([labels])
 
 
@@ -341,13 +343,13 @@ def _keys(figures: Mapping[str, NDArray[Any]], names: Mapping[str, Any]) -> pa.T
     return pa.table(keys)
 
 
-def _first(ev: Evaluated, parts: Sequence[RowNumbers], counts: Sequence[int]) -> RowNumbers:
+def _first(kept: Kept, parts: Sequence[RowNumbers], counts: Sequence[int]) -> RowNumbers:
     """Return the first few rows of each part: by weight, heaviest first, then by item; ids are read once for all."""
-    every, rows = ev._rows().weight, [np.empty(0, np.int64)]
+    every, rows = kept.rows.weight, [np.empty(0, np.int64)]
     for part, n in zip(parts, counts, strict=True):
         weight = np.nan_to_num(every[part], nan=-np.inf)  # of items that are not scored, it may not be known
         rows.append(part[weight >= np.partition(weight, part.size - n)[part.size - n]])
-    ids = ev.kept_items().ids(np.concatenate(rows))
+    ids = kept.require_items().ids(np.concatenate(rows))
     ends, first = np.cumsum([part.size for part in rows]).tolist(), rows[:1]
     for part, n, end in zip(rows[1:], counts, ends[1:], strict=True):
         weight = np.nan_to_num(every[part], nan=-np.inf)
@@ -357,42 +359,82 @@ def _first(ev: Evaluated, parts: Sequence[RowNumbers], counts: Sequence[int]) ->
     return np.concatenate(first)
 
 
-Made = TypeVar("Made", bound=Evaluated)
-
-
-def excerpt(ev: Evaluated, codes: Codes, make: Callable[..., Made]) -> Made:
-    """Return the result of `make` for the cells and rows of some clusters, which do not overlap.
+def excerpt(kept: Kept, coverage: Coverage, codes: Codes) -> Kept:
+    """Return the cells and rows of some clusters, which do not overlap, to open these.
 
     All rows are scanned once, and each requested column is read once.
     """
-    (table, places, _), every = ev.cell_excerpt(codes), ev._rows()
-    rows, cells = every.in_cells(chosen_of(places, ev.contingency.n_cells))
-    alone = _one_sided(ev, codes)
+    (table, places, _), every = kept.excerpt(codes), kept.rows
+    rows, cells = every.in_cells(chosen_of(places, kept.cells.n_cells))
+    alone = _one_sided(kept, coverage, codes)
     order = np.argsort(np.concatenate([rows, alone]), kind="stable")
     rows = np.concatenate([rows, alone])[order]
     numbers = np.append(np.searchsorted(places, cells), np.full(alone.size, -1))[order]
     table.rows = ScoredRows.of(numbers, every.weights_of(rows))
-    return make(
-        table, ev.metrics, ev.beta, ev.coverage, ev.policies, ev.overall, PickedItems(ev.kept_items(), rows),
-        attributes=None if ev.attributes is None else PickedAttributes(ev.attributes, rows),
-    )  # fmt: skip
+    attributes = None if kept.attributes is None else PickedAttributes(kept.attributes, rows)
+    return Kept(table, kept.policies, PickedItems(kept.require_items(), rows), attributes=attributes)
 
 
-def _one_sided(ev: Evaluated, codes: Codes) -> NDArray[np.int64]:
+def opener(kept: Kept, coverage: Coverage, codes: Codes, columns: Sequence[str], members: int) -> OpenOne:
+    """Return a function that opens some clusters, by side, code and label, in one pass over all rows."""
+    part = kept
+    if not kept.cells.overlapping and any(own.size for own in codes.values()):
+        part = excerpt(kept, coverage, codes)
+    return lambda side, code, label: open_cluster(part, side, label, columns, members)
+
+
+def _one_sided(kept: Kept, coverage: Coverage, codes: Codes) -> NDArray[np.int64]:
     """Return the rows in some clusters that the other side lacks."""
     found = [np.empty(0, np.int64)]
     for side in codes:
-        if getattr(ev.coverage, {"true": "n_truth_only", "pred": "n_prediction_only"}[side]):
-            labels = ev.cluster_labels(side, codes[side]).to_pylist()
-            found += _unscored_with(ev, side, [label for label in labels if label is not None])
+        if getattr(coverage, {"true": "n_truth_only", "pred": "n_prediction_only"}[side]):
+            labels = kept.cluster_labels(side, codes[side]).to_pylist()
+            found += _unscored_with(kept, side, [label for label in labels if label is not None])
     return np.unique(np.concatenate(found))
 
 
-def _unscored_with(ev: Evaluated, side: str, labels: list[Any]) -> Iterator[NDArray[np.int64]]:
+def _unscored_with(kept: Kept, side: str, labels: list[Any]) -> Iterator[NDArray[np.int64]]:
     """Yield rows that are not scored, and have one of some labels on a side."""
-    for first, cell in ev._rows().stretches():
+    for first, cell in kept.rows.stretches():
         rows = first + np.flatnonzero(cell < 0)
         if rows.size:
-            column = as_column(ev.kept_items().labels(side, rows), f"{side}_cluster")
+            column = as_column(kept.require_items().labels(side, rows), f"{side}_cluster")
             for label in labels:
                 yield rows[column.find(plain_id(label))]
+
+
+def list_items(
+    kept: Kept,
+    metrics: list[Metric],
+    columns: Any,
+    true_cluster: Any,
+    pred_cluster: Any,
+    order_by: str | None,
+    limit: int | None,
+) -> Table:
+    """Return scored items as `Evaluation.items` does."""
+    items, rows, names = kept.require_items(), kept.rows, chosen_columns(kept, columns)
+    here = rows_in_clusters(kept, true_cluster, pred_cluster)
+    table = item_columns(kept.cells, rows, metrics, np.flatnonzero(here))
+    found = listed(table, metrics, order_by, limit, named_by=("row", "item", items.ids)).to_arrow()
+    at = to_numpy(found["row"])
+    for k, side in enumerate(SIDES, 1):
+        found = found.add_column(k, f"{side}_cluster", items.labels(side, at))
+    return Table(with_attributes(found.drop_columns(["row"]), kept, names, at, 3))
+
+
+def open_item(kept: Kept, metrics: list[Metric], which: Any, columns: Any, members: int) -> Item:
+    """Return an item as `Evaluation.item` does."""
+    members = whole_number(members, "members")
+    items, rows, names = kept.require_items(), kept.rows, chosen_columns(kept, columns)
+    row = int(items.rows_of([which])[0])
+    if row < 0 or rows.cell[row] < 0:
+        fault = "not in the evaluation" if row < 0 else "not scored"
+        raise SliceError(f"item {first_few([which])} is {fault}")
+    found = one_item(kept.cells, rows, items, metrics, row, members)
+    if names:
+        at = np.array([row])
+        values = {name: attribute_values(name, items, kept.attributes, at) for name in names}
+        own = {name: readable(value)[0].as_py() for name, value in values.items()}
+        found = {**found, "attributes": own, "members": found["members"]}
+    return Item(found)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
-from fastbcubed.errors import MetricError, OptionError, arg
+from fastbcubed.errors import MetricError, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import codes_of, from_numpy, from_texts, to_numpy
 from fastbcubed.metrics.pointwise import LOSSES
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.threads import Pool, blocks
+
+if TYPE_CHECKING:
+    from fastbcubed.results.clusters import ClusterRanges
 
 
 def ranges_of_clusters(
@@ -49,12 +53,31 @@ SCHEMA = pa.schema(
 )
 
 
-def not_defined() -> MetricError:
-    """Return the error for outcomes where there are none."""
-    return MetricError(
-        "outcomes of clusters are not defined where clusters may overlap; pass partitions, without "
-        f"{arg('overlapping', True)}"
-    )
+def require_defined(table: Contingency) -> None:
+    """Raise MetricError where clusters may overlap."""
+    if table.overlapping:
+        raise MetricError(
+            "outcomes of clusters are not defined where clusters may overlap; pass partitions, without "
+            f"{arg('overlapping', True)}"
+        )
+
+
+def require_outcomes(table: Contingency, found: pa.Table | None) -> pa.Table:
+    """Return the outcomes of the clusters, or raise why there are none."""
+    require_defined(table)
+    if found is None:
+        raise NotKeptError(
+            f"the cells were not kept; evaluate with {arg('keep', 'cells')} to know the outcomes of clusters"
+        )
+    return found
+
+
+def outcomes_of(table: Contingency, ranges: ClusterRanges | None) -> pa.Table | None:
+    """Return the table of `count_outcomes`; None where unknown or undefined."""
+    if table.overlapping or isinstance(table, NoCells):
+        return None
+    with Pool() as pool:
+        return count_outcomes(table, pool, None if ranges is None else ranges.limit // 2)
 
 
 def outcome_code(side: str, outcome: str) -> int:

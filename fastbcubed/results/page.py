@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path, PurePath
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -50,6 +50,7 @@ from fastbcubed.render.document import (
 from fastbcubed.render.html import Page, Report
 from fastbcubed.render.json import few_entries, plain, shortened
 from fastbcubed.render.wording import count, named, percent, score_text
+from fastbcubed.results.clusters import list_clusters
 from fastbcubed.results.concentration import POINTS
 from fastbcubed.results.display import (
     FEW_CELLS,
@@ -61,10 +62,9 @@ from fastbcubed.results.display import (
     outcomes,
     verdict,
 )
-from fastbcubed.results.evaluation_members import OpenOne
-from fastbcubed.results.evaluation_scores import ALWAYS, FEW, BySlice, Estimated
 from fastbcubed.results.gates import Gate
-from fastbcubed.results.members import chosen_columns
+from fastbcubed.results.members import OpenOne, chosen_columns, opener
+from fastbcubed.results.repairs import repairs_at_hand
 from fastbcubed.results.slices import (
     OURS,
     SliceKey,
@@ -74,11 +74,15 @@ from fastbcubed.results.slices import (
     size_names,
     slice_name,
 )
-from fastbcubed.results.standard_errors import interval
+from fastbcubed.results.standard_errors import ALWAYS, FEW, interval
+from fastbcubed.results.summary import coverage_for_json
 from fastbcubed.results.table import LOSS, listed
 from fastbcubed.results.warnings import if_alone
 from fastbcubed.runtime.arguments import as_several, true_or_false, whole_number
 from fastbcubed.runtime.output_files import require_writable
+
+if TYPE_CHECKING:
+    from fastbcubed.results.evaluation import Evaluation
 
 
 def page_of(
@@ -177,7 +181,7 @@ def notices(content: Content) -> list[Block]:
     return [Notices(gates, "Gates"), Notices.of(warnings["rows"], n=warnings["n"])]
 
 
-def sides_content(ev: Estimated) -> dict[str, Any]:
+def sides_content(ev: Evaluation) -> dict[str, Any]:
     """Return the known data of both sides: the summary, sizes, outcomes, curves of the loss."""
     return {
         "summary": ev.summary,
@@ -187,7 +191,7 @@ def sides_content(ev: Estimated) -> dict[str, Any]:
     }
 
 
-def size_rows(ev: Estimated) -> list[dict[str, Any]]:
+def size_rows(ev: Evaluation) -> list[dict[str, Any]]:
     """Return clusters and items by the size of the cluster, in powers of two, of each side.
 
     Raises
@@ -201,7 +205,7 @@ def size_rows(ev: Estimated) -> list[dict[str, Any]]:
         )
     rows = []
     for side in SIDES:
-        found = ev.size_classes(side)
+        found = ev.losses.size_classes(side)
         rows += [
             {"side": side, "size": name, "n_clusters": n, "share_clusters": n / found.n_clusters.sum(),
              "n_items": k, "share_items": k / found.n_items.sum()}
@@ -212,7 +216,7 @@ def size_rows(ev: Estimated) -> list[dict[str, Any]]:
     return rows
 
 
-def loss_curves_content(ev: Estimated) -> dict[str, Any] | None:
+def loss_curves_content(ev: Evaluation) -> dict[str, Any] | None:
     """Return how the loss of either side is spread over its clusters; None where that takes too long or is unknown."""
     cells = ev.contingency
     if not isinstance(cells, Contingency) or (cells.overlapping and cells.n_cells > FEW_CELLS):
@@ -223,14 +227,14 @@ def loss_curves_content(ev: Estimated) -> dict[str, Any] | None:
         return None
 
 
-def lorenz_curves(ev: Estimated) -> dict[str, Any]:
+def lorenz_curves(ev: Evaluation) -> dict[str, Any]:
     """Return the curves of the loss of each side, and their totals."""
     return {
         side: {**ev.concentration[side], "curve": ev.lorenz(side, limit=POINTS).to_pylist()} for side in SIDES
     }
 
 
-def extremes(ev: Estimated) -> dict[str, dict[str, float]]:
+def extremes(ev: Evaluation) -> dict[str, dict[str, float]]:
     """Return precision, recall and F1 if all items were alone in the prediction, and if all were in one cluster.
 
     Figures that the cells lack are left out: where clusters overlap, prediction-only items count, or nothing was kept.
@@ -238,7 +242,7 @@ def extremes(ev: Estimated) -> dict[str, dict[str, float]]:
     cells = ev.contingency
     if not isinstance(cells, Contingency) or cells.overlapping or cells.outside:
         return {}
-    recall = ev.recall_alone()
+    recall = ev.losses.recall_alone()
     found = {} if recall is None else {"alone": (1.0, recall)}
     found["one"] = (_precision_in_one(ev), 1.0)
     return {
@@ -247,9 +251,9 @@ def extremes(ev: Estimated) -> dict[str, dict[str, float]]:
     }
 
 
-def _precision_in_one(ev: Estimated) -> float:
+def _precision_in_one(ev: Evaluation) -> float:
     """Return the mean over items of their true cluster's share of all items."""
-    true, total = ev.size_classes("true"), ev.contingency.total_weight
+    true, total = ev.losses.size_classes("true"), ev.contingency.total_weight
     everything = true.n_items.sum() if ev.contingency.weighting == "outer" else total
     return float(true.squares.sum() / total / everything)
 
@@ -260,26 +264,29 @@ MOST_COLUMNS = 12
 FIGURES = ("cluster", "n_items", "weight", "n_parts", "outcome", "precision_loss", "recall_loss")
 
 
-def clusters_content(ev: Any, asked: Asked) -> dict[str, Any] | None:
+def clusters_content(ev: Evaluation, asked: Asked) -> dict[str, Any] | None:
     """Return the clusters of either side that cost most; None if the clusters were not kept."""
     if not ev.has_clusters or not asked.worst:
         return None
     tables = {side: _costliest(ev, side, asked.worst) for side in SIDES[::-1]}
     codes = {side: to_numpy(table["code"]) for side, table in tables.items()}
-    open_one = ev.opener(codes, asked.columns[:MOST_COLUMNS], asked.members) if ev.has_items else None
+    open_one = None
+    if ev.has_items:
+        open_one = opener(ev.kept, ev.coverage, codes, asked.columns[:MOST_COLUMNS], asked.members)
     return {side: _side(ev, side, table, open_one) for side, table in tables.items()}
 
 
-def _costliest(ev: Any, side: str, limit: int) -> Any:
+def _costliest(ev: Evaluation, side: str, limit: int) -> Any:
     """Return the costliest clusters of a side that have a loss."""
     n_lossy = _n_lossy(ev, side)
-    table = ev.coded_clusters(side, limit=limit if n_lossy is None else min(limit, n_lossy))
+    limit = limit if n_lossy is None else min(limit, n_lossy)
+    table = list_clusters(ev.kept, ev.figures, side, None, limit)
     return table.filter(table[LOSS_OF_SIDE[side]].to_numpy() > 0)
 
 
-def _side(ev: Any, side: str, table: Any, open_one: OpenOne | None) -> dict[str, Any]:
+def _side(ev: Evaluation, side: str, table: Any, open_one: OpenOne | None) -> dict[str, Any]:
     """Return the clusters of a side that cost most, and how many there are."""
-    lost, total = LOSS_OF_SIDE[side], ev.loss_of_all(side)
+    lost, total = LOSS_OF_SIDE[side], ev.losses.of_all(side)
     rows = []
     for row in table.to_pylist():
         own = {name: row[name] for name in FIGURES if name in row}
@@ -312,7 +319,7 @@ def _odd(values: list[Any]) -> list[bool]:
     return found if 2 * sum(found) < known else [False] * len(values)
 
 
-def _n_lossy(ev: Any, side: str) -> int | None:
+def _n_lossy(ev: Evaluation, side: str) -> int | None:
     try:
         return int(ev.concentration[side]["n_lossy"])
     except (OptionError, NotKeptError, AttributeError):
@@ -352,7 +359,7 @@ FLAGS = {"metrics": "metric", "slices": "slice"}
 UNNAMED = {"truth": "the truth", "prediction": "the prediction"}
 
 
-def definitions_content(ev: Estimated) -> dict[str, Any]:
+def definitions_content(ev: Evaluation) -> dict[str, Any]:
     """Return the scores with their formulas, the average, and the policies on unmatched items."""
     scores = [
         {"score": m.name, "definition": m.definition, "source": m.source, "best": m.best,
@@ -367,10 +374,10 @@ def definitions_content(ev: Estimated) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _otherwise(ev: Estimated) -> Iterator[str]:
+def _otherwise(ev: Evaluation) -> Iterator[str]:
     """Yield the scores under other policies, where known."""
     found = ev.coverage
-    if found.n_truth_only and ev.policies.truth == "drop" and ev._change_if_alone is not None:
+    if found.n_truth_only and ev.policies.truth == "drop" and ev.figures.change_if_alone is not None:
         figures = if_alone(ev)
         if figures["f1_if_alone"] == figures["f1_if_alone"]:
             yield (
@@ -389,7 +396,7 @@ def _otherwise(ev: Estimated) -> Iterator[str]:
         yield "Both sides have the same items, so that no policy for unmatched items changes a figure."
 
 
-def believe(ev: Estimated) -> str:
+def believe(ev: Evaluation) -> str:
     """Return in a sentence whether to believe the scores: coverage, independent groups, warnings."""
     found = ev.coverage
     if found.n_truth_only or found.n_prediction_only:
@@ -400,7 +407,7 @@ def believe(ev: Estimated) -> str:
         said = [f"{shares[0]} of the truth's items and {shares[1]} of the prediction's are on both sides"]
     else:
         said = ["Truth and prediction have the same items"]
-    known = ev.errors_at_hand()
+    known = ev.standard_errors.at_hand()
     if known is not None:
         said.append(
             f"the {count(known.units.n)} groups that share no cluster carry the information of "
@@ -419,7 +426,7 @@ def believe(ev: Estimated) -> str:
     return "; ".join(said) + "."
 
 
-def manifest_content(ev: Estimated) -> dict[str, Any]:
+def manifest_content(ev: Evaluation) -> dict[str, Any]:
     """Return the manifest, and the command that makes the result again where it was made of files."""
     manifest = few_entries(without_data(ev.manifest))
     return {"manifest": manifest, "command": command(ev.names, ev.manifest.get("arguments") or {})}
@@ -506,7 +513,7 @@ SLICINGS, CHARTED, LISTED = 12, 20, 100
 LEVEL = 0.95
 
 
-def slices_content(ev: BySlice, by: tuple[SliceKey, ...]) -> dict[str, Any]:
+def slices_content(ev: Evaluation, by: tuple[SliceKey, ...]) -> dict[str, Any]:
     """Return the slicings of the evaluation and those added for the page."""
     keys: dict[str, SliceKey | None] = dict.fromkeys(ev.sliced)
     keys |= {slice_name(key): key for key in by}
@@ -517,7 +524,7 @@ def slices_content(ev: BySlice, by: tuple[SliceKey, ...]) -> dict[str, Any]:
     }
 
 
-def slicing_content(ev: BySlice, key: SliceKey) -> dict[str, Any]:
+def slicing_content(ev: Evaluation, key: SliceKey) -> dict[str, Any]:
     """Return one slicing: its slices with scores, losses and intervals; those that cost most if they are many."""
     name = slice_name(key)
     table = _with_errors(ev, key) if _has_errors(ev) else None
@@ -535,7 +542,7 @@ def slicing_content(ev: BySlice, key: SliceKey) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def by_size_content(ev: BySlice) -> dict[str, Any]:
+def by_size_content(ev: Evaluation) -> dict[str, Any]:
     """Return precision by the size of the predicted cluster, and recall by that of the true one.
 
     Raises
@@ -561,7 +568,7 @@ def by_size_content(ev: BySlice) -> dict[str, Any]:
     return found
 
 
-def drawn_scores(ev: BySlice) -> list[str]:
+def drawn_scores(ev: Evaluation) -> list[str]:
     """Return the scores of slices that are drawn."""
     known = [m.name for m in ev.metrics if not m.overall_only and m.name in ev.overall]
     return [score for score in DRAWN if score in known] or known[:3]
@@ -572,13 +579,15 @@ def _smallest(row: Mapping[str, Any]) -> int:
     return int(row["slice"][0].partition("-")[0])
 
 
-def _has_errors(ev: BySlice) -> bool:
+def _has_errors(ev: Evaluation) -> bool:
     """Return whether standard errors of slices are quickly computed."""
     cells = ev.contingency
-    return ev.has_items and ev._lazy is None and isinstance(cells, Contingency) and cells.n_cells <= ALWAYS
+    return (
+        ev.has_items and ev.kept.lazy is None and isinstance(cells, Contingency) and cells.n_cells <= ALWAYS
+    )
 
 
-def _with_errors(ev: BySlice, key: SliceKey) -> Any:
+def _with_errors(ev: Evaluation, key: SliceKey) -> Any:
     """Return slices with standard errors; None for subsets by name, of which only the figures are there."""
     if not (isinstance(key, str) and key in ev.sliced):
         return ev.slices(key, errors=True)
@@ -594,9 +603,9 @@ def key_of(names: Sequence[str]) -> SliceKey:
     return found[0] if len(found) == 1 else found
 
 
-def _by_size_of_clusters(ev: BySlice, key: str, score: str) -> Any:
+def _by_size_of_clusters(ev: Evaluation, key: str, score: str) -> Any:
     """Return slices by size with one score, which is known by its loss; no rows are needed."""
-    found = ev.size_classes(key.removesuffix("_size"))
+    found = ev.losses.size_classes(key.removesuffix("_size"))
     n = found.smallest.size
     lost = {name: getattr(found, name)[:n] for name in LOSSES}
     weight, total = found.weight[:n], ev.contingency.total_weight
@@ -613,7 +622,7 @@ def _is_number(kind: Any) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind))
 
 
-def _row(row: Mapping[str, Any], names: list[str], ev: BySlice, scores: list[str]) -> dict[str, Any]:
+def _row(row: Mapping[str, Any], names: list[str], ev: Evaluation, scores: list[str]) -> dict[str, Any]:
     """Return one slice: its names, its figures, its scores with intervals, and whether it is small."""
     n_units = row.get("n_units")
     few = (row["n_items"] if n_units is None else n_units) < FEW
@@ -641,10 +650,13 @@ NO_INTERVAL = {"se": None, "low": None, "high": None}
 MESSAGES = 30
 
 
-def evaluation_content(ev: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
-    """Return the content of the page of an evaluation."""
+def evaluation_content(ev: Evaluation, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
+    """Return the content of the page of an evaluation: that which was saved with it, if that is asked for."""
+    saved = ev.kept.lazy.page() if ev.kept.lazy is not None and asked.is_usual else None
+    if saved is not None:
+        return {**saved, "title": asked.title or title_of(ev.names), "gates": gates_content(gates)}
     if asked.columns:
-        chosen_columns(ev, asked.columns)
+        chosen_columns(ev.kept, asked.columns)
     with warnings.catch_warnings():  # they are shown on the page
         warnings.simplefilter("ignore", EvaluationWarning)
         content = {
@@ -656,7 +668,7 @@ def evaluation_content(ev: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dic
             "verdict": verdict_content(ev),
             "gates": gates_content(gates),
             "overall": dict(ev.overall),
-            "coverage": _coverage(ev),
+            "coverage": coverage_for_json(ev.coverage, ev.bounds),
             "warnings": {"n": len(ev.warnings), "rows": ev.warnings[:MESSAGES]},
             "sides": sides_content(ev),
             "by_size": by_size_content(ev),
@@ -711,9 +723,9 @@ def stem(name: str) -> str:
     return PurePath(name).stem if column is None else column[2]
 
 
-def verdict_content(ev: Any) -> dict[str, Any]:
+def verdict_content(ev: Evaluation) -> dict[str, Any]:
     """Return the first sentences, and the scores of the headline with intervals, next to those of trivial runs."""
-    known = ev.intervals_at_hand()
+    known = ev.standard_errors.intervals_at_hand()
     names = [name for name in HEADLINE if name in ev.overall] or drawn_scores(ev)
     scores = [
         {"score": name, "label": HEADLINE.get(name, name), "value": ev.overall[name]}
@@ -725,16 +737,16 @@ def verdict_content(ev: Any) -> dict[str, Any]:
         "outcomes": {"lines": outcomes(ev)},
         "scores": scores,
         "extremes": extremes(ev),
-        "units": None if (found := ev.errors_at_hand()) is None else found.units._asdict(),
+        "units": None if (found := ev.standard_errors.at_hand()) is None else found.units._asdict(),
     }
 
 
-def repairs_content(ev: Any, limit: int) -> dict[str, Any] | None:
+def repairs_content(ev: Evaluation, limit: int) -> dict[str, Any] | None:
     """Return which clusters to fix first; None where that is not defined or not known."""
     if ev.contingency.overlapping or isinstance(ev.contingency, NoCells) or not limit:
         return None
     try:
-        found = ev.repairs_at_hand(limit)
+        found = repairs_at_hand(ev.kept, ev.losses.of_all, limit)
     except FastBCubedError:  # there are no labels, or no room
         return None
     if found is None:
@@ -743,11 +755,6 @@ def repairs_content(ev: Any, limit: int) -> dict[str, Any] | None:
         "rows": found.to_pylist(),
         "start": {name: ev.overall[name] for name in HEADLINE if name in ev.overall},
     }
-
-
-def _coverage(ev: Any) -> dict[str, Any]:
-    found: dict[str, Any] = ev.to_dict()["coverage"]
-    return found
 
 
 #: Packages of the extra, by the name that they are imported by.

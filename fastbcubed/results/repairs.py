@@ -5,7 +5,7 @@ They are found from all cells, or from the tables of clusters of a large saved r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,12 +19,11 @@ from fastbcubed.errors import MetricError, OptionError, arg
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
 from fastbcubed.render.wording import label
-from fastbcubed.results.evaluation_base import Evaluated
+from fastbcubed.results.items import Kept
 from fastbcubed.results.saved import StoredTable
 from fastbcubed.results.table import (
     MOST_GATHERS,
     ONLY_HERE,
-    LazyTables,
     Table,
     f_gain,
     first_rows,
@@ -38,17 +37,36 @@ from fastbcubed.types import Floats
 
 #: The side whose clusters a kind of repair is of.
 KINDS = {"split": "pred", "gather": "true"}
+#: Up to this many cells in files are all read for the repairs of a page.
+FEW_CELLS = 4_000_000
+#: Returns the loss of all clusters of a side.
+Lost = Callable[[str], float]
 #: Approximate bytes of repairs per cluster and per cell; what they may take besides half of a memory limit.
 CLUSTER_BYTES, CELL_BYTES, BESIDE = 100, 16, 128 << 20
 
 
-def rank_repairs(ev: Evaluated, kinds: Sequence[str], limit: int | None) -> Ranked:
+def list_repairs(kept: Kept, lost: Lost, kinds: str | Iterable[str], limit: int | None) -> Table:
+    """Return repairs as `Evaluation.repairs` does."""
+    wanted = kinds_asked(kinds, limit)
+    found = None if limit is None else _in_tables(kept, lost, wanted, limit)
+    return _listing_of(kept, wanted, rank_repairs(kept, wanted, limit) if found is None else found)
+
+
+def repairs_at_hand(kept: Kept, lost: Lost, limit: int) -> Table | None:
+    """Return the first repairs; None where they take all of many cells that are in files."""
+    if kept.lazy is None or kept.cells.n_cells <= FEW_CELLS:
+        return list_repairs(kept, lost, list(KINDS), limit)
+    found = _in_tables(kept, lost, list(KINDS), limit)
+    return None if found is None else _listing_of(kept, list(KINDS), found)
+
+
+def rank_repairs(kept: Kept, kinds: Sequence[str], limit: int | None) -> Ranked:
     """Return the repairs of some kinds that bring most, from all cells."""
-    require_repairable(1, keep="cells", overlapping=ev.contingency.overlapping)
-    if ev.ranges is not None:
-        _require_room(ev.contingency, ev._memory_limit)
-    start = Start.of(ev.contingency)
-    chosen = first_repairs(ev, kinds, Repairs.all_of(start, kinds), limit)
+    require_repairable(1, keep="cells", overlapping=kept.cells.overlapping)
+    if kept.ranges is not None:
+        _require_room(kept.cells, kept.memory_limit)
+    start = Start.of(kept.cells)
+    chosen = first_repairs(kept, kinds, Repairs.all_of(start, kinds), limit)
     return Ranked(chosen, start.running(chosen))
 
 
@@ -200,13 +218,13 @@ class Ranked:
     running: Floats
 
 
-def first_repairs(ev: Evaluated, kinds: Sequence[str], every: Repairs, limit: int | None) -> Repairs:
+def first_repairs(kept: Kept, kinds: Sequence[str], every: Repairs, limit: int | None) -> Repairs:
     """Return the first repairs in order: of clusters that have a label, as others a policy has made."""
     n, limit = every.codes.size, every.codes.size if limit is None else limit
     wanted = min(limit, n)
     while True:
         rows = first_rows(-every.gain, -every.weight, wanted)
-        labels = {kind: _labels(ev, every, rows, kind) for kind in kinds}
+        labels = {kind: _labels(kept, every, rows, kind) for kind in kinds}
         rows, rank = _named(every, rows, labels)
         if rows.size >= limit or wanted == n:
             break
@@ -215,10 +233,10 @@ def first_repairs(ev: Evaluated, kinds: Sequence[str], every: Repairs, limit: in
     return every.take(rows[order])
 
 
-def _labels(ev: Evaluated, repairs: Repairs, rows: NDArray[np.int64], kind: str) -> pa.Array:
+def _labels(kept: Kept, repairs: Repairs, rows: NDArray[np.int64], kind: str) -> pa.Array:
     """Return the labels of the clusters of those rows that are of a kind."""
     own = rows[repairs.splits[rows] == (kind == "split")]
-    labels = ev.cluster_labels(KINDS[kind], repairs.codes[own])
+    labels = kept.cluster_labels(KINDS[kind], repairs.codes[own])
     return combined(labels) if isinstance(labels, pa.ChunkedArray) else labels
 
 
@@ -273,11 +291,11 @@ def _type_of_both(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     return None if pa.uint64() in (a, b) else WIDEST[id_kind(a, "")][0]
 
 
-def listing_of(ev: Evaluated, kinds: Sequence[str], ranked: Ranked) -> Table:
+def _listing_of(kept: Kept, kinds: Sequence[str], ranked: Ranked) -> Table:
     """Return repairs of some kinds in their order as `Evaluation.repairs` does."""
     repairs, (precision, recall) = ranked.repairs, ranked.running.T
     splits, every = repairs.splits.tolist(), np.arange(repairs.codes.size)
-    clusters = _in_one({kind: _labels(ev, repairs, every, kind) for kind in kinds}, repairs.splits)
+    clusters = _in_one({kind: _labels(kept, repairs, every, kind) for kind in kinds}, repairs.splits)
     columns = {
         "rank": every + 1,
         "kind": from_texts(["split" if split else "gather" for split in splits]),
@@ -295,30 +313,34 @@ def listing_of(ev: Evaluated, kinds: Sequence[str], ranked: Ranked) -> Table:
     return Table(table_of(columns))
 
 
-def repairs_in_tables(
-    ev: Evaluated, tables: LazyTables, lost: tuple[float, float], kinds: Sequence[str], limit: int
-) -> Ranked | None:
-    """Return the first repairs of some kinds, as `rank_repairs` does; None if too many clusters tie.
+def _in_tables(kept: Kept, lost_of: Lost, kinds: Sequence[str], limit: int) -> Ranked | None:
+    """Return the first repairs of some kinds from tables of clusters; None if that takes all cells, or too many tie.
 
     Splitting a predicted cluster gains what it loses of precision; see `MayGather` for true ones. So the tables of
     clusters say which may be among the first. Weights have to count in the confusion matrices.
     """
+    tables = kept.lazy
+    if tables is None or kept.cells.weighting == "outer":
+        return None
+    lost = lost_of("pred"), lost_of("true")
     gathers = splits = np.empty(0, np.int64)
-    found, total = [Repairs.none()], ev.contingency.total_weight
+    found, total = [Repairs.none()], kept.cells.total_weight
     if "gather" in kinds:
-        gathers = tables.may_gather(lost, limit, named=ev.policies.may_leave_alone)
+        gathers = tables.may_gather(lost, limit, named=kept.policies.may_leave_alone)
         if gathers.size > MOST_GATHERS:
             return None
     if "split" in kinds:
-        listed = tables.costliest("pred", limit, ("code", "cluster", lambda c: ev.cluster_labels("pred", c)))
+        listed = tables.costliest(
+            "pred", limit, ("code", "cluster", lambda c: kept.cluster_labels("pred", c))
+        )
         splits = to_numpy(listed["code"])
         found.append(_splits(listed, lost))
     if not (gathers.size or splits.size):
         return Ranked(found[0], np.empty((0, 2)))
-    preds = _Preds.of(tables.clusters["pred"], ev.cell_excerpt({"true": gathers, "pred": splits}))
+    preds = _Preds.of(tables.clusters["pred"], kept.excerpt({"true": gathers, "pred": splits}))
     found.append(_gathers(preds, gathers, total, lost))
     every = Repairs(*map(np.concatenate, zip(*(vars(each).values() for each in found), strict=True)))
-    chosen = first_repairs(ev, kinds, every.take(np.flatnonzero(every.gain > 0)), limit)
+    chosen = first_repairs(kept, kinds, every.take(np.flatnonzero(every.gain > 0)), limit)
     return Ranked(chosen, preds.start(total, lost).running(_in_excerpt(chosen, preds.cells.in_whole)))
 
 

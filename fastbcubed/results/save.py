@@ -7,13 +7,15 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed._version import __version__
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError, OptionError, arg
@@ -23,7 +25,6 @@ from fastbcubed.metrics.sums import pair_counts
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.render.json import as_json
 from fastbcubed.results.clusters import columns_by_code, known_by_cluster
-from fastbcubed.results.evaluation_base import Evaluated
 from fastbcubed.results.outcomes import ListedOutcomes, named
 from fastbcubed.results.repairs import require_repairable
 from fastbcubed.results.saved import (
@@ -39,10 +40,14 @@ from fastbcubed.results.saved import (
     sealed,
 )
 from fastbcubed.results.slices import name_columns, rows_for_json
+from fastbcubed.results.summary import coverage_for_json
 from fastbcubed.results.table import MOST_GATHERS, ONLY_HERE, LazyTables, Passing
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.output_files import NO_BYTES, Staging, Stamp, TableWriter, without_nulls
 from fastbcubed.runtime.threads import Pool, ahead, blocks
+
+if TYPE_CHECKING:
+    from fastbcubed.results.evaluation import Evaluation
 
 #: What each level of `keep` writes, on top of the level before.
 KEEP = {
@@ -57,7 +62,7 @@ SLICES_IN_MANIFEST = 1 << 12
 
 
 def save(
-    ev: Any,
+    ev: Evaluation,
     directory: Any,
     keep: str = "items",
     repairs: int = 0,
@@ -79,11 +84,11 @@ def save(
         "metrics": [m.name for m in ev.metrics],
         "pair_weight": _pair_weight(ev.contingency) if known else None,
         "recall_alone": _recall_alone(ev) if known else None,
-        "left_out": ev.left_out if keep == "items" else {},
+        "left_out": ev.kept.left_out if keep == "items" else {},
     }
     if head["left_out"]:
         warnings.warn(
-            f"{len(ev.left_out)} columns were not written with the items: {'; '.join(ev.left_out.values())}",
+            f"{len(ev.kept.left_out)} columns were not written with the items: {'; '.join(ev.kept.left_out.values())}",
             EvaluationWarning,
             stacklevel=3,
         )
@@ -100,13 +105,13 @@ def save(
             "true_clusters": lambda: _clusters(ev, "true", outcomes, passing),
             "pred_clusters": lambda: _clusters(ev, "pred", outcomes, passing),
             "cells": lambda: _cells(ev),
-            "items": lambda: [item_table(ev)],
+            "items": lambda: [item_table(ev.kept)],
             "repairs": lambda: [best],
         }
         tasks = {name: tables[name] for name in wanted if name not in stamps}
         stamps |= _write_all(tasks, staging)
-        if passing is not None and "_outcomes" not in vars(ev):
-            ev._outcomes = ListedOutcomes.of_sides(**outcomes)  # before they are looked for in all cells
+        if passing is not None and ev.figures.outcomes is None:  # before they are looked for in all cells
+            ev.figures.outcomes = ListedOutcomes.of_sides(**outcomes)
         head |= {**_described(ev), **extra}
         files = {f"{name}.parquet": stamps[name] for name in wanted}
         obsolete = [f"{name}.parquet" for name in tables if name not in wanted]
@@ -131,19 +136,22 @@ MOST_CELLS, MOST_MEMBERS = 1 << 21, 1 << 19
 CELL_BYTES = 256
 
 
-def _page(ev: Any, passing: Passing, staging: Staging, keep: str) -> bytes | None:
+def _page(ev: Evaluation, passing: Passing, staging: Staging, keep: str) -> bytes | None:
     """Return the content of the page of a result whose tables have been written; None where that takes too much."""
-    from fastbcubed.results.page import Asked
+    from fastbcubed.results.page import Asked, evaluation_content
 
     clusters = {side: StoredTable(staging.path(f"{side}_clusters.parquet")) for side in SIDES}
     tables = LazyTables(clusters, passing.outer, _recall_alone(ev), passed=passing)
-    view = object.__new__(type(ev))  # as it will be loaded
-    items = ev._items if keep == "items" else None
-    view.__dict__ |= ev.__dict__ | {"_lazy": tables, "_labels": tables.labels, "_items": items}
-    view._change_if_alone = None
-    if passing.too_many or not _takes_little(tables, passing, ev._memory_limit):
+    if passing.too_many or not _takes_little(tables, passing, ev.kept.memory_limit):
         return None
-    return json.dumps(view.page_content(Asked()), ensure_ascii=False, allow_nan=False).encode()
+    figures = replace(
+        ev.figures, summary=ev._sides, outcomes=ev._outcomes, bounds=ev.bounds, warnings=ev.warnings,
+        errors=ev.standard_errors.known, change_if_alone=None,
+    )  # fmt: skip
+    items = ev.kept.items if keep == "items" else None
+    kept = replace(ev.kept, lazy=tables, labels=tables.labels, items=items)
+    content = evaluation_content(type(ev)(figures, kept, ev.origin), Asked())  # as it will be loaded
+    return json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
 
 
 def _takes_little(tables: LazyTables, passing: Passing, limit: int | None) -> bool:
@@ -163,7 +171,7 @@ def _takes_little(tables: LazyTables, passing: Passing, limit: int | None) -> bo
     return n_cells <= most_cells and n_items <= MOST_MEMBERS
 
 
-def _require_kept(ev: Evaluated, keep: str) -> None:
+def _require_kept(ev: Evaluation, keep: str) -> None:
     """Raise NotKeptError if data to be written were not kept, with advice on writing the rest."""
     kept = "scores" if isinstance(ev.contingency, NoCells) else "items" if ev.has_items else "cells"
     levels = list(KEEP)
@@ -174,7 +182,7 @@ def _require_kept(ev: Evaluated, keep: str) -> None:
         )
 
 
-def _stored_items(ev: Evaluated) -> StoredTable | None:
+def _stored_items(ev: Evaluation) -> StoredTable | None:
     """Return the file that the items are in, if they are in one."""
     table = getattr(ev.kept_items(), "table", None)
     return table if isinstance(table, StoredTable) else None
@@ -227,7 +235,27 @@ def _write_all(tasks: Mapping[str, Callable[[], Iterable[pa.Table]]], staging: S
     return stamps
 
 
-def _described(ev: Evaluated) -> dict[str, Any]:
+def described(ev: Evaluation, slices: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the content of `Evaluation.to_json`, with these slices."""
+    found, outcomes = ev.standard_errors.at_hand(), ev._outcomes
+    content = {
+        "fastbcubed": __version__,
+        "truth": ev.names.get("truth"),
+        "prediction": ev.names.get("prediction"),
+        "definition": ev.definition,
+        "overall": dict(ev.overall),
+        "coverage": coverage_for_json(ev.coverage, ev.bounds),
+        "summary": ev.summary,
+        "outcomes": None if outcomes is None else outcomes.to_pylist(),
+        "slices": dict(slices),
+        "warnings": ev.warnings,
+        "not_computed": ev.not_computed,
+        "manifest": ev.manifest,
+    }
+    return content if found is None else {**content, "errors": dict(found.of), "units": found.units._asdict()}
+
+
+def _described(ev: Evaluation) -> dict[str, Any]:
     """Return the description of an evaluation as JSON has it; many slices are only in their file."""
     slices = {
         by: rows_for_json(table)
@@ -235,10 +263,10 @@ def _described(ev: Evaluated) -> dict[str, Any]:
         else {"n_slices": table.num_rows, "columns": name_columns(table.column_names)}
         for by, table in ev.sliced.items()
     }
-    return dict(json.loads(as_json(ev._described(slices), None)))
+    return dict(json.loads(as_json(described(ev, slices), None)))
 
 
-def _slices(ev: Evaluated) -> Iterator[pa.Table]:
+def _slices(ev: Evaluation) -> Iterator[pa.Table]:
     """Yield the requested slices: slicing, slice as text, scores, the values of many."""
     tables = {by: listing.to_arrow() for by, listing in ev.sliced.items()}
     blank = pa.concat_tables(
@@ -268,18 +296,18 @@ def _slice_text(values: tuple[Any, ...]) -> str | None:
     return None if values[0] is None else str(values[0])
 
 
-def _passing(ev: Any, keep: str, extra: Mapping[str, Any]) -> Passing | None:
+def _passing(ev: Evaluation, keep: str, extra: Mapping[str, Any]) -> Passing | None:
     """Return a collector of clusters while they are written; None for results that are read whole."""
-    known = vars(ev).get("_outcomes", ())  # which are still to be counted, if they are not known
-    if not may_be_read_in_parts({"keep": keep, "definition": ev.definition, "outcomes": known, **extra}):
+    if not may_be_read_in_parts({"keep": keep, "definition": ev.definition, "outcomes": (), **extra}):
         return None
-    room = None if ev._memory_limit is None else ev._memory_limit // 8
-    lost = ev.loss_of_all("pred"), ev.loss_of_all("true")
+    limit = ev.kept.memory_limit
+    room = None if limit is None else limit // 8
+    lost = ev.losses.of_all("pred"), ev.losses.of_all("true")
     return Passing(lost, LISTED, outer=ev.contingency.weighting == "outer", room=room)
 
 
 def _clusters(
-    ev: Evaluated, side: str, outcomes: Mapping[str, ListedOutcomes], passing: Passing | None
+    ev: Evaluation, side: str, outcomes: Mapping[str, ListedOutcomes], passing: Passing | None
 ) -> Iterator[pa.Table]:
     """Yield the clusters of one side in the order of their codes, so that a row number is a code."""
     tables = _clusters_by_code(ev, side)
@@ -291,16 +319,16 @@ def _clusters(
         yield table
 
 
-def _clusters_by_code(ev: Evaluated, side: str) -> Iterator[pa.Table]:
+def _clusters_by_code(ev: Evaluation, side: str) -> Iterator[pa.Table]:
     table = ev.contingency
     metrics = known_by_cluster(table, ev.metrics, ev.beta)
     ranges: Iterable[tuple[int, dict[str, NDArray[Any]]]]
-    if ev.ranges is None:
+    if ev.kept.ranges is None:
         ranges = [(0, columns_by_code(table, side, metrics, ev.beta))]
     else:
-        ranges = ev.ranges.to_be_named(side, metrics, ev.beta)
+        ranges = ev.kept.ranges.to_be_named(side, metrics, ev.beta)
     only = table.only(side)
-    with ev.all_cluster_labels(side) as labels_of:
+    with ev.kept.all_labels(side) as labels_of:
         for first, columns in ranges:
             there = columns["n_items"] > 0
             found: dict[str, Any] = {"cluster": labels_by_code(labels_of, first, there)}
@@ -327,14 +355,14 @@ def _pair_weight(table: Contingency) -> float | None:
         return float(pair_counts(table, pool).tp)
 
 
-def _recall_alone(ev: Any) -> float | None:
+def _recall_alone(ev: Evaluation) -> float | None:
     """Return the recall if all items were alone, which takes the weights of items; None where these are in files."""
     table = ev.contingency
     by_weight = table.weighted and table.weighting != "outer" and not table.overlapping
-    return ev.recall_alone() if by_weight and ev.ranges is None else None
+    return ev.losses.recall_alone() if by_weight and ev.kept.ranges is None else None
 
 
-def _cells(ev: Evaluated) -> Iterator[pa.Table]:
+def _cells(ev: Evaluation) -> Iterator[pa.Table]:
     table = ev.contingency
     if isinstance(table, Cover):
         yield as_table(table)

@@ -11,7 +11,7 @@ import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -33,7 +33,7 @@ from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.score import Metric
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.mates import Shares
-from fastbcubed.results.items import TableItems
+from fastbcubed.results.items import Kept, TableItems
 from fastbcubed.results.outcomes import COUNTS, OUTCOMES, SUMS
 from fastbcubed.results.summary import Bounds
 from fastbcubed.runtime.attributes import cached_property
@@ -536,10 +536,9 @@ def labels_by_code(labels_of: Callable[[RowNumbers], Any], first: int, there: ND
     return labels.take(from_numpy(np.maximum(np.cumsum(there) - 1, 0), ~there))
 
 
-def item_table(ev: Any) -> pa.Table:
+def item_table(kept: Kept) -> pa.Table:
     """Return the rows of an evaluation: ids, labels, weight, cell (null: not scored), attributes."""
-    items, rows = ev.kept_items(), ev.contingency.rows
-    assert rows is not None
+    items, rows = kept.require_items(), kept.rows
     columns: dict[str, Any] = {
         "item": items.ids(),
         "true_cluster": items.labels("true"),
@@ -547,13 +546,13 @@ def item_table(ev: Any) -> pa.Table:
         "weight": rows.weight,
         "cell": from_numpy(rows.cell, rows.cell < 0),
     }
-    left_out = ev.left_out
+    left_out = kept.left_out
     for side, names in items.attribute_sides().items():
-        kept = [name for name in names if f"{side}.{name}" not in left_out]
-        columns |= {f"{side}.{name}": items.attribute(side, name) for name in kept}
-    if ev.attributes is not None:
-        kept = [name for name in ev.attributes.names if f"attributes.{name}" not in left_out]
-        columns |= {f"attributes.{name}": ev.attributes.attribute(name) for name in kept}
+        own = [name for name in names if f"{side}.{name}" not in left_out]
+        columns |= {f"{side}.{name}": items.attribute(side, name) for name in own}
+    if kept.attributes is not None:
+        own = [name for name in kept.attributes.names if f"attributes.{name}" not in left_out]
+        columns |= {f"attributes.{name}": kept.attributes.attribute(name) for name in own}
     return table_of(columns)
 
 
@@ -567,18 +566,21 @@ def metrics_by_name(names: Iterable[str], beta: float, options: Mapping[str, Any
 
 def state_of(ev: Any) -> dict[str, Any]:
     """Return the state of an evaluation; scores of the registry go by name."""
-    if ev._lazy is not None:
-        return state_of(ev._lazy.whole())
-    state: dict[str, Any] = {**ev.__dict__, "ranges": None, "attributes": None}
-    for worked_out in ("_first_rows", "_components"):
-        state.pop(worked_out, None)
+    kept, figures = ev.kept, ev.figures
+    if kept.lazy is not None:
+        return state_of(kept.lazy.whole())
+    state: dict[str, Any] = {k: v for k, v in ev.__dict__.items() if k not in ("standard_errors", "losses")}
     own = [m for m in ev.metrics if m.family == "own"]
     state["metrics"] = ([m.name for m in ev.metrics], own, ev.definition)
-    if ev.has_clusters:
-        state["_labels"] = TableLabels({side: _all_labels(ev, side) for side in SIDES})
-    state["_origin"] = ev._origin.at_rest(ev.engine, ev._memory_limit)
-    if ev.has_items:
-        state["_items"] = TableItems(item_table(ev), ev.left_out)
+    state["figures"] = replace(figures, metrics=[], errors=ev.standard_errors.known)
+    state["origin"] = ev.origin.at_rest(kept.memory_limit)
+    state["kept"] = replace(
+        kept,
+        items=None if kept.items is None else TableItems(item_table(kept), kept.left_out),
+        labels=TableLabels({side: _all_labels(kept, side) for side in SIDES}) if kept.has_clusters else None,
+        attributes=None,
+        ranges=None,
+    )
     return state
 
 
@@ -586,12 +588,13 @@ def set_state(ev: Any, state: Mapping[str, Any]) -> None:
     """Make an evaluation from the result of `state_of`."""
     names, own, definition = state["metrics"]
     found = {m.name: m for m in (*metrics_by_name(names, state["beta"], definition), *own)}
-    ev.__dict__.update(state, metrics=[found[name] for name in names])
+    metrics = [found[name] for name in names]
+    ev.__dict__.update(state, metrics=metrics, figures=replace(state["figures"], metrics=metrics))
 
 
-def _all_labels(ev: Any, side: str) -> Any:
-    n = ev.contingency.true_n if side == "true" else ev.contingency.pred_n
-    with ev.all_cluster_labels(side) as labels_of:
+def _all_labels(kept: Kept, side: str) -> Any:
+    n = kept.cells.true_n if side == "true" else kept.cells.pred_n
+    with kept.all_labels(side) as labels_of:
         return labels_by_code(labels_of, 0, n > 0)
 
 

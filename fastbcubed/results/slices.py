@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise, takewhile
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -43,10 +43,15 @@ from fastbcubed.inputs.arrays import (
 from fastbcubed.inputs.suggestions import did_you_mean, similar, split
 from fastbcubed.inputs.suggestions import plain as unescaped
 from fastbcubed.inputs.tables import UNABLE, number_values, readable
+from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.score import Metric
-from fastbcubed.results.items import AttributeTable, Items, named_sides
-from fastbcubed.results.table import Table
+from fastbcubed.results.items import AttributeTable, Items, Kept, named_sides
+from fastbcubed.results.summary import Figures, Scores
+from fastbcubed.results.table import LOSS, Table, listed
 from fastbcubed.runtime.arguments import is_bare, whole_number
+
+if TYPE_CHECKING:
+    from fastbcubed.results.standard_errors import ScoreErrors
 
 __all__ = ["Bins", "bins", "element_of"]
 
@@ -783,6 +788,51 @@ def _as_mask(which: Any, name: str) -> NDArray[np.bool_] | None:
     if values.null_count:
         raise SliceError(f"{values.null_count} of {len(values)} values of the mask of {name} are null")
     return np.asarray(values.to_numpy())
+
+
+def subset_scores(kept: Kept, figures: Figures, which: Any) -> Scores:
+    """Return scores over some items as `Evaluation.subset` does."""
+    mask = subset_mask(which, kept.require_items(), kept.cells, "the subset")
+    found = means_of_groups(kept, figures, np.where(mask, 0, -1), 1)
+    if not found["weight"][0]:
+        raise SliceError("all items of the subset have weight 0, so it has no score")
+    return Scores({m.name: float(found[m.name][0]) for m in figures.metrics if m.name in found})
+
+
+def means_of_groups(
+    kept: Kept, figures: Figures, codes: NDArray[np.integer], n: int, errors: ScoreErrors | None = None
+) -> dict[str, Any]:
+    """Return scores of groups of rows by code, with standard errors if the errors of the scores are given."""
+    table = kept.cells
+    columns = aggregation.group_means(
+        table, codes, n, figures.metrics, beta=figures.beta, by_row=True, total=table.total_weight
+    )
+    return columns if errors is None else errors.beside(columns, codes, n)
+
+
+def list_slices(
+    kept: Kept,
+    figures: Figures,
+    by: SliceKey,
+    attributes: Any,
+    errors: ScoreErrors | None,
+    order_by: str | None,
+    limit: int | None,
+) -> Table:
+    """Return slices as `Evaluation.slices` does, with standard errors if the errors of the scores are given."""
+    order_by = LOSS if order_by is None and limit is not None else order_by
+    if kept.items is None and errors is None and slice_name(by) in figures.sliced:
+        return listed(figures.sliced[slice_name(by)], figures.metrics, order_by, limit)
+    items = kept.require_items()
+    if isinstance(by, Mapping):
+        masks = [subset_mask(w, items, kept.cells, repr(n)) for n, w in by.items()]
+        rows = [means_of_groups(kept, figures, np.where(mask, 0, -1), 1, errors) for mask in masks]
+        columns: dict[str, Any] = {"slice": from_texts(list(map(str, by)))}
+        columns |= {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+    else:
+        cut = slice_codes(by, kept.cells, items, kept.attributes_or(attributes))
+        columns = beside(cut.values, means_of_groups(kept, figures, cut.codes, cut.n_slices, errors))
+    return listed(table_of(columns), figures.metrics, order_by, limit)
 
 
 def macro_of(

@@ -17,7 +17,7 @@ from fastbcubed.inputs.arrays import from_texts
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.wording import label
-from fastbcubed.results.items import AttributeTable, Items
+from fastbcubed.results.items import Kept
 from fastbcubed.results.slices import Bins, slice_codes
 from fastbcubed.results.table import Table
 from fastbcubed.types import Counts
@@ -30,15 +30,13 @@ FEW = 1 << 31
 LOW = 20
 
 
-def list_source_pairs(
-    by: Any, contingency: Contingency, items: Items, attributes: AttributeTable | None
-) -> Table:
+def list_source_pairs(kept: Kept, by: Any, attributes: Any) -> Table:
     """Return the pairs of sources, as `Evaluation.source_pairs` does."""
     if not isinstance(by, str | Bins) or not by:
         raise SliceError(f"sources are distinguished by one attribute, or bins of one, not by {by!r}")
+    items, contingency = kept.require_items(), kept.cells
     _require_defined(contingency)
-    assert contingency.rows is not None
-    cut = slice_codes(by, contingency, items, attributes)
+    cut = slice_codes(by, contingency, items, kept.attributes_or(attributes))
     (names,) = cut.values.values()
     n = len(names)
     if n * (n + 1) // 2 > MOST:
@@ -46,7 +44,7 @@ def list_source_pairs(
             f"{by!s} has {n:,} values, which are {n * (n + 1) // 2:,} pairs of sources, of {MOST:,} at most; choose an "
             "attribute with fewer values, or bins of it"
         )
-    cell = contingency.rows.cell
+    cell = kept.rows.cell
     here = cell >= 0
     units, sources, counts = _grouped(cell[here], cut.codes[here], np.ones(int(here.sum()), np.int64), n)
     few = contingency.n_items < FEW

@@ -3,30 +3,49 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.errors import Message, OptionError, arg
+from fastbcubed.errors import (
+    EvaluationWarning,
+    Message,
+    MetricError,
+    NotKeptError,
+    OptionError,
+    Word,
+    arg,
+)
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.pointwise import COMPLEMENTS
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.score import Metric, without_rounding
-from fastbcubed.metrics.sums import CellSums
+from fastbcubed.metrics.sums import CellSums, overall
 from fastbcubed.overlap.cover import Cover
+from fastbcubed.results.clusters import known_by_cluster, require_items
+from fastbcubed.results.slices import slice_codes
+from fastbcubed.results.summary import resolved
+from fastbcubed.results.table import Table
+from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.codes import number
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Floats
+
+if TYPE_CHECKING:
+    from fastbcubed.results.items import Kept
+    from fastbcubed.results.summary import Figures
 
 #: Cells that are handled at once: few enough for a core's cache.
 CELLS_AT_ONCE = 1 << 14
@@ -539,3 +558,224 @@ class Influence(NamedTuple):
 
     moved: Floats
     size: Floats
+
+
+#: Results of no more cells than this are written and sent with their standard errors; larger ones if these are known.
+ALWAYS = 1_000_000
+#: Fewer equal units than this are few.
+FEW = 30
+COMPONENT, TRUE_CLUSTER = "component", "true_cluster"
+#: The columns of `Evaluation.scores`.
+SCORES = pa.schema(
+    [("score", pa.string())]
+    + [(name, pa.float64()) for name in ("value", "se", "low", "high")]
+    + [("n_units", pa.int64()), ("effective_units", pa.float64())]
+)
+
+
+class Errors(NamedTuple):
+    """Standard errors by name of the score, and the units that they come from."""
+
+    of: Mapping[str, float]
+    units: Units
+
+    def interval(self, metric: Metric, value: float, level: float) -> Interval:
+        """Return the interval of a score."""
+        error, n_units = self.of[metric.name], self.units.n
+        return interval(value, error, n_units=n_units, level=level, low=metric.low, high=metric.high)
+
+
+class ScoreErrors:
+    """The standard errors of an evaluation's scores, by component or by other units."""
+
+    def __init__(self, kept: Kept, figures: Figures) -> None:
+        self._kept, self._figures = kept, figures
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The overall scores whose standard error is known, or can be computed."""
+        figures = self._figures
+        if figures.errors is not None:
+            return [m for m in figures.metrics if m.name in figures.errors.of]
+        smooth = [m for m in figures.metrics if why_none(m) is None]
+        return known_by_cluster(self._kept.cells, smooth, figures.beta)
+
+    def missing(self) -> dict[str, str]:
+        """Return the overall scores that have no standard error, and why."""
+        known = {m.name for m in self.metrics}
+        not_kept = f"and the items were not kept; save with {arg('keep', 'items')} to have it"
+        return {
+            m.name: why_none(m)
+            or Message(f"the standard error of {m.name} takes the weight of each item, {not_kept}")
+            for m in self._figures.metrics
+            if m.name not in known
+        }
+
+    @cached_property
+    def components(self) -> CellUnits:
+        """The component of each cell."""
+        table = self._kept.cells
+        if not isinstance(table, Contingency):
+            raise NotKeptError(
+                "neither standard errors nor the cells that they come from were kept; ask for .errors before you save "
+                f"with {arg('keep', 'scores')}, or evaluate and save with {arg('keep', 'cells')}"
+            )
+        return components(table, self._kept.memory_limit)
+
+    @cached_property
+    def units(self) -> Units:
+        """The components, and how evenly the weight is spread over them."""
+        if self._figures.errors is not None:
+            return self._figures.errors.units
+        return count_units(self._kept.cells, self.components)
+
+    @cached_property
+    def by_component(self) -> Errors:
+        """The standard errors of the overall scores."""
+        return self._found(self.metrics, COMPONENT)
+
+    @property
+    def can_be_known(self) -> bool:
+        """Whether they were saved, or there are cells to compute them from."""
+        return self._figures.errors is not None or isinstance(self._kept.cells, Contingency)
+
+    @property
+    def known(self) -> Errors | None:
+        """Those by component that were saved or computed."""
+        return vars(self).get("by_component", self._figures.errors)
+
+    def at_hand(self) -> Errors | None:
+        """Return those by component if known or quickly computed."""
+        table = self._kept.cells
+        few = self._kept.lazy is None and isinstance(table, Contingency) and table.n_cells <= ALWAYS
+        if self.known is None and not few:
+            return None
+        try:
+            return self.by_component
+        except OptionError:  # there is no room
+            return None
+
+    def intervals_at_hand(self, level: float = 0.95) -> dict[str, dict[str, float]]:
+        """Return standard error and interval of the overall scores, where known or quickly computed."""
+        found, known = self.at_hand(), dict[str, dict[str, float]]()
+        for metric in self._figures.metrics if found is not None else ():
+            if found is not None and metric.name in found.of:
+                low, high = found.interval(metric, self._figures.overall[metric.name], level)
+                known[metric.name] = {"se": found.of[metric.name], "low": low, "high": high}
+        return known
+
+    def by(self, metrics: list[Metric], unit: str, *, stacklevel: int) -> Errors:
+        """Return the standard errors of scores by a unit; warn where they are too small."""
+        found = self._found(metrics, unit)
+        if (reason := self._why_too_small(unit)) is not None:
+            warnings.warn(too_small(unit, reason), EvaluationWarning, stacklevel=stacklevel + 1)
+        warn_of_units(found.units, unit, stacklevel=stacklevel + 2)
+        return found
+
+    def _found(self, metrics: list[Metric], unit: str) -> Errors:
+        table, figures = self._kept.cells, self._figures
+        saved = figures.errors
+        if unit == COMPONENT and saved is not None and all(m.name in saved.of for m in metrics):
+            return saved
+        whole = self.components  # raises if there are no cells
+        require_items(table, metrics, figures.beta)
+        if not is_one_of(unit, (COMPONENT, TRUE_CLUSTER)):
+            codes = self._codes_of(unit)
+            rows = RowUnits.of(table, np.zeros(codes.size, np.int64), 1, codes)
+            errors = rows.errors(table, metrics, figures.beta)
+            return Errors({name: float(each[0]) for name, each in errors.items()}, rows.units(0))
+        units = whole if unit == COMPONENT else true_clusters(table)
+        counted = self.units if unit == COMPONENT else count_units(table, units)
+        with Pool() as pool:
+            return Errors(errors_of_cells(table, metrics, figures.beta, units, counted.n, pool), counted)
+
+    def _codes_of(self, column: Any) -> NDArray[np.int64]:
+        """Return the unit of each row by a column."""
+        if not isinstance(column, str):
+            raise OptionError(f'unit is "component", "true_cluster" or a column, not {column!r}')
+        return slice_codes(column, self._kept.cells, self._kept.require_items(), self._kept.attributes).codes
+
+    def _why_too_small(self, unit: str) -> str | None:
+        """Return why units of this kind depend on each other, if they do."""
+        table = self._kept.cells
+        if unit == COMPONENT or (unit == TRUE_CLUSTER and table.outside):
+            return None
+        if unit == TRUE_CLUSTER:
+            return (
+                f"{Word('true cluster')}s that share a {Word('predicted cluster')} share its precision (they are "
+                f"units of their own only with {arg('unmatched', 'outside')})"
+            )
+        n = self.components.n
+        rows = RowUnits.of(table, self._component_of_rows(), n, self._codes_of(unit))
+        torn = int(np.count_nonzero(np.bincount(rows.group_of_code) > 1))
+        return f"{torn} of {n} components have items of several values" if torn else None
+
+    def _component_of_rows(self) -> NDArray[np.int64]:
+        """Return the component of each row, -1 for one that is not scored."""
+        cell = self._kept.rows.cell
+        return np.where(cell < 0, -1, self.components.by_cell(self._kept.cells.n_cells)[cell])
+
+    def beside(self, columns: Mapping[str, Any], codes: NDArray[np.integer], n_groups: int) -> dict[str, Any]:
+        """Return scores of groups of rows with n_units, and behind each score its standard error."""
+        units = np.maximum(self._component_of_rows(), 0)
+        metrics = [m for m in self.metrics if m.name in columns]
+        rows = RowUnits.of(self._kept.cells, codes, n_groups, units)
+        errors = rows.errors(self._kept.cells, metrics, self._figures.beta)
+        result: dict[str, Any] = {}
+        for name, values in columns.items():
+            result[name] = values
+            if name == "weight":
+                result["n_units"] = rows.n_units
+            if name in errors:
+                result[f"{name}_se"] = errors[name]
+        return result
+
+    def interval(self, which: Any, level: float, unit: str) -> Interval:
+        """Return the interval of a score as `Evaluation.interval` does."""
+        figures, level = self._figures, check_level(level)
+        known = {m.name: m for m in figures.metrics}
+        named = isinstance(which, str) and which in known
+        metric = known[which] if named else resolved(self._kept.cells, which, figures.beta)
+        if (reason := why_none(metric)) is not None:
+            raise MetricError(reason)
+        found, value = self.by([metric], unit, stacklevel=3), figures.overall.get(metric.name)
+        if value is None:
+            value = overall(self._kept.cells, [metric], beta=figures.beta)[metric.name]
+        return found.interval(metric, value, level)
+
+    def listed(self, level: float, unit: str) -> Table:
+        """Return the overall scores with errors and intervals as `Evaluation.scores` does."""
+        level, metrics = check_level(level), self.metrics
+        wanted = (metrics and self.can_be_known) or unit != COMPONENT
+        found = self.by(metrics, unit, stacklevel=3) if wanted else None
+        rows: list[dict[str, Any]] = []
+        for metric in self._figures.metrics:
+            value = self._figures.overall[metric.name]
+            row: dict[str, Any] = {"score": metric.name, "value": float(value)}
+            if found is not None and metric.name in found.of:
+                low, high = found.interval(metric, value, level)
+                row |= {"se": float(found.of[metric.name]), "low": float(low), "high": float(high)}
+            if found is not None:
+                row |= {"n_units": found.units.n, "effective_units": found.units.effective}
+            rows.append(row)
+        return Table(pa.Table.from_pylist(rows, SCORES))
+
+
+def are_uneven(units: Units) -> bool:
+    """Return whether units are too uneven (few effective units), so that their standard errors are too small."""
+    return units.effective < min(FEW, units.n / 2)
+
+
+def warn_of_units(units: Units, unit: str, *, stacklevel: int, of: str = "") -> None:
+    """Warn of a single unit, and of very uneven units; `of` says whose they are."""
+    if units.n == 1:
+        message = f"there is no standard error, as all items are in one unit ({unit})"
+    elif are_uneven(units):
+        message = (
+            f"standard errors and intervals are too small: one of {units.n:,} units ({unit}) has "
+            f"{units.largest_share:.0%} of the weight, and all carry no more information than "
+            f"{units.effective:.1f} equal ones"
+        )
+    else:
+        return
+    warnings.warn(of + message, EvaluationWarning, stacklevel=stacklevel)

@@ -1,20 +1,27 @@
-"""Scores by name, as in `Evaluation.overall` and subsets."""
+"""Scores by name, the figures of an evaluation, and the sizes of its clusters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.contingency import CELL_BLOCK, Contingency, confusion
 from fastbcubed.errors import ESTIMATE, MetricError, arg
-from fastbcubed.metrics.registry import computed_as
+from fastbcubed.metrics.registry import METRICS, computed_as, known_as, lifted, resolve
+from fastbcubed.metrics.score import Metric
 from fastbcubed.render.wording import percent, score_text
 from fastbcubed.runtime.attributes import documented
 from fastbcubed.runtime.threads import blocks
+
+if TYPE_CHECKING:
+    from fastbcubed.results.standard_errors import Errors
+    from fastbcubed.results.table import Table
 
 
 class Scores(Mapping[str, float]):
@@ -67,6 +74,31 @@ class Scores(Mapping[str, float]):
         return f"Scores({', '.join(f'{name}={value:.6g}' for name, value in self.items())})"
 
 
+def resolved(table: Contingency, which: Any, beta: float) -> Metric:
+    """Return a score by name, or that of a formula; MetricError if it is unknown, or not defined for these cells."""
+    found, _ = resolve(
+        [lifted(which, outside=table.outside) if callable(which) else which],
+        weighted=table.weighted, weighting=table.weighting, outside=table.outside, overlapping=table.overlapping,
+    )  # fmt: skip
+    if len(found) != 1:
+        raise MetricError(f"{which!r} is a family of {len(found)} scores; name one of them")
+    return found[0].at(beta)
+
+
+def how_to_have(name: str, table: Contingency) -> str:
+    """Return how to have a score that was not computed, or why it is not defined; nothing for what is no score."""
+    known = METRICS.get(str(known_as(name)))
+    if known is None:
+        return f"; .metric({name!r}) computes a score"
+    reason = known.undefined(
+        weighted=table.weighted,
+        weighting=table.weighting,
+        outside=table.outside,
+        overlapping=table.overlapping,
+    )
+    return f"; .metric({name!r}) computes it" if reason is None else f": {known.not_defined(reason)}"
+
+
 #: Bounds of precision this far apart are worth a warning.
 BOUNDS_APART = 0.01
 QUANTILES = (0.5, 0.9, 0.99)
@@ -101,6 +133,56 @@ class Bounds:
             "If the truth labels a sample of records, and not whole clusters, recall is too high as well, since the "
             "other records of a true cluster are not looked for."
         )
+
+
+@dataclass(eq=False)
+class Figures:
+    """The scores of an evaluation, and the figures that an engine or a file has; None for those to be computed."""
+
+    metrics: list[Metric]
+    beta: float
+    overall: Scores
+    coverage: Coverage
+    policies: Policies
+    not_computed: dict[str, str] = field(default_factory=dict)
+    sliced: dict[str, Table] = field(default_factory=dict)
+    summary: dict[str, dict[str, Any]] | None = None  #: of both sides, without outcomes
+    outcomes: pa.Table | None = None
+    bounds: Bounds | None = None
+    change_if_alone: float | None = None  #: of the recall, if items that only the truth has were alone
+    errors: Errors | None = None
+    warnings: list[dict[str, Any]] | None = None
+
+    def definition(self, table: Contingency) -> dict[str, Any]:
+        """Return what the scores mean."""
+        return {
+            "average": "item",
+            "overlapping": table.overlapping,
+            "weighted": table.weighted,
+            "weighting": table.weighting,
+            "beta": self.beta,
+            "unmatched": {"truth": self.policies.truth, "prediction": self.policies.prediction},
+            "nulls": self.policies.nulls,
+            "duplicates": self.policies.duplicates,
+            "noise": self.policies.noise,
+            **{name: value for m in self.metrics if m.options for name, value in m.options.items()},
+        }
+
+    def bounds_in(self, table: Contingency) -> Bounds | None:
+        """Return bounds of the precision, where prediction-only items were dropped; else None."""
+        if self.policies.prediction != "drop" or not self.coverage.n_prediction_only:
+            return None
+        return precision_bounds(table) if self.bounds is None else self.bounds
+
+
+def coverage_for_json(coverage: Coverage, bounds: Bounds | None) -> dict[str, Any]:
+    """Return the coverage, with the bounds of the precision."""
+    return {
+        **asdict(coverage),
+        "truth_coverage": coverage.truth_coverage,
+        "prediction_coverage": coverage.prediction_coverage,
+        "bounds": None if bounds is None else asdict(bounds),
+    }
 
 
 def precision_bounds(table: Contingency) -> Bounds | None:

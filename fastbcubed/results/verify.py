@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,9 @@ from fastbcubed.render.wording import count
 from fastbcubed.results.items import without_noise
 from fastbcubed.results.slices import element_of, name_columns
 from fastbcubed.runtime.arguments import whole_number
+
+if TYPE_CHECKING:
+    from fastbcubed.results.evaluation import Evaluation
 
 #: Tolerance of figures added up in another order, relative to the larger one and 1.
 ROUNDING = 1e-9
@@ -45,7 +48,7 @@ class Verified:
         return f"verified: {items} with the rows, and so do {scores}{slices if self.slices else ''}"
 
 
-def verify(ev: Any, n: int, seed: int) -> Verified:
+def verify(ev: Evaluation, n: int, seed: int) -> Verified:
     """Return the verified figures, or raise VerificationError; see `Evaluation.verify`."""
     n, seed = whole_number(n, "n", "items", least=1), whole_number(seed, "seed")
     rows = Rows(ev)
@@ -71,7 +74,7 @@ def verify(ev: Any, n: int, seed: int) -> Verified:
     return Verified(int(chosen.size), tuple(stored), tuple(slices))
 
 
-def _message(ev: Any, n: int, faults: dict[str, list[str]]) -> str:
+def _message(ev: Evaluation, n: int, faults: dict[str, list[str]]) -> str:
     items, scores = faults["items"], faults["scores"]
     parts = []
     if items:
@@ -99,7 +102,7 @@ def _differences(stored: dict[str, float], anew: dict[str, float], source: str =
     return ", ".join(found)
 
 
-def _slices_differ(ev: Any) -> tuple[list[str], list[str]]:
+def _slices_differ(ev: Evaluation) -> tuple[list[str], list[str]]:
     """Return the recomputed slicings and their differences; subsets cannot be recomputed."""
     done, faults = [], []
     for by, table in ev.sliced.items():
@@ -115,7 +118,7 @@ def _slices_differ(ev: Any) -> tuple[list[str], list[str]]:
     return done, faults
 
 
-def _sliced_anew(ev: Any, by: str, columns: Sequence[str]) -> Any:
+def _sliced_anew(ev: Evaluation, by: str, columns: Sequence[str]) -> Any:
     """Return the slicing into these columns, by attributes or else by bins; None if it is of subsets."""
     ways = columns, [column.removeprefix("attribute.") for column in columns]
     names = next((names for names in ways if ",".join(names) == by), ())
@@ -141,7 +144,7 @@ class Rows:
     MATRIX = ("tp", "fp", "fn")
 
     def __init__(self, ev: Any) -> None:
-        items, rows = ev.kept_items(), ev._rows()
+        items, rows = ev.kept_items(), ev.kept.rows
         self._table = ev.contingency
         self._cell = rows.cell
         self._scored = rows.cell >= 0

@@ -107,7 +107,7 @@ def dropping_truth_flatters(ev: Any) -> Iterator[Notice]:
 def unlinked_alone(ev: Any) -> Iterator[Notice]:
     """Note that items that only the truth has are taken as alone, since the prediction was made of links."""
     n = ev.coverage.n_truth_only
-    omits = any(note.get("omits_singletons") and note["side"] == "prediction" for note in ev._input_notes)
+    omits = any(note.get("omits_singletons") and note["side"] == "prediction" for note in ev.origin.notes)
     if not n or not omits or ev.policies.truth != "singleton":
         return
     items = (
@@ -128,7 +128,7 @@ def if_alone(ev: Any) -> dict[str, Any]:
     weights of single items in a cluster, which cells lack, need not be known.
     """
     found, dropped = ev.coverage, ev.policies.truth == "drop" and ev.coverage.n_truth_only > 0
-    change = ev._change_if_alone if dropped else 0.0
+    change = ev.figures.change_if_alone if dropped else 0.0
     known = change is not None
     precision, recall = ((_score(ev, name) if known else math.nan) for name in ("precision", "recall"))
     p, r = precision, recall
@@ -341,8 +341,8 @@ SAMPLE = 0.1
 def same_input(ev: Any) -> Iterator[Notice]:
     """Warn if truth and prediction are the same file, column or object; or have the same clusters of the same names."""
     n_items = ev.coverage.n_scored(ev.policies)
-    source = ev._origin.same_source
-    if source is not None and (ev._origin.by_name or n_items >= FEW_ITEMS):
+    source = ev.origin.same_source
+    if source is not None and (ev.origin.by_name or n_items >= FEW_ITEMS):
         yield Notice(WARNING, f"Truth and prediction are the same {source}, so every score is perfect.", {})
     elif source is None and n_items >= FEW_ITEMS and _is_perfect(ev) and _same_names(ev):
         yield Notice(
@@ -372,8 +372,8 @@ def _same_names(ev: Any) -> bool:
 def maybe_swapped(ev: Any) -> Iterator[Notice]:
     """Note that names or sizes look as if truth and prediction were in the wrong order."""
     swap = "The truth comes first: if they are swapped, so are precision and recall."
-    if ev._origin.swapped_names is not None:
-        yield Notice(NOTE, f"{ev._origin.swapped_names} {swap}", {"by": "name"})
+    if ev.origin.swapped_names is not None:
+        yield Notice(NOTE, f"{ev.origin.swapped_names} {swap}", {"by": "name"})
         return
     found = ev.coverage
     of_truth = found.n_common / (found.n_common + found.n_truth_only)
@@ -465,7 +465,7 @@ def shape_of(ev: Any) -> dict[str, Shape]:
     """
     if not is_sampled(ev):
         return {side: Shape(each["clusters"], each["largest"]) for side, each in ev._sides.items()}
-    sides = zip(SIDES, ev._items.label_keys(), strict=True)
+    sides = zip(SIDES, ev.kept.items.label_keys(), strict=True)
     return {
         side: _large_shape(ev.contingency, side, keys, ev.coverage.n_scored(ev.policies))
         for side, keys in sides
@@ -476,14 +476,15 @@ def is_sampled(ev: Any) -> bool:
     """Return whether the sides are so large that a sample of their rows is checked before counting clusters."""
     return (
         ev.coverage.n_scored(ev.policies) >= LARGE
-        and hasattr(ev._items, "label_keys")
-        and not ev._knows_sides
+        and hasattr(ev.kept.items, "label_keys")
+        and "_sides" not in vars(ev)  # nor counted yet
+        and ev.figures.summary is None
     )
 
 
 def n_mixed(ev: Any) -> int:
     """Return the number of true clusters in a sample of the largest predicted one."""
-    true, pred = ev._items.label_keys()
+    true, pred = ev.kept.items.label_keys()
     rows, key = sampled_rows(pred.size), _large_key(pred)
     return int(np.unique(true[rows[pred[rows] == key]]).size)
 

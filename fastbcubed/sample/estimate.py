@@ -17,7 +17,7 @@ from fastbcubed.engines.request import Request, as_threads
 from fastbcubed.errors import EvaluationWarning, Message, OptionError, arg, without_overlap
 from fastbcubed.inputs.pair import Given, PerSide, notes_of_side, one_side, side_requests
 from fastbcubed.render.wording import amount, count, percent, score_text
-from fastbcubed.results.evaluation_base import by_names
+from fastbcubed.results.origin import by_names
 from fastbcubed.results.standard_errors import Interval, check_level, t_quantile
 from fastbcubed.results.warnings import FEW_ITEMS, FEW_UNITS, FLATTERED, NOTE, WARNING, Notice
 from fastbcubed.runtime.arguments import is_one_of, refuse_bare, true_or_false, whole_number

@@ -430,7 +430,7 @@ def sample_pairs(
     asked = pair_score(score)
     n, seed = whole_number(n, "n", "pairs", least=LEAST), whole_number(seed, "seed")
     frame = Frame.of(ev, asked, by)
-    names = chosen_columns(ev, columns)
+    names = chosen_columns(ev.kept, columns)
     strata = _strata(frame, asked)
     if n < LEAST * len(strata):
         raise OptionError(

@@ -35,6 +35,8 @@ from fastbcubed.metrics.sums import (
 )
 from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.items import Kept
+from fastbcubed.results.origin import Origin
 from fastbcubed.results.outcomes import OUTCOMES, SCHEMA, outcome_code
 from fastbcubed.results.slice_sums import SliceSums
 from fastbcubed.results.slices import (
@@ -47,7 +49,7 @@ from fastbcubed.results.slices import (
     size_named,
     slice_name,
 )
-from fastbcubed.results.summary import Bounds, bounds_from, describe
+from fastbcubed.results.summary import Bounds, Figures, bounds_from, describe
 from fastbcubed.results.table import LOSS, Table, listed, require_known, require_limit
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.attributes import cached_property
@@ -582,6 +584,18 @@ def _plain(value: Any) -> Any:
 LIMIT = 1000
 
 
+class KeptOnSpark(Kept):
+    """The data of an evaluation whose cells and items stay on Spark."""
+
+    def require_items(self) -> NoReturn:
+        """Raise NotKeptError."""
+        raise NotKeptError(
+            f"the items stay on Spark. Slices are made while cells are added up: name them in {arg('slices', ...)} "
+            f"of evaluate; items are listed by items(limit=…) and items_df() where {arg('keep', 'items')} and "
+            "out=URI have written them"
+        )
+
+
 class SparkEvaluation(Evaluation):
     """The scores of a clustering of DataFrames; see `fastbcubed.Evaluation`.
 
@@ -593,9 +607,9 @@ class SparkEvaluation(Evaluation):
     stored: Stored
 
     @classmethod
-    def of(cls, stored: Stored, *args: Any, **fields: Any) -> SparkEvaluation:
+    def of(cls, stored: Stored, figures: Figures, kept: Kept, origin: Origin) -> SparkEvaluation:
         """Return an evaluation whose tables have been written."""
-        ev = cls(*args, **fields)
+        ev = cls(figures, KeptOnSpark(kept.cells, kept.policies), origin)
         ev.stored = stored
         return ev
 
@@ -728,14 +742,6 @@ class SparkEvaluation(Evaluation):
         raise NotKeptError(
             f"the cells stay on Spark, where scores are added up once: name this one in {arg('metrics', ...)} of "
             "evaluate"
-        )
-
-    def kept_items(self) -> NoReturn:
-        """Raise NotKeptError: the items are on Spark."""
-        raise NotKeptError(
-            f"the items stay on Spark. Slices are made while cells are added up: name them in {arg('slices', ...)} "
-            f"of evaluate; items are listed by items(limit=…) and items_df() where {arg('keep', 'items')} and "
-            "out=URI have written them"
         )
 
     def save(self, directory: Any, *, keep: str = "scores", repairs: int = 0) -> None:

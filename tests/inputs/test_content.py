@@ -17,7 +17,7 @@ from fastbcubed import kernels
 from fastbcubed.inputs import fingerprint
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.keys import write_both
-from fastbcubed.results import evaluation_base
+from fastbcubed.results import origin
 from fastbcubed.runtime.threads import Pool
 
 ITEMS, LABELS = ["a", "b", "c", "d"], [1, 1, 2, -7]
@@ -61,7 +61,7 @@ def test_rows_that_are_scored_and_written_are_read_once(how, tmp_path, monkeypat
     for each, file in zip(tables, files, strict=True):
         pq.write_table(each, file, row_group_size=2)
     expected = prints(*tables, engine="memory", **how)
-    monkeypatch.setattr(evaluation_base, "contents", None)  # what reads them again
+    monkeypatch.setattr(origin, "contents", None)  # what reads them again
     assert prints(*files, engine="disk", out=tmp_path / "result", **how) == expected
 
 

@@ -132,7 +132,7 @@ RESULTS: dict[str, Any] = {
 TRUTH, PREDICTION = ({k: k // size for k in range(12)} for size in (3, 4))
 #: What completion showed of ours.
 INNER = (
-    "cell_excerpt opener loss_of_all require_rows has_clusters kept_items page_content at_best warn rates "
+    "figures kept origin losses standard_errors has_clusters kept_items at_best warn rates "
     "known_changes true_numbers as_side from_built count_exact kinds places grid TYPE_CHECKING annotations label Any "
     "check_key LIGHT make math PUBLIC alignment results runtime"
 ).split()

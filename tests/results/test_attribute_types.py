@@ -243,11 +243,11 @@ def test_what_cannot_be_written_is_left_out_by_name(kind: str, engine: str, tmp_
     with pytest.warns(EvaluationWarning, match="column 'group' of the truth"):
         ev = fb.evaluate(*sides(make()), out=tmp_path, keep="items", unmatched="singleton", **ENGINES[engine])
     left_out = json.loads((tmp_path / "overall.json").read_text())["left_out"]
-    assert list(left_out) == list(ev.left_out) == ["truth.group"]
+    assert list(left_out) == list(ev.kept.left_out) == ["truth.group"]
     assert said in left_out["truth.group"]
     loaded = fb.load(tmp_path)
     assert loaded.f1 == ev.f1
-    assert loaded.left_out == ev.left_out
+    assert loaded.kept.left_out == ev.kept.left_out
     assert "group" not in " ".join(pq.read_schema(tmp_path / "items.parquet").names)
     error: Any = IdTypeError if "type" in said else ColumnError
     with refused(error, "'group'", said):

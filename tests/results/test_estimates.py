@@ -22,7 +22,7 @@ from fastbcubed.errors import (
     SliceError,
 )
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.results import evaluation_scores, standard_errors
+from fastbcubed.results import standard_errors
 from fastbcubed.results import warnings as of_shape
 from fastbcubed.runtime import threads as pool
 
@@ -103,7 +103,7 @@ def test_asking_costs_nothing_until_it_is_done(monkeypatch: pytest.MonkeyPatch) 
     def components(*_: object) -> None:
         raise AssertionError("nobody asked")
 
-    monkeypatch.setattr(evaluation_scores, "components", components)
+    monkeypatch.setattr(standard_errors, "components", components)
     monkeypatch.setattr(of_shape, "FEW_CELLS", 0)  # up to so many, units are looked at unasked
     ev = fb.evaluate(*HALVED, slices="true_size")
     ev.clusters("true")
@@ -240,7 +240,7 @@ def test_saved_results_keep_them(tmp_path, keep: str) -> None:
 
 @pytest.mark.parametrize("keep", ["scores", "cells", "items"])
 def test_large_results_keep_them_once_asked_for(tmp_path, keep: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluation_scores, "ALWAYS", 0)
+    monkeypatch.setattr(standard_errors, "ALWAYS", 0)
     true, pred, weight = sides()
     ev = fb.evaluate(true, pred, weight=weight, metrics=["f1", "elm_f1"])
     assert not {"errors", "units"} & ev.to_dict().keys()

@@ -12,6 +12,8 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning
+from fastbcubed.results.clusters import list_clusters
+from fastbcubed.results.members import excerpt, open_cluster
 
 RNG = np.random.default_rng(11)
 
@@ -48,14 +50,14 @@ def test_an_excerpt_opens_clusters_as_the_whole_does(ev: fb.Evaluation, engine: 
     if engine == "saved":
         ev.save(tmp_path / "result")
         ev = fb.load(tmp_path / "result")
-    listed = {side: ev.coded_clusters(side, limit=5) for side in ("true", "pred")}
-    part = ev.excerpt({side: each["code"].to_numpy() for side, each in listed.items()})
+    listed = {side: list_clusters(ev.kept, ev.figures, side, None, 5) for side in ("true", "pred")}
+    part = excerpt(ev.kept, ev.coverage, {side: each["code"].to_numpy() for side, each in listed.items()})
     how: dict[str, Any] = {"columns": ["truth.colour", "prediction.size", "extra"], "members": 7}
     if engine == "saved":
         how["columns"][2] = "attributes.extra"
     for side, each in listed.items():
         for label in each["cluster"].to_pylist():
             if label is not None:
-                alone, together = ev.cluster(side, label, **how), part.cluster(side, label, **how)
+                alone, together = ev.cluster(side, label, **how), open_cluster(part, side, label, **how)
                 assert together == alone
                 assert together.table.equals(alone.table)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, FileFormatError
-from fastbcubed.results import page, saved
+from fastbcubed.results import page, saved, standard_errors
 from fastbcubed.results import table as tables
 from fastbcubed.runtime.output_files import stamp_of
 
@@ -86,15 +86,15 @@ def test_a_page_has_the_figures_of_the_result(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # as of so many cells that errors of slices take too long
-    monkeypatch.setattr(page, "ALWAYS", 0)
+    for where in (page, standard_errors):
+        monkeypatch.setattr(where, "ALWAYS", 0)
     evaluated(3, HOW[name]).save(tmp_path / "r")
     asked: dict[str, Any] = {"worst": 6, "members": 8, "columns": ["truth.kind", "prediction.kind"]}
     wanted = content_of(fb.load(tmp_path / "r"), **asked)
     if name != "outer":  # whose repairs take all cells
         monkeypatch.setattr(tables.LazyCells, "__getattr__", None)
-    monkeypatch.setattr(fb.Evaluation, "errors_at_hand", lambda ev: ev._saved_errors)
     large = fb.load(tmp_path / "r", check=False)
-    assert large._lazy is not None
+    assert large.kept.lazy is not None
     same(content_of(large, **asked), wanted)
     assert wanted["clusters"]["pred"]["rows"][0]["opened"]["parts"]
 

@@ -17,10 +17,11 @@ from test_report import Page
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning
-from fastbcubed.results import evaluation_members, load, save
+from fastbcubed.results import load, repairs, save, standard_errors
 from fastbcubed.results import page as page_content
 from fastbcubed.results import saved as manifest
 from fastbcubed.results import table as listing
+from fastbcubed.results.clusters import list_clusters
 from fastbcubed.results.gates import as_bounds, try_bound
 from fastbcubed.results.page import Asked
 from fastbcubed.results.saved import StoredTable
@@ -43,8 +44,8 @@ HOW: dict[str, dict[str, Any]] = {
 def _every_result_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manifest, "LARGE", 0)
     # as of so many cells that errors of slices take too long
-    monkeypatch.setattr(page_content, "ALWAYS", 0)
-    monkeypatch.setattr(fb.Evaluation, "errors_at_hand", lambda ev: ev._saved_errors)
+    for where in (page_content, standard_errors):
+        monkeypatch.setattr(where, "ALWAYS", 0)
 
 
 def sides(name: str, seed: int, n: int = 300) -> list[pa.Table]:
@@ -115,7 +116,7 @@ def test_title_and_gates_are_those_that_are_asked_for(tmp_path: Path) -> None:
     ev = saved(tmp_path / "r")
     large = fb.load(tmp_path / "r", check=False)
     gates = [try_bound(bound, ev) for bound in as_bounds(["f1>=0.1"], {})]
-    found = large.page_content(Asked.of(title="Mine"), gates)
+    found = page_content.evaluation_content(large, Asked.of(title="Mine"), gates)
     assert found["title"] == "Mine"
     assert [row["passed"] for row in found["gates"]["rows"]] == [True]
     assert page(large)["title"] == page(ev)["title"] and page(large)["gates"] == {"rows": []}
@@ -160,9 +161,9 @@ def test_clusters_that_tie_are_told_apart_by_their_labels(
     ev = fb.evaluate(pa.table(truth), pa.table({"item": items, "cluster": items // 2}))
     ev.save(tmp_path / "r")
     large = fb.load(tmp_path / "r", check=False)
-    found = page(large)["clusters"], large.coded_clusters("pred", limit=20)
+    found = page(large)["clusters"], list_clusters(large.kept, large.figures, "pred", None, 20)
     monkeypatch.undo()
-    wanted = ev.coded_clusters("pred", limit=20)
+    wanted = list_clusters(ev.kept, ev.figures, "pred", None, 20)
     assert [row["cluster"] for row in found[0]["pred"]["rows"]] == wanted["cluster"].to_pylist()
     assert found[0]["true"]["rows"] == []  # none loses recall
     assert found[1]["code"].to_pylist() == wanted["code"].to_pylist()
@@ -190,16 +191,16 @@ def test_a_page_that_was_changed_or_is_of_another_result_is_not_used(tmp_path: P
     flipped = [good[:k] + bytes([good[k] ^ 1]) + good[k + 1 :] for k in range(0, len(good), len(good) // 7)]
     for data in (b"", b"{}", good[:-30], other, *flipped):
         file.write_bytes(data)
-        assert fb.load(tmp_path / "r", check=False)._lazy.page() is None
+        assert fb.load(tmp_path / "r", check=False).kept.lazy.page() is None
     same_page(page(fb.load(tmp_path / "r", check=False)), wanted)
     file.write_bytes(good)
-    assert fb.load(tmp_path / "r", check=False)._lazy.page() is not None
+    assert fb.load(tmp_path / "r", check=False).kept.lazy.page() is not None
 
 
 def test_a_page_of_another_version_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved(tmp_path / "r", seed=3)
     monkeypatch.setattr(load, "__version__", "0.0.1")
-    assert fb.load(tmp_path / "r", check=False)._lazy.page() is None
+    assert fb.load(tmp_path / "r", check=False).kept.lazy.page() is None
 
 
 def test_the_page_is_of_the_last_result_and_the_same_each_time(
@@ -233,7 +234,7 @@ def test_few_cells_of_many_items_are_a_large_result(monkeypatch: pytest.MonkeyPa
 def test_a_page_leaves_repairs_out_that_take_all_of_many_cells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluation_members, "FEW_CELLS", 0)
+    monkeypatch.setattr(repairs, "FEW_CELLS", 0)
     saved(tmp_path / "r", "outer", engine="disk")
     monkeypatch.setattr(listing.LazyCells, "__getattr__", None)
     for _ in range(2):
