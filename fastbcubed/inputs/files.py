@@ -66,7 +66,7 @@ from fastbcubed.inputs.tables import (
     relation_schema,
     unwrapped,
 )
-from fastbcubed.runtime.memory_budget import Gate, available_memory
+from fastbcubed.runtime.memory_budget import Gate
 from fastbcubed.runtime.spill import Pages, Spill
 
 #: Number of groups, and rows of each, sampled for the length of values.
@@ -294,16 +294,10 @@ class Files(Source):
         return max(said, *shown)
 
     def groups(self) -> list[Group]:
-        """Return the row groups of all files, in order.
-
-        Parquet files too large for the page cache are read past it.
-        """
+        """Return the row groups of all files, in order."""
         found = []
-        passing = self.bytes_in_memory > available_memory() // 2
         for file, folders in zip(self._files, self._folders, strict=True):
             assert not isinstance(file, TextFile)
-            if isinstance(file, ParquetFile):
-                file.passing = passing
             for k, n_rows in enumerate(file.group_sizes()):
                 found.append(Group(self, file, k, n_rows, folders))
         return found

@@ -133,7 +133,6 @@ class ParquetFile:
     """One Parquet file: names and row count at once, columns on demand, checksums verified."""
 
     form = "Parquet"
-    passing = False
 
     def __init__(self, path: str, place: Place = LOCAL) -> None:
         self.path, self._place = path, place
@@ -156,12 +155,12 @@ class ParquetFile:
             )
 
     @contextmanager
-    def _open(self, *, passing: bool = False, **options: Any) -> Iterator[Any]:
+    def _open(self, **options: Any) -> Iterator[Any]:
         import pyarrow.parquet as pq
 
         with (
             reading(self.path, self.form),
-            self._place.open(self.path, passing=passing) as source,
+            self._place.open(self.path) as source,
             pq.ParquetFile(source, page_checksum_verification=True, **options) as file,
         ):
             yield file
@@ -204,7 +203,7 @@ class ParquetFile:
             for columns, metadata in ((rest, self._metadata), (coded, self._without_arrow)):
                 if columns:
                     options = {"buffer_size": self._place.read_ahead, "pre_buffer": False}
-                    file = stack.enter_context(self._open(passing=self.passing, metadata=metadata, **options))
+                    file = stack.enter_context(self._open(metadata=metadata, **options))
                     batches.append(file.iter_batches(size, [group], columns, use_threads=False))
             for parts in zip(*batches, strict=True):
                 found = {name: part.column(name) for part in parts for name in part.schema.names}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import glob
 import os
 import re
@@ -14,78 +13,9 @@ from itertools import takewhile
 from typing import Any, Protocol
 from urllib.parse import quote, unquote
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from fastbcubed.errors import FileFormatError
-
-#: Linux since 6.14: cached data are used, other data leave the cache once read.
-RWF_DONTCACHE = 0x80
-
-
-class PassingFile:
-    """A seekable file for pyarrow, not kept in the page cache: fresh memory for that may cost more than reading.
-
-    On systems without such reads, it is read like any other file.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_RDONLY)
-        self._size = os.fstat(self._file).st_size
-        self._at = 0
-        self._flags = RWF_DONTCACHE if hasattr(os, "preadv") else 0
-        self.closed = False
-
-    def readable(self) -> bool:
-        """Return True: the file is readable."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True: the file is seekable."""
-        return True
-
-    def tell(self) -> int:
-        """Return the position of the next byte."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Move to a position, and return it."""
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        self._at = start + offset
-        return self._at
-
-    def read(self, size: int = -1) -> NDArray[np.uint8]:
-        """Return the next bytes, fewer at the end."""
-        left = max(0, self._size - self._at)
-        data = np.empty(left if size < 0 else min(size, left), np.uint8)
-        done = 0
-        while done < data.size:
-            got = self._read(data[done:], self._at + done)
-            if not got:  # the file was truncated
-                break
-            done += got
-        self._at += done
-        return data[:done]
-
-    def _read(self, into: NDArray[np.uint8], at: int) -> int:
-        if self._flags:
-            try:
-                return os.preadv(self._file, [into.data], at, self._flags)
-            except OSError as error:
-                if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
-                    raise
-                self._flags = 0
-        found = os.pread(self._file, into.size, at)
-        into[: len(found)] = np.frombuffer(found, np.uint8)
-        return len(found)
-
-    def close(self) -> None:
-        """Close it."""
-        if not self.closed:
-            self.closed = True
-            os.close(self._file)
-
 
 State = tuple[int, int, int]
 
@@ -122,8 +52,8 @@ class Place(Protocol):
     def state(self, name: str) -> State:
         """Return a state that differs once the file has changed; the second number is its size."""
 
-    def open(self, name: str, *, passing: bool = False) -> Any:
-        """Open a file for random access; if `passing`, none of it need stay in the page cache."""
+    def open(self, name: str) -> Any:
+        """Open a file for random access."""
 
     def open_text(self, name: str) -> Any:
         """Open a file for sequential reading, decompressed if its name implies compression."""
@@ -155,8 +85,8 @@ class _Local:
             return (0, 0, 0)
         return (found.st_ino, found.st_size, found.st_mtime_ns)
 
-    def open(self, name: str, *, passing: bool = False) -> pa.NativeFile:
-        return pa.PythonFile(PassingFile(name), "r") if passing else pa.OSFile(name)
+    def open(self, name: str) -> pa.NativeFile:
+        return pa.OSFile(name)
 
     def open_text(self, name: str) -> pa.NativeFile:
         return pa.input_stream(name, compression="detect")
@@ -198,7 +128,7 @@ class _Remote:
         found = self._info(name)
         return (0, found.size or 0, found.mtime_ns or 0)
 
-    def open(self, name: str, *, passing: bool = False) -> pa.NativeFile:
+    def open(self, name: str) -> pa.NativeFile:
         return self._system.open_input_file(self._path(name))
 
     def open_text(self, name: str) -> pa.NativeFile:

@@ -158,7 +158,7 @@ class _Held:
     def state(self, name: str) -> State:
         return (0, self._data.size, 0)
 
-    def open(self, name: str, *, passing: bool = False) -> pa.NativeFile:
+    def open(self, name: str) -> pa.NativeFile:
         return pa.BufferReader(self._data)
 
     def open_text(self, name: str) -> Any:

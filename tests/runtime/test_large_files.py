@@ -1,4 +1,4 @@
-"""Files that are written or read past the page cache, and memory that is used again, hold what any others would."""
+"""Files that are written past the page cache, and memory that is used again, hold what any others would."""
 
 from __future__ import annotations
 
@@ -14,9 +14,6 @@ from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-import fastbcubed as fb
-from fastbcubed.inputs import files
-from fastbcubed.inputs.locations import PassingFile
 from fastbcubed.runtime import buffers, output_files
 from fastbcubed.runtime.output_files import LargeFile, TableWriter, maybe_with_nulls, without_nulls
 from fastbcubed.runtime.threads import Pool, ahead
@@ -117,60 +114,6 @@ def test_what_has_no_nulls_and_few_values_is_written_as_that(n, tmp_path):
     group = pq.read_metadata(path).row_group(0)
     encodings = [set(group.column(k).encodings) for k in range(4)]
     assert ["RLE_DICTIONARY" in each for each in encodings] == [False, True, n == 5, False]
-
-
-# -- Read ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_a_passing_file_reads_as_any_other(known, tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    data = np.random.default_rng(0).bytes(100_000)
-    path.write_bytes(data)
-    if not known:
-
-        def refuse(*_):
-            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
-
-        monkeypatch.setattr(os, "preadv", refuse, raising=False)
-    file = PassingFile(str(path))
-    with path.open("rb") as expected:
-        for whence, offset, size in [
-            (0, 0, 10),
-            (1, 5, 70_000),
-            (2, -7, 100),
-            (0, 99_990, -1),
-            (0, 200_000, 4),
-            (0, 3, -1),
-        ]:
-            assert file.seek(offset, whence) == expected.seek(offset, whence)
-            assert bytes(file.read(size)) == expected.read(size)
-            assert file.tell() == expected.tell()
-    file.close()
-    assert file.closed
-
-
-@pytest.mark.parametrize("form", ["parquet", "arrow"])
-def test_tables_too_large_for_the_cache(form, tmp_path, monkeypatch):
-    n = 5000
-    rng = np.random.default_rng(1)
-    table = pa.table({"t": rng.integers(0, 900, n), "p": rng.integers(0, 900, n)})
-    path = tmp_path / f"rows.{form}"
-    if form == "parquet":
-        pq.write_table(table, path, row_group_size=700)
-    else:
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table, 700)
-    opened = []
-    monkeypatch.setattr(files, "available_memory", lambda: 1)
-    init = PassingFile.__init__
-    monkeypatch.setattr(
-        PassingFile, "__init__", lambda self, path: (opened.append(path), init(self, path))[1]
-    )
-    found = fb.evaluate("t", "p", table=path, engine="disk").overall
-    expected = fb.evaluate(table["t"], table["p"], engine="memory").overall
-    assert found == pytest.approx(expected, rel=1e-12)
-    assert bool(opened) == (form == "parquet")
 
 
 # -- Memory ----------------------------------------------------------------------------------------
