@@ -237,7 +237,7 @@ def test_condensed_rows_against_dicts(case, table, how, threads):
 @pairwise(
     table=["box", "grid", "frequent"], width=["narrow", "true alone", "pred alone"], weighted=[False, True]
 )
-@examples(10)
+@examples(30)
 @given(
     pairs=st.lists(
         st.tuples(*[st.sampled_from([-(2**31), -1, 0, 1, 2, 2**31 - 1])] * 2), min_size=1, max_size=60
