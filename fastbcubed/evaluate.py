@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
@@ -11,7 +10,6 @@ from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.choose_engine import choose
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
-from fastbcubed.errors import EvaluationWarning
 from fastbcubed.inputs.pair import Given, PerSide, default_for_truth_only, open_pair
 from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
@@ -20,7 +18,7 @@ from fastbcubed.results.origin import Origin, not_default
 from fastbcubed.results.repairs import require_repairable
 from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.summary import Figures, Scores
-from fastbcubed.results.warnings import WARNING
+from fastbcubed.results.warnings import give
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.output_files import require_writable
 from fastbcubed.runtime.progress_bar import reporting, require_progress
@@ -197,9 +195,7 @@ def evaluate(
         spill_dir=spill_dir,
     )
     ev = carry_out(request, arguments, engine=engine, threads=threads, progress=progress)
-    for found in ev.warnings:
-        if found["level"] == WARNING:
-            warnings.warn(EvaluationWarning(found["message"], found["code"]), stacklevel=2)
+    give(ev.warnings)
     if out is not None:
         ev.save(out, keep=keep, repairs=repairs)
     return ev

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
@@ -18,7 +17,7 @@ from fastbcubed.compare_runs.comparison import Comparison
 from fastbcubed.compare_runs.rankings import told
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
-from fastbcubed.errors import ColumnError, EvaluationWarning, OptionError, arg, first_few, naming
+from fastbcubed.errors import ColumnError, OptionError, arg, first_few, naming
 from fastbcubed.evaluate import Progress, evaluation
 from fastbcubed.inputs.pair import Given, Pair, PerSide, default_for_truth_only, open_pairs
 from fastbcubed.results.evaluation import Evaluation
@@ -26,7 +25,7 @@ from fastbcubed.results.items import attribute_sides
 from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices import ID, SliceKey, attribute_home, attribute_values, encoded, size_named
 from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER, check_level
-from fastbcubed.results.warnings import WARNING, if_alone
+from fastbcubed.results.warnings import give, if_alone
 from fastbcubed.runtime.arguments import is_one_of, is_utf8, true_or_false, whole_number
 from fastbcubed.runtime.memory_budget import memory_limit as memory_limit_of
 from fastbcubed.runtime.progress_bar import reporting
@@ -180,9 +179,7 @@ def compare(
         true_keys=found.true_keys,
         by_itself=by_itself,
     )
-    for said in cmp.warnings:
-        if said["level"] == WARNING:
-            warnings.warn(EvaluationWarning(told(said, cmp), said["code"]), stacklevel=2)
+    give({**said, "message": told(said, cmp)} for said in cmp.warnings)
     return cmp.against() if wanted == BEST and BEST not in names else cmp
 
 

@@ -14,6 +14,7 @@ from fastbcubed.compare_runs.comparison_listings import slice_deltas
 from fastbcubed.compare_runs.rankings import LACKING, lacks_more, n_dropped, why_no_ranks
 from fastbcubed.compare_runs.units import metrics_with_errors, why_no_errors
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
+from fastbcubed.metrics.pointwise import distinct
 from fastbcubed.metrics.score import lead_score, without_rounding
 from fastbcubed.render.document import (
     PAGE,
@@ -39,7 +40,7 @@ from fastbcubed.render.wording import (
     signed,
     with_error,
 )
-from fastbcubed.results.display import HEADLINE, REPEATED
+from fastbcubed.results.display import HEADLINE
 from fastbcubed.results.evaluation_document import command_blocks, definitions_section, origin
 from fastbcubed.results.gates import Gate
 from fastbcubed.results.page import (
@@ -190,11 +191,10 @@ def _named(runs: Sequence[str]) -> str:
 
 def heading(comparison: Comparison) -> str:
     """Return the heading: the runs that are compared."""
-    runs = f"{count(len(comparison))} run{'s' * (len(comparison) != 1)}"
+    runs = counted(len(comparison), "run")
     if comparison.align == "each":
         return f"Comparison of {runs}, each on the items that it scores"
-    n = comparison.n_items
-    return f"Comparison of {runs} on {count(n)} item{'s' * (n != 1)} that all of them score"
+    return f"Comparison of {runs} on {counted(comparison.n_items, 'item')} that all of them score"
 
 
 def sentences(comparison: Comparison) -> list[str]:
@@ -229,10 +229,9 @@ def _best(comparison: Comparison) -> list[str]:
         return []
     table = comparison.ranks()
     first: dict[tuple[str, ...], list[str]] = {}
-    for name in table.column_names[1:]:
-        if REPEATED.get(name) not in table.column_names:
-            runs = tuple(r for r, rank in zip(comparison, table[name].to_pylist(), strict=True) if rank == 1)
-            first.setdefault(runs, []).append(name)
+    for name in distinct(table.column_names[1:]):
+        runs = tuple(r for r, rank in zip(comparison, table[name].to_pylist(), strict=True) if rank == 1)
+        first.setdefault(runs, []).append(name)
     first = {runs: names for runs, names in first.items() if len(runs) < len(comparison)}
     if len(first) < 2:
         return []
@@ -327,8 +326,7 @@ def _connecting(comparison: Comparison) -> str:
 def scores_grid(comparison: Comparison) -> Grid:
     """Return the scores of each run, with F1 on its own items, and with missing ones alone, where these differ."""
     table, own = comparison.scores(), own_f1(comparison)
-    names = [name for name in table.column_names if name not in ("run", "weight")]
-    names = [name for name in names if REPEATED.get(name) not in names]
+    names = distinct([name for name in table.column_names if name not in ("run", "weight")])
     rows = [
         [
             label(row["run"]),
@@ -373,10 +371,9 @@ def deltas_grid(comparison: Comparison) -> Grid:
     rows, names = [], [metric.name for metric in comparison.metrics]
     if len(comparison.experiments) > FEW:
         names = [lead_score(comparison.metrics) or names[0]]
+    names = distinct(names, comparison[comparison.baseline].overall)
     for row in comparison._deltas().to_pylist():
         if row["score"] not in names:
-            continue
-        if REPEATED.get(row["score"]) in comparison[comparison.baseline].overall:
             continue
         ends = [signed(row["low"]), signed(row["high"])]
         holds = {True: "yes", False: "no" if row["delta"] else "the same", None: ""}[row["holds"]]
@@ -511,8 +508,7 @@ def _command(cmp: Any) -> str | None:
 
 def _scores(cmp: Any) -> list[str]:
     """Return the scores to show: not those that are 1 minus another one."""
-    known = [m.name for m in cmp.metrics]
-    return [name for name in known if REPEATED.get(name) not in known]
+    return distinct([m.name for m in cmp.metrics])
 
 
 def deltas_content(cmp: Any) -> Iterator[dict[str, Any]]:

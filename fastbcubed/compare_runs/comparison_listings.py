@@ -26,7 +26,7 @@ from fastbcubed.metrics.score import without_rounding
 from fastbcubed.render.document import Grid
 from fastbcubed.render.html import escaped, html_table
 from fastbcubed.render.text import aligned
-from fastbcubed.render.wording import count, label
+from fastbcubed.render.wording import count, counted, label
 from fastbcubed.results import clusters
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.members import chosen_columns, rows_of_cluster, with_attributes
@@ -90,8 +90,7 @@ class ClusterInRuns(dict[str, Any]):
         first = next(iter(self["runs"].values()))
         where[0] += " cluster" if first == 1 else " clusters"
         kind = "True cluster" if self["side"] == "true" else f"Cluster of {label(self['side'])}"
-        n_items = self["n_items"]
-        return f"{kind} {label(self['cluster'])}: {count(n_items)} item{'s' * (n_items != 1)}; {', '.join(where)}"
+        return f"{kind} {label(self['cluster'])}: {counted(self['n_items'], 'item')}; {', '.join(where)}"
 
     def grid(self) -> Grid:
         """Return members part by part: of each part one, then another of each, as many as are to be shown."""
@@ -117,8 +116,8 @@ class ClusterInRuns(dict[str, Any]):
         sizes = self._sizes()
         shown = _allotted(sizes, self._members)
         left, unseen = sum(sizes) - sum(shown), sum(n == 0 for n in shown)
-        parts = f", {count(unseen)} more part{'s' * (unseen != 1)}" if unseen else ""
-        return [f"… {count(left)} more item{'s' * (left != 1)}{parts}"] if left > 0 else []
+        parts = f", {counted(unseen, 'more part')}" if unseen else ""
+        return [f"… {counted(left, 'more item')}{parts}"] if left > 0 else []
 
     def _sizes(self) -> list[int]:
         """Return how many items each part has."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fastbcubed.compare_runs.rankings import lacks_more, n_dropped
 from fastbcubed.errors import Message, OptionError, arg
-from fastbcubed.render.wording import count, label
+from fastbcubed.render.wording import count, counted, label
 from fastbcubed.results.baseline import gate_of_change
 from fastbcubed.results.gates import COVERAGES, Bound, Gate, gate_of, on_part, value_of
 
@@ -63,7 +63,7 @@ def _unlike_items(comparison: Comparison, name: str) -> str:
             than = "it" if other == name else label(other)
             n, n_other = (n_dropped(comparison, each) for each in (run, other))
             return Message(
-                f"{lacks} {count(n)} item{'s' * (n != 1)} of the truth, and {than} {count(n_other)}, which are "
+                f"{lacks} {counted(n, 'item')} of the truth, and {than} {count(n_other)}, which are "
                 f"dropped; pass {arg('unmatched', {'truth': 'singleton'})}"
             )
     return ""

@@ -192,7 +192,7 @@ def _where(diff: Diff) -> str:
     for kind, side, of in (("splitting", "baseline", "true"), ("merging", "experiment", "pred")):
         if (n := figures[of]["n_half"]) and figures[of]["loss"] >= TOLD * largest:
             verb = "" if told else " is"
-            told.append(f"half of the {kind}{verb} in {count(n)} {side} cluster{'' if n == 1 else 's'}")
+            told.append(f"half of the {kind}{verb} in {counted(n, f'{side} cluster')}")
     return f"{', and '.join(told).capitalize()}." if told else ""
 
 
@@ -206,7 +206,7 @@ def what_became(diff: Diff) -> list[str]:
     appeared = numbers.pop(APPEARED)
     line = outcomes_of("baseline", sum(numbers.values()), numbers, past=True)
     if appeared:
-        line += f". {count(appeared)} experiment cluster{'' if appeared == 1 else 's'} appeared"
+        line += f". {counted(appeared, 'experiment cluster')} appeared"
     return [f"{line}."]
 
 
@@ -242,7 +242,7 @@ def _whose(diff: Diff, which: str, n: int) -> str:
     )
     if not inner:
         return f"{left}; " if rest else ""
-    clusters = f"{count(row['n_clusters'])} cluster{'' if row['n_clusters'] == 1 else 's'}"
+    clusters = counted(row["n_clusters"], "cluster")
     whole = (
         f"{count(inner)} with {clusters}"
         if which == "gone"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -27,7 +26,7 @@ from fastbcubed.diff_runs.vocabulary import (
 )
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Request, as_metrics, as_slices
-from fastbcubed.errors import EvaluationWarning, FastBCubedError, MetricError, OptionError, arg
+from fastbcubed.errors import FastBCubedError, MetricError, OptionError, arg
 from fastbcubed.evaluate import Keep, Progress, carry_out, evaluation
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import as_rows
@@ -40,7 +39,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import AlignedItems
 from fastbcubed.results.origin import by_names, not_default
 from fastbcubed.results.slices import SliceKey, slice_name
-from fastbcubed.results.warnings import WARNING, OfRun, if_alone
+from fastbcubed.results.warnings import OfRun, give, if_alone
 from fastbcubed.runtime.arguments import is_one_of, refuse_bare, true_or_false
 from fastbcubed.runtime.output_files import require_writable
 from fastbcubed.runtime.threads import Pool
@@ -224,9 +223,7 @@ def diff(
         found = _judged(ev, known, judging, unlabelled, one_table=table is not None)
         found._truth = by_names(arguments, [known.name])(known.name)
         found.evaluation.sliced = {slice_name(key): found.slices(key) for key in keys}
-    for each in found.warnings:
-        if each["level"] == WARNING:
-            warnings.warn(EvaluationWarning(each["message"], each["code"]), stacklevel=2)
+    give(found.warnings)
     if out is not None:
         found.save(out, keep=keep)
     return found

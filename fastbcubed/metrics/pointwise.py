@@ -7,7 +7,7 @@ is empty. Where both sides agree (fp = fn = 0), similarities are exactly 1 and l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from math import inf
 
@@ -370,3 +370,9 @@ LOSS_OF_SIDE = {"true": "recall_loss", "pred": "precision_loss"}
 def losses_of(sums: Mapping[str, Floats], total: float) -> dict[str, Floats]:
     """Return losses from sums of weight * score, by the name of the score, and the weight of all items."""
     return {name: sums[metric.name] / total for name, metric in LOSSES.items()}
+
+
+def distinct(names: Iterable[str], known: Collection[str] | None = None) -> list[str]:
+    """Return names of scores without those that are 1 minus another one of them, or of those that are known."""
+    names = list(names)
+    return [name for name in names if COMPLEMENTS.get(name) not in (names if known is None else known)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -18,7 +19,17 @@ from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.cells.stages import frequent_keys
-from fastbcubed.errors import ESTIMATE, PREDICTION, TRUTH, Message, OptionError, Word, arg, first_few
+from fastbcubed.errors import (
+    ESTIMATE,
+    PREDICTION,
+    TRUTH,
+    EvaluationWarning,
+    Message,
+    OptionError,
+    Word,
+    arg,
+    first_few,
+)
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.metrics.score import f_measure
@@ -154,6 +165,13 @@ def _score(ev: Any, name: str) -> float:
     if isinstance(ev.contingency, NoCells):
         return ev.contingency.known.get(name, math.nan)
     return float(ev.metric(name))
+
+
+def give(notices: Iterable[Mapping[str, Any]], *, stacklevel: int = 2) -> None:
+    """Issue the warnings among warnings and notes, as if from the caller; with a higher level, from its caller."""
+    for each in notices:
+        if each["level"] == WARNING:
+            warnings.warn(EvaluationWarning(each["message"], each["code"]), stacklevel=stacklevel + 1)
 
 
 class OfRun(NamedTuple):

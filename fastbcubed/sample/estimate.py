@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -14,12 +13,12 @@ import numpy as np
 from fastbcubed.align.policies import Duplicates, Nulls, Policies
 from fastbcubed.engines.lookup import touch
 from fastbcubed.engines.request import Request, as_threads
-from fastbcubed.errors import EvaluationWarning, Message, OptionError, arg, without_overlap
+from fastbcubed.errors import Message, OptionError, arg, without_overlap
 from fastbcubed.inputs.pair import Given, PerSide, notes_of_side, one_side, side_requests
-from fastbcubed.render.wording import amount, count, percent, score_text
+from fastbcubed.render.wording import amount, count, counted, percent, score_text
 from fastbcubed.results.origin import by_names
 from fastbcubed.results.standard_errors import Interval, check_level, t_quantile
-from fastbcubed.results.warnings import FEW_ITEMS, FEW_UNITS, FLATTERED, NOTE, WARNING, Notice
+from fastbcubed.results.warnings import FEW_ITEMS, FEW_UNITS, FLATTERED, NOTE, WARNING, Notice, give
 from fastbcubed.runtime.arguments import is_one_of, refuse_bare, true_or_false, whole_number
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool
@@ -87,7 +86,7 @@ def _missing(sample: Mapping[str, Any], missing: str, alone: Mapping[str, float]
     if not n:
         return
     share = n / (sample["n_items"] + (n if missing == "drop" else 0))
-    message = f"{count(n)} item{'' if n == 1 else 's'} of the sample ({percent(share)}) "
+    message = f"{counted(n, 'item')} of the sample ({percent(share)}) "
     message += "is not in the prediction" if n == 1 else "are not in the prediction"
     if missing == "drop":
         message += (
@@ -451,9 +450,7 @@ def estimate(
     }  # fmt: skip
     said = cautions(estimated, ranges, summary["sample"], drawn, definition, alone)
     found = [*said, *notes_of_side(side), *touched.notes]
-    for each in found:
-        if each["level"] == WARNING:
-            warnings.warn(EvaluationWarning(each["message"], each["code"]), stacklevel=2)
+    give(found)
     names = {"sample": side.name, "prediction": touched.name}
     say = by_names({"paths": paths}, names.values())
     return Estimates(estimated, ranges, summary, definition, say(names), say(found), level, chosen[1])

@@ -300,7 +300,7 @@ def document(estimates: Estimates) -> list[Block]:
 def heading(estimates: Estimates) -> list[str]:
     """Return the names and sizes of sample and prediction."""
     sample, pred = estimates.summary["sample"], estimates.summary["pred"]
-    drawn = f"{count(sample['n_clusters'])} sampled true cluster{'' if sample['n_clusters'] == 1 else 's'}"
+    drawn = counted(sample["n_clusters"], "sampled true cluster")
     if sample["n_draws"] != sample["n_clusters"]:
         drawn += f" in {count(sample['n_draws'])} draws"
     lines = [

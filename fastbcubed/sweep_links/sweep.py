@@ -30,7 +30,7 @@ from fastbcubed.results.save import as_path
 from fastbcubed.results.slices import SliceKey
 from fastbcubed.results.standard_errors import Interval, check_level, interval
 from fastbcubed.results.table import HasTable, Table, require_limit
-from fastbcubed.results.warnings import WARNING
+from fastbcubed.results.warnings import give
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.attributes import cached_property, documented
 from fastbcubed.runtime.output_files import Staging, TableWriter
@@ -438,9 +438,7 @@ class Sweep(Shown, HasTable):
         Evaluation
         """
         ev = self._evaluated(threshold, options)
-        for found in ev.warnings:
-            if found["level"] == WARNING:
-                warnings.warn(EvaluationWarning(found["message"], found["code"]), stacklevel=2)
+        give(ev.warnings)
         return ev
 
     def _evaluated(self, threshold: float | None, options: Mapping[str, Any]) -> Evaluation:
@@ -545,12 +543,6 @@ class Sweep(Shown, HasTable):
     def warnings(self) -> list[dict[str, Any]]:
         """Warnings and notes of the evaluation at the best F1."""
         return self.at_best.warnings
-
-    def warn(self, *, stacklevel: int) -> None:
-        """Give the warnings."""
-        for found in self.warnings:
-            if found["level"] == WARNING:
-                warnings.warn(EvaluationWarning(found["message"], found["code"]), stacklevel=stacklevel)
 
     def save(self, directory: Any, *, score: str = "f1", where: str | Iterable[str] | None = None) -> None:
         """Write the curve and the clusters at the best threshold to a directory; all files at once, or none.

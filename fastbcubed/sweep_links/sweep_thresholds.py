@@ -28,6 +28,7 @@ from fastbcubed.metrics.score import Metric
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import AlignedItems
 from fastbcubed.results.slices import SliceKey, slice_name
+from fastbcubed.results.warnings import give
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.memory_budget import Allowance
@@ -227,7 +228,7 @@ def sweep(
         alignment,
         Evaluator(side, how),
     )
-    found.warn(stacklevel=3)
+    give(found.warnings)
     for key in cuts:
         found.sliced[slice_name(key)] = found.slices(key)
     return found
