@@ -13,6 +13,7 @@ from fastbcubed.compare_runs.units import (
     beside_baseline,
     is_heavy,
     metrics_with_errors,
+    of_all_rows,
     require_rows,
     units_of_rows,
     why_no_errors,
@@ -436,26 +437,17 @@ def _errors(
     groups = _groups(comparison, by)
     if groups is None:
         return None
-    units = _padded_units(comparison)
+    units = of_all_rows(comparison, units_of_rows(comparison), 0)
     if comparison.unit == COMPONENT and len(comparison) > 2 and _is_one_heavy(comparison, units):
         n_units, errors = {}, {}
         for name in comparison.experiments:
             pair = beside_baseline(comparison, name)
-            n_of_slices, own = _errors_by(pair, groups, _padded_units(pair))
+            n_of_slices, own = _errors_by(pair, groups, of_all_rows(pair, units_of_rows(pair), 0))
             n_units[name], errors[name] = from_numpy(n_of_slices), own[name]
         n_units[comparison.baseline] = pa.nulls(len(n_units[name]), pa.int64())
         return n_units, errors
     n_of_slices, errors = _errors_by(comparison, groups, units)
     return dict.fromkeys(comparison, from_numpy(n_of_slices)), errors
-
-
-def _padded_units(comparison: Comparison) -> Codes:
-    """Return the unit of each row of the baseline; 0 for rows that not all runs score."""
-    rows, n = comparison[comparison.baseline].contingency.rows, require_rows(comparison)
-    assert rows is not None
-    units = np.zeros(rows.cell.size, np.int64)
-    units[:n] = units_of_rows(comparison)
-    return units
 
 
 def _is_one_heavy(comparison: Comparison, units: Codes) -> bool:

@@ -28,6 +28,7 @@ from fastbcubed.compare_runs.units import (
     components_of_runs,
     is_heavy,
     metrics_with_errors,
+    of_all_rows,
     pieces_of_runs,
     require_rows,
     true_clusters_of_runs,
@@ -48,6 +49,7 @@ from fastbcubed.results.standard_errors import (
     COMPONENT,
     TRUE_CLUSTER,
     Interval,
+    RowUnits,
     Units,
     needed_by,
     slopes,
@@ -56,15 +58,12 @@ from fastbcubed.results.standard_errors import (
     too_small,
 )
 from fastbcubed.runtime.arguments import is_one_of
-from fastbcubed.runtime.codes import number
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Floats
 
 if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
 
-#: Units whose differences are squared by one kernel call.
-UNITS_AT_ONCE = 1 << 17
 #: Ranges of units that are added up by one.
 RANGES_AT_ONCE = 8
 
@@ -135,26 +134,6 @@ class UnitSums(NamedTuple):
     shares: Floats  #: of the weight; shape (1, n_units), or (n_runs, n_units) where they are not the same in all runs
     sums: Floats  #: share * (score - origin) by unit; shape (n_runs, n_units, n_needed)
 
-    @classmethod
-    def of_rows(
-        cls,
-        table: Contingency,
-        needed: Sequence[Metric],
-        scores: RunScores,
-        units: Codes,
-        n_units: int,
-    ) -> UnitSums:
-        """Add up the rows of a run by their unit, negative for a row of none."""
-        assert table.rows is not None
-        rows = np.flatnonzero((table.rows.cell >= 0) & (units >= 0))
-        codes, share = units[rows], table.rows.weight[rows] / table.total_weight
-        shares: Floats = np.bincount(codes, share, n_units).astype(np.float64, copy=False)
-        found = cls(shares[None], np.zeros((1, n_units, len(needed))))
-        for k, metric in enumerate(needed):
-            deviations = aggregation.item_scores(table, metric)[rows] - scores.origins[k]
-            found.sums[0, :, k] = np.bincount(codes, deviations * share, n_units)
-        return found
-
 
 class Squares(NamedTuple):
     """Sums of squared contributions of units: those to each run's scores less those to the baseline's."""
@@ -216,21 +195,6 @@ def squares_of_cells(
     ranges = blocks(n_ranges, RANGES_AT_ONCE)
     found = pool.map(square, *zip(*ranges, strict=True), stage="standard errors")
     return Squares.of(found, moves, totals[0], by_unit.alone)
-
-
-def squares_of_sums(found: UnitSums, moves: Moves, pool: Pool) -> Squares:
-    """Square the differences of known sums."""
-
-    def square(a: int, b: int) -> tuple[Floats, Floats]:
-        squares, counted = np.zeros(moves.of_shares.shape), np.zeros(3)
-        _, _, rows = _room(found, 0)
-        kernels.components.square_units(
-            found.shares[:, a:b], found.sums[:, a:b], tuple(moves), rows, squares, counted
-        )
-        return squares, counted
-
-    ranges = blocks(found.shares.shape[1], UNITS_AT_ONCE)
-    return Squares.of(pool.map(square, *zip(*ranges, strict=True), stage="standard errors"), moves, 1.0)
 
 
 def _room(kept: UnitSums, n: int) -> tuple[Floats, Floats, tuple[Floats, Floats, Floats]]:
@@ -601,18 +565,26 @@ def _of_column(
     pool: Pool,
 ) -> _Found:
     """Add up the rows by the column that is the unit."""
-    codes, values = _units_of_column(comparison, said)
+    units, values = _units_of_column(comparison, said)
+    evs = list(comparison.runs.values())
+    first = comparison[comparison.baseline].contingency
+    rows = RowUnits.of(first, np.where(units < 0, -1, 0), 1, np.maximum(units, 0))
     scores = [RunScores.of_rows(needed, mean) for mean in means]
-    tables = [ev.contingency for ev in comparison.runs.values()]
-    found = [
-        UnitSums.of_rows(table, needed, own, _padded(codes, table), len(values))
-        for table, own in zip(tables, scores, strict=True)
-    ]
-    sums = UnitSums(*(np.concatenate(each) for each in zip(*found, strict=True)))
-    moves = Moves.of(scores, metrics, comparison[comparison.baseline].beta, _place(comparison))
-    keys = content_of_values(values) if comparison.n_bootstrap else None
-    single = np.zeros(len(tables), np.bool_)  # all runs have the same rows
-    return _Found(scores, sums, keys, squares_of_sums(sums, moves, pool), single)
+    moved = [rows.influences(ev.contingency, metrics, ev.beta) for ev in evs]
+    before = moved[_place(comparison)]
+    squares = np.array(
+        [[np.sum((own[m.name].moved - before[m.name].moved) ** 2) for m in metrics] for own in moved]
+    )
+    sums, keys = UnitSums(np.empty((1, 0)), np.empty((len(evs), 0, len(needed)))), None
+    if comparison.n_bootstrap:
+        deviations = [rows.deviations(ev.contingency, needed)[1] for ev in evs]
+        by_run = [np.stack([own[m.name] for m in needed], axis=1) for own in deviations]
+        sums = UnitSums(rows.share_of_unit[None], np.stack(by_run))
+        unit_of_code = np.empty(rows.group_of_code.size, np.int64)
+        unit_of_code[rows.code] = units[rows.rows]
+        keys = content_of_values(values)[unit_of_code]
+    single = np.zeros(len(evs), np.bool_)  # all runs have the same rows
+    return _Found(scores, sums, keys, Squares(squares, rows.units(0)), single)
 
 
 def _place(comparison: Comparison) -> int:
@@ -629,23 +601,15 @@ def _true_clusters(comparison: Comparison, tables: Sequence[Contingency], said: 
 
 
 def _units_of_column(comparison: Comparison, said: list[str]) -> tuple[NDArray[np.int64], pa.Array]:
-    """Return the units of the rows by a column, and their values; note if that tears components apart."""
-    n_rows, first = require_rows(comparison), comparison[comparison.baseline]
+    """Return the unit of each row by a column, -1 for none, and its values; note if that tears components apart."""
+    first = comparison[comparison.baseline]
     cut = slice_codes(comparison.unit, first.contingency, first.kept_items(), first.attributes)
-    codes = cut.codes[:n_rows]
-    component = components_of_rows(comparison)
-    with Pool() as pool:
-        pairs = number(component * cut.n_slices + codes, pool)
-        several = np.bincount(number(component[pairs.firsts], pool).codes) > 1
+    units = of_all_rows(comparison, cut.codes[: require_rows(comparison)], -1)
+    component = of_all_rows(comparison, components_of_rows(comparison), -1)
+    of_component = RowUnits.of(first.contingency, component, int(component.max()) + 1, units + 1)
+    values_of = np.bincount(of_component.group_of_code)
+    several = values_of[values_of > 0] > 1
     if several.any():
         torn = f"{np.count_nonzero(several)} of {several.size} components have items of several values"
         said.append(too_small(comparison.unit, torn))
-    return codes, next(iter(cut.values.values()))
-
-
-def _padded(codes: NDArray[np.int64], table: Contingency) -> NDArray[np.int64]:
-    """Return codes of the first rows with -1 for the others."""
-    assert table.rows is not None
-    found = np.full(table.rows.cell.size, -1)
-    found[: codes.size] = codes
-    return found
+    return units, next(iter(cut.values.values()))

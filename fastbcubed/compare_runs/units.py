@@ -357,3 +357,12 @@ def require_rows(comparison: Comparison) -> int:
             f"the items of all runs are not kept in one order; compare in memory, with {arg('align', 'common')}"
         )
     return comparison.n_items
+
+
+def of_all_rows(comparison: Comparison, values: NDArray[np.integer], other: int) -> NDArray[np.int64]:
+    """Return values of the rows that all runs score for all rows of the baseline, where `other` stands for the rest."""
+    rows = comparison[comparison.baseline].contingency.rows
+    assert rows is not None
+    found = np.full(rows.cell.size, other)
+    found[: values.size] = values
+    return found

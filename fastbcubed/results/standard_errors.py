@@ -526,13 +526,20 @@ class RowUnits:
         shares = self.share_of_unit[self.group_of_code == group]
         return Units(int(self.n_units[group]), 1.0 / math.fsum(shares**2), float(shares.max()))
 
-    def influences(self, table: Contingency, metrics: Iterable[Metric], beta: float) -> dict[str, Influence]:
-        """Return how much the scores of a table move with each unit of each group."""
+    def deviations(
+        self, table: Contingency, needed: Iterable[Metric]
+    ) -> tuple[dict[str, Floats], dict[str, Floats]]:
+        """Return the means of scores by group, and what the shares of each unit add to the differences from them."""
         means, deviations = {}, {}
-        for each in needed_by(metrics, beta):
+        for each in needed:
             scores = aggregation.item_scores(table, each)[self.rows]
             means[each.name] = self.by_group(self.add(self.share, scores))
             deviations[each.name] = self.add(self.share, scores - means[each.name][self.group])
+        return means, deviations
+
+    def influences(self, table: Contingency, metrics: Iterable[Metric], beta: float) -> dict[str, Influence]:
+        """Return how much the scores of a table move with each unit of each group."""
+        means, deviations = self.deviations(table, needed_by(metrics, beta))
         found = {}
         for metric in metrics:
             moved = np.zeros(self.group_of_code.size)
