@@ -271,9 +271,7 @@ class Comparison(Shown, HasTable):
     def _deltas(self, level: float | None = None) -> Table:
         """Return the table of deltas; without a level with intervals adjusted for all experiments."""
         level = adjusted(self.level, len(self.experiments), "bonferroni") if level is None else level
-        overall = {name: ev.overall for name, ev in self.runs.items()}
-        found = self._differences
-        return Table(table_of_deltas(self.baseline, self.experiments, self.metrics, overall, found, level))
+        return Table(table_of_deltas(self, level))
 
     @cached_property
     def units(self) -> Units:

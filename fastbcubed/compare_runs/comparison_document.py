@@ -55,12 +55,12 @@ from fastbcubed.results.page import (
     definitions_content,
     gates_content,
     head,
-    key_of,
     manifest_content,
     notices,
     slicing_head,
+    slicings_of,
 )
-from fastbcubed.results.slices import SliceKey, name_columns, slice_name
+from fastbcubed.results.slices import SliceKey, name_columns
 from fastbcubed.results.standard_errors import COMPONENT, Units, are_uneven
 from fastbcubed.results.table import Table
 
@@ -547,10 +547,7 @@ def _warnings(cmp: Any) -> dict[str, Any]:
 
 def _slices(cmp: Any, asked: Asked) -> dict[str, Any]:
     """Return the slices in which the experiments differ most from the baseline."""
-    keys: dict[str, SliceKey] = {
-        name: key_of(name_columns(table.column_names)) for name, table in cmp[cmp.baseline].sliced.items()
-    }
-    keys |= {slice_name(key): key for key in asked.by}
+    keys = slicings_of(cmp[cmp.baseline].sliced, asked.by)
     rows = [_slicing(cmp, name, key) for name, key in list(keys.items())[:SLICINGS]]
     return {"n": len(keys), "rows": rows}
 
@@ -601,12 +598,9 @@ def _flow(table: Any, baseline: str, run: str) -> list[dict[str, Any]]:
     columns = [f"{name}.outcome" for name in (baseline, run)]
     if any(column not in table.column_names for column in columns):
         return []
-    counted = Counter(zip(*(table[column].to_pylist() for column in columns), strict=True))
-    return [{"before": a, "after": b, "n_clusters": n} for (a, b), n in sorted(counted.items(), key=_most)]
-
-
-def _most(entry: tuple[tuple[str, str], int]) -> tuple[int, tuple[str, str]]:
-    return -entry[1], entry[0]
+    numbers = Counter(zip(*(table[column].to_pylist() for column in columns), strict=True))
+    flow = sorted(numbers.items(), key=lambda entry: (-entry[1], entry[0]))
+    return [{"before": a, "after": b, "n_clusters": n} for (a, b), n in flow]
 
 
 def _mover(cmp: Any, row: Mapping[str, Any], asked: Asked, run: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from fastbcubed.render.text import aligned
 from fastbcubed.render.wording import count, counted, label
 from fastbcubed.results import clusters
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.members import chosen_columns, rows_of_cluster, with_attributes
+from fastbcubed.results.members import chosen_columns, deal, rows_of_cluster, with_attributes
 from fastbcubed.results.outcomes import OUTCOMES
 from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, subset_mask
 from fastbcubed.results.standard_errors import COMPONENT, RowUnits
@@ -104,7 +104,7 @@ class ClusterInRuns(dict[str, Any]):
         ]
         rows = []
         first = 0
-        for size, shown in zip(sizes, _allotted(sizes, self._members), strict=True):
+        for size, shown in zip(sizes.tolist(), deal(sizes, self._members).tolist(), strict=True):
             for k, row in enumerate(self.table.slice(first, shown).to_pylist()):
                 own = [label(row[name]) if k == 0 else "" for name in clusters]
                 rows.append([*own, count(size) if k == 0 else "", *(label(row[name]) for name in named)])
@@ -115,28 +115,13 @@ class ClusterInRuns(dict[str, Any]):
     def notes(self) -> list[str]:
         """Return how many parts and members are not shown."""
         sizes = self._sizes()
-        shown = _allotted(sizes, self._members)
-        left, unseen = sum(sizes) - sum(shown), sum(n == 0 for n in shown)
+        shown = deal(sizes, self._members)
+        left, unseen = int((sizes - shown).sum()), int(np.count_nonzero(shown == 0))
         parts = f", {counted(unseen, 'more part')}" if unseen else ""
         return [f"… {counted(left, 'more item')}{parts}"] if left > 0 else []
 
-    def _sizes(self) -> list[int]:
-        """Return how many items each part has."""
-        return np.bincount(self.table["part"].to_numpy()).tolist() if self.table.num_rows else []
-
-
-def _allotted(sizes: Sequence[int], members: int) -> list[int]:
-    """Return how many members of each part are shown.
-
-    >>> _allotted([5, 2, 1], 6), _allotted([5, 2, 1], 2)
-    ([3, 2, 1], [1, 1, 0])
-    """
-    found, left = [0] * len(sizes), members
-    while left and (open_ := [k for k, size in enumerate(sizes) if found[k] < size][:left]):
-        for k in open_:
-            found[k] += 1
-        left -= len(open_)
-    return found
+    def _sizes(self) -> NDArray[np.int64]:
+        return np.bincount(self.table["part"].to_numpy())
 
 
 def open_in_runs(
@@ -291,7 +276,6 @@ def _placed(values: NDArray[Any], numbers: NDArray[np.int64] | None, n: int | No
 
 
 def _code_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the code of each number."""
     found = np.full(int(numbers.max(initial=-1)) + 1, -1)
     found[numbers] = np.arange(numbers.size)
     return found

@@ -93,12 +93,6 @@ class RunScores:
         origins[others] = np.where(np.isfinite(of_exact), of_exact, of_mean)
         return cls(tuple(m.name for m in needed), means, origins)
 
-    @classmethod
-    def of_rows(cls, needed: Sequence[Metric], means: Mapping[str, float]) -> RunScores:
-        """Take the means for origins."""
-        names = tuple(m.name for m in needed)
-        return cls(names, means, np.array([means[name] for name in names]))
-
     def coefficients(self, metrics: Sequence[Metric], beta: float) -> Floats:
         """Return how much each score moves with the sum of each needed one. Shape (n_metrics, n_needed)."""
         found = np.zeros((len(metrics), len(self.needed)))
@@ -417,45 +411,27 @@ def holds(interval: Interval) -> bool | None:
     return None if math.isnan(interval.low + interval.high) else not interval.low <= 0.0 <= interval.high
 
 
-def table_of_deltas(
-    baseline: str,
-    experiments: Sequence[str],
-    metrics: Sequence[Metric],
-    overall: Mapping[str, Mapping[str, float]],
-    found: Differences,
-    level: float,
-) -> pa.Table:
+#: Columns of the table of differences: texts, figures, and whether each holds.
+TEXTS = ("baseline", "experiment", "score")
+FIGURES = ("baseline_value", "experiment_value", "delta", "se", "low", "high")
+
+
+def table_of_deltas(comparison: Comparison, level: float) -> pa.Table:
     """Return a row for each experiment and score."""
+    found, baseline = comparison._differences, comparison.baseline
     rows = []
-    for name in experiments:
-        for metric in metrics:
-            before, after = overall[baseline][metric.name], overall[name][metric.name]
+    for name in comparison.experiments:
+        for metric in comparison.metrics:
+            before, after = (comparison[run].overall[metric.name] for run in (baseline, name))
             delta = float(without_rounding(after - before, after))
             ends = found.interval(name, metric.name, delta, level)
             error = found.errors.get((name, metric.name), math.nan)
-            rows.append((name, metric.name, before, after, delta, error, *ends, holds(ends)))
-    names = (
-        "experiment",
-        "score",
-        "baseline_value",
-        "experiment_value",
-        "delta",
-        "se",
-        "low",
-        "high",
-        "holds",
-    )
+            rows.append((baseline, name, metric.name, before, after, delta, error, *ends, holds(ends)))
+    names = (*TEXTS, *FIGURES, "holds")
     columns = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
-    texts = {name: from_texts(list(columns[name])) for name in names[:2]}
-    figures = {name: np.array(columns[name], np.float64) for name in names[2:8]}
-    return table_of(
-        {
-            "baseline": from_texts([baseline] * len(rows)),
-            **texts,
-            **figures,
-            "holds": pa.array(columns["holds"], pa.bool_()),
-        }
-    )
+    texts = {name: from_texts(columns[name]) for name in TEXTS}
+    figures = {name: np.array(columns[name], np.float64) for name in FIGURES}
+    return table_of({**texts, **figures, "holds": pa.array(columns["holds"], pa.bool_())})
 
 
 def estimated(comparison: Comparison) -> Differences:
@@ -569,7 +545,8 @@ def _of_column(
     evs = list(comparison.runs.values())
     first = comparison[comparison.baseline].contingency
     rows = RowUnits.of(first, np.where(units < 0, -1, 0), 1, np.maximum(units, 0))
-    scores = [RunScores.of_rows(needed, mean) for mean in means]
+    names = tuple(m.name for m in needed)
+    scores = [RunScores(names, mean, np.array([mean[name] for name in names])) for mean in means]
     moved = [rows.influences(ev.contingency, metrics, ev.beta) for ev in evs]
     before = moved[_place(comparison)]
     squares = np.array(
@@ -588,7 +565,6 @@ def _of_column(
 
 
 def _place(comparison: Comparison) -> int:
-    """Return which of the runs is the baseline."""
     return list(comparison.runs).index(comparison.baseline)
 
 

@@ -53,14 +53,14 @@ from fastbcubed.results.page import (
     gates_content,
     grid_block,
     head,
-    key_of,
     notices,
     opened_content,
     slicing_head,
+    slicings_of,
     stem,
     without_data,
 )
-from fastbcubed.results.slices import SliceKey, id_parts, name_columns, slice_name
+from fastbcubed.results.slices import id_parts, name_columns
 
 if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff import Diff
@@ -433,11 +433,9 @@ def _grid(grid: Grid) -> dict[str, Any]:
 
 
 def _slices(diff: Any, asked: Asked) -> dict[str, Any]:
-    """Return the slices that changed most."""
-    keys: dict[str, SliceKey | str] = {name: name for name in diff.sliced}
-    if diff.evaluation.has_items:
-        keys = {name: key_of(name_columns(table.column_names)) for name, table in diff.sliced.items()}
-    keys |= {slice_name(key): key for key in asked.by}
+    keys = slicings_of(diff.sliced, asked.by)
+    if not diff.evaluation.has_items:  # kept slices are known by their names
+        keys = {name: name for name in diff.sliced} | slicings_of({}, asked.by)
     found = []
     for name, key in list(keys.items())[:SLICINGS]:
         table = diff.slices(key, order_by="change")
@@ -468,7 +466,6 @@ def _clusters(diff: Any, asked: Asked) -> dict[str, Any] | None:
 
 
 def _cluster(diff: Any, side: str, row: dict[str, Any], asked: Asked, changed: float) -> dict[str, Any]:
-    """Return a cluster, its share of all that `changed`, and its members."""
     own = {name: row[name] for name in FIGURES if name in row}
     own["share_of_change"] = (row["split_change"] + row["merge_change"]) / changed if changed else None
     opened = None

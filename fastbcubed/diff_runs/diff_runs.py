@@ -230,7 +230,6 @@ def diff(
 
 
 def _judged(ev: Evaluation, truth: Any, judging: list[Metric], unlabelled: str, *, one_table: bool) -> Diff:
-    """Return a diff that is judged by a truth."""
     with Pool() as pool:
         labelled, attributes = label(ev, truth, ev.policies, pool, null_is_absent=one_table)
         ev = Evaluation(ev.figures, replace(ev.kept, attributes=attributes), ev.origin)

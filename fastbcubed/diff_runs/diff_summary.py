@@ -271,7 +271,6 @@ def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _verdict(figures: Mapping[str, Any]) -> Verdict:
-    """Return a verdict that was saved."""
     found = {each.name: figures[each.name] for each in fields(Verdict)}
     found["scores"] = {name: _number(value) for name, value in found["scores"].items()}
     found["levels"] = {

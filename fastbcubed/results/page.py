@@ -603,6 +603,12 @@ def key_of(names: Sequence[str]) -> SliceKey:
     return found[0] if len(found) == 1 else found
 
 
+def slicings_of(sliced: Mapping[str, Any], more: Iterable[SliceKey]) -> dict[str, SliceKey]:
+    """Return the keys of tables of slices, and more keys, by name."""
+    known = {name: key_of(name_columns(table.column_names)) for name, table in sliced.items()}
+    return known | {slice_name(key): key for key in more}
+
+
 def _by_size_of_clusters(ev: Evaluation, key: str, score: str) -> Any:
     """Return slices by size with one score, which is known by its loss; no rows are needed."""
     found = ev.losses.size_classes(key.removesuffix("_size"))

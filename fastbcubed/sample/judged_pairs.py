@@ -457,7 +457,6 @@ def _first_open(rows: list[Row]) -> int:
 
 
 def _stratum(rows: list[Row], first_open: int, where: str) -> Stratum:
-    """Count the verdicts of a stratum."""
     first = rows[0]
     for name in ("z", "share", OF_ITEMS):
         if any(not math.isclose(row[name], first[name], rel_tol=ROUNDING) for row in rows):

@@ -491,7 +491,6 @@ def _told(frame: Frame, strata: list[Stratum]) -> str:
 
 
 def _draw(frame: Frame, strata: list[Stratum], order: Places, seed: int) -> Drawn:
-    """Draw from the strata in this order."""
     item, mate, mate_row = (np.empty(order.size, np.int64) for _ in range(3))
     probability = np.empty(order.size)
     for k, kind in enumerate(frame.kinds):

@@ -22,7 +22,7 @@ from fastbcubed.metrics.entropy import entropy
 from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.registry import METRICS, computed_as, known_as, resolve
 from fastbcubed.metrics.score import Metric, f_measure
-from fastbcubed.render.wording import count, score_text
+from fastbcubed.render.wording import counted, score_text
 from fastbcubed.results.items import AlignedItems, without_noise
 from fastbcubed.results.slices import (
     SliceKey,
@@ -445,11 +445,10 @@ class Best:
         """The sentence on the best threshold and its scores."""
         others = [n for n in ("precision", "recall", "f1") if n in self.figures and n != self.score]
         told = ", ".join(f"{name} {score_text(self.figures[name])}" for name in others)
-        clusters = self.figures["clusters"]
         return (
             f"{self.score} is best {self._at}{f', where {self.where}' if self.where else ''}: {score_text(self.value)}"
-            f"{f' ({told})' if told else ''}, with {count(clusters)} cluster{'' if clusters == 1 else 's'}, the "
-            f"largest of {count(self.figures['largest'])} item{'' if self.figures['largest'] == 1 else 's'}."
+            f"{f' ({told})' if told else ''}, with {counted(self.figures['clusters'], 'cluster')}, the "
+            f"largest of {counted(self.figures['largest'], 'item')}."
         )
 
     @property

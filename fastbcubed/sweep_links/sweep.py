@@ -335,7 +335,6 @@ class Sweep(Shown, HasTable):
 
     @cached_property
     def _effects(self) -> Effects:
-        """The effect of each merge."""
         with Pool() as pool:
             return merge_effects(self._placed.rows, pool)
 
@@ -364,7 +363,6 @@ class Sweep(Shown, HasTable):
 
     @cached_property
     def _points(self) -> Table:
-        """The table of `points`."""
         rows = []
         for threshold in self.asked:
             figures = self._curve.at(self._point(threshold))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.document import Beside, Block, Code, Grid, Prose
 from fastbcubed.render.html import Page
-from fastbcubed.render.wording import count, label, score_text
+from fastbcubed.render.wording import count, counted, label, score_text
 from fastbcubed.results.display import coverage, definition
 from fastbcubed.results.page import Asked, chart, page_of, section
 from fastbcubed.sweep_links.curve import COUNTED, Best, shown
@@ -117,7 +117,7 @@ def document(sweep: Any, best: Best | None = None, notes: Sequence[str] = ()) ->
 def what_was_swept(sweep: Any) -> str:
     """Return a sentence on the links, their items and the thresholds."""
     tree = sweep.tree
-    links = f"{count(len(sweep.links))} link{'' if len(sweep.links) == 1 else 's'} over {count(tree.n_items)} items"
+    links = f"{counted(len(sweep.links), 'link')} over {count(tree.n_items)} items"
     if not tree.n_levels:
         return f"Sweep of {links}, none of which joins anything."
     first, last = (sweep.shown(float(sweep._level_thresholds[k])) for k in (0, -1))
@@ -136,8 +136,8 @@ def grid_of(rows: Sequence[Mapping[str, Any]], names: int, threshold: Callable[[
             return threshold(value)
         if isinstance(value, float):
             return score_text(value)
-        counted = isinstance(value, int) and (name in COUNTED or name.startswith("n_"))
-        return count(value) if counted else label(value)
+        is_number = isinstance(value, int) and (name in COUNTED or name.startswith("n_"))
+        return count(value) if is_number else label(value)
 
     header = [name.removeprefix("n_").replace("_", " ") for name in rows[0]] if rows else []
     return Grid(header, [[text(name, value) for name, value in row.items()] for row in rows], names)
