@@ -386,7 +386,7 @@ class Comparison(Shown, HasTable):
         return self._ranks()
 
     def _ranks(self) -> Table:
-        return Table(rankings.ranks(self.metrics, {name: ev.overall for name, ev in self.runs.items()}))
+        return Table(rankings.ranks(self))
 
     def agreement(self) -> Table:
         """Return how far each two scores rank the runs alike: Kendall's tau-b.
@@ -404,7 +404,7 @@ class Comparison(Shown, HasTable):
         >>> cmp.agreement()["recall"].to_pylist()
         [-1.0, 1.0]
         """
-        return Table(rankings.agreement(self.metrics, {name: ev.overall for name, ev in self.runs.items()}))
+        return Table(rankings.agreement(self))
 
     def coverage(self) -> Table:
         """Return how far each run has the items of the truth, before it is restricted to those of all runs.
@@ -424,26 +424,7 @@ class Comparison(Shown, HasTable):
         >>> cmp.coverage().select(["run", "n_common", "n_truth_only", "n_left_out"]).to_pylist()[1]
         {'run': 'new', 'n_common': 2, 'n_truth_only': 0, 'n_left_out': 1}
         """
-        of = self._coverage.values()
-        counts = {
-            name: np.array([getattr(each, name) for each in of], np.int64)
-            for name in ("n_common", "n_truth_only", "n_prediction_only")
-        }
-        shares = {
-            name: np.array([getattr(each, name) for each in of], np.float64)
-            for name in ("truth_coverage", "prediction_coverage")
-        }
-        kept = [ev.contingency.n_items for ev in self.runs.values()]
-        scored = np.array(list(self._n_scored.values()), np.int64)
-        left = {"n_scored": scored, "n_left_out": scored - np.array(kept, np.int64)}
-        own = {
-            f"{before}{name}{after}": np.array(
-                [each[name + after] for each in self._own_scores.values()], np.float64
-            )
-            for before, after in (("own_", ""), ("", "_if_alone"))
-            for name in ("precision", "recall", "f1")
-        }
-        return Table(table_of({"run": from_texts(list(self.runs)), **counts, **shares, **left, **own}))
+        return Table(rankings.coverage(self))
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:

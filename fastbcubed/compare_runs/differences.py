@@ -554,9 +554,12 @@ def _of_column(
     )
     sums, keys = UnitSums(np.empty((1, 0)), np.empty((len(evs), 0, len(needed)))), None
     if comparison.n_bootstrap:
-        deviations = [rows.deviations(ev.contingency, needed)[1] for ev in evs]
-        by_run = [np.stack([own[m.name] for m in needed], axis=1) for own in deviations]
-        sums = UnitSums(rows.share_of_unit[None], np.stack(by_run))
+        by_run = np.zeros((len(evs), rows.group_of_code.size, len(needed)))
+        for own, ev in zip(by_run, evs, strict=True):
+            _, deviations = rows.deviations(ev.contingency, needed)
+            for k, metric in enumerate(needed):
+                own[:, k] = deviations[metric.name]
+        sums = UnitSums(rows.share_of_unit[None], by_run)
         unit_of_code = np.empty(rows.group_of_code.size, np.int64)
         unit_of_code[rows.code] = units[rows.rows]
         keys = content_of_values(values)[unit_of_code]

@@ -24,17 +24,11 @@ if TYPE_CHECKING:
 LACKING, INSTEAD_OF = "runs-lack-items", "dropping-truth-flatters"
 
 
-def _goodness(metric: Metric, overall: Mapping[str, Mapping[str, float]]) -> list[float]:
-    """Return the score of each run, turned so that more is better."""
-    sign = 1.0 if metric.best == "higher" else -1.0
-    return [sign * own[metric.name] for own in overall.values()]
-
-
-def ranks(metrics: Sequence[Metric], overall: Mapping[str, Mapping[str, float]]) -> pa.Table:
+def ranks(comparison: Comparison) -> pa.Table:
     """Return the rank of each run by each score; runs that are equal share the best of their ranks."""
-    columns: dict[str, pa.Array] = {"run": from_texts(list(overall))}
-    for metric in directed(metrics):
-        values = _goodness(metric, overall)
+    columns: dict[str, pa.Array] = {"run": from_texts(list(comparison))}
+    for metric in directed(comparison.metrics):
+        values = _goodness(comparison, metric)
         own = [
             None if math.isnan(value) else 1 + sum(_order(other, value) > 0 for other in values)
             for value in values
@@ -43,17 +37,22 @@ def ranks(metrics: Sequence[Metric], overall: Mapping[str, Mapping[str, float]])
     return table_of(columns)
 
 
-def agreement(metrics: Sequence[Metric], overall: Mapping[str, Mapping[str, float]]) -> pa.Table:
+def agreement(comparison: Comparison) -> pa.Table:
     """Return Kendall's tau-b between the scores, over all pairs of runs."""
-    chosen = directed(metrics)
     orders = {
-        metric.name: [_order(a, b) for a, b in combinations(_goodness(metric, overall), 2)]
-        for metric in chosen
+        metric.name: [_order(a, b) for a, b in combinations(_goodness(comparison, metric), 2)]
+        for metric in directed(comparison.metrics)
     }
     columns: dict[str, pa.Array] = {"score": from_texts(list(orders))}
     for name, own in orders.items():
         columns[name] = np.array([_tau(own, other) for other in orders.values()], np.float64)
     return table_of(columns)
+
+
+def _goodness(comparison: Comparison, metric: Metric) -> list[float]:
+    """Return the score of each run, turned so that more is better."""
+    sign = 1.0 if metric.best == "higher" else -1.0
+    return [sign * ev.overall[metric.name] for ev in comparison.runs.values()]
 
 
 def _order(a: float, b: float) -> int:
@@ -70,6 +69,23 @@ def _tau(a: Sequence[int], b: Sequence[int]) -> float:
     """
     both = math.sqrt(sum(map(abs, a)) * sum(map(abs, b)))
     return sum(x * y for x, y in zip(a, b, strict=True)) / both if both else math.nan
+
+
+def coverage(comparison: Comparison) -> pa.Table:
+    """Return how far each run has the items of the truth, and its scores on its own items."""
+    of, own = comparison._coverage.values(), comparison._own_scores.values()
+    columns: dict[str, Any] = {"run": from_texts(list(comparison))}
+    for name in ("n_common", "n_truth_only", "n_prediction_only"):
+        columns[name] = np.array([getattr(each, name) for each in of], np.int64)
+    for name in ("truth_coverage", "prediction_coverage"):
+        columns[name] = np.array([getattr(each, name) for each in of], np.float64)
+    scored = np.array(list(comparison._n_scored.values()), np.int64)
+    kept = np.array([ev.contingency.n_items for ev in comparison.runs.values()], np.int64)
+    columns |= {"n_scored": scored, "n_left_out": scored - kept}
+    for before, after in (("own_", ""), ("", "_if_alone")):
+        for name in ("precision", "recall", "f1"):
+            columns[f"{before}{name}{after}"] = np.array([each[name + after] for each in own], np.float64)
+    return table_of(columns)
 
 
 def n_dropped(comparison: Comparison, run: str) -> int:
