@@ -125,7 +125,9 @@ def changes(ev: Evaluation) -> pa.Table:
         for name in ("n_clusters", "n_items", "weight")
     }
     scored = ev.contingency.total_weight
-    of_baseline = scored + (found.weight_truth_only if found.n_truth_only and _drops(ev, "truth") else 0.0)
+    of_baseline = scored + (
+        found.weight_truth_only if found.n_truth_only and ev.policies.truth == "drop" else 0.0
+    )
     of_experiment = scored
     if found.n_prediction_only and ev.policies.prediction in ("drop", "outside"):
         of_experiment += found.weight_prediction_only
@@ -142,10 +144,6 @@ def changes(ev: Evaluation) -> pa.Table:
 def changes_of_rows(rows: Sequence[Mapping[str, Any]] | None) -> pa.Table | None:
     """Return the table of changes from rows that were saved; None where there are none."""
     return None if rows is None else pa.Table.from_pylist(rows, pa.schema({"became": pa.string(), **FIGURES}))
-
-
-def _drops(ev: Evaluation, side: str) -> bool:
-    return str(getattr(ev.policies, side)) == "drop"
 
 
 # -- By slice --------------------------------------------------------------------------------------

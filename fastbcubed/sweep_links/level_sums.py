@@ -61,7 +61,7 @@ def level_sums(rows: TreeRows, families: Collection[str], pool: Pool) -> Sums:
     adders = [add for each in begun for add in each.adders]
     with pool.stage("add up merges", rows.merges.size, rows.merges.size) as step:
         for merges in ahead(made) if pool.threads > 1 and rows.merges.size > MERGES_AT_ONCE else made:
-            pool.map(_call, adders, [merges] * len(adders))
+            pool.map(lambda add, merges=merges: add(merges), adders)
             step(merges.size)
     ended = pool.map(lambda each: each.end(), begun, stage="add up levels")
     return {name: values for each in ended for name, values in each.items()}
@@ -74,10 +74,6 @@ def _add_meetings(
     meetings = find_meetings(rows, pool)
     found = pool.map(lambda family: family.add_meetings(rows, meetings), families, stage="add up meetings")
     return found, merges_of(rows, meetings.crosses, meetings.masses)
-
-
-def _call(add: Callable[[np.ndarray], None], merges: np.ndarray) -> None:
-    add(merges)
 
 
 class SumsOnDemand(dict[str, NDArray[Any]]):
@@ -112,10 +108,6 @@ class _MergeSum:
 
 
 # Clusters, singletons and the largest
-def _nothing(rows: TreeRows, meetings: Meetings) -> None:
-    """Add up nothing of meetings."""
-
-
 def _clusters(rows: TreeRows, _: Any) -> Begun:
     counts = [_zeros(rows.n_levels + 2, rows.levels.dtype) for _ in range(3)]
     fewer, alone, largest = (each[1:] for each in counts)
@@ -209,7 +201,7 @@ FAMILIES: dict[str, Family] = {
     "bcubed": Family(_recall_lost, _losses),
     "elm": Family(partial(_recall_lost, less=1), partial(_losses, less=1, names=SUMS["elm"])),
     "pairs": Family(_weight_together, _pairs),
-    "clusters": Family(_nothing, _clusters),
+    "clusters": Family(lambda rows, meetings: None, _clusters),
 }
 
 

@@ -175,7 +175,7 @@ def _costly(sweep: Any, limit: int, threshold: float | None) -> list[dict[str, A
     return [row for row in rows if row["f1_change"] < 0]
 
 
-def drawn(sweep: Any, best: Best, *, width: int = COLUMNS) -> list[str]:
+def drawn(sweep: Any, best: Best) -> list[str]:
     """Return the lines of a chart of scores by threshold, strongest left, with the best marked; none for one level.
 
     The scores are precision, recall and F1 where they are known, and the one that is best, if it is a share. The axis
@@ -190,7 +190,7 @@ def drawn(sweep: Any, best: Best, *, width: int = COLUMNS) -> list[str]:
     if best.score not in DRAWN and metric.low >= 0 and metric.high <= 1:
         letters["B"] = best.score
     first, last = finite[[0, -1]].tolist()
-    points = np.array([sweep._point(threshold) for threshold in np.linspace(first, last, width).tolist()])
+    points = np.array([sweep._point(threshold) for threshold in np.linspace(first, last, COLUMNS).tolist()])
     at = min(max(best.threshold, min(first, last)), max(first, last))
     values = {letter: curve.figures(name, points) for letter, name in letters.items()}
     marked = [best.figures[name] for name in letters.values()]
@@ -198,7 +198,7 @@ def drawn(sweep: Any, best: Best, *, width: int = COLUMNS) -> list[str]:
     lines = draw(
         values,
         (sweep.shown(first), sweep.shown(last)),
-        round((at - first) / (last - first) * (width - 1)),
+        round((at - first) / (last - first) * (COLUMNS - 1)),
         axis=axis,
     )
     named = ", ".join(f"{letter} {name}" for letter, name in letters.items())
