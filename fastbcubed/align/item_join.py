@@ -193,7 +193,7 @@ class ItemJoin:
                 )
                 if self._aligner.faults:
                     continue  # count the remaining faults, nothing else
-                keys = self._items.keys_of(block, alone)
+                keys = self._items.keys(items_of(block), alone)
                 columns, rows = self._aligner.columns(block, k), np.arange(len(sides[0]))
                 rows = without_repeats(keys, sides, alone)
                 if rows.size < len(sides[0]):
@@ -384,8 +384,6 @@ class ItemJoin:
             table = (self._pair.weight_table, self._pair.attribute_table)[side]
             assert table is not None
             return replace(fault, total=len(table[0]), first=self._find([table[0]], fault.first))
-        if self._items.by_position:
-            return replace(fault, first=sorted(fault.first))
         sides = self._pair.stretches
         if not isinstance(fault, Unweighted):
             sides = (sides[min(side, len(sides) - 1)],)
@@ -488,8 +486,8 @@ class Aligner:
             Labels(side.labels, choice.seed, spill, self._memory // 3, max(1, bits)) for side in self.firsts
         ]
         self.weighted = pair.weight_table is not None or any(s.weight is not None for s in self.firsts)
-        self.by_item = self.firsts[0].items is not None
-        self._items, self._spill, self._bits = Items(items, choice.seed), spill, bits
+        self._spill, self._bits = spill, bits
+        self._items = Items(items, choice.seed) if self.firsts[0].items is not None else None
         self.faults = Faults()
         self._has_special_keys = self._is_taken = False
         self._coverage: list[Coverage] = []
@@ -513,6 +511,11 @@ class Aligner:
         proved = first.items is not None and not are_plain([first.items])
         labels = 3 - len(self.pair.stretches)
         return 1 + labels + proved + (first.weight is not None) + 2 * self._numbered
+
+    @property
+    def by_item(self) -> bool:
+        """Whether rows are joined by item."""
+        return self._items is not None
 
     @property
     def may_lack(self) -> bool:
@@ -570,7 +573,7 @@ class Aligner:
         Retry
             If keys collide; blocks already passed to `take` are then void.
         """
-        if self.by_item:
+        if self._items is not None:
             join = ItemJoin(self, self._items, self._spill, self._bits, self._memory, self._pool)
             join.run(take, readers)
             return self._total(join.named)

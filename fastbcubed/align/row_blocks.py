@@ -108,23 +108,12 @@ def require_kinds(column: Column, kinds: tuple[str, ...]) -> None:
 
 
 class Items:
-    """Keys of the items of both sides, and the proof that different items have different keys.
-
-    Without columns, an item's key is its position.
-    """
+    """Keys of the items of both sides, and the proof that different items have different keys."""
 
     def __init__(self, columns: Sequence[Column], seed: int) -> None:
         check_kinds(columns)
-        self.by_position = not columns
-        self._kinds = () if self.by_position else columns[0].kinds
-        self.seed = None if self.by_position or are_plain(columns) else seed
-
-    def keys_of(self, block: Block, pool: Pool) -> Keys:
-        """Return the keys of the rows of a block."""
-        items = block.sides[0].items
-        if items is None:
-            return Keys(np.arange(block.first_row, block.first_row + len(block.sides[0])), None)
-        return self.keys(items, pool)
+        self._kinds = columns[0].kinds
+        self.seed = None if are_plain(columns) else seed
 
     def keys(self, column: Column, pool: Pool) -> Keys:
         """Return the keys of a block."""
