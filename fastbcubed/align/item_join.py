@@ -198,16 +198,14 @@ class ItemJoin:
                 rows = without_repeats(keys, sides, alone)
                 if rows.size < len(sides[0]):
                     if self._policies.duplicates == "raise":
-                        self._repeats.append((k, block.first_row, self._repeated(sides[0], keys, rows)))
+                        n_rows, first = len(sides[0]), _dropped_keys(keys, rows)
+                        fault = RepeatedRows(sides[0].name, n_rows - rows.size, n_rows, first)
+                        self._repeats.append((k, block.first_row, fault))
                     keys, sides = keys.take(rows), tuple(side.take(rows) for side in sides)
                     columns = None if columns is None else columns.take(from_numpy(rows))
                 self._aligner.count_special(k, sides)
                 numbers = first_of_side + block.first_row + rows
                 shards.put(block.first_row, keys, sides, sides[0].weight, numbers, columns)
-
-    def _repeated(self, side: Side, keys: Keys, kept: NDArray[np.int64]) -> Fault:
-        """Return the fault of a block's rows that are dropped as repeats of an earlier one."""
-        return RepeatedRows(side.name, len(side) - kept.size, len(side), _dropped_keys(keys, kept))
 
     def _spool_weights(self) -> ItemShards:
         assert self._pair.weight_table is not None

@@ -670,7 +670,9 @@ def align(
     keys = both.true_keys, both.pred_keys
     if both.is_plain:
         return Alignment(truth, prediction, *keys, None, None, *both.rows, both.weight, both.coverage)
-    start = _unused_run(*keys) if both.needs_special_keys else 0
+    start = 0
+    if both.needs_special_keys:
+        start = next(start for start in starts_of_runs() if not any(is_used(start, k, k.size) for k in keys))
     return Alignment(truth, prediction, *both.finished(start), *both.rows, both.weight, both.coverage)
 
 
@@ -694,7 +696,8 @@ def matched(
     if policies.noise is not None:
         require_known_type(policies.noise, truth.labels, prediction.labels)
     pair = truth, prediction
-    narrow = narrow and _rows_correspond(pair, policies)
+    narrow = narrow and policies.noise is None  # if every key of rows that correspond stands for a label
+    narrow = narrow and all(side.items is None and side.labels.null_rows is None for side in pair)
     true_side, pred_side = (
         Side.of(side, policies, side.labels.keys(pool, narrow=narrow), null_is_absent) for side in pair
     )
@@ -708,12 +711,6 @@ def matched(
     if not both.is_plain:
         both.report_faults()
     return both
-
-
-def _rows_correspond(pair: tuple[Clustering, Clustering], policies: Policies) -> bool:
-    """Return whether rows match by position and every key stands for a label."""
-    by_position = all(side.items is None for side in pair)
-    return by_position and policies.noise is None and all(side.labels.null_rows is None for side in pair)
 
 
 def _items(
@@ -798,11 +795,6 @@ def _matching_hint(a: Column | None, b: Column | None) -> str:
             example = first_few(a.first_of(found[:1]))
             return f"Ids such as {example} would match {how}: write them alike on both sides."
     return ""
-
-
-def _unused_run(*keys: NDArray[np.int64]) -> int:
-    """Return the start of a run of unused keys, one per row; the key before it is also unused."""
-    return next(start for start in starts_of_runs() if not any(is_used(start, k, k.size) for k in keys))
 
 
 def starts_of_runs() -> Iterator[int]:

@@ -29,7 +29,9 @@ LARGE = 20_000_000
 def run(request: Request, pool: Pool) -> Answer:
     """Read both sides, align them, build the cells, and score these."""
     pair = open_pair(request.given)
-    _announce(pair, pool)
+    n_rows = sum(map(len, pair.first))
+    if n_rows > LARGE:
+        pool.announce(f"memory engine: {n_rows:,} rows of both sides, {pool.threads} threads", n_rows)
     return answer(pair, build(pair, request, pool), request, pool)
 
 
@@ -79,12 +81,6 @@ def build(pair: Pair, request: Request, pool: Pool) -> Built:
     )
     cells = build_cells(rows, pool, weighting=request.weighting, outside=request.outside)
     return Built(rows.coverage, cells, AlignedItems(rows))
-
-
-def _announce(pair: Pair, pool: Pool) -> None:
-    n_rows = sum(map(len, pair.first))
-    if n_rows > LARGE:
-        pool.announce(f"memory engine: {n_rows:,} rows of both sides, {pool.threads} threads", n_rows)
 
 
 class Answers(NamedTuple):

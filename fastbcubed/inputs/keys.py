@@ -713,7 +713,7 @@ def proved_keys(column: Column, seed: int, pool: Pool) -> tuple[np.ndarray, np.n
 
 def check_kinds(columns: Sequence[Column]) -> None:
     """Raise IdTypeError if columns with values are of different kinds."""
-    known = [c for c in columns if len(c) and not all(_all_null(part) for part in c.plain)]
+    known = [c for c in columns if len(c) and not all(part.null_count == len(part) for part in c.plain)]
     for column in known[1:]:
         if column.kinds != known[0].kinds:
             found = [
@@ -735,10 +735,6 @@ def _kind_advice(first: Column, second: Column) -> str:
         f"name as many columns on both sides, with {arg('item', ...)} (of links with {arg('left', ...)} and "
         f"{arg('right', ...)}), and cast one side to the type of the other if need be"
     )
-
-
-def _all_null(part: pa.ChunkedArray) -> bool:
-    return bool(part.null_count == len(part))
 
 
 def _signs_clash(columns: Sequence[Column]) -> bool:

@@ -265,7 +265,11 @@ def read_pair(given: Given) -> Pair:
         sides = pair_of_table(truth, prediction, given.table, given.item, weight, given.names)
     else:
         if not named and starts_as_integers(truth) and starts_as_integers(prediction):
-            sides = _of_labels(truth, prediction, given.names)  # no other container need be looked for
+            names = given.names  # no other container need be looked for
+            sides = _of_one_length(
+                Clustering.from_labels(truth, name=names[0]),
+                Clustering.from_labels(prediction, name=names[1]),
+            )
         else:
             truth, prediction, weight = by_position(truth, prediction, weight, given.overlapping)
             sides = _from_two(
@@ -393,13 +397,6 @@ def _from_two(
             "items=ids)."
         )
     return sides[0], in_one_order(*sides)
-
-
-def _of_labels(truth: Any, prediction: Any, names: tuple[str, str]) -> tuple[Clustering, Clustering]:
-    """Return the sides of two arrays of labels, which correspond by position."""
-    return _of_one_length(
-        Clustering.from_labels(truth, name=names[0]), Clustering.from_labels(prediction, name=names[1])
-    )
 
 
 def _of_one_length(truth: Clustering, prediction: Clustering) -> tuple[Clustering, Clustering]:

@@ -364,14 +364,12 @@ def unwrapped(source: Any) -> Any:
     """
     if hasattr(source, "collect_schema"):
         frame = source.collect() if hasattr(source, "collect") else source
-        return _by_column(frame) if any(map(is_object, frame.schema.values())) else frame
+        if any(map(is_object, frame.schema.values())):
+            return {name: frame[name] for name in frame.columns}
+        return frame
     if hasattr(source, "physical_name") and hasattr(source, "as_pandas_dataframe"):
         return _of_splink(source)
     return source
-
-
-def _by_column(frame: Any) -> dict[str, Any]:
-    return {name: frame[name] for name in frame.columns}
 
 
 def _of_splink(frame: Any) -> Any:

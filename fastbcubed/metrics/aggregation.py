@@ -137,7 +137,10 @@ def item_sums(
         direct |= item_means(weigh_rows(contingency, LeavingOut(by_row), pool).sums)
     lifted = [m for m in lifted if m.name not in direct]
     if not lifted:
-        return _sums_of_means(direct, contingency) if direct else {}
+        if not direct:
+            return {}
+        total = contingency.total_weight
+        return {WEIGHT: total} | {name: mean * total for name, mean in direct.items()}
     by_item = [m for m in lifted if varying and differs_within_cells(contingency, m)]
     common = compiled_formulas(lifted)
     others = [m for m in lifted if m.name not in common and m not in by_item]
@@ -170,12 +173,6 @@ def compiled_formulas(metrics: Iterable[Metric]) -> dict[str, int]:
     known = {id(formula): position for position, formula in enumerate(compiled.FORMULAS)}
     plain = [m for m in metrics if not (m.leave_one_out or m.matrix)]
     return {m.name: known[id(m.formula)] for m in plain if id(m.formula) in known}
-
-
-def _sums_of_means(means: Mapping[str, float], contingency: Contingency) -> dict[str, float]:
-    """Return the result of `item_sums` where all means are known."""
-    total = contingency.total_weight
-    return {WEIGHT: total} | {name: mean * total for name, mean in means.items()}
 
 
 def _scores_of(

@@ -359,8 +359,4 @@ def _of_table(joint: Joint, metric: Metric) -> Metric:
         return replace(metric, needs=tuple(judged(joint, metric.needs)))
     assert metric.of_sets is not None
     scores = metric.of_sets(joint.sets)
-    return replace(metric, of_sets=None, formula=_itself, matrix=lambda _: (scores, scores, scores))
-
-
-def _itself(scores: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    return scores
+    return replace(metric, of_sets=None, formula=lambda tp, *_: tp, matrix=lambda _: (scores, scores, scores))
