@@ -9,10 +9,8 @@ from fastbcubed import errors, metrics
 from fastbcubed._version import __version__
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import EvaluationWarning, FastBCubedError
-from fastbcubed.evaluate import contingency, evaluate
-from fastbcubed.extended import cice_bcubed, extended_bcubed
+from fastbcubed.evaluate import cice_bcubed, contingency, evaluate, extended_bcubed
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.examples import example
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.slices import bins
 from fastbcubed.results.table import Table
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
     from fastbcubed.diff_runs.diff import Diff
     from fastbcubed.diff_runs.diff_runs import diff
+    from fastbcubed.inputs.examples import example
     from fastbcubed.load_result import load
     from fastbcubed.sample.estimate import estimate, estimate_pairs
     from fastbcubed.sample.estimates import Estimates
@@ -72,6 +71,7 @@ if not TYPE_CHECKING:  # type checkers should report a name that does not exist
         "diff": "diff_runs.diff_runs",
         "estimate": "sample.estimate",
         "estimate_pairs": "sample.estimate",
+        "example": "inputs.examples",
         "load": "load_result",
         "sweep": "sweep_links.sweep_thresholds",
     }

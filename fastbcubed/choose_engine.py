@@ -9,13 +9,13 @@ from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.scoring import require_room
 from fastbcubed.errors import OptionError, arg
+from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.files import bytes_of_text
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.memory_budget import available_memory
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool
-from fastbcubed.spark import frames
 
 Run = Callable[[Request, Pool], Answer]
 
@@ -32,7 +32,7 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
     """
     if not is_one_of(engine, (None, "memory", "disk", "spark")):
         raise OptionError(f'{arg("engine")} is "memory", "disk" or "spark", not {engine!r}')
-    if engine == "spark" or frames.is_any(request.given.sources):
+    if engine == "spark" or any(map(is_spark, request.given.sources)):
         return _spark(engine)
     if engine == "memory":
         return memory.run

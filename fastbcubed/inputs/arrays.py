@@ -35,6 +35,14 @@ def starts_as_integers(values: object) -> bool:
     return type(values) is list and bool(values) and type(values[0]) is int
 
 
+def is_spark(given: Any) -> bool:
+    """Return whether this is a DataFrame of Spark, classic or Connect; Spark is not imported for this."""
+    return any(
+        each.__module__.startswith("pyspark.sql.") and each.__name__ == "DataFrame"
+        for each in type(given).__mro__
+    )
+
+
 def is_dataset(values: object) -> bool:
     """Return whether `values` is a pyarrow dataset, without importing `pyarrow.dataset`."""
     datasets = sys.modules.get("pyarrow.dataset")

@@ -27,6 +27,7 @@ from fastbcubed.errors import (
     arg,
     first_few,
 )
+from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.columns import Column
 from fastbcubed.inputs.keys import check_kinds
@@ -40,19 +41,6 @@ TYPES: Mapping[str, tuple[pa.DataType, Any]] = {
     "float": (pa.float32(), 0.5), "double": (pa.float64(), 0.5), "date": (pa.date32(), 0),
     "timestamp": (pa.timestamp("us"), 0), "timestamp_ntz": (pa.timestamp("us"), 0),
 }  # fmt: skip
-
-
-def is_frame(given: Any) -> bool:
-    """Return whether this is a DataFrame of Spark, classic or Connect; Spark is not imported for this."""
-    return any(
-        each.__module__.startswith("pyspark.sql.") and each.__name__ == "DataFrame"
-        for each in type(given).__mro__
-    )
-
-
-def is_any(given: Sequence[Any]) -> bool:
-    """Return whether one of these is a DataFrame of Spark."""
-    return any(map(is_frame, given))
 
 
 def functions() -> Any:
@@ -159,7 +147,7 @@ def _require_frames(given: Given) -> None:
             f"the Spark engine does not serve {arg('overlapping', True)}, for which all items are needed at once"
         )
     for name, frame in others.items():
-        if frame is not None and not is_frame(frame):
+        if frame is not None and not is_spark(frame):
             raise OptionError(
                 f"the Spark engine takes DataFrames of Spark, but {name}= is a {type(frame).__name__}; read it with "
                 "spark.read or spark.createDataFrame first"

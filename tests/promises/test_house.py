@@ -45,7 +45,6 @@ ORDER = (
     "spark",
     "choose_engine",
     "evaluate",
-    "extended",
     "sample",
     "compare_runs",
     "sweep_links",
