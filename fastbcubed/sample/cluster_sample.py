@@ -35,6 +35,7 @@ from fastbcubed.inputs.tables import read_columns
 from fastbcubed.metrics import pointwise
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as
 from fastbcubed.metrics.score import Formula, Metric, f_measure, weight_of_precision, without_rounding
+from fastbcubed.results.standard_errors import standard_error
 from fastbcubed.runtime.codes import number
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Counts, Floats
@@ -147,7 +148,7 @@ def estimate_f(precision: Ratio, recall: Ratio, alpha: float, drawn: Drawn) -> E
     u = alpha * plain / p.plain if p.plain > 0 else 0.0
     v = (1 - alpha) * plain / r.plain if r.plain > 0 else 0.0
     moves = u * p.moves + v * r.moves
-    curved = u * v * _variance(p.moves - r.moves, drawn)
+    curved = u * v * _error(p.moves - r.moves, drawn) ** 2
     adjustment = u * p.adjustment + v * r.adjustment + (0.0 if math.isnan(curved) else curved)
     return _estimate(plain, moves, adjustment, precision, drawn)
 
@@ -168,12 +169,11 @@ def _linear(ratio: Ratio, drawn: Drawn) -> _Linear:
     return _Linear(numerator / denominator, moves, adjustment)
 
 
-def _variance(moves: Floats, drawn: Drawn) -> float:
-    """Return the variance of an estimate's mean influence over draws; NaN for a single draw."""
+def _error(moves: Floats, drawn: Drawn) -> float:
+    """Return the standard error of the mean of influences over draws; NaN for a single draw."""
     m = int(drawn.draws.sum())
-    if m == 1:
-        return math.nan
-    return drawn.left_to_draw * math.fsum((drawn.draws * moves**2).tolist()) / (m * (m - 1))
+    squares = math.fsum((drawn.draws * (moves / m) ** 2).tolist())
+    return math.sqrt(drawn.left_to_draw) * float(standard_error(squares, m))
 
 
 def _degrees_of_freedom(moves: Floats, drawn: Drawn) -> float:
@@ -197,7 +197,7 @@ def _degrees_of_freedom(moves: Floats, drawn: Drawn) -> float:
 
 def _estimate(plain: float, moves: Floats, adjustment: float, ratio: Ratio, drawn: Drawn) -> Estimate:
     moves = without_rounding(moves)
-    error = plain * math.sqrt(_variance(moves, drawn)) if plain > 0 else math.nan
+    error = plain * _error(moves, drawn) if plain > 0 else math.nan
     n_clusters = int(drawn.draws[ratio.denominator > 0].sum())
     most = ratio.denominator if ratio.most is None else ratio.most
     total, squares, best = (

@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.metrics.pointwise import COMPLEMENTS
+from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.score import Metric
 from fastbcubed.results.standard_errors import slopes, standard_error
 from fastbcubed.runtime import buffers
@@ -243,9 +245,8 @@ def _entropy(masses: Floats) -> float:
 
 #: A sum whose terms cancel down to less than this share of them is 0, but for rounding.
 CANCELLED = 2.0**-46
-#: How scores that errors are made of move with what is lost.
-SIGNS = {"precision": ("over", -1.0), "recall": ("under", -1.0), "over_merge_rate": ("over", 1.0),
-         "under_merge_rate": ("under", 1.0)}  # fmt: skip
+#: What the scores that errors are made of are 1 minus.
+LOST = {"precision": "over", "recall": "under"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,13 +259,11 @@ class UnitErrors:
 
     def error(self, metric: Metric, means: Mapping[str, Any], beta: float) -> Floats | None:
         """Return the standard error of a score at every point; None for one that is not made of these."""
-        name = metric.alias_of or metric.name
-        moved = [(name, 1.0)] if name in SIGNS else []
-        if not moved and metric.slopes is not None and all(need.name in SIGNS for need in metric.needs):
-            moved = slopes(metric, means, beta)
-        if not moved:
+        own = METRICS[metric.alias_of] if metric.alias_of else metric
+        names = [COMPLEMENTS.get(each.name, each.name) for each in own.needs or (own,)]
+        if (own.needs and own.slopes is None) or any(name not in LOST for name in names):
             return None
-        terms = [(SIGNS[each][0], SIGNS[each][1] * slope) for each, slope in moved]
+        terms = [(LOST[name], -slope) for name, slope in slopes(own, means, beta)]
         pairs = [(min((a, b), (b, a)), x * y) for a, x in terms for b, y in terms]
         squares = sum(factor * self.of[pair] for pair, factor in pairs)
         sizes = sum(np.abs(factor) * self.sizes[pair] for pair, factor in pairs)
