@@ -212,8 +212,7 @@ class Comparison(Shown, HasTable):
         columns |= {m.name: np.array([ev.overall[m.name] for ev in evs], np.float64) for m in self.metrics}
         return Table(table_of(columns))
 
-    def _main_table(self) -> Table:
-        return self.scores()
+    _main_table = scores
 
     def deltas(self, *, adjust: str = "bonferroni") -> Table:
         """Return how the scores of each experiment differ from the baseline's, and whether that holds.

@@ -281,6 +281,8 @@ class Diff(Shown, HasTable):
         """
         return Table(scores_of(self, level))
 
+    _main_table = scores
+
     def estimates(self, *, level: float = 0.95) -> Table:
         """Return `scores`, as this method was called before 0.2."""
         warn_renamed("estimates", "scores")
@@ -677,9 +679,6 @@ class Diff(Shown, HasTable):
         save.save(self.evaluation, directory, keep, more=lambda: {MARK: state_of(self)})
 
     # Parts of the above
-
-    def _main_table(self) -> Table:
-        return self.scores()
 
     def _document(self) -> list[Block]:
         return document(self)

@@ -188,8 +188,7 @@ class Estimates(Shown, HasTable):
         }
         return Table(table_of(columns))
 
-    def _main_table(self) -> Table:
-        return self.scores()
+    _main_table = scores
 
     def estimates(self, *, level: float | None = None) -> Table:
         """Return `scores`, as this method was called before 0.2."""

@@ -183,8 +183,7 @@ class Sweep(Shown, HasTable):
                 columns[f"{name}_se"] = from_numpy(error[points])
         return Table(pa.table(columns))
 
-    def _main_table(self) -> Table:
-        return self.curve()
+    _main_table = curve
 
     def interval(self, score: str, threshold: float | None = None, *, level: float = 0.95) -> Interval:
         """Return the interval of a score at a threshold.
