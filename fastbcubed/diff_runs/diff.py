@@ -31,6 +31,7 @@ from fastbcubed.diff_runs.diff_summary import (
     cautions,
     content_of,
     definition_of,
+    interval_of,
     rates,
     scores_of,
     state_of,
@@ -46,7 +47,7 @@ from fastbcubed.diff_runs.vocabulary import (
     meant,
     renamed,
 )
-from fastbcubed.errors import MetricError, NotKeptError, OptionError, arg
+from fastbcubed.errors import MetricError, NotKeptError, arg
 from fastbcubed.metrics.registry import METRICS, known_as
 from fastbcubed.metrics.score import Metric
 from fastbcubed.render.document import Block
@@ -55,7 +56,7 @@ from fastbcubed.render.json import as_json
 from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.slices import SliceKey, check_key
-from fastbcubed.results.standard_errors import ALWAYS, Interval, check_level, interval
+from fastbcubed.results.standard_errors import ALWAYS, Interval
 from fastbcubed.results.summary import Scores
 from fastbcubed.results.table import HasTable, Table, refuse_table_verb, warn_renamed
 from fastbcubed.runtime.arguments import true_or_false
@@ -249,20 +250,7 @@ class Diff(Shown, HasTable):
         unit : str
             As for `Evaluation.interval`; "component" alone for scores that judge the change.
         """
-        name = known_as(meant(which))
-        metric = METRICS.get(name) if isinstance(name, str) else None
-        if metric is None or not metric.takes_three:
-            with in_words_of_a_diff():
-                return self.evaluation.interval(str(meant(which)), level=level, unit=unit)
-        if unit != "component":
-            raise OptionError(
-                f"{metric.name} has intervals by {arg('unit', 'component')} alone, not {unit!r}"
-            )
-        judgement = self._require_judged(metric.name)
-        error = judgement.errors([metric])[metric.name]
-        how: dict[str, Any] = {"level": check_level(level), "low": metric.low, "high": metric.high}
-        value = judgement.overall([metric])[metric.name]
-        return interval(value, error, n_units=judgement.units.n, **how)
+        return interval_of(self, which, level, unit)
 
     def scores(self, *, level: float = 0.95) -> Table:
         """Return the overall scores, with standard errors and intervals where these are known.

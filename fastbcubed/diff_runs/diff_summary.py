@@ -14,14 +14,24 @@ from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.diff_runs.judgement import Judgement, Verdict, labelled_again
-from fastbcubed.diff_runs.vocabulary import MEANT, OUTCOMES, PLACES, SIDES, TRUE_CLUSTER, in_diff
-from fastbcubed.errors import FileFormatError, Message, arg
+from fastbcubed.diff_runs.vocabulary import (
+    MEANT,
+    OUTCOMES,
+    PLACES,
+    SIDES,
+    TRUE_CLUSTER,
+    in_diff,
+    in_words_of_a_diff,
+    meant,
+)
+from fastbcubed.errors import FileFormatError, Message, OptionError, arg
 from fastbcubed.inputs.pair import CODES as OF_INPUT
-from fastbcubed.metrics.registry import METRICS
+from fastbcubed.metrics.registry import METRICS, known_as
 from fastbcubed.render.json import as_json
 from fastbcubed.render.wording import count, percent
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.slices import rows_for_json
+from fastbcubed.results.standard_errors import Interval, check_level, interval
 from fastbcubed.results.summary import Scores
 from fastbcubed.results.warnings import NOTE, WARNING, found_in
 
@@ -190,6 +200,21 @@ def definition_of(ev: Evaluation, verdict: Verdict | None) -> dict[str, Any]:
     del found["beta"]
     found["unmatched"] = {side: found["unmatched"][place] for side, place in PLACES.items()}
     return found if verdict is None else {**found, "unlabelled": verdict.unlabelled}
+
+
+def interval_of(diff: Diff, which: str, level: float, unit: str) -> Interval:
+    """Return the interval of an overall score, as `Diff.interval` does."""
+    name = known_as(meant(which))
+    metric = METRICS.get(name) if isinstance(name, str) else None
+    if metric is None or not metric.takes_three:
+        with in_words_of_a_diff():
+            return diff.evaluation.interval(str(meant(which)), level=level, unit=unit)
+    if unit != "component":
+        raise OptionError(f"{metric.name} has intervals by {arg('unit', 'component')} alone, not {unit!r}")
+    judgement = diff._require_judged(metric.name)
+    value, error = (found([metric])[metric.name] for found in (judgement.overall, judgement.errors))
+    how: dict[str, Any] = {"level": check_level(level), "low": metric.low, "high": metric.high}
+    return interval(value, error, n_units=judgement.units.n, **how)
 
 
 def scores_of(diff: Diff, level: float) -> pa.Table:
