@@ -406,7 +406,6 @@ class ItemJoin:
 
 
 def _dropped_keys(keys: Keys, kept: NDArray[np.int64]) -> list[int]:
-    """Return the first few keys of dropped rows."""
     left_out = np.ones(keys.first.size, np.bool_)
     left_out[kept] = False
     found, firsts = np.unique(keys.first[left_out], return_index=True)

@@ -347,7 +347,6 @@ class RowShards:
         return plan, *stages.partition_rows(plan, [piece], dtype, pool, mixed=True)
 
     def _build(self, raw: np.ndarray, pool: Pool, *, with_keys: bool = False) -> tuple[Plan, stages.Parts]:
-        """Build the cells of the rows of a shard."""
         plan, rows, bounds = self.in_parts(raw, raw["x"] if self.weighted else None, raw.dtype, pool)
         del raw
         return plan, stages.build_parts(

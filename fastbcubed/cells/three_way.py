@@ -91,7 +91,6 @@ def join(
 
 
 def _cell(table: Contingency) -> NDArray[np.int64]:
-    """Return the cell of each row."""
     assert table.rows is not None
     return table.rows.cell
 

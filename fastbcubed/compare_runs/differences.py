@@ -208,7 +208,7 @@ def _compiled(needed: Sequence[Metric]) -> tuple[NDArray[np.int64], NDArray[np.i
     """Return which scores are compiled, and the positions of their formulas."""
     from fastbcubed.metrics import compiled
 
-    found = [None if m.leave_one_out or m.matrix else compiled.position(m.formula) for m in needed]
+    found = [None if m.leave_one_out or m.matrix else compiled.POSITIONS.get(id(m.formula)) for m in needed]
     fast = [(k, position) for k, position in enumerate(found) if position is not None]
     columns, formulas = np.array(fast, np.int64).reshape(-1, 2).T.copy()
     return columns, formulas

@@ -69,74 +69,64 @@ def attempt(work: Callable[[Choice], T]) -> T:
 
 
 def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOfRun | None = None) -> Answer:
-    """Score two sides; `kept` says which rows of the truth count. Raises Retry if keys collide."""
+    """Align the blocks, shard the rows, build the shards' cells part by part, and score them.
+
+    `kept` says which rows of the truth count. Raises Retry if keys collide.
+    """
     questions = RowQuestions.of(pair, request.slices, request.keep)
     with Spill(request.spill_dir, named=request.spill_dir is not None) as spill:
-        return _score(pair, questions, request, choice, spill, pool, kept)
+        seen = None if request.out is None else BlocksSeen()  # for the manifest
+        aligner = Aligner(
+            pair, request.policies, choice, spill, request.limit, pool,
+            outer=request.outer, null_is_absent=request.null_is_absent, carried=questions.carried, kept=kept, seen=seen,
+        )  # fmt: skip
+        pa.default_memory_pool().release_unused()  # taken by the first read of the files
+        scorer = Scorer(request, weighted=aligner.weighted, n_rows=pair.n_rows)
+        question = Question(
+            request.weighting, request.outside,
+            keep=request.keep != "scores" or scorer.needs_all, named=request.keep != "scores",
+            rows=questions.told, negatives=scorer.rows_need_negatives, own=scorer.own,
+        )  # fmt: skip
+        widest = max(label_bytes(side.labels) for side in aligner.firsts) if question.named else 0
+        layout = Layout.of(pair.n_rows, request.limit, widest)
+        announce(pair, aligner, layout, question.keep, request.limit, spill, pool)
 
+        blocks = RowBlocks(spill) if questions else None
+        rows = ShardedRows(
+            pair.n_rows, aligner, layout, spill, aligner.weighted, pool, blocks, request.limit,
+            one_by_one=question.asks_each_row, weighs_pairs=question.own is not None,
+        )  # fmt: skip
+        with pool.wider() as readers:
+            coverage = aligner.run(rows.take, readers)
+        pa.default_memory_pool().release_unused()  # taken by reading
+        parts = CellParts(rows.all_shards(), question, pool)
+        scored, bounds = scorer.score_with_bounds(parts, coverage, pool)
+        names = _names(pair, aligner, parts, layout, spill, pool)
 
-def _score(
-    pair: Pair,
-    questions: RowQuestions,
-    request: Request,
-    choice: Choice,
-    spill: Spill,
-    pool: Pool,
-    kept: RowsOfRun | None,
-) -> Answer:
-    """Align the blocks, shard the rows, build the shards' cells part by part, and score them."""
-    seen = None if request.out is None else BlocksSeen()  # for the manifest
-    aligner = Aligner(
-        pair, request.policies, choice, spill, request.limit, pool,
-        outer=request.outer, null_is_absent=request.null_is_absent, carried=questions.carried, kept=kept, seen=seen,
-    )  # fmt: skip
-    pa.default_memory_pool().release_unused()  # taken by the first read of the files
-    scorer = Scorer(request, weighted=aligner.weighted, n_rows=pair.n_rows)
-    question = Question(
-        request.weighting, request.outside,
-        keep=request.keep != "scores" or scorer.needs_all, named=request.keep != "scores",
-        rows=questions.told, negatives=scorer.rows_need_negatives, own=scorer.own,
-    )  # fmt: skip
-    widest = max(label_bytes(side.labels) for side in aligner.firsts) if question.named else 0
-    layout = Layout.of(pair.n_rows, request.limit, widest)
-    announce(pair, aligner, layout, question.keep, request.limit, spill, pool)
-
-    blocks = RowBlocks(spill) if questions else None
-    rows = ShardedRows(
-        pair.n_rows, aligner, layout, spill, aligner.weighted, pool, blocks, request.limit,
-        one_by_one=question.asks_each_row, weighs_pairs=question.own is not None,
-    )  # fmt: skip
-    with pool.wider() as readers:
-        coverage = aligner.run(rows.take, readers)
-    pa.default_memory_pool().release_unused()  # taken by reading
-    parts = CellParts(rows.all_shards(), question, pool)
-    scored, bounds = scorer.score_with_bounds(parts, coverage, pool)
-    names = _names(pair, aligner, parts, layout, spill, pool)
-
-    how = {"weighted": aligner.weighted, "weighting": request.weighting, "outside": request.outside}
-    cells: Any = parts.whole if question.named else NoCells(parts.n_items, **how)  # type: ignore[arg-type]
-    sliced: dict[str, pa.Table] = {}
-    items = None
-    if blocks is not None and parts.rows is not None:
-        buffers.release()
-        told = blocks.with_cells(parts.rows, pool)
-        sliced, stored = questions.answer(
-            told, how, scored.metrics, request.beta, request.out, spill, request.limit
-        )
-        if stored is not None:
-            cells.rows = StoredRows(stored, weighted=aligner.weighted)
-            items = TableItems(stored, questions.left_out)
-    return Answer(
-        "disk", cells, scored, coverage, pair.names, items, names,
-        sliced=sliced,
-        ranges=_ranges(parts, request, widest, pool),
-        summary=describe(parts.sizes, parts.n_items, dict.fromkeys(parts.sizes, parts.n_exact)),
-        bounds=bounds,
-        notes=notes_of(aligner.firsts),
-        pair=pair,
-        contents=None if seen is None else seen.contents(),
-        change_if_alone=parts.recall_if_alone,
-    )  # fmt: skip
+        how = {"weighted": aligner.weighted, "weighting": request.weighting, "outside": request.outside}
+        cells: Any = parts.whole if question.named else NoCells(parts.n_items, **how)  # type: ignore[arg-type]
+        sliced: dict[str, pa.Table] = {}
+        items = None
+        if blocks is not None and parts.rows is not None:
+            buffers.release()
+            told = blocks.with_cells(parts.rows, pool)
+            sliced, stored = questions.answer(
+                told, how, scored.metrics, request.beta, request.out, spill, request.limit
+            )
+            if stored is not None:
+                cells.rows = StoredRows(stored, weighted=aligner.weighted)
+                items = TableItems(stored, questions.left_out)
+        return Answer(
+            "disk", cells, scored, coverage, pair.names, items, names,
+            sliced=sliced,
+            ranges=_ranges(parts, request, widest, pool),
+            summary=describe(parts.sizes, parts.n_items, dict.fromkeys(parts.sizes, parts.n_exact)),
+            bounds=bounds,
+            notes=notes_of(aligner.firsts),
+            pair=pair,
+            contents=None if seen is None else seen.contents(),
+            change_if_alone=parts.recall_if_alone,
+        )  # fmt: skip
 
 
 def announce(

@@ -119,7 +119,6 @@ def reading(path: str, form: str) -> Iterator[None]:
 
 
 def _advice(error: BaseException) -> str:
-    """Return advice for an error of a reader."""
     if isinstance(error, UnicodeEncodeError):
         return "The path has to be UTF-8: rename the file, or set the locale that it is typed in to one of UTF-8."
     if isinstance(error, FileNotFoundError):
@@ -306,7 +305,6 @@ class IpcFile:
 
 
 def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
-    """Yield the record batches of an IPC file or stream."""
     if hasattr(reader, "num_record_batches"):
         batches = map(reader.get_batch, range(reader.num_record_batches))
     else:

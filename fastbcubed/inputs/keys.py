@@ -364,7 +364,6 @@ def _number_dictionaries(dictionaries: list[pa.Array]) -> list[np.ndarray] | Non
 
 
 def _identity(values: pa.Array) -> tuple[int, ...]:
-    """Return the identity of a dictionary in memory."""
     return (
         values.offset,
         len(values),

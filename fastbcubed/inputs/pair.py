@@ -310,7 +310,6 @@ def read_pair(given: Given) -> Pair:
 
 
 def _is_from_table(side: Clustering, given: Any) -> bool:
-    """Return whether a side was read from a table."""
     return side.attributes is not None and not isinstance(given, Clustering)
 
 

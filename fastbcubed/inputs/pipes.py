@@ -233,7 +233,6 @@ def _stdin() -> BinaryIO:
 
 
 def _read(file: BinaryIO) -> pa.Buffer:
-    """Read to the end."""
     head = file.read(HELD)
     if len(head) < HELD:
         return pa.py_buffer(head)

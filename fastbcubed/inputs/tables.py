@@ -537,7 +537,6 @@ def _simple(kind: pa.DataType) -> pa.DataType:
 
 
 def _as_kept(values: pa.ChunkedArray, kept: pa.DataType) -> pa.ChunkedArray:
-    """Return a column in the type in which it is kept."""
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType):
         if kind.extension_name in AS_TEXT:
@@ -598,7 +597,6 @@ def readable(values: pa.Array | pa.ChunkedArray) -> Any:
 
 
 def _ends(values: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """Return the first and the last date or time."""
     number = pa.int32() if values.type.bit_width == 32 else pa.int64()
     ends = pc.min_max(values.cast(number)).values()
     return [end.cast(values.type).as_py() for end in ends]

@@ -170,7 +170,7 @@ def compiled_formulas(metrics: Iterable[Metric]) -> dict[str, int]:
     """Return where the formulas stand among those that are compiled, by the name of the score, of those that do."""
     from fastbcubed.metrics import compiled
 
-    known = {id(formula): position for position, formula in enumerate(compiled.FORMULAS)}
+    known = compiled.POSITIONS
     plain = [m for m in metrics if not (m.leave_one_out or m.matrix)]
     return {m.name: known[id(m.formula)] for m in plain if id(m.formula) in known}
 

@@ -103,7 +103,6 @@ quality = Family("diff", **{**ABOUT, "note": NOTE})
 
 
 def _worked(name: str, working: str, value: str) -> str:
-    """Return the example of a score."""
     return EXAMPLE.format(name=name, working=working, value=value)
 
 

@@ -33,9 +33,8 @@ precision, recall, over_merge_rate, under_merge_rate, mean_f1 = map(kernel, FORM
 jaccard_index, jaccard_distance, split_jaccard_distance, merge_jaccard_distance = map(kernel, FORMULAS[5:])
 
 
-def position(formula: Callable[..., Any] | None) -> int | None:
-    """Return where a formula stands among those that are compiled, if it does."""
-    return next((i for i, known in enumerate(FORMULAS) if known is formula), None)
+#: Where a formula stands among those that are compiled, by its identity: users' own need not be hashable.
+POSITIONS = {id(formula): position for position, formula in enumerate(FORMULAS)}
 
 
 @kernel

@@ -358,7 +358,6 @@ class Numbering:
         return capacity * (8 + 2 * self._slots.itemsize + (0 if self._proofs is None else 8))
 
     def _capacity(self, n: int) -> int:
-        """Return the capacity needed for n more keys."""
         capacity = self._keys.size
         while capacity < self.n + n:
             capacity *= 2

@@ -292,7 +292,6 @@ class Pool:
 def _outcome(
     k: int, function: Callable[..., T], task: tuple[Any, ...]
 ) -> tuple[int, T | None, BaseException | None]:
-    """Return the number of a task, its result, and its exception."""
     try:
         return k, function(*task), None
     except BaseException as error:
@@ -301,8 +300,6 @@ def _outcome(
 
 @dataclass
 class _Stage:
-    """The progress of a stage."""
-
     name: str
     total: int
     total_rows: int
