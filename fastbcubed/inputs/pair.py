@@ -265,10 +265,12 @@ def read_pair(given: Given) -> Pair:
         sides = pair_of_table(truth, prediction, given.table, given.item, weight, given.names)
     else:
         if not named and starts_as_integers(truth) and starts_as_integers(prediction):
-            names = given.names  # no other container need be looked for
+            # Labels by position, which nothing else begins like: tables, Series, sets and pairs are not looked for, as
+            # that would take as long as scoring a few thousand items.
+            true_name, pred_name = given.names
             sides = _of_one_length(
-                Clustering.from_labels(truth, name=names[0]),
-                Clustering.from_labels(prediction, name=names[1]),
+                Clustering.from_labels(truth, name=true_name),
+                Clustering.from_labels(prediction, name=pred_name),
             )
         else:
             truth, prediction, weight = by_position(truth, prediction, weight, given.overlapping)
