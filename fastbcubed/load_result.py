@@ -15,8 +15,8 @@ from fastbcubed.runtime.arguments import true_or_false
 def load(directory: Any, *, check: bool = True) -> Evaluation | Diff:
     """Read an evaluation or a diff written by `save` or `out=`.
 
-    The files are checked first: that they belong to one evaluation, are unchanged, and have possible contents. So a
-    damaged or fabricated directory is refused.
+    The files are checked first: that they belong to one evaluation, and are unchanged by their checksums. So a
+    damaged directory is refused.
 
     Parameters
     ----------

@@ -26,10 +26,12 @@ from fastbcubed.results.gates import (
     value_in_slice,
     value_of,
 )
-from fastbcubed.results.saved import MANIFEST, fault_of_json, is_in_file, read_manifest
+from fastbcubed.results.saved import MANIFEST, is_in_file, read_manifest
 from fastbcubed.results.slices import Element, name_columns, slice_name
 from fastbcubed.results.warnings import lacks_more
 
+#: The parts of an evaluation's JSON that are compared.
+PARTS = ("definition", "overall", "coverage", "manifest", "slices")
 #: How far the weight of the truth may differ since it was added up in another order.
 ROUNDING = 1e-9
 
@@ -54,10 +56,13 @@ class Baseline:
         except (OSError, ValueError, RecursionError) as error:
             reason = getattr(error, "strerror", None) or error
             raise FileFormatError(f"{path} cannot be read as the JSON of an evaluation: {reason}") from error
-        if (fault := fault_of_json(found)) is not None:
+        lacking = [
+            part for part in PARTS if not isinstance(found, dict) or not isinstance(found.get(part), dict)
+        ]
+        if lacking:
             raise FileFormatError(
-                f"{path} is not the JSON of an evaluation of this version: {fault}. Write it anew with "
-                "Evaluation.to_json, or evaluate --json"
+                f"{path} is not the JSON of an evaluation of this version: it lacks {', '.join(lacking)}. Write it "
+                "anew with Evaluation.to_json, or evaluate --json"
             )
         return cls(str(path), found)
 

@@ -1,17 +1,15 @@
-"""Files of a saved evaluation: the manifest, checked tables, items, covers and arrays."""
+"""Files of a saved evaluation: the manifest, tables, items and covers."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
-import sys
 import tempfile
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -20,13 +18,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed._version import __version__
-from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.cell_parts import RowBlock
 from fastbcubed.cells.contingency import SIDES, ScoredRows
-from fastbcubed.cells.validate import fault_of_weights
 from fastbcubed.errors import FileFormatError, SpillError, arg
 from fastbcubed.inputs import files
-from fastbcubed.inputs.arrays import combined, from_numpy, no_rows, table_of, to_numpy
+from fastbcubed.inputs.arrays import combined, from_numpy, table_of, to_numpy
 from fastbcubed.inputs.layouts import Memberships
 from fastbcubed.metrics.overlap_scores import cice
 from fastbcubed.metrics.registry import METRICS
@@ -34,15 +30,12 @@ from fastbcubed.metrics.score import Metric
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.mates import Shares
 from fastbcubed.results.items import Kept, TableItems
-from fastbcubed.results.outcomes import COUNTS, OUTCOMES, SUMS
-from fastbcubed.results.summary import Bounds
 from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.output_files import (
     OwnPlace,
     Staging,
     Stamp,
     copy_stamped,
-    is_staging_name,
     maybe_with_nulls,
     open_regular,
     without_nulls,
@@ -58,15 +51,8 @@ PAGE = "page.json"
 LAYOUT = 3
 #: More bytes than any manifest has.
 TOO_LARGE = 1 << 30
-#: The files that go with each level of `keep`, and those that may be there or not.
-FILES = {
-    "scores": set[str](),
-    "cells": {"true_clusters.parquet", "pred_clusters.parquet", "cells.parquet"},
-    "items": {"true_clusters.parquet", "pred_clusters.parquet", "cells.parquet", ITEMS},
-}
 #: Bytes of cells, and of items, from which a result is not loaded whole by default; and the mark of a diff's result.
 LARGE, LARGE_ITEMS, DIFF_MARK = 6_000_000, 800_000_000, "diff"
-ASKED_FOR = {SLICES, "repairs.parquet", PAGE}
 
 
 def sealed(head: Mapping[str, Any], files: Mapping[str, Stamp], staged_in: str) -> str:
@@ -99,11 +85,6 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         changed = True
     if changed:
         raise FileFormatError(f"{path} is not as it was saved: its checksum differs. Evaluate and save anew")
-    wanted = SCHEMA | (ERRORS if "errors" in head else {}) | (DIFF if "diff" in head else {})
-    for fault in _faults(head, wanted, "it"):
-        raise FileFormatError(f"{path} is no saved evaluation: {fault}")
-    if set(head["files"]) - ASKED_FOR != FILES[head["keep"]]:
-        raise FileFormatError(f"{path} names other files than keep={head['keep']!r} has")
     return head
 
 
@@ -133,12 +114,6 @@ def is_large(files: Mapping[str, Stamp]) -> bool:
     return files["cells.parquet"].bytes >= LARGE or (ITEMS in files and files[ITEMS].bytes >= LARGE_ITEMS)
 
 
-def fault_of_json(found: Any) -> str | None:
-    """Return the fault in the JSON of a saved evaluation; None if it is valid."""
-    parts = ("definition", "overall", "coverage", "manifest", "slices")
-    return next(_faults(found, {part: SCHEMA[part] for part in parts}, "it"), None)
-
-
 def _parsed(path: Path) -> dict[str, Any]:
     with open_regular(path) as file:
         text = file.read(TOO_LARGE)
@@ -154,285 +129,37 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
 
 
-Check = Callable[[Any], bool]
-
-
-def _faults(value: Any, wanted: Any, where: str) -> Iterator[str]:
-    """Yield the faults of a value: by a check, or a dict of checks by key."""
-    if not isinstance(wanted, Mapping):
-        if not wanted(value):
-            yield f"{where} cannot be {str(value)[:60]!r}"
-        return
-    if not isinstance(value, dict):
-        yield f"{where} is no object"
-        return
-    for key, each in wanted.items():
-        if key in value:
-            yield from _faults(value[key], each, key)
-        else:
-            yield f"{where} lacks {key!r}"
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_name(value: Any) -> bool:
-    return value is None or isinstance(value, str)
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 1 << 63
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and -sys.float_info.max <= value <= sys.float_info.max
-
-
-def _is_score(value: Any) -> bool:
-    return value is None or _is_number(value)
-
-
-def _is_scalar(value: Any) -> bool:
-    if type(value) is int:
-        return -(1 << 63) <= value < 1 << 64
-    return value is None or isinstance(value, str | bool) or _is_number(value)
-
-
-def _is_label(value: Any) -> bool:
-    return _is_scalar(value) or all(map(_is_scalar, value if isinstance(value, list) else [value]))
-
-
-def _one_of(*known: Any) -> Check:
-    return lambda value: any(type(value) is type(each) and value == each for each in known)
-
-
-def _list_of(check: Check) -> Check:
-    return lambda value: isinstance(value, list) and all(map(check, value))
-
-
-def _each(check: Check) -> Check:
-    return lambda value: isinstance(value, dict) and all(map(check, value.values()))
-
-
-def _none_or(check: Check) -> Check:
-    return lambda value: value is None or check(value)
-
-
-def _conforms(wanted: Any) -> Check:
-    return lambda value: not any(_faults(value, wanted, ""))
-
-
-def _is_slicing(rows: Any) -> bool:
-    """Return whether this is a table of slices, row by row."""
-    if not (_list_of(_each(_is_scalar))(rows) and rows and {"n_items", "weight"} <= rows[0].keys()):
-        return False
-    columns = list(rows[0])
-    scores = columns[columns.index("n_items") + 1 :]
-    each = _conforms({"n_items": _is_count, **dict.fromkeys(scores, _is_score)})
-    return all(list(row) == columns and each(row) for row in rows)
-
-
 def is_in_file(value: Any) -> bool:
     """Return whether this stands for slices that are only in their file, as they are many."""
-    return _conforms({"n_slices": _is_count, "columns": _list_of(_is_text)})(value)
+    return isinstance(value, Mapping)
 
 
-def _is_outcomes(rows: Any) -> bool:
-    """Return whether this is a table of outcomes, row by row, or None."""
-    if rows is None:
-        return True
-    each = _conforms(dict.fromkeys(COUNTS, _is_count) | dict.fromkeys(SUMS, _is_number))
-    wanted = [(side, outcome) for side, outcomes in OUTCOMES.items() for outcome in outcomes]
-    return _list_of(each)(rows) and [(row.get("side"), row.get("outcome")) for row in rows] == wanted
+def read_table(file: BinaryIO, path: Path) -> pa.Table:
+    """Return the table in a Parquet file."""
+    import pyarrow.parquet as pq
+
+    try:
+        return maybe_with_nulls(pq.ParquetFile(file).read().combine_chunks())
+    except Exception as error:  # of any kind: the file may hold anything
+        raise FileFormatError(f"cannot read {path}: {str(error)[:200]}") from error
 
 
-SIDE = {name: _is_count for name in ("items", "clusters", "singletons", "largest", "exact")} | {
-    "size_quantiles": _each(_is_count)
-}
-BOUNDS = {field.name: _is_score for field in fields(Bounds)}
-CONTENT = {
-    "rows": lambda value: value is None or _is_count(value),
-    "fingerprint": lambda value: (
-        value is None or (_is_text(value) and re.fullmatch("[0-9a-f]{32}", value) is not None)
-    ),
-}
-#: How far figures may be out of their range.
-ROUNDING = 1e-9
-#: What has to be there with standard errors, which may be there or not.
-ERRORS = {
-    "errors": _each(lambda value: value is None or (_is_number(value) and value >= 0)),
-    "units": {
-        "n": lambda value: _is_count(value) and value > 0,
-        "effective": lambda value: _is_number(value) and 1 - ROUNDING <= value < 2**63,
-        "largest_share": lambda value: _is_number(value) and 0 < value <= 1 + ROUNDING,
-    },
-}
-WARNINGS = _list_of(_conforms({"code": _is_text, "level": _one_of("warning", "note"), "message": _is_text}))
-_LEVELS = dict.fromkeys(("baseline", "experiment"), _each(_is_score))
-#: What has to be there where the evaluation is that of a diff.
-DIFF = {
-    "diff": {
-        "truth": _is_name,
-        "changes": _none_or(
-            _list_of(
-                _conforms(
-                    {"became": _is_text, "n_clusters": _is_count, "n_items": _is_count}
-                    | dict.fromkeys(("weight", "share"), _is_score)
-                )
-            )
-        ),
-        "verdict": _none_or(
-            _conforms(
-                {"n_items": lambda value: _is_count(value) and value > 0, "n_unlabelled": _is_count}
-                | {"unlabelled": _one_of("drop", "outside"), "scores": _each(_is_score), "levels": _LEVELS}
-                | dict.fromkeys(("weight", "weight_unlabelled"), _is_number)
-            )
-        ),
-        "errors": _each(_is_score),
-        "judging": _list_of(_is_text),
-        "warnings": WARNINGS,
-        "not_computed": _each(_is_text),
-    }
-}
-#: What has to be there; there may be more.
-SCHEMA = {
-    "keep": _one_of(*FILES),
-    "metrics": _list_of(_is_text),
-    "truth": _is_name,
-    "prediction": _is_name,
-    "definition": {
-        "overlapping": _one_of(False, True),
-        "weighted": _one_of(False, True),
-        "weighting": _one_of("pointwise", "outer"),
-        "beta": lambda value: _is_number(value) and value >= 0,
-        "unmatched": {
-            "truth": _one_of("drop", "raise", "singleton"),
-            "prediction": _one_of("drop", "raise", "singleton", "outside"),
-        },
-        "nulls": _one_of("raise", "singleton", "drop"),
-        "duplicates": _one_of("raise", "drop"),
-        "noise": _is_label,
-    },
-    "manifest": {"arguments": _each(lambda value: True), "truth": CONTENT, "prediction": CONTENT},
-    "overall": _each(_is_score),
-    "coverage": {
-        **{field.name: _is_count if field.name.startswith("n_") else _is_score for field in fields(Coverage)},
-        "n_common": lambda value: _is_count(value) and value > 0,
-        "bounds": lambda value: value is None or _conforms(BOUNDS)(value),
-    },
-    "summary": {"true": SIDE, "pred": SIDE},
-    "outcomes": _is_outcomes,
-    "pair_weight": _is_score,
-    "recall_alone": _is_score,
-    "left_out": _each(_is_text),
-    "warnings": WARNINGS,
-    "slices": _each(lambda value: _is_slicing(value) or is_in_file(value)),
-    "not_computed": _each(_is_text),
-    "files": _each(_conforms({"bytes": _is_count, "crc32": _is_count})),
-    "staged_in": is_staging_name,
-}
+def integers(table: pa.Table, name: str) -> NDArray[np.int64]:
+    """Return a column as int64, -1 for null."""
+    return np.ascontiguousarray(table[name].cast(pa.int64()).fill_null(-1).to_numpy())
 
 
-class SavedTable:
-    """A table of a saved evaluation."""
-
-    def __init__(self, table: pa.Table, path: Path) -> None:
-        self.table = table
-        self._path = path
-        if len(set(table.column_names)) < table.num_columns:
-            self.refuse("two columns have one name")
-
-    @classmethod
-    def read(cls, file: BinaryIO, path: Path) -> SavedTable:
-        """Read a Parquet file."""
-        import pyarrow.parquet as pq
-
-        try:
-            table = pq.ParquetFile(file).read()
-            table.validate(full=True)
-            table = maybe_with_nulls(table.combine_chunks())
-        except Exception as error:  # of any kind: the file may hold anything
-            raise FileFormatError(f"cannot read {path}: {str(error)[:200]}") from error
-        return cls(table, path)
-
-    def slice(self, start: int, n: int) -> SavedTable:
-        """Return some rows."""
-        return SavedTable(self.table.slice(start, n), self._path)
-
-    def where(self, mask: Any) -> SavedTable:
-        """Return the rows of a mask."""
-        return SavedTable(self.table.filter(mask), self._path)
-
-    def __len__(self) -> int:
-        return int(self.table.num_rows)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.table.column_names
-
-    def refuse(self, fault: str | None) -> None:
-        """Raise FileFormatError if there is a fault."""
-        if fault is not None:
-            raise FileFormatError(
-                f"{self._path} is not as an evaluation is saved: {fault}. Evaluate and save anew"
-            )
-
-    def require(self, names: Iterable[str]) -> None:
-        """Raise if a column is not there."""
-        lacking = [name for name in names if name not in self]
-        self.refuse(f"it has no column {lacking[0]!r}" if lacking else None)
-
-    def require_type(self, name: str, kind: pa.DataType) -> None:
-        """Raise if the values of a column, as they are or in a dictionary, are of another type."""
-        found = self.table[name].type
-        if (found.value_type if pa.types.is_dictionary(found) else found) != kind:
-            self.refuse(f"{name} is {found}, not {kind}")
-
-    def integers(self, name: str, nulls: int | None = None) -> NDArray[np.int64]:
-        """Return a column of integers, with `nulls` in place of nulls, if there may be any."""
-        column = self._column(name, nulls is not None)
-        if not pa.types.is_integer(column.type):
-            self.refuse(f"{name} is {column.type}, not integers")
-        try:
-            column = column.cast(pa.int64())
-        except pa.ArrowInvalid:
-            self.refuse(f"{name} has integers that are too large")
-        return _numpy(column if nulls is None else column.fill_null(nulls))
-
-    def floats(self, name: str) -> NDArray[np.float64]:
-        """Return a column of float64."""
-        column = self._column(name, False)
-        if not pa.types.is_float64(column.type):
-            self.refuse(f"{name} is {column.type}, not double")
-        return _numpy(column)
-
-    def memberships(self, name: str, n_clusters: int) -> Memberships:
-        """Return a column of lists of codes of clusters, ascending, as memberships."""
-        column = self._column(name, False)
-        if not (pa.types.is_large_list(column.type) and pa.types.is_integer(column.type.value_type)):
-            self.refuse(f"{name} is {column.type}, not lists of codes")
-        lists = column.combine_chunks()
-        offsets = lists.offsets.to_numpy().astype(np.int64)
-        offsets -= offsets[0]
-        codes = SavedTable(pa.table({name: lists.flatten()}), self._path).integers(name)
-        begins = np.zeros(codes.size, np.bool_)
-        begins[offsets[:-1][np.diff(offsets) > 0]] = True
-        in_order = (np.diff(codes) > 0) | begins[1:]
-        if codes.size and (codes.min() < 0 or codes.max() >= n_clusters or not in_order.all()):
-            self.refuse(f"{name} has a code that is not one of {n_clusters} clusters, or not in order")
-        narrow = codes.astype(np.int32) if n_clusters < 2**31 else codes
-        return Memberships(offsets, narrow, n_clusters)
-
-    def _column(self, name: str, nulls: bool) -> pa.ChunkedArray:
-        self.require([name])
-        column = self.table[name]
-        if column.null_count and not nulls:
-            self.refuse(f"{name} has nulls")
-        return column
+def floats(table: pa.Table, name: str) -> NDArray[np.float64]:
+    """Return a column of float64."""
+    return np.ascontiguousarray(table[name].to_numpy())
 
 
-def _numpy(column: pa.ChunkedArray) -> Any:
-    return np.ascontiguousarray(column.to_numpy())
+def _memberships(table: pa.Table, name: str, n_clusters: int) -> Memberships:
+    """Return a column of lists of codes of clusters as memberships."""
+    lists = table[name].combine_chunks()
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    codes = lists.flatten().to_numpy().astype(np.int32 if n_clusters < 2**31 else np.int64)
+    return Memberships(offsets - offsets[0], codes, n_clusters)
 
 
 #: Columns of saved cells: hits and misses of an item among other cells, and its mates.
@@ -458,7 +185,7 @@ def as_table(cover: Cover) -> pa.Table:
 
 
 def from_table(
-    cells: SavedTable,
+    cells: pa.Table,
     n_clusters: tuple[int, int],
     *,
     rows: ScoredRows | None,
@@ -466,54 +193,24 @@ def from_table(
     weighting: str,
     outside: bool,
 ) -> Cover:
-    """Make a cover from the result of `as_table` and the number of clusters of each side; raise if invalid."""
-    cells.require((*PARTS, *MATES))
-    n_scored = len(cells) - cells.table[PARTS[0]].null_count
-    scored = cells.slice(0, n_scored)
-    truth, prediction = (
-        cells.memberships(name, size)
-        for name, size in zip(("true_clusters", "pred_clusters"), n_clusters, strict=True)
+    """Make a cover from the result of `as_table` and the number of clusters of each side."""
+    n_scored = len(cells) - cells[PARTS[0]].null_count
+    scored, (n_true, n_pred) = cells.slice(0, n_scored), n_clusters
+    shares = Shares(
+        np.column_stack([floats(scored, name) for name in PARTS]),
+        np.column_stack([integers(scored, name) for name in MATES]),
     )
-    parts = np.column_stack([scored.floats(name) for name in PARTS])
-    mates = np.column_stack([scored.integers(name) for name in MATES])
-    n, weight = cells.integers("n"), cells.floats("weight")
-    cells.refuse(_fault(truth, prediction, n, parts, mates, n_scored))
-    counted = slice(None) if outside else slice(n_scored)
-    outer = weighting == "outer"
-    cells.refuse(fault_of_weights(n[counted], weight[counted], weighted=weighted, outer=outer))
     return Cover(
-        truth,
-        prediction,
-        n,
-        weight if weighted else None,
+        _memberships(cells, "true_clusters", n_true),
+        _memberships(cells, "pred_clusters", n_pred),
+        integers(cells, "n"),
+        floats(cells, "weight") if weighted else None,
         n_scored=n_scored,
         rows=rows,
         weighting=weighting,
         outside=outside,
-        shares=Shares(parts, mates),
+        shares=shares,
     )
-
-
-def _fault(
-    truth: Memberships,
-    prediction: Memberships,
-    n: NDArray[np.int64],
-    parts: NDArray[np.float64],
-    mates: NDArray[np.int64],
-    n_scored: int,
-) -> str | None:
-    """Return the fault in the clusters and the shares of cells; None if there is none."""
-    if (truth.counts[n_scored:] > 0).any() or not (truth.counts[:n_scored] > 0).all():
-        return "a cell without shares has a true cluster, or another has none"
-    if not (prediction.counts > 0).all():
-        return "a cell has no predicted cluster"
-    if (n < 1).any():
-        return "a cell has no item"
-    if not ((parts >= 0) & (parts < np.inf)).all():
-        return "hits or misses are negative or not finite"
-    if (mates < n[:n_scored, None]).any() or (mates > n.sum(dtype=np.float64)).any():
-        return "mates are fewer than a cell has, or more than there are items"
-    return None
 
 
 class TableLabels:
@@ -629,10 +326,6 @@ class StoredTable:
         import pyarrow.parquet as pq
 
         return pq.ParquetFile(OwnPlace(self._raw), metadata=self._metadata, page_checksum_verification=True)
-
-    def no_rows(self) -> pa.Table:
-        """Return the columns without rows."""
-        return no_rows(self._schema)
 
     def __getitem__(self, name: str) -> pa.ChunkedArray:
         return self._read(range(self._starts.size - 1), [name])[name]

@@ -32,7 +32,7 @@ from fastbcubed.errors import (
 )
 from fastbcubed.inputs import files
 from fastbcubed.inputs.files import RESULTS, open_files
-from fastbcubed.results.saved import ASKED_FOR, FILES
+from fastbcubed.results.save import KEEP
 
 
 def write(path: Path, kind: str, table: pa.Table) -> Path:
@@ -401,8 +401,7 @@ def test_text_by_the_name_txt(tmp_path: Path) -> None:
 
 def test_all_files_of_results_are_known_to_globs() -> None:
     """Those that a glob is looked at for are those that are written."""
-    tables = {name for name in FILES["items"] | ASKED_FOR if name.endswith(".parquet")}
-    assert {f"{name}.parquet" for name in RESULTS} == tables
+    assert {*RESULTS} == {"repairs"}.union(*KEEP.values())
 
 
 def test_spark_is_given_no_files_whose_log_says_which_count(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ import fastbcubed as fb
 from fastbcubed.cli import main as cli
 from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError
 from fastbcubed.results import save, saved
-from fastbcubed.runtime.output_files import stamp_of
 
 Keep = Callable[[fb.Evaluation, Path], fb.Evaluation]
 
@@ -193,30 +192,6 @@ def test_saving_many_slices_takes_little_memory(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert fb.load(tmp_path).sliced["name"].equals(ev.sliced["name"].to_arrow())
-
-
-def test_a_file_of_slices_that_are_not_those_of_the_manifest_is_refused(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(save, "SLICES_IN_MANIFEST", 2)
-    slices_of_all_kinds("memory", "scores", out=tmp_path)
-    file = tmp_path / "slices.parquet"
-    head, table = saved.read_manifest(tmp_path), pq.read_table(file)
-    changed = {
-        "it has 2 slices by day, and overall.json says 3": table.slice(1),
-        "it has no column 'day.day'": table.drop_columns(["day.day"]),
-        "f1 is string, not double": table.set_column(
-            table.column_names.index("f1"), "f1", table["f1"].cast(pa.string())
-        ),
-    }
-    for fault, other in changed.items():
-        pq.write_table(other, file)
-        with file.open("rb") as written:
-            stamps = {file.name: stamp_of(written)}
-        rest = {
-            name: each for name, each in head.items() if name not in ("crc32", "files", "staged_in", "layout")
-        }
-        (tmp_path / "overall.json").write_text(saved.sealed(rest, stamps, head["staged_in"]))
-        with pytest.raises(FileFormatError, match=fault):
-            fb.load(tmp_path)
 
 
 def test_what_was_not_kept_is_told_with_the_argument_that_keeps_it(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import shutil
 import warnings
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, FileFormatError
 from fastbcubed.results import page, saved, standard_errors
 from fastbcubed.results import table as tables
-from fastbcubed.runtime.output_files import stamp_of
 
 HOW: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -175,36 +173,3 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("intact") / "r"
     evaluated(5, {}).save(path)
     return path
-
-
-@pytest.mark.parametrize("how", ["without", "as text"])
-@pytest.mark.parametrize(
-    ("name", "column"),
-    [
-        *((f"{side}_clusters", each) for side in ("true", "pred") for each in ("n_items", "weight", "f1", "outcome")),
-        *(("cells", each) for each in ("true", "pred", "n", "weight", "fp", "fn")),
-        ("items", "cell"),
-    ],
-)  # fmt: skip
-def test_a_forged_table_is_refused_unread(
-    name: str, column: str, how: str, intact: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(intact, tmp_path / "r")
-    file = tmp_path / "r" / f"{name}.parquet"
-    table = pq.read_table(file)
-    if how == "without":
-        table = table.drop_columns([column])
-    elif pa.types.is_string(table[column].type) or pa.types.is_dictionary(table[column].type):
-        table = table.set_column(table.column_names.index(column), column, pa.array([0.5] * len(table)))
-    else:
-        texts = pa.array(map(str, table[column].to_pylist()))
-        table = table.set_column(table.column_names.index(column), column, texts)
-    pq.write_table(table, file)
-    head = json.loads((tmp_path / "r" / "overall.json").read_text())
-    with file.open("rb") as written:
-        head["files"][file.name] = stamp_of(written)._asdict()
-    del head["crc32"]
-    head["crc32"] = saved._checksum(head)
-    (tmp_path / "r" / "overall.json").write_text(json.dumps(head))
-    with pytest.raises(FileFormatError, match=column):
-        fb.load(tmp_path / "r", check=False)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
-from fastbcubed.errors import FileFormatError, MetricError, NotKeptError, OptionError
+from fastbcubed.errors import MetricError, NotKeptError, OptionError
 from fastbcubed.results import outcomes
 from fastbcubed.runtime.threads import Pool
 
@@ -175,27 +175,6 @@ def test_unknown_outcomes_are_refused():
         ev.clusters("true", outcome="mixed")
     with pytest.raises(OptionError, match="predicted cluster is one of 'exact', 'fragment'"):
         ev.clusters("pred", outcome=3)
-
-
-def test_a_saved_table_of_outcomes_is_checked(tmp_path):
-    from fastbcubed.results import saved
-
-    ev = fb.evaluate([0, 0, 1], [0, 1, 1])
-    ev.save(tmp_path, keep="scores")
-    head = json.loads((tmp_path / "overall.json").read_text())
-    rows = head["outcomes"]
-    damaged = [
-        rows[:-1],
-        rows[::-1],
-        [*rows[:-1], rows[-1] | {"n_items": -1}],
-        [*rows[:-1], rows[-1] | {"weight": "x"}],
-        5,
-    ]
-    for wrong in damaged:
-        text = saved.sealed(head | {"outcomes": wrong}, {}, head["staged_in"])
-        (tmp_path / "overall.json").write_text(text)
-        with pytest.raises(FileFormatError, match="outcomes"):
-            fb.load(tmp_path)
 
 
 def test_outcomes_are_the_same_for_any_number_of_threads():
