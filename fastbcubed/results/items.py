@@ -443,52 +443,15 @@ def list_labels(
     return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values, mask=pa.array(counts == 0))
 
 
-class PickedItems(TableItems):
-    """Some rows of items, renumbered; their attributes may be of any type."""
+class ReadAttributes:
+    """Attributes by the names that were asked for, of items in their order."""
 
-    def __init__(self, items: Items, rows: RowNumbers) -> None:
-        super().__init__(_PickedColumns(items, rows))
-        self.rows = rows  #: in the whole
-
-    def attribute(self, side: str, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
-        return self._read(f"{side}.{name}", rows)
-
-
-class PickedAttributes:
-    """Attributes of some rows, renumbered."""
-
-    def __init__(self, attributes: AttributeTable, rows: RowNumbers) -> None:
-        self.names, self._attributes, self._rows = attributes.names, attributes, rows
-        self._read: dict[str, pa.ChunkedArray] = {}
+    def __init__(self, values: Mapping[str, pa.ChunkedArray]) -> None:
+        self.names, self._values = tuple(values), values
 
     def attribute(self, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
-        """Return an attribute of some of these rows, or of all."""
-        if name not in self._read:
-            self._read[name] = self._attributes.attribute(name, self._rows)
-        return self._read[name] if rows is None else arrays.take_or_null(self._read[name], rows)
-
-
-class _PickedColumns:
-    """The columns of some rows of items, read on first access and kept."""
-
-    def __init__(self, items: Items, rows: RowNumbers) -> None:
-        self._rows, self.num_rows = rows, rows.size
-        self._columns: dict[str, Callable[[RowNumbers], Any]] = {"item": items.ids}
-        for side in SIDES:
-            self._columns[f"{side}_cluster"] = partial(items.labels, side)
-        for side, names in items.attribute_sides().items():
-            self._columns |= {f"{side}.{name}": partial(items.attribute, side, name) for name in names}
-        self.column_names = list(self._columns)
-        self._read: dict[str, pa.ChunkedArray] = {}
-
-    def __getitem__(self, name: str) -> pa.ChunkedArray:
-        if name not in self._read:
-            found = self._columns[name](self._rows)
-            self._read[name] = found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
-        return self._read[name]
-
-    def take(self, names: Sequence[str], rows: RowNumbers) -> pa.Table:
-        return InMemory(pa.table({name: self[name] for name in names})).take(names, rows)
+        """Return an attribute of some items, or of all."""
+        return self._values[name] if rows is None else arrays.take_or_null(self._values[name], rows)
 
 
 @dataclass(eq=False)

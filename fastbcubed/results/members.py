@@ -32,10 +32,10 @@ from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.item_sets import signatures
 from fastbcubed.results.clusters import item_columns, losses_of_cover, one_item
 from fastbcubed.results.display import KINDS, Cluster, Item
-from fastbcubed.results.items import Items, Kept, PickedAttributes, PickedItems, without_noise
+from fastbcubed.results.items import Items, Kept, ReadAttributes, TableItems, without_noise
 from fastbcubed.results.outcomes import OUTCOMES
 from fastbcubed.results.slices import attribute_values
-from fastbcubed.results.table import Table, listed, sortable
+from fastbcubed.results.table import Table, listed, order_of
 from fastbcubed.runtime.arguments import as_several, whole_number
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import RowNumbers
@@ -268,7 +268,7 @@ class Opened:
             np.repeat(np.arange(n_parts), np.diff(self.bounds)), np.full(self.alone.size, n_parts)
         )
         weight = kept.rows.weight[rows]
-        order = _order({"part": part, "weight": -weight}, {"item": items.ids(rows)})
+        order = to_numpy(order_of([part, -weight], [items.ids(rows)]))
         rows, part = rows[order], part[order]
         labels = self.parts[0].take(from_numpy(part, part == n_parts))
         columns = {"item": items.ids(rows), f"{self.other}_cluster": labels, "scored": part < n_parts}
@@ -321,26 +321,11 @@ def _labels(kept: Kept, side: str, rows: RowNumbers) -> pa.ChunkedArray:
 
 def _order_of_parts(parts: pa.Table, items: Items, firsts: RowNumbers) -> NDArray[np.int64]:
     """Return the order of parts: most items first, then by weight, then by label."""
-    figures = {name: -parts[name].to_numpy() for name in ("n_items", "weight")}
-    labels = parts["label"]
-    if pa.types.is_large_list(labels.type):
-        return _order(figures, {})
-    return _order(figures, {"label": labels} | ({"item": items.ids(firsts)} if labels.null_count else {}))
-
-
-def _order(figures: Mapping[str, NDArray[Any]], names: Mapping[str, Any]) -> NDArray[np.int64]:
-    """Return the ascending order of rows by figures, then by ids."""
-    table = _keys(figures, names)
-    order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
-    return order.to_numpy().astype(np.int64)
-
-
-def _keys(figures: Mapping[str, NDArray[Any]], names: Mapping[str, Any]) -> pa.Table:
-    keys: dict[str, Any] = {name: from_numpy(values) for name, values in figures.items()}
-    for name, values in names.items():
-        column = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
-        keys |= {f"{name} {part}": each for part, each in sortable(column).items()}
-    return pa.table(keys)
+    figures = [-parts[name].to_numpy() for name in ("n_items", "weight")]
+    names = [] if pa.types.is_large_list(parts["label"].type) else [parts["label"]]
+    if names and parts["label"].null_count:
+        names.append(items.ids(firsts))
+    return to_numpy(order_of(figures, names)).astype(np.int64)
 
 
 def _first(kept: Kept, parts: Sequence[RowNumbers], counts: Sequence[int]) -> RowNumbers:
@@ -353,14 +338,13 @@ def _first(kept: Kept, parts: Sequence[RowNumbers], counts: Sequence[int]) -> Ro
     ends, first = np.cumsum([part.size for part in rows]).tolist(), rows[:1]
     for part, n, end in zip(rows[1:], counts, ends[1:], strict=True):
         weight = np.nan_to_num(every[part], nan=-np.inf)
-        table = _keys({"weight": -weight}, {"item": ids.slice(end - part.size, part.size)})
-        order = pc.select_k_unstable(table, n, [(name, "ascending") for name in table.column_names])
+        order = order_of([-weight], [ids.slice(end - part.size, part.size)], n)
         first.append(part[order.to_numpy()])
     return np.concatenate(first)
 
 
-def excerpt(kept: Kept, coverage: Coverage, codes: Codes) -> Kept:
-    """Return the cells and rows of some clusters, which do not overlap, to open these.
+def excerpt(kept: Kept, coverage: Coverage, codes: Codes, columns: Sequence[str]) -> Kept:
+    """Return the cells and rows of some clusters, which do not overlap, to open these with some attributes.
 
     All rows are scanned once, and each requested column is read once.
     """
@@ -371,15 +355,17 @@ def excerpt(kept: Kept, coverage: Coverage, codes: Codes) -> Kept:
     rows = np.concatenate([rows, alone])[order]
     numbers = np.append(np.searchsorted(places, cells), np.full(alone.size, -1))[order]
     table.rows = ScoredRows.of(numbers, every.weights_of(rows))
-    attributes = None if kept.attributes is None else PickedAttributes(kept.attributes, rows)
-    return Kept(table, kept.policies, PickedItems(kept.require_items(), rows), attributes=attributes)
+    items = kept.require_items()
+    own = {"item": items.ids(rows)} | {f"{side}_cluster": items.labels(side, rows) for side in SIDES}
+    values = {name: attribute_values(name, items, kept.attributes, rows) for name in columns}
+    return Kept(table, kept.policies, TableItems(pa.table(own)), attributes=ReadAttributes(values))
 
 
 def opener(kept: Kept, coverage: Coverage, codes: Codes, columns: Sequence[str], members: int) -> OpenOne:
     """Return a function that opens some clusters, by side, code and label, in one pass over all rows."""
     part = kept
     if not kept.cells.overlapping and any(own.size for own in codes.values()):
-        part = excerpt(kept, coverage, codes)
+        part = excerpt(kept, coverage, codes, columns)
     return lambda side, code, label: open_cluster(part, side, label, columns, members)
 
 

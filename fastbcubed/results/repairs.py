@@ -16,7 +16,6 @@ from fastbcubed import kernels
 from fastbcubed.align.rows import WIDEST
 from fastbcubed.cells.contingency import Codes, Contingency, Excerpt
 from fastbcubed.errors import MetricError, OptionError, arg
-from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
 from fastbcubed.render.wording import label
 from fastbcubed.results.items import Kept
@@ -27,8 +26,8 @@ from fastbcubed.results.table import (
     Table,
     f_gain,
     first_rows,
+    order_of,
     require_limit,
-    sortable,
 )
 from fastbcubed.runtime.arguments import as_several, is_one_of, whole_number
 from fastbcubed.runtime.spill import readable
@@ -247,10 +246,8 @@ def _named(
     found, ranks = [], []
     for kind, names in labels.items():
         own = rows[repairs.splits[rows] == (kind == "split")]
-        keys = sortable(pa.chunked_array([names]))
-        order = pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]).to_numpy()
         rank = np.empty(own.size, np.int64)
-        rank[order] = np.arange(own.size)
+        rank[to_numpy(order_of([], [names]))] = np.arange(own.size)
         there = names.is_valid().to_numpy(zero_copy_only=False)
         found.append(own[there])
         ranks.append(rank[there])

@@ -299,8 +299,8 @@ def _repeats_values(column: pa.ChunkedArray) -> bool:
 
 #: What listings are ordered by to have first what costs most of either: the sum of both losses.
 LOSS = "loss"
-#: Rows beyond those wanted that are rather left out than sorted.
-MANY = 1 << 16
+#: Rows beyond those wanted that are rather left out than sorted; any, if no more than a few are wanted.
+MANY, FEW_WANTED = 1 << 16, 1000
 #: Rows that tie with the last of those wanted, beyond which names decide between them.
 TIES = 1 << 16
 #: A column of numbers, the column that names their rows, and a function that returns the names of some numbers; None
@@ -338,18 +338,21 @@ def _in_order(
     lightest_last = -to_numpy(table["weight"])
     rows = first_rows(rank, lightest_last, n)
     found = _with_names(table.take(from_numpy(rows)), named_by)
-    keys = {"rank": from_numpy(rank[rows]), "weight": from_numpy(lightest_last[rows])}
-    if named_by is not None:
-        keys |= sortable(found[named_by[1]])
-    return found.take(_order(keys, n))
+    names = [] if named_by is None else [found[named_by[1]]]
+    return found.take(order_of([rank[rows], lightest_last[rows]], names, n))
 
 
-def _order(keys: dict[str, pa.ChunkedArray], n: int) -> pa.Array:
-    """Return the first n rows in ascending order of some keys, ties by row number."""
-    if len(keys["rank"]) <= n + MANY:
-        return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])[:n]
-    keys = {**keys, "row": from_numpy(np.arange(len(keys["rank"])))}
-    return pc.select_k_unstable(pa.table(keys), n, [(name, "ascending") for name in keys])
+def order_of(figures: Sequence[NDArray[Any]], names: Sequence[Any] = (), n: int | None = None) -> pa.Array:
+    """Return the first n rows, or all, in ascending order of figures, then of ids; ties by row number."""
+    keys: dict[str, Any] = {f"figure {k}": from_numpy(values) for k, values in enumerate(figures)}
+    for k, ids in enumerate(names):
+        column = ids if isinstance(ids, pa.ChunkedArray) else pa.chunked_array([ids])
+        keys |= {f"{k} {part}": each for part, each in sortable(column).items()}
+    table = pa.table(keys)
+    if n is None or table.num_rows <= n + (MANY if n > FEW_WANTED else 0):
+        return pc.sort_indices(table, sort_keys=[(name, "ascending") for name in keys])[:n]
+    table = table.append_column("row", from_numpy(np.arange(table.num_rows)))
+    return pc.select_k_unstable(table, n, [(name, "ascending") for name in table.column_names])
 
 
 def require_limit(limit: int | None) -> None:

@@ -51,10 +51,11 @@ def test_an_excerpt_opens_clusters_as_the_whole_does(ev: fb.Evaluation, engine: 
         ev.save(tmp_path / "result")
         ev = fb.load(tmp_path / "result")
     listed = {side: list_clusters(ev.kept, ev.figures, side, None, 5) for side in ("true", "pred")}
-    part = excerpt(ev.kept, ev.coverage, {side: each["code"].to_numpy() for side, each in listed.items()})
     how: dict[str, Any] = {"columns": ["truth.colour", "prediction.size", "extra"], "members": 7}
     if engine == "saved":
         how["columns"][2] = "attributes.extra"
+    codes = {side: each["code"].to_numpy() for side, each in listed.items()}
+    part = excerpt(ev.kept, ev.coverage, codes, how["columns"])
     for side, each in listed.items():
         for label in each["cluster"].to_pylist():
             if label is not None:
