@@ -193,7 +193,6 @@ class NamesByKey:
             yield labels
 
     def _are_made(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which keys were made by policies."""
         if self._made is None:
             return np.zeros(keys.size, bool)
         start, n = self._made
@@ -686,7 +685,6 @@ def _joined(ranges: list[Columns]) -> Columns:
 
 
 def _blank(metrics: list[Metric], n: int) -> Columns:
-    """Return the columns of clusters without scored items."""
     counts = {name: np.zeros(n, np.int64) for name in ("n_items", "n_parts")}
     columns = {"weight": np.zeros(n), "exact": np.ones(n, bool), "outcome": np.zeros(n, np.uint8), **counts}
     losses = {name: np.zeros(n) for name in LOSSES}

@@ -167,7 +167,8 @@ def coverage(evaluation: Evaluation) -> list[str]:
         lines.append(f"Coverage: {counted(found.n_common, 'item')} on both sides, {' and '.join(shares)}.")
     for side, number in (("truth", found.n_truth_only), ("prediction", found.n_prediction_only)):
         if number:
-            lines.append(f"{counted(number, 'item')} only in the {side}: {_fate(getattr(policies, side))}.")
+            fate = getattr(policies, side)
+            lines.append(f"{counted(number, 'item')} only in the {side}: {FATES.get(fate, fate)}.")
     if lines:
         lines.append("Items that are not scored count in no cluster and no size above.")
     bounds = evaluation.bounds
@@ -295,10 +296,6 @@ def _next_steps(evaluation: Evaluation) -> list[Block]:
     return steps_grid(steps)
 
 
-def _fate(policy: str) -> str:
-    return FATES.get(policy, policy)
-
-
 #: Names of the clusters of a side, and of items that the other side lacks.
 KINDS = {"true": "true", "pred": "predicted"}
 FATES_IN_MEMBERS = {"drop": "left out (drop)", "outside": "false positives (outside)"}
@@ -397,7 +394,6 @@ class Cluster(dict[str, Any]):
         return [title, ", ".join([*self._figures(), *weight])]
 
     def _figures(self) -> list[str]:
-        """Return the losses."""
         return [f"{name} loss {score_text(self[f'{name}_loss'])}" for name in ("precision", "recall")]
 
     def notes(self, left_out: Sequence[str]) -> list[str]:
@@ -457,7 +453,6 @@ class Cluster(dict[str, Any]):
             yield from self._lines(alone, "(none)", count(alone["n_items"]))
 
     def _lines(self, part: Mapping[str, Any], name: str, shared: str) -> Iterator[list[str]]:
-        """Yield the lines of a part."""
         for member in part["members"]:
             weight = "" if member["weight"] is None else amount(member["weight"])
             yield self._line(name, shared, label(member["item"]), weight, MARK)

@@ -305,7 +305,6 @@ def members_blocks(opened: Content | None) -> list[Block]:
 
 
 def _member_rows(part: Content, columns: Sequence[str], weighted: bool) -> list[tuple[list[Any], list[bool]]]:
-    """Return the values of members, and which of them differ from the commonest ones."""
     return [
         (
             [

@@ -184,7 +184,6 @@ def _open(directory: Path, name: str, head: Mapping[str, Any], *, whole: bool) -
 
 
 def _assembled(head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Evaluation:
-    """Assemble an evaluation from the saved parts."""
     stored = tables.get(ITEMS)
     clusters = {side: tables[f"{side}_clusters.parquet"] for side in SIDES if head["keep"] != "scores"}
     return _of_manifest(
@@ -215,7 +214,7 @@ def _of_manifest(
         policies,
         head["not_computed"],
         _sliced(head["slices"], slices),
-        errors=_errors(head),
+        errors=Errors(_with_nan(head["errors"]), Units(**head["units"])) if "errors" in head else None,
         warnings=head["warnings"],
     )
     if lazy is not None or not isinstance(contingency, Contingency):  # else they are computed from the cells
@@ -278,11 +277,6 @@ def _slices(rows: list[dict[str, Any]]) -> Table:
         elif name != "n_items":
             columns[name] = np.array([np.nan if value is None else value for value in values], np.float64)
     return Table(pa.table(columns))
-
-
-def _errors(head: Mapping[str, Any]) -> Errors | None:
-    """Return the standard errors, if they were saved."""
-    return Errors(_with_nan(head["errors"]), Units(**head["units"])) if "errors" in head else None
 
 
 def _with_nan(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -235,7 +235,10 @@ class Opened:
         if isinstance(kept.cells, Cover):  # a part is in a set of clusters of the other side
             met = kept.cells.members(self.other).take(self.cells).codes
             found["n_parts"] = int(np.unique(met).size)
-            sums |= _losses_of_one(kept, kept.cells, self.side, label)
+            labels = kept.cluster_labels(self.side, np.arange(kept.cells.members(self.side).n_clusters))
+            codes = as_column(labels, f"{self.side}_cluster").find(label)
+            losses = losses_of_cover(kept.cells, self.side)
+            sums |= {name: float(np.sum(lost[codes])) for name, lost in losses.items()}
         else:
             foreign = self.side == "pred" and kept.cells.outside and self.alone.size > 0
             found["outcome"] = _outcome(kept.cells, self.side, self.cells, foreign)
@@ -302,13 +305,6 @@ def _sums(
     for name, wrong in zip(LOSSES, (table.fp[cells], table.fn[cells]), strict=True):
         found[name] = np.bincount(part, weight * (wrong / (tp + wrong)), n_parts) / table.total_weight
     return found
-
-
-def _losses_of_one(kept: Kept, cover: Cover, side: str, label: Any) -> dict[str, float]:
-    """Return the losses of a cluster that may overlap others, as in listings."""
-    labels = kept.cluster_labels(side, np.arange(cover.members(side).n_clusters))
-    codes = as_column(labels, f"{side}_cluster").find(label)
-    return {name: float(np.sum(lost[codes])) for name, lost in losses_of_cover(cover, side).items()}
 
 
 def _labels(kept: Kept, side: str, rows: RowNumbers) -> pa.ChunkedArray:

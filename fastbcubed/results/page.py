@@ -277,7 +277,6 @@ def clusters_content(ev: Evaluation, asked: Asked) -> dict[str, Any] | None:
 
 
 def _costliest(ev: Evaluation, side: str, limit: int) -> Any:
-    """Return the costliest clusters of a side that have a loss."""
     n_lossy = _n_lossy(ev, side)
     limit = limit if n_lossy is None else min(limit, n_lossy)
     table = list_clusters(ev.kept, ev.figures, side, None, limit)
@@ -477,7 +476,6 @@ def command(
 
 
 def _flags(name: str, value: Any) -> list[str]:
-    """Return the flag of an argument."""
     flag = f"--{name.replace('_', '-')}"
     if isinstance(value, bool):
         return [flag] if value else []
@@ -575,8 +573,7 @@ def drawn_scores(ev: Evaluation) -> list[str]:
 
 
 def _smallest(row: Mapping[str, Any]) -> int:
-    """Return the smallest size of a slice by size, such as 4 of "4-7"."""
-    return int(row["slice"][0].partition("-")[0])
+    return int(row["slice"][0].partition("-")[0])  # 4 of "4-7"
 
 
 def _has_errors(ev: Evaluation) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.rows import WIDEST
-from fastbcubed.cells.contingency import Codes, Contingency, Excerpt
+from fastbcubed.cells.contingency import Contingency, Excerpt
 from fastbcubed.errors import MetricError, OptionError, arg
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
 from fastbcubed.render.wording import label
@@ -338,11 +338,12 @@ def _in_tables(kept: Kept, lost_of: Lost, kinds: Sequence[str], limit: int) -> R
     found.append(_gathers(preds, gathers, total, lost))
     every = Repairs(*map(np.concatenate, zip(*(vars(each).values() for each in found), strict=True)))
     chosen = first_repairs(kept, kinds, every.take(np.flatnonzero(every.gain > 0)), limit)
-    return Ranked(chosen, preds.start(total, lost).running(_in_excerpt(chosen, preds.cells.in_whole)))
+    pred, true = (np.searchsorted(preds.cells.in_whole[side], chosen.codes) for side in ("pred", "true"))
+    in_excerpt = replace(chosen, codes=np.where(chosen.splits, pred, true))
+    return Ranked(chosen, preds.start(total, lost).running(in_excerpt))
 
 
 def _splits(table: pa.Table, lost: tuple[float, float]) -> Repairs:
-    """Return the splits of listed predicted clusters."""
     names = ("code", "n_items", "weight", "precision_loss")
     code, n, weight, gain = (to_numpy(table[name]) for name in names)
     none = np.zeros(gain.size)
@@ -360,12 +361,6 @@ def _gathers(preds: _Preds, codes: NDArray[np.int64], total: float, lost: tuple[
         np.zeros(own.size, bool), codes, table.true_n[own], table.true_weight[own],
         f_gain(lost, precision, recall), precision, recall,
     )  # fmt: skip
-
-
-def _in_excerpt(repairs: Repairs, in_whole: Codes) -> Repairs:
-    """Return repairs with the codes that their clusters have in an excerpt."""
-    pred, true = (np.searchsorted(in_whole[side], repairs.codes) for side in ("pred", "true"))
-    return replace(repairs, codes=np.where(repairs.splits, pred, true))
 
 
 @dataclass(frozen=True, eq=False)

@@ -278,7 +278,6 @@ def _slices(ev: Evaluation) -> Iterator[pa.Table]:
 
 
 def _slices_by(by: str, table: pa.Table, start: int, stop: int) -> pa.Table:
-    """Return some slices as they are written."""
     some, names = table.slice(start, stop - start), name_columns(table.column_names)
     texts = map(_slice_text, zip(*(some[name].to_pylist() for name in names), strict=True))
     found: dict[str, Any] = {"by": pa.array([by] * some.num_rows, pa.string())}

@@ -155,7 +155,6 @@ def floats(table: pa.Table, name: str) -> NDArray[np.float64]:
 
 
 def _memberships(table: pa.Table, name: str, n_clusters: int) -> Memberships:
-    """Return a column of lists of codes of clusters as memberships."""
     lists = table[name].combine_chunks()
     offsets = lists.offsets.to_numpy().astype(np.int64)
     codes = lists.flatten().to_numpy().astype(np.int32 if n_clusters < 2**31 else np.int64)

@@ -291,7 +291,6 @@ class SubsetSums(SliceSums):
 
 
 def _release() -> None:
-    """Release the memory of the sums."""
     pa.default_memory_pool().release_unused()
     buffers.release()
 

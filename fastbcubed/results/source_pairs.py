@@ -56,7 +56,6 @@ def list_source_pairs(kept: Kept, by: Any, attributes: Any) -> Table:
 
 
 def _require_defined(table: Contingency) -> None:
-    """Raise MetricError if scores of pairs are not defined for this input; weights do not count."""
     metric = METRICS["pair_f1"]
     reason = metric.undefined(
         weighted=False, weighting="pointwise", outside=table.outside, overlapping=table.overlapping

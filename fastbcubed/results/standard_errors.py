@@ -697,7 +697,6 @@ class ScoreErrors:
             return Errors(errors_of_cells(table, metrics, figures.beta, units, counted.n, pool), counted)
 
     def _codes_of(self, column: Any) -> NDArray[np.int64]:
-        """Return the unit of each row by a column."""
         if not isinstance(column, str):
             raise OptionError(f'unit is "component", "true_cluster" or a column, not {column!r}')
         return slice_codes(column, self._kept.cells, self._kept.require_items(), self._kept.attributes).codes

@@ -291,7 +291,6 @@ def _extent(table: pa.Table, shown: int, left_out: Sequence[str]) -> str:
 
 
 def _repeats_values(column: pa.ChunkedArray) -> bool:
-    """Return whether a dictionary has a value twice."""
     if not pa.types.is_dictionary(column.type):
         return False
     return any(len(chunk.dictionary.unique()) < len(chunk.dictionary) for chunk in column.chunks)
