@@ -154,7 +154,7 @@ class Figures:
     warnings: list[dict[str, Any]] | None = None
 
     def definition(self, table: Contingency) -> dict[str, Any]:
-        """Return what the scores mean."""
+        """Return the meaning of the scores: average, weighting, policies."""
         return {
             "average": "item",
             "overlapping": table.overlapping,
