@@ -239,7 +239,7 @@ FAILED_GATE = 1
 
 
 def finish(options: argparse.Namespace, result: Any, gates: Sequence[Gate] = ()) -> int:
-    """Name what was written, write the page of a result if requested, and return 1 if a gate failed."""
+    """Name the written files, write the page of a result if requested, and return 1 if a gate failed."""
     if getattr(options, "out", None) is not None:
         say(f"wrote {options.out}; in Python, fastbcubed.load({options.out!r}) reads it")
     if options.report is not None:

@@ -425,7 +425,7 @@ def say_warnings(notices: Iterable[Mapping[str, Any]], text: Callable[[Any], str
 
 
 def print_result(found: Mapping[str, Any], gates: Sequence[Gate] = (), **asked: Any) -> None:
-    """Write a result as JSON, with what else was asked for and is not None, and with gates, if there are any."""
+    """Write a result as JSON, with further entries that are not None, and with gates, if there are any."""
     from fastbcubed.render.json import as_json
 
     asked["gates"] = [gate.to_dict() for gate in gates] or None
@@ -528,7 +528,7 @@ def call(function: Callable[..., Any], arguments: dict[str, Any], noise: str | N
 def with_scores(
     arguments: dict[str, Any], names: Iterable[str], usual: Sequence[str] | None = None
 ) -> dict[str, Any]:
-    """Return the arguments of `evaluate`, or of what has other `usual` scores, with these scores added."""
+    """Return the arguments of `evaluate`, or of a verb with other `usual` scores, with these scores added."""
     from fastbcubed.metrics.registry import DEFAULT, known_as, members
 
     chosen = usual if arguments.get("metrics") is None else arguments["metrics"]

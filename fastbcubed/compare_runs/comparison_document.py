@@ -740,7 +740,7 @@ def _slices_of_runs(slices: Content) -> Iterator[Block]:
 
 
 def _changed_clusters(movers: Content | None, baseline: str) -> Iterator[Block]:
-    """Yield what became of the true clusters, and those that changed most."""
+    """Yield the outcomes of the true clusters, and those that changed most."""
     if not movers:
         return
     caption = f"True clusters by what they were in {label(baseline)} and are in {label(movers['run'])}"
@@ -763,7 +763,7 @@ def _changed_clusters(movers: Content | None, baseline: str) -> Iterator[Block]:
 
 
 def _changed_cluster(row: Content) -> Opened:
-    """Return a true cluster with what it changes, and where each run has its items."""
+    """Return a true cluster with its contribution, and where each run has its items."""
     before, after, opened = row["before"], row["after"], row["opened"]
     text = f"{counted(row['n_items'], 'item')}, in {count(before['n_parts'])} then "
     text += counted(after["n_parts"], "cluster")

@@ -123,7 +123,7 @@ class Diff(Shown, HasTable):
         not_computed: Mapping[str, str],
         saved: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take over an evaluation, its judgement by a truth, and what was saved of what cannot be worked out again."""
+        """Take over an evaluation, its judgement by a truth, and saved figures that cannot be computed again."""
         self.evaluation, self.not_computed = evaluation, not_computed
         self._judgement, self._judging, self._truth = judgement, list(judging), truth
         self._saved = saved or {}

@@ -90,12 +90,12 @@ TABLE = {
 
 
 def document(diff: Diff) -> list[Block]:
-    """Return a diff as a document: the overview, and what to ask next."""
+    """Return a diff as a document: the overview, and the next questions."""
     return [*overview(diff), *_next_steps(diff)]
 
 
 def overview(diff: Diff) -> list[Block]:
-    """Return what was compared, the change in sentences, warnings and the figures."""
+    """Return the names of both sides, the change in sentences, warnings and the figures."""
     return [
         Prose(_heading(diff), "title"),
         Prose(what_changed(diff)),
@@ -502,7 +502,7 @@ def diff_document(content: Content) -> Document:
 
 
 def _verdict(content: Content) -> Iterator[Block]:
-    """Yield the sentences, next to what became of the clusters."""
+    """Yield the sentences, next to the outcomes of the clusters."""
     aside: list[Block] = []
     if content["changes"]:
         of = "weight" if content["weighted"] else "items"

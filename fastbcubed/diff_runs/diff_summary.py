@@ -1,4 +1,4 @@
-"""Coverage, scores and warnings of a diff, and what files keep of it: an evaluation in the words of a diff."""
+"""Coverage, scores and warnings of a diff, and its saved form: an evaluation in the words of a diff."""
 
 from __future__ import annotations
 

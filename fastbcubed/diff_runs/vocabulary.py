@@ -1,4 +1,4 @@
-"""The vocabulary of a diff: what it calls the sides, columns, slices and messages of an evaluation."""
+"""The vocabulary of a diff: its names for the sides, columns, slices and messages of an evaluation."""
 
 from __future__ import annotations
 

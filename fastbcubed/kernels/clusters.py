@@ -11,7 +11,7 @@ from fastbcubed.kernels.partition import RUN
 
 @inlined
 def mark(marks, k, fp, fn):
-    """Record what a cell shows of its cluster: that it exists, lacks items, or has items of other clusters."""
+    """Record the marks that a cell sets on its cluster: that it exists, lacks items, or has items of other clusters."""
     if 0 <= k < marks.size:
         marks[at(k)] |= 1 | (fn != 0.0) << 1 | (fp != 0.0) << 2
 

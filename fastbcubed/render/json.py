@@ -1,4 +1,4 @@
-"""Results as plain data: what JSON has, and what a page has room for."""
+"""Results as plain data: JSON, and the part that a page has room for."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def _markdown(block: Block, say: Callable[[str], str]) -> str:
 
 
 def _table(grid: Grid) -> str:
-    """Return a grid with names to the left and figures to the right; what failed is bold."""
+    """Return a grid with names to the left and figures to the right; failed gates are bold."""
     grid = grid.texts
     under = ["---:" if grid.form(at) in NUMBERS else "---" for at in range(len(grid.header))]
     header, *rows = ([plain(cell) for cell in row] for row in (grid.header, *grid.rows))

@@ -64,6 +64,13 @@ class Baseline:
                 f"{path} is not the JSON of an evaluation of this version: it lacks {', '.join(lacking)}. Write it "
                 "anew with Evaluation.to_json, or evaluate --json"
             )
+        try:  # it has no checksum, and may have been edited
+            _require_figures(found)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise FileFormatError(
+                f"{path} is not the JSON of an evaluation of this version ({type(error).__name__}: {error}). Write it "
+                "anew with Evaluation.to_json, or evaluate --json"
+            ) from error
         return cls(str(path), found)
 
     @property
@@ -180,3 +187,18 @@ def require_worse(bound: Bound, written: str) -> Bound:
     if not 0 <= bound.value < math.inf:
         raise OptionError(f"{written}: how much worse {name} may be is 0 or more")
     return Bound(name, bound.value, where=bound.where)
+
+
+def _require_figures(found: Mapping[str, Any]) -> None:
+    """Raise KeyError, TypeError or ValueError if the JSON of an evaluation lacks a figure that gates compare."""
+    coverage = vars(Coverage.of(found["coverage"]))
+    counts = [coverage[name] for name in coverage if name.startswith("n_")]
+    figures = [*found["overall"].values(), *coverage.values()]
+    for row in (row for rows in found["slices"].values() for row in rows):
+        counts.append(row["n_items"])
+        figures += [row["weight"], *(row.get(name) for name in found["overall"])]
+    for each in counts:
+        int(each)
+    for figure in figures:
+        float(0 if figure is None else figure)
+    dict(found["manifest"]["truth"])

@@ -137,7 +137,7 @@ REPEATED = COMPLEMENTS
 
 
 def document(evaluation: Evaluation) -> list[Block]:
-    """Return an evaluation as a document: the overview, and what to ask next."""
+    """Return an evaluation as a document: the overview, and the next questions."""
     return [*overview(evaluation), *_next_steps(evaluation)]
 
 

@@ -83,7 +83,7 @@ def _verdict(verdict: Content) -> Iterator[Block]:
 
 
 def _sides(content: Content) -> Iterator[Block]:
-    """Yield how many clusters of which sizes there are, and what became of them."""
+    """Yield the clusters of both sides by size, and their outcomes."""
     sides = content["sides"]
     yield Prose(content["verdict"]["outcomes"]["lines"])
     rows = [
@@ -251,7 +251,7 @@ def _clusters(clusters: Content | None) -> Iterator[Block]:
 
 
 def _opened(row: Content, side: str, loss: str, of: str) -> Opened:
-    """Return a cluster with what it costs, and its members."""
+    """Return a cluster with its costs, and its members."""
     text = counted(row["n_items"], "item")
     if row["n_parts"] is not None:
         text += f" {'of' if side == 'pred' else 'in'} {counted(row['n_parts'], of)}"

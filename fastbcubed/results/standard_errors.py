@@ -334,7 +334,7 @@ def _fitted(slopes: Floats, k: Floats, n: Floats) -> Floats:
 
 
 def _edge(beyond: Callable[[float], bool], step: float) -> float:
-    """Return the multiple of the step beyond which values exceed what chance allows."""
+    """Return the multiple of the step beyond which values exceed chance."""
     far, doubled = step, 0
     while not beyond(far) and doubled < DOUBLINGS:
         far, doubled = 2 * far, doubled + 1
@@ -529,7 +529,7 @@ class RowUnits:
     def deviations(
         self, table: Contingency, needed: Iterable[Metric]
     ) -> tuple[dict[str, Floats], dict[str, Floats]]:
-        """Return the means of scores by group, and what the shares of each unit add to the differences from them."""
+        """Return the means of scores by group, and the contribution of each unit to the differences from them."""
         means, deviations = {}, {}
         for each in needed:
             scores = aggregation.item_scores(table, each)[self.rows]

@@ -86,7 +86,7 @@ def resolved(table: Contingency, which: Any, beta: float) -> Metric:
 
 
 def how_to_have(name: str, table: Contingency) -> str:
-    """Return how to have a score that was not computed, or why it is not defined; nothing for what is no score."""
+    """Return how to get a score that was not computed, or why it is not defined; nothing for any other name."""
     known = METRICS.get(str(known_as(name)))
     if known is None:
         return f"; .metric({name!r}) computes a score"

@@ -662,7 +662,7 @@ def small_slices(ev: Any) -> Iterator[Notice]:
 
 
 def not_checked(ev: Any) -> Iterator[Notice]:
-    """Note which warnings take cells or items, where none were kept: what they would say is not known."""
+    """Note the warnings that were not checked, as they take cells or items and none were kept."""
     if not isinstance(ev.contingency, NoCells) or ev.coverage.n_scored(ev.policies) < FEW_ITEMS:
         return
     finds = {"same-input": same_input, "giant-cluster": giant_cluster, "few-units": few_units}

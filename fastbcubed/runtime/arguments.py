@@ -12,7 +12,7 @@ from fastbcubed.errors import OptionError, arg, first_few
 
 
 def is_one_of(value: Any, known: Collection[str | None]) -> bool:
-    """Return whether a value is one of these; False for what cannot be compared or looked up, such as arrays.
+    """Return whether a value is one of these; False for values that cannot be compared, such as arrays.
 
     Examples
     --------

@@ -214,7 +214,7 @@ def scatter_keys(
 def place_keys(
     keys: NDArray[np.int64], bits: int, pool: Pool, values: ValuesTo = (None, None), of: str = "items"
 ) -> tuple[ItemParts, NDArray[np.integer]]:
-    """Do the same as `scatter_keys`, but return the place of each row; stages are named after what keys are `of`."""
+    """Do the same as `scatter_keys`, but return the place of each row; `of` names the stages."""
     places = buffers.empty(keys.size, np.int32 if keys.size < 2**31 else np.int64)
     return _scatter(keys, bits, pool, None, places, values, of), places
 

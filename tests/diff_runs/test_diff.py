@@ -519,30 +519,6 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
     assert isinstance(fb.load(tmp_path / "items").evaluation, fb.Evaluation)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("changes", [{"became": 1}]),
-        ("verdict", {"n_items": 3}),
-        ("errors", []),
-        ("judging", ["nonsense"]),
-        ("judging", "iq"),
-        ("warnings", [{}]),
-    ],
-)
-def test_a_diff_that_cannot_be_is_refused(tmp_path: Path, key: str, value: Any) -> None:
-    from fastbcubed.results import saved
-
-    fb.diff(BASELINE, EXPERIMENT, truth=TRUTH).save(tmp_path)
-    path = tmp_path / "overall.json"
-    head = json.loads(path.read_text())
-    del head["crc32"]
-    head["diff"][key] = value
-    path.write_text(json.dumps({**head, "crc32": saved._checksum(head)}))
-    with pytest.raises(FileFormatError, match="no saved evaluation"):
-        fb.load(tmp_path)
-
-
 def _without_paths(found: dict[str, Any]) -> dict[str, Any]:
     return {name: each for name, each in found.items() if name not in ("manifest", "errors")}
 

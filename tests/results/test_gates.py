@@ -157,7 +157,7 @@ def test_gates_in_json(paths, capsys) -> None:
         "gate": "f1", "passed": False, "score": "f1", "slice": None, "value": pytest.approx(2 / 3), "at_least": 0.9,
     }  # fmt: skip
     assert second["slice"] == {"year": "2020"} and third["at_most"] == 0.9
-    assert [line for line in err.splitlines() if "note" not in line] == [
+    assert [line for line in err.splitlines() if "note" not in line and "compiling" not in line] == [
         "fastbcubed: failed: f1 is 0.66667, wanted at least 0.9"
     ]
     assert cli.main(["evaluate", *paths, "--json"]) == 0
@@ -464,3 +464,27 @@ def test_json_of_something_else_is_no_baseline(tmp_path, paths, capsys) -> None:
 def test_a_score_that_the_baseline_lacks_is_said(paths, baseline, capsys) -> None:
     assert cli.main(["evaluate", *paths, "--baseline", str(baseline), "--fail-worse", "rand=0"]) == 2
     assert "has no rand; evaluate it with --metric rand, too" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("coverage", "n_common", None),
+        ("coverage", "weight_common", "x"),
+        ("coverage", "n_noise", {}),
+        ("overall", "f1", "x"),
+        ("manifest", "truth", None),
+        ("slices", "year", [{"year": 2020, "n_items": 2, "weight": 2.0, "f1": "x"}]),
+        ("slices", "year", [{"year": 2020, "weight": 2.0}]),
+    ],
+)
+def test_json_of_an_evaluation_that_was_changed_is_no_baseline(
+    tmp_path, paths, capsys, part: str, name: str, value: object
+) -> None:
+    result = json.loads(fb.evaluate(*paths, slices="year").to_json())
+    assert set(result[part]) >= {name}
+    result[part][name] = value
+    (tmp_path / "x.json").write_text(json.dumps(result))
+    flags = ["--baseline", str(tmp_path / "x.json"), "--fail-worse", "f1=0"]
+    assert cli.main(["evaluate", *paths, *flags]) == 2
+    assert "x.json is not the JSON of an evaluation of this version" in capsys.readouterr().err
