@@ -11,23 +11,23 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import EvaluationWarning, FastBCubedError
 from fastbcubed.evaluate import cice_bcubed, contingency, evaluate, extended_bcubed
 from fastbcubed.inputs.clustering import Clustering
+from fastbcubed.results.bins import bins
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.slices import bins
 from fastbcubed.results.table import Table
-from fastbcubed.runtime.attributes import only_all
+from fastbcubed.runtime.object_attributes import only_all
 
 if TYPE_CHECKING:
     from fastbcubed import charts, constraints
     from fastbcubed.compare_runs.compare import compare
     from fastbcubed.compare_runs.comparison import Comparison
-    from fastbcubed.diff_runs.diff import Diff
-    from fastbcubed.diff_runs.diff_runs import diff
+    from fastbcubed.diff_runs.diff import diff
+    from fastbcubed.diff_runs.diff_result import Diff
     from fastbcubed.inputs.examples import example
     from fastbcubed.load_result import load
     from fastbcubed.sample.estimate import estimate, estimate_pairs
     from fastbcubed.sample.estimates import Estimates
-    from fastbcubed.sweep_links.sweep import Sweep
-    from fastbcubed.sweep_links.sweep_thresholds import sweep
+    from fastbcubed.sweep_links.sweep import sweep
+    from fastbcubed.sweep_links.sweep_result import Sweep
 
 __all__ = [
     "Clustering",
@@ -64,16 +64,16 @@ if not TYPE_CHECKING:  # type checkers should report a name that does not exist
     #: content, because importing a module sets that name of the package.
     _LATER = {
         "Comparison": "compare_runs.comparison",
-        "Diff": "diff_runs.diff",
+        "Diff": "diff_runs.diff_result",
         "Estimates": "sample.estimates",
-        "Sweep": "sweep_links.sweep",
+        "Sweep": "sweep_links.sweep_result",
         "compare": "compare_runs.compare",
-        "diff": "diff_runs.diff_runs",
+        "diff": "diff_runs.diff",
         "estimate": "sample.estimate",
         "estimate_pairs": "sample.estimate",
         "example": "inputs.examples",
         "load": "load_result",
-        "sweep": "sweep_links.sweep_thresholds",
+        "sweep": "sweep_links.sweep",
     }
 
     def __getattr__(name):

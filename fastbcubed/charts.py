@@ -10,15 +10,15 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.compare_runs.comparison import Comparison
-from fastbcubed.diff_runs.diff import Diff
+from fastbcubed.diff_runs.diff_result import Diff
 from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, SliceError, arg
 from fastbcubed.render.wording import label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.page import require_packages
 from fastbcubed.results.slices import SliceKey, check_key, slice_name
-from fastbcubed.runtime.attributes import only_all
-from fastbcubed.sweep_links.sweep import Sweep
+from fastbcubed.runtime.object_attributes import only_all
 from fastbcubed.sweep_links.sweep_document import curve_content
+from fastbcubed.sweep_links.sweep_result import Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

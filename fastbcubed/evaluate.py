@@ -16,11 +16,11 @@ from fastbcubed.inputs.pair import Given, PerSide, default_for_truth_only, open_
 from fastbcubed.metrics.overlap_scores import MATCHES, SIMILARITIES, Match, Similarity, cice
 from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.figures import Figures, Scores
 from fastbcubed.results.items import Kept
 from fastbcubed.results.origin import Origin, not_default
 from fastbcubed.results.repairs import require_repairable
 from fastbcubed.results.slices import SliceKey, slice_name
-from fastbcubed.results.summary import Figures, Scores
 from fastbcubed.results.warnings import give
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.output_files import require_writable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fastbcubed.diff_runs.diff import Diff
+from fastbcubed.diff_runs.diff_result import Diff
 from fastbcubed.diff_runs.diff_summary import MARK, parts_of
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.load import read_saved

@@ -24,7 +24,7 @@ from fastbcubed.align.rows import (
 )
 from fastbcubed.errors import EmptyInputError, WeightError, arg, naming
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.columns import as_column
+from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.keys import key_pair
 from fastbcubed.runtime.codes import OneToMany, match
 from fastbcubed.runtime.threads import Pool

@@ -64,8 +64,8 @@ from fastbcubed.align.rows import (
 )
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.columns import Column, as_column
 from fastbcubed.inputs.fingerprint import BlocksSeen
+from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.keys import are_plain, seeded_keys
 from fastbcubed.inputs.pair import Block, Pair
 from fastbcubed.inputs.tables import Stretch

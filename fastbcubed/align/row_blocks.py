@@ -25,7 +25,7 @@ from fastbcubed.align.rows import (
 from fastbcubed.errors import IdTypeError
 from fastbcubed.inputs.arrays import from_numpy, of_one_dictionary, read_only
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.columns import Column, as_column
+from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.keys import are_plain, check_kinds, find_collision, proved_keys, seeded_keys
 from fastbcubed.inputs.pipes import Stash
 from fastbcubed.inputs.tables import Source, attributes

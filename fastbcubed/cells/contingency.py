@@ -24,7 +24,7 @@ from fastbcubed.errors import (
 )
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import is_one_of
-from fastbcubed.runtime.attributes import cached_property, documented
+from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.threads import Pool, blocks
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Predicted clusters too large for a shard: spread over all shards, and summed before any shard is closed.
+"""Shards of rows and of cells on disk, and predicted clusters too large for one, which are spread over all.
 
 In the rows, a stand-in replaces such a cluster's key. The true key chooses one of several: so rows of one cell share a
 stand-in, each stand-in goes to a shard like any other key, and no cell is cut.

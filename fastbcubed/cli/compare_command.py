@@ -8,16 +8,8 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flags import (
-    BOUND,
-    add_bound_flags,
-    bounds_of,
-    check_report,
-    column_names,
-    finish,
-    read_flags,
-    with_slices,
-)
+from fastbcubed.cli.flags import check_report, column_names, read_flags
+from fastbcubed.cli.gate_options import BOUND, add_bound_flags, bounds_of, finish, with_slices
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     add_engine_flags,

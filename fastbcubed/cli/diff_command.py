@@ -7,15 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flags import (
-    bound_of,
-    bounds_of,
-    check_report,
-    column_names,
-    finish,
-    read_flags,
-    with_slices,
-)
+from fastbcubed.cli.flags import check_report, column_names, read_flags
+from fastbcubed.cli.gate_options import bound_of, bounds_of, finish, with_slices
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     add_engine_flags,
@@ -30,7 +23,7 @@ from fastbcubed.cli.show_command import print_opened
 
 if TYPE_CHECKING:
     from fastbcubed.cli.output import Terminal
-    from fastbcubed.diff_runs.diff import Diff
+    from fastbcubed.diff_runs.diff_result import Diff
     from fastbcubed.results.gates import Bound, Gate
     from fastbcubed.results.table import Table
 

@@ -8,16 +8,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from fastbcubed.cli.flags import (
-    Gates,
-    add_gate_flags,
-    append_page,
-    check_report,
-    evaluate_arguments,
-    finish,
-    with_links,
-    with_order,
-)
+from fastbcubed.cli.flags import check_report, evaluate_arguments, with_links, with_order
+from fastbcubed.cli.gate_options import Gates, add_gate_flags, append_page, finish
 from fastbcubed.cli.options import add_evaluate_flags, add_link_flags
 from fastbcubed.cli.output import (
     call_evaluate,
@@ -32,7 +24,7 @@ from fastbcubed.errors import MissingPackageError, OptionError
 from fastbcubed.inputs.files import refuse_logs
 from fastbcubed.inputs.locations import is_uri
 from fastbcubed.inputs.tables import is_path
-from fastbcubed.results.slices import element_of
+from fastbcubed.results.bins import element_of
 
 #: Bytes of local files below which one machine is faster; see the benchmarks.
 WORTH_IT = 20 << 30

@@ -19,7 +19,7 @@ from fastbcubed.render import markdown
 from fastbcubed.render.document import Block, Grid, Heading, Notices, Prose
 from fastbcubed.render.text import drawn
 from fastbcubed.render.wording import count, label, percent, score_text
-from fastbcubed.results.display import outcomes, overview, score_rows, verdict
+from fastbcubed.results.evaluation_text import outcomes, overview, score_rows, verdict
 from fastbcubed.results.gates import Gate
 from fastbcubed.results.slices import name_columns
 from fastbcubed.results.table import LOSS, listed

@@ -22,7 +22,7 @@ from fastbcubed.inputs.suggestions import plain, split
 
 if TYPE_CHECKING:
     from fastbcubed.cli.output import Terminal
-    from fastbcubed.diff_runs.diff import Diff
+    from fastbcubed.diff_runs.diff_result import Diff
     from fastbcubed.results.evaluation import Evaluation
 
 #: Arguments of evaluate without a flag of show.

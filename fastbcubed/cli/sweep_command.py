@@ -12,7 +12,7 @@ from fastbcubed.cli.output import call, print_result, say, say_warnings
 if TYPE_CHECKING:
     from fastbcubed.cli.output import Terminal
     from fastbcubed.sweep_links.curve import Best
-    from fastbcubed.sweep_links.sweep import Sweep
+    from fastbcubed.sweep_links.sweep_result import Sweep
 
 #: Flags without an argument of the library.
 OWN = ("run", "json", "best", "where", "merges", "out", "report", "rows")

@@ -21,10 +21,11 @@ from fastbcubed.errors import ColumnError, OptionError, arg, first_few, naming
 from fastbcubed.evaluate import Progress, evaluation
 from fastbcubed.inputs.pair import Given, Pair, PerSide, default_for_truth_only, open_pairs
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.intervals import check_level
 from fastbcubed.results.items import attribute_sides
 from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices import ID, SliceKey, attribute_home, attribute_values, encoded, size_named
-from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER, check_level
+from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER
 from fastbcubed.results.warnings import give, if_alone
 from fastbcubed.runtime.arguments import is_one_of, is_utf8, true_or_false, whole_number
 from fastbcubed.runtime.memory_budget import memory_limit as memory_limit_of

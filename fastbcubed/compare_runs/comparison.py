@@ -44,7 +44,7 @@ from fastbcubed.results.standard_errors import Units, warn_of_units
 from fastbcubed.results.table import HasTable, Table
 from fastbcubed.results.warnings import if_alone
 from fastbcubed.runtime.arguments import is_one_of, true_or_false
-from fastbcubed.runtime.attributes import cached_property, documented
+from fastbcubed.runtime.object_attributes import cached_property, documented
 
 if TYPE_CHECKING:
     from fastbcubed.render.html import Page, Report

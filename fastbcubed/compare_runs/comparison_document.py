@@ -40,8 +40,8 @@ from fastbcubed.render.wording import (
     signed,
     with_error,
 )
-from fastbcubed.results.display import HEADLINE
 from fastbcubed.results.evaluation_document import command_blocks, definitions_section, origin
+from fastbcubed.results.evaluation_text import HEADLINE
 from fastbcubed.results.gates import Gate
 from fastbcubed.results.page import (
     MESSAGES,

@@ -36,7 +36,7 @@ from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, subse
 from fastbcubed.results.standard_errors import COMPONENT, RowUnits
 from fastbcubed.results.table import Table, first_rows, require_limit, sortable
 from fastbcubed.runtime.arguments import is_one_of, whole_number
-from fastbcubed.runtime.attributes import documented
+from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.types import Codes, Floats
 
 if TYPE_CHECKING:

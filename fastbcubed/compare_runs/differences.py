@@ -36,25 +36,24 @@ from fastbcubed.compare_runs.units import (
 )
 from fastbcubed.errors import IdTypeError, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import from_texts, table_of
-from fastbcubed.inputs.columns import as_column
+from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.pointwise import COMPLEMENTS
 from fastbcubed.metrics.score import Metric, without_rounding
 from fastbcubed.metrics.sums import CellSums
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.intervals import Interval, t_quantile
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.standard_errors import (
     CELLS_AT_ONCE,
     COMPONENT,
     TRUE_CLUSTER,
-    Interval,
     RowUnits,
     Units,
     needed_by,
     slopes,
     standard_error,
-    t_quantile,
     too_small,
 )
 from fastbcubed.runtime.arguments import is_one_of

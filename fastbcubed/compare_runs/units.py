@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import Message, NotKeptError, arg
-from fastbcubed.inputs.columns import as_column
+from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.keys import comparable_keys
 from fastbcubed.metrics.score import Metric
 from fastbcubed.results import clusters

@@ -30,7 +30,7 @@ from fastbcubed.constraints.instances import (
     size_versus_quantity,
     unbalanced,
 )
-from fastbcubed.runtime.attributes import only_all
+from fastbcubed.runtime.object_attributes import only_all
 
 __all__ = [
     "AMIGO_TEST_CASES",

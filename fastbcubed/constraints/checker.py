@@ -17,7 +17,7 @@ from fastbcubed.metrics.registry import METRICS, OF_BETA, resolve
 from fastbcubed.render.document import Grid
 from fastbcubed.render.text import aligned
 from fastbcubed.runtime.arguments import refuse_bare, true_or_false
-from fastbcubed.runtime.attributes import documented
+from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.types import Int64s
 
 Score = Callable[[Int64s, Int64s], float]

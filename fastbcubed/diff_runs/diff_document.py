@@ -38,8 +38,8 @@ from fastbcubed.render.wording import (
     score_text,
     with_error,
 )
-from fastbcubed.results.display import NOTHING, definition, rows_lines, scores_grid, steps_grid
 from fastbcubed.results.evaluation_document import members_blocks, origin
+from fastbcubed.results.evaluation_text import NOTHING, definition, rows_lines, scores_grid, steps_grid
 from fastbcubed.results.gates import Gate
 from fastbcubed.results.page import (
     MESSAGES,
@@ -63,7 +63,7 @@ from fastbcubed.results.page import (
 from fastbcubed.results.slices import id_parts, name_columns
 
 if TYPE_CHECKING:
-    from fastbcubed.diff_runs.diff import Diff
+    from fastbcubed.diff_runs.diff_result import Diff
 
 #: One kind of change dominates where it is so many times the other.
 DOMINATES = 3.0

@@ -36,13 +36,13 @@ from fastbcubed.diff_runs.vocabulary import (
 from fastbcubed.errors import IdTypeError, MetricError, OptionError, SliceError, arg, first_few
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of, to_numpy
-from fastbcubed.inputs.columns import as_column
+from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.metrics.score import Metric
 from fastbcubed.render.wording import score_text
 from fastbcubed.results import clusters
-from fastbcubed.results.display import PLACES as PLACES_OF_ITEM
-from fastbcubed.results.display import Cluster, Item
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.evaluation_text import PLACES as PLACES_OF_ITEM
+from fastbcubed.results.evaluation_text import Cluster, Item
 from fastbcubed.results.items import AttributeTable, Items
 from fastbcubed.results.members import chosen_columns, rows_in_clusters, with_attributes
 from fastbcubed.results.outcomes import marked, require_defined
@@ -64,7 +64,7 @@ from fastbcubed.runtime.codes import number
 from fastbcubed.runtime.threads import Pool, blocks
 
 if TYPE_CHECKING:
-    from fastbcubed.diff_runs.diff import Diff
+    from fastbcubed.diff_runs.diff_result import Diff
 
 #: Outcomes of clusters, in the order of display.
 BECAME = (*OUTCOMES["true"].values(), GONE, APPEARED)

@@ -30,13 +30,13 @@ from fastbcubed.metrics.registry import METRICS, known_as
 from fastbcubed.render.json import as_json
 from fastbcubed.render.wording import count, percent
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.figures import Scores
+from fastbcubed.results.intervals import Interval, check_level, interval
 from fastbcubed.results.slices import rows_for_json
-from fastbcubed.results.standard_errors import Interval, check_level, interval
-from fastbcubed.results.summary import Scores
 from fastbcubed.results.warnings import NOTE, WARNING, found_in
 
 if TYPE_CHECKING:
-    from fastbcubed.diff_runs.diff import Diff
+    from fastbcubed.diff_runs.diff_result import Diff
 
 #: Warnings of an evaluation that say something of a diff, too; and what they say there, where words do not suffice.
 TOLD: dict[str, str] = {

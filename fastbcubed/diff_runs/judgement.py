@@ -19,7 +19,7 @@ from fastbcubed.diff_runs.vocabulary import TRUE_CLUSTER
 from fastbcubed.errors import ColumnError, FastBCubedError, IdTypeError, NotKeptError, OptionError, arg
 from fastbcubed.inputs import arrays
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.columns import Order, as_column
+from fastbcubed.inputs.id_columns import Order, as_column
 from fastbcubed.inputs.pair import SideRequest, one_side, pair_of_table
 from fastbcubed.inputs.suggestions import Typed
 from fastbcubed.inputs.tables import ColumnName, attribute, refused
@@ -40,7 +40,7 @@ from fastbcubed.results.standard_errors import (
     units_by_code,
 )
 from fastbcubed.results.warnings import OfRun, runs_lack_items
-from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import RowNumbers
 

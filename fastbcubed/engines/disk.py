@@ -24,10 +24,10 @@ from fastbcubed.inputs.fingerprint import BlocksSeen
 from fastbcubed.inputs.pair import Cut, Pair, notes_of, open_pair, open_pairs
 from fastbcubed.inputs.tables import BLOCK_ROWS
 from fastbcubed.results.clusters import ClusterRanges, NamesByKey, label_bytes
+from fastbcubed.results.figures import describe
 from fastbcubed.results.items import TableItems
 from fastbcubed.results.saved import StoredRows
 from fastbcubed.results.slice_sums import RowQuestions
-from fastbcubed.results.summary import describe
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.spill import Spill, readable, spill_directory
 from fastbcubed.runtime.threads import Pool

@@ -17,12 +17,12 @@ from fastbcubed.inputs.pair import Given, Pair
 from fastbcubed.metrics.registry import METRICS, known_as, lifted, resolve
 from fastbcubed.metrics.score import Metric
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.figures import Bounds
 from fastbcubed.results.items import AttributeTable, Items
 from fastbcubed.results.slices import Element, SliceKey, check_key, elements, slice_name
-from fastbcubed.results.summary import Bounds
 from fastbcubed.runtime.arguments import is_one_of, refuse_bare, whole_number
-from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.memory_budget import memory_limit
+from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Memory that the disk engine needs in addition to its blocks, and the check of the memory limit."""
+"""Scores of cells that come in parts, and the check that the memory limit has room for them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.aggregation import LeavingOut
 from fastbcubed.metrics.score import Metric, Sums
 from fastbcubed.metrics.sums import CellSums
-from fastbcubed.results.slices import Bins, elements
-from fastbcubed.results.summary import Bounds, bound_sums, bounds_from
+from fastbcubed.results.bins import Bins
+from fastbcubed.results.figures import Bounds, bound_sums, bounds_from
+from fastbcubed.results.slices import elements
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool
 

@@ -24,8 +24,8 @@ from fastbcubed.errors import (
     first_few,
 )
 from fastbcubed.inputs.arrays import is_pandas, join_pieces
-from fastbcubed.inputs.columns import Column, as_column
 from fastbcubed.inputs.files import as_rows
+from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.keys import comparable_keys
 from fastbcubed.inputs.layouts import Memberships, Reading, choose_columns, refuse_links
 from fastbcubed.inputs.suggestions import Typed
@@ -41,7 +41,7 @@ from fastbcubed.inputs.tables import (
     weight_array,
 )
 from fastbcubed.runtime.arguments import is_bare, true_or_false
-from fastbcubed.runtime.attributes import documented
+from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import RowNumbers
 

@@ -31,7 +31,6 @@ from fastbcubed.inputs.arrays import (
     plain,
     require_valid,
 )
-from fastbcubed.inputs.columns import Column
 from fastbcubed.inputs.formats import (
     COMPRESSED,
     DELIMITERS,
@@ -46,6 +45,7 @@ from fastbcubed.inputs.formats import (
     reading,
     sniff,
 )
+from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.locations import LOCAL, Place, is_pattern, is_uri, locate, matches, split_pattern
 from fastbcubed.inputs.pipes import held, place_of
 from fastbcubed.inputs.tables import (

@@ -19,7 +19,7 @@ from fastbcubed.inputs.arrays import plain, to_numpy
 from fastbcubed.inputs.suggestions import Typed, similar
 from fastbcubed.inputs.tables import ColumnName, Source, column_names, listed
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 
 #: Codes of clusters, in 32 bits if they fit.

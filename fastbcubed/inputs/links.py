@@ -29,9 +29,9 @@ from fastbcubed.inputs.arrays import (
     plain_type,
     to_numpy,
 )
-from fastbcubed.inputs.columns import Column, as_column, in_order_of
 from fastbcubed.inputs.files import Stream, as_rows, bytes_of_text, open_stream
 from fastbcubed.inputs.formats import in_blocks
+from fastbcubed.inputs.id_columns import Column, as_column, in_order_of
 from fastbcubed.inputs.keys import check_kinds, proved_keys, seeded_keys
 from fastbcubed.inputs.layouts import LinkColumns, choose_links
 from fastbcubed.inputs.tables import (

@@ -26,8 +26,8 @@ from fastbcubed.errors import (
 )
 from fastbcubed.inputs.arrays import Nulls, is_pandas, starts_as_integers
 from fastbcubed.inputs.clustering import Clustering, by_position
-from fastbcubed.inputs.columns import Column, Order, as_column, in_order_of, joined_in_order
 from fastbcubed.inputs.files import Stream, as_rows, columns_used, open_stream, spool
+from fastbcubed.inputs.id_columns import Column, Order, as_column, in_order_of, joined_in_order
 from fastbcubed.inputs.layouts import choose_columns
 from fastbcubed.inputs.pipes import held_once
 from fastbcubed.inputs.suggestions import Typed, did_you_mean

@@ -31,7 +31,7 @@ from fastbcubed.metrics.unregistered import exact_match as exact_match
 from fastbcubed.metrics.unregistered import merge_distance as merge_distance
 from fastbcubed.metrics.unregistered import pair_confusion_matrix as pair_confusion_matrix
 from fastbcubed.metrics.unregistered import pointwise_score as pointwise_score
-from fastbcubed.runtime.attributes import only_all
+from fastbcubed.runtime.object_attributes import only_all
 
 # Pointwise
 

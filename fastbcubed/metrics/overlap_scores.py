@@ -1,7 +1,7 @@
 """Scores of overlapping clusterings: Extended BCubed, ELM, CICE-BCubed, the Omega index, mutual information.
 
-The first two are the precision and recall that a cover gives its cells; they have names of their own
-beside. CICE-BCubed lets each hit count as much as the clusters that a pair shares match each other.
+The first two are the precision and recall that a cover gives its cells (`overlap/cover.py`, `kernels/mates.py`), under
+other names. CICE-BCubed lets each hit count as much as the clusters that a pair shares match each other.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from fastbcubed.metrics.bcubed import elm
+from fastbcubed.metrics.bcubed_variants import elm
 from fastbcubed.metrics.pointwise import f1, mean_f1, pointwise, precision, recall
 from fastbcubed.metrics.score import Family, slopes_of_f1
 from fastbcubed.types import Floats
 
 if TYPE_CHECKING:
-    from fastbcubed.overlap.agreement import Left
     from fastbcubed.overlap.cover import Cover
+    from fastbcubed.overlap.omega_and_nmi import Left
 
 extended = Family("overlap")
 

@@ -1,4 +1,4 @@
-"""The pointwise scores, one formula each of the 2x2 confusion matrix of an item; and F of precision and recall.
+"""BCubed precision, recall and F, and the other pointwise scores: one formula each of an item's 2x2 confusion matrix.
 
 Every formula takes `(tp, fp, fn, tn)`, float64 arrays of one shape or scalars, and works element
 by element. An item is in its own matrix, so tp > 0, and fp, fn and tn are exactly 0 where the set

@@ -13,7 +13,7 @@ from typing import Any
 
 from fastbcubed.errors import Message, MetricError
 from fastbcubed.inputs.suggestions import most_similar
-from fastbcubed.metrics.bcubed import bcubed, elm
+from fastbcubed.metrics.bcubed_variants import bcubed, elm
 from fastbcubed.metrics.change import diff, quality
 from fastbcubed.metrics.coreference import coreference
 from fastbcubed.metrics.edit import edit

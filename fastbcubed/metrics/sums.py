@@ -33,7 +33,7 @@ from fastbcubed.metrics.counterparts import (
 )
 from fastbcubed.metrics.pointwise import LOSSES, pointwise
 from fastbcubed.metrics.score import Metric
-from fastbcubed.overlap.agreement import entropies_of_clusters, shared_clusters, sides_of
+from fastbcubed.overlap.omega_and_nmi import entropies_of_clusters, shared_clusters, sides_of
 from fastbcubed.runtime.threads import BLOCK, Pool, blocks
 from fastbcubed.types import Floats, Int64s, Sizes
 

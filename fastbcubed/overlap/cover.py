@@ -20,7 +20,6 @@ from fastbcubed.inputs.pair import Pair
 from fastbcubed.overlap.item_sets import Gathered, gather
 from fastbcubed.overlap.mates import Shares, Sides
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.codes import (
     NO_ROWS,
     PART_ROWS,
@@ -31,6 +30,7 @@ from fastbcubed.runtime.codes import (
     slots_for,
     take,
 )
+from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Floats, Int64s
 

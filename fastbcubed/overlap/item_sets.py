@@ -19,7 +19,7 @@ from fastbcubed.align.rows import Side, either, require_known_type
 from fastbcubed.errors import FastBCubedError
 from fastbcubed.inputs.arrays import from_numpy, read_only, take_rows
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.columns import Column
+from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.layouts import Memberships
 from fastbcubed.inputs.tables import Source, attributes
 from fastbcubed.runtime import buffers

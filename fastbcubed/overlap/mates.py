@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.inputs.layouts import Memberships, ranges
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.codes import offsets, part_bits, part_blocks, scatter_keys, table_slots
+from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks, lend
 from fastbcubed.types import Codes, Counts, Floats
 

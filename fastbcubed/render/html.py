@@ -25,7 +25,7 @@ from fastbcubed.render.json import halved
 from fastbcubed.render.text import drawn as as_text
 from fastbcubed.render.text import sentence
 from fastbcubed.render.wording import count, label, visible
-from fastbcubed.runtime.attributes import cached_property, documented
+from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.output_files import written_aside
 
 

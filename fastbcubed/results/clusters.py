@@ -20,7 +20,7 @@ from fastbcubed.cells.cell_parts import ClusterKeys
 from fastbcubed.cells.contingency import SIDES, Contingency, ScoredRows, TrueNegatives, side_of
 from fastbcubed.errors import FileFormatError, NotKeptError, arg
 from fastbcubed.inputs.arrays import combined, from_numpy, join_pieces, plain, read_only, table_of, to_numpy
-from fastbcubed.inputs.columns import Column
+from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.keys import seeded_keys
 from fastbcubed.inputs.pair import Block, Pair
 from fastbcubed.inputs.pipes import Stash
@@ -38,14 +38,14 @@ from fastbcubed.results.concentration import (
     loss_curves,
     recall_alone,
 )
+from fastbcubed.results.figures import Figures, resolved
 from fastbcubed.results.items import Items, Kept
 from fastbcubed.results.outcomes import marked, mixed, named, outcome_code, require_defined, with_unlabelled
-from fastbcubed.results.summary import Figures, resolved
 from fastbcubed.results.table import LOSS, NamedBy, Table, Top, listed, require_known
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import is_one_of
-from fastbcubed.runtime.attributes import cached_property
 from fastbcubed.runtime.codes import MAX_BITS, match, number
+from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.output_files import ROW_GROUP
 from fastbcubed.runtime.spill import Spill, Spool
 from fastbcubed.runtime.threads import Pool, blocks

@@ -13,21 +13,23 @@ from fastbcubed.render.document import Block
 from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.results import clusters, repairs, save, saved, slices
+from fastbcubed.results.bins import Bins
 from fastbcubed.results.clusters import Losses
 from fastbcubed.results.concentration import ROWS, concentration
-from fastbcubed.results.display import Cluster, Item, document
+from fastbcubed.results.evaluation_text import Cluster, Item, document
+from fastbcubed.results.figures import Bounds, Figures, Scores, how_to_have, summarize
+from fastbcubed.results.intervals import Interval
 from fastbcubed.results.items import Items, Kept, list_cells
 from fastbcubed.results.members import list_items, open_cluster, open_item
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.outcomes import by_side, outcomes_of, require_outcomes
-from fastbcubed.results.slices import Bins, SliceKey, slice_name
+from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.source_pairs import list_source_pairs
-from fastbcubed.results.standard_errors import COMPONENT, Interval, ScoreErrors, Units, warn_of_units
-from fastbcubed.results.summary import Bounds, Figures, Scores, how_to_have, summarize
+from fastbcubed.results.standard_errors import COMPONENT, ScoreErrors, Units, warn_of_units
 from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit, warn_renamed
 from fastbcubed.results.warnings import Shape, found_in, shape_of
 from fastbcubed.runtime.arguments import true_or_false
-from fastbcubed.runtime.attributes import cached_property, documented
+from fastbcubed.runtime.object_attributes import cached_property, documented
 
 if TYPE_CHECKING:
     from fastbcubed.render.html import Page, Report
@@ -808,8 +810,6 @@ class Evaluation(Shown, HasTable):
         from fastbcubed.results import verify
 
         return verify.verify(self, n, seed)
-
-    # Output
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""

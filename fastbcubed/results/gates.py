@@ -18,7 +18,8 @@ from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
 from fastbcubed.metrics.score import Metric
 from fastbcubed.render.wording import count, label, score_text
-from fastbcubed.results.slices import Bins, Element, element_of, name_columns, names_element
+from fastbcubed.results.bins import Bins, element_of
+from fastbcubed.results.slices import Element, name_columns, names_element
 from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import FLATTERED, MOSTLY_COMMON, NOTE, WARNING, covered, if_alone
 

@@ -29,15 +29,15 @@ from fastbcubed.inputs import arrays
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.columns import Column, as_column, in_order_of
 from fastbcubed.inputs.files import as_rows
+from fastbcubed.inputs.id_columns import Column, as_column, in_order_of
 from fastbcubed.inputs.keys import key_pair
 from fastbcubed.inputs.layouts import Memberships
 from fastbcubed.inputs.tables import Source, as_kept, attribute, read_columns, refused
 from fastbcubed.metrics.pointwise import LOSSES
 from fastbcubed.overlap.cover import Cover, Covered
 from fastbcubed.results.table import LOSS, NamedBy, Table, Top, listed, require_known, require_limit
-from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import RowNumbers
 

@@ -21,6 +21,7 @@ from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import table_of
 from fastbcubed.inputs.pair import CODES
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.figures import Bounds, Figures, Scores
 from fastbcubed.results.items import Items, Kept, TableItems
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.outcomes import SCHEMA
@@ -45,7 +46,6 @@ from fastbcubed.results.saved import (
 )
 from fastbcubed.results.slices import name_columns
 from fastbcubed.results.standard_errors import Errors, Units
-from fastbcubed.results.summary import Bounds, Figures, Scores
 from fastbcubed.results.table import ONLY_HERE, LazyCells, LazyTables, Table
 from fastbcubed.runtime.output_files import NO_BYTES, Stamp, open_regular, stamp_of
 

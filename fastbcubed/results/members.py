@@ -23,7 +23,7 @@ from fastbcubed.cells.contingency import (
 from fastbcubed.errors import IdTypeError, OptionError, SliceError, Word, first_few
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
-from fastbcubed.inputs.columns import as_column
+from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.suggestions import most_similar
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.pointwise import LOSSES
@@ -31,7 +31,7 @@ from fastbcubed.metrics.score import Metric
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.item_sets import signatures
 from fastbcubed.results.clusters import item_columns, losses_of_cover, one_item
-from fastbcubed.results.display import KINDS, Cluster, Item
+from fastbcubed.results.evaluation_text import KINDS, Cluster, Item
 from fastbcubed.results.items import Items, Kept, ReadAttributes, TableItems, without_noise
 from fastbcubed.results.outcomes import OUTCOMES
 from fastbcubed.results.slices import attribute_values

@@ -20,9 +20,9 @@ from fastbcubed.inputs.fingerprint import Content, contents
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.inputs.pair import Pair
 from fastbcubed.inputs.tables import is_path
-from fastbcubed.results.slices import Bins
+from fastbcubed.results.bins import Bins
 from fastbcubed.results.warnings import same_source, swapped_names
-from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
 
 #: Arguments reported elsewhere, or that change no figure and differ between machines.

@@ -1,4 +1,4 @@
-"""Passes over the cells, each for a range of the clusters of both sides."""
+"""Outcomes of clusters: exact, split, merged, both; found in passes over the cells, each for a range of clusters."""
 
 from __future__ import annotations
 

@@ -50,9 +50,10 @@ from fastbcubed.render.document import (
 from fastbcubed.render.html import Page, Report
 from fastbcubed.render.json import few_entries, plain, shortened
 from fastbcubed.render.wording import count, named, percent, score_text
+from fastbcubed.results.bins import element_of
 from fastbcubed.results.clusters import list_clusters
 from fastbcubed.results.concentration import POINTS
-from fastbcubed.results.display import (
+from fastbcubed.results.evaluation_text import (
     FEW_CELLS,
     HEADLINE,
     REPEATED,
@@ -62,20 +63,13 @@ from fastbcubed.results.display import (
     outcomes,
     verdict,
 )
+from fastbcubed.results.figures import coverage_for_json
 from fastbcubed.results.gates import Gate
+from fastbcubed.results.intervals import interval
 from fastbcubed.results.members import OpenOne, chosen_columns, opener
 from fastbcubed.results.repairs import repairs_at_hand
-from fastbcubed.results.slices import (
-    OURS,
-    SliceKey,
-    check_key,
-    element_of,
-    name_columns,
-    size_names,
-    slice_name,
-)
-from fastbcubed.results.standard_errors import ALWAYS, FEW, interval
-from fastbcubed.results.summary import coverage_for_json
+from fastbcubed.results.slices import OURS, SliceKey, check_key, name_columns, size_names, slice_name
+from fastbcubed.results.standard_errors import ALWAYS, FEW
 from fastbcubed.results.table import LOSS, listed
 from fastbcubed.results.warnings import if_alone
 from fastbcubed.runtime.arguments import as_several, true_or_false, whole_number

@@ -25,6 +25,7 @@ from fastbcubed.metrics.sums import pair_counts
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.render.json import as_json
 from fastbcubed.results.clusters import columns_by_code, known_by_cluster
+from fastbcubed.results.figures import coverage_for_json
 from fastbcubed.results.outcomes import ListedOutcomes, named
 from fastbcubed.results.repairs import require_repairable
 from fastbcubed.results.saved import (
@@ -40,7 +41,6 @@ from fastbcubed.results.saved import (
     sealed,
 )
 from fastbcubed.results.slices import name_columns, rows_for_json
-from fastbcubed.results.summary import coverage_for_json
 from fastbcubed.results.table import MOST_GATHERS, ONLY_HERE, LazyTables, Passing
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.output_files import NO_BYTES, Staging, Stamp, TableWriter, without_nulls

@@ -30,7 +30,7 @@ from fastbcubed.metrics.score import Metric
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.mates import Shares
 from fastbcubed.results.items import Kept, TableItems
-from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.output_files import (
     OwnPlace,
     Staging,

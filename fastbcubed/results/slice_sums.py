@@ -24,11 +24,11 @@ from fastbcubed.inputs.tables import refused
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.aggregation import WEIGHT
 from fastbcubed.metrics.score import Metric
+from fastbcubed.results.bins import Bins
 from fastbcubed.results.items import TableItems, attribute_sides
 from fastbcubed.results.saved import StoredTable, destination, items_of_block
 from fastbcubed.results.slices import (
     ID,
-    Bins,
     Element,
     Sliced,
     SliceKey,

@@ -1,13 +1,11 @@
-"""Slices: groups of items by attributes, by ranges of numbers, or by parts of dates."""
+"""Slices: groups of items by attributes, by bins of one, crossed, or by subsets with names."""
 
 from __future__ import annotations
 
-import json
 import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice, pairwise, takewhile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +17,6 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import (
     TRUTH,
     ColumnError,
-    Either,
     FastBCubedError,
     MetricError,
     SliceError,
@@ -40,13 +37,13 @@ from fastbcubed.inputs.arrays import (
     to_arrow,
     to_numpy,
 )
-from fastbcubed.inputs.suggestions import did_you_mean, similar, split
-from fastbcubed.inputs.suggestions import plain as unescaped
+from fastbcubed.inputs.suggestions import did_you_mean, similar
 from fastbcubed.inputs.tables import UNABLE, number_values, readable
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.score import Metric
+from fastbcubed.results.bins import Bins, bins, bins_meant, element_of
+from fastbcubed.results.figures import Figures, Scores
 from fastbcubed.results.items import AttributeTable, Items, Kept, named_sides
-from fastbcubed.results.summary import Figures, Scores
 from fastbcubed.results.table import LOSS, Table, listed
 from fastbcubed.runtime.arguments import is_bare, whole_number
 
@@ -54,294 +51,6 @@ if TYPE_CHECKING:
     from fastbcubed.results.standard_errors import ScoreErrors
 
 __all__ = ["Bins", "bins", "element_of"]
-
-#: Numbers of bins beyond this are no longer distinct.
-MOST = 2.0**53
-#: Values this close to an edge, in widths of a bin, are on it.
-ROUNDING = 1e-9
-
-#: Parts of a year by which dates are binned, and how many of each a year has.
-UNITS = {"year": 1, "quarter": 4, "month": 12}
-#: One of them, or several, as "quarter", "2 years" or "3mo".
-CALENDAR = re.compile(
-    r"(?P<width>[1-9]\d*)? ?(?:(?P<year>y|years?)|(?P<quarter>q|quarters?)|(?P<month>mo|months?))"
-)
-#: Dates as text: a year, maybe with a month, or a full date with any suffix.
-DATE = r"^\d{4}(-(0[1-9]|1[0-2])(-\d\d([T ].*)?)?)?$"
-
-Number = int | float
-
-
-@dataclass(frozen=True, repr=False)
-class Bins:
-    """Ranges of an attribute; made by `fastbcubed.bins`."""
-
-    name: str  #: the attribute
-    width: Number | None = None  #: of all bins, one of which begins at 0
-    edges: tuple[Number, ...] = ()  #: where bins begin, if they have no common width
-    unit: str = ""  #: of the width, by the calendar
-
-    def __str__(self) -> str:
-        """Return the name by which results list them: ``year:10``, ``day:quarter``."""
-        by = (
-            [self._by_calendar]
-            if self.unit
-            else map(_figure, self.edges if self.width is None else [self.width])
-        )
-        return ":".join([self.name, *by])
-
-    def __repr__(self) -> str:
-        by = (
-            json.dumps(self._by_calendar)
-            if self.unit
-            else repr(list(self.edges) if self.width is None else self.width)
-        )
-        return f"bins({json.dumps(self.name, ensure_ascii=False)}, {by})"
-
-    @property
-    def _by_calendar(self) -> str:
-        return self.unit if self.width == 1 else f"{self.width} {self.unit}s"
-
-    def numbers(self, values: pa.Array) -> pa.Array:
-        """Return the number of the bin of each value, null where there is none: int64 of integers, else float64.
-
-        The type tells `labels` whether both ends belong to a bin.
-        """
-        found = self._figures(values)
-        figures = to_numpy(found)
-        null = is_null(found)
-        if figures.dtype.kind == "f":
-            null = null | np.isnan(figures)
-            figures = np.where(null, 0.0, figures)
-        whole = figures.dtype.kind == "i" and self._is_whole
-        return from_numpy(self._numbered(figures, whole).astype(np.int64 if whole else np.float64), null)
-
-    @property
-    def _is_whole(self) -> bool:
-        return all(isinstance(each, int) for each in (self.edges if self.width is None else [self.width]))
-
-    def _numbered(self, figures: NDArray[Any], whole: bool) -> NDArray[Any]:
-        if self.width is None:
-            return np.searchsorted(np.array(self.edges), figures, side="right")
-        if whole:
-            return np.floor_divide(figures, self.width)
-        with np.errstate(all="ignore"):  # overflow is reported below
-            widths = figures / self.width
-            near = np.rint(widths)
-            on_edge = np.abs(widths - near) <= ROUNDING * np.maximum(1, np.abs(near))
-            numbers = np.where(on_edge, near, np.floor(widths))
-        if (strange := ~(np.abs(numbers) < MOST)).any():
-            raise SliceError(
-                f"some values of {self.name!r} are in no bin of width {_figure(self.width)} (first: "
-                f"{first_few(figures[strange][:4].tolist())}); pass edges, or a larger width"
-            )
-        return numbers
-
-    def _figures(self, values: pa.Array) -> pa.Array:
-        """Return values as int64 or float64, dates as years, quarters or months; SliceError if they are neither."""
-        kind, is_type = values.type, pa.types
-        try:
-            if is_type.is_date(kind) or is_type.is_timestamp(kind):
-                return self._units(pc.year(values), lambda: pc.month(values))
-            if self.unit and (is_type.is_string(kind) or is_type.is_large_string(kind)):
-                return self._of_dates(values)
-            if self.unit not in ("", "year"):
-                raise SliceError(
-                    f"{self.name!r} has no {self.unit}s: it is of type {kind}, and these are of dates"
-                )
-            if is_type.is_string(kind) or is_type.is_large_string(kind):
-                return _of_text(values)
-            if is_type.is_integer(kind) or (is_type.is_decimal(kind) and kind.scale == 0):
-                return values.cast(pa.int64())
-            if is_type.is_floating(kind) or is_type.is_decimal(kind):
-                return values.cast(pa.float64())
-        except pa.ArrowInvalid as error:
-            if first := list(islice(_no_numbers(values), 3)):
-                raise SliceError(
-                    f"cannot make bins of {self.name!r}: some of its values are not numbers (first: "
-                    f"{first_few(first)}). Slice by the attribute itself, or put nulls in their place"
-                ) from None
-            raise SliceError(f"cannot make bins of {self.name!r}: {str(error).splitlines()[0]}") from error
-        raise SliceError(
-            f"cannot make bins of {self.name!r}, which is of type {kind}; they are ranges of numbers, or of years of "
-            "dates"
-        )
-
-    def _of_dates(self, values: pa.Array) -> pa.Array:
-        """Return the parts of dates in text, which begins with year and month."""
-        is_date = pc.match_substring_regex(values, DATE if self.unit == "year" else DATE.replace("?$", "$"))
-        if strange := values.filter(pc.invert(is_date)).drop_null()[:4].to_pylist():
-            raise SliceError(
-                f"cannot make bins of {self.name!r}: some of its values are no dates such as 2020-03-31 (first: "
-                f"{first_few(strange)})"
-            )
-        months = pc.utf8_slice_codeunits(values, 5, 7)
-        return self._units(
-            pc.utf8_slice_codeunits(values, 0, 4).cast(pa.int64()), lambda: months.cast(pa.int64())
-        )
-
-    def _units(self, years: pa.Array, months: Callable[[], pa.Array]) -> pa.Array:
-        """Return years, or how many quarters or months there were before."""
-        n = UNITS.get(self.unit, 1)
-        if n == 1:
-            return years
-        part = pc.divide(pc.subtract(months(), 1), 12 // n)
-        return pc.add(pc.multiply(years, n), part)
-
-    def labels(self, numbers: pa.Array) -> pa.Array:
-        """Return the names of bins from their numbers: "1990-1999" of integers, "[0.5, 1)" of others, or "1990-Q1"."""
-        whole = pa.types.is_integer(numbers.type)
-        return from_texts([None if k is None else self._label(int(k), whole) for k in numbers.to_pylist()])
-
-    def holding(self, text: str) -> list[str]:
-        """Return the possible names of the bin that holds a number, given as text."""
-        try:
-            if self.unit:
-                return self.labels(self.numbers(pa.array([text]))).to_pylist()
-            figures = _of_text(pa.array([text]))
-            found = [self.labels(self.numbers(figures.cast(kind))) for kind in {figures.type, pa.float64()}]
-        except (pa.ArrowInvalid, SliceError):
-            return []
-        return [label[0].as_py() for label in found if label[0].is_valid]
-
-    def _label(self, k: int, whole: bool) -> str:
-        if self.width is not None:
-            low, high = k * self.width, (k + 1) * self.width
-            if UNITS.get(self.unit, 1) > 1:
-                return " to ".join(dict.fromkeys(map(self._unit_name, (int(low), int(high) - 1))))
-        elif k == 0:
-            return f"<{_figure(self.edges[0])}"
-        elif k == len(self.edges):
-            return f">={_figure(self.edges[-1])}"
-        else:
-            low, high = self.edges[k - 1], self.edges[k]
-        if not whole:
-            return f"[{_figure(low)}, {_figure(high)})"
-        last = int(high) - 1
-        if last == low:
-            return _figure(low)
-        return f"{_figure(low)}-{last}" if low >= 0 else f"{_figure(low)} to {last}"
-
-    def _unit_name(self, number: int) -> str:
-        year, part = divmod(number, UNITS[self.unit])
-        return f"{year:04}-Q{part + 1}" if self.unit == "quarter" else f"{year:04}-{part + 1:02}"
-
-
-def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
-    """Slice by ranges of an attribute of numbers, or of dates, by their years, quarters or months.
-
-    Parameters
-    ----------
-    name : str
-        The attribute.
-    by : number, list of numbers, or str
-        The width of all bins, one of which begins at 0; or the edges at which bins begin, ascending. The first of
-        these is preceded by a bin of all that is less. Numbers are years where the attribute has dates. Or "year",
-        "quarter" or "month", or several of these, such as "5 years" or "6 months" (also "5y", "1q", "6mo"), of dates,
-        or of text such as 2020-03-31; times with a zone use the local date.
-
-    Returns
-    -------
-    Bins
-        To be passed in the place of an attribute: alone, or in a tuple that crosses it with others.
-
-    Raises
-    ------
-    SliceError
-        If these are no bins.
-
-    Examples
-    --------
-    >>> import fastbcubed as fb
-    >>> years = {"item": [1, 2, 3, 4], "year": [1989, 1990, 1999, None]}
-    >>> ev = fb.evaluate({1: 1, 2: 1, 3: 1, 4: 2}, {1: 1, 2: 1, 3: 2, 4: 2}, attributes=years)
-    >>> ev.slices(fb.bins("year", 10))["year:10"].to_pylist()
-    ['1980-1989', '1990-1999', None]
-    >>> ev.slices(fb.bins("year", [1990, 1995]))["year:1990:1995"].to_pylist()
-    ['<1990', '1990-1994', '>=1995', None]
-    >>> days = {"item": [1, 2, 3, 4], "day": ["2019-12-31", "2020-01-01", "2020-05-31", None]}
-    >>> ev = fb.evaluate({1: 1, 2: 1, 3: 1, 4: 2}, {1: 1, 2: 1, 3: 2, 4: 2}, attributes=days)
-    >>> ev.slices(fb.bins("day", "quarter"))["day:quarter"].to_pylist()
-    ['2019-Q4', '2020-Q1', '2020-Q2', None]
-    """
-    if not isinstance(name, str) or not name:
-        raise SliceError(f"bins are of an attribute, by its name, not {name!r}")
-    if isinstance(by, str) and (found := CALENDAR.fullmatch(by)):
-        return Bins(name, int(found["width"] or 1), unit=next(unit for unit in UNITS if found[unit]))
-    if isinstance(by, str | bytes) or is_bare(by) or not (isinstance(by, Iterable) or _is_number(by)):
-        raise SliceError(
-            f"bins of {name!r} have a width, a number, or a list of edges; of dates also "
-            f'"year", "quarter" or "month", or several of them, such as "6 months"; not {by!r}'
-        )
-    if not isinstance(by, Iterable):
-        if not by > 0:
-            raise SliceError(f"the width of the bins of {name!r} is above 0, not {by!r}")
-        return Bins(name, _plain(by))
-    edges = list(by)
-    if not edges or not all(map(_is_number, edges)) or any(a >= b for a, b in pairwise(edges)):
-        raise SliceError(f"the edges of the bins of {name!r} are numbers that ascend, not {edges!r}")
-    return Bins(name, None, tuple(map(_plain, edges)))
-
-
-def element_of(text: str) -> str | Bins:
-    r"""Return an attribute, or bins of it where a width, edges or a part of the calendar stand behind a colon.
-
-    Examples
-    --------
-    >>> element_of("year"), element_of("year:10"), element_of("year:1990:2000"), element_of(r"year\:10")
-    ('year', bins("year", 10), bins("year", [1990, 2000]), 'year:10')
-    >>> element_of("day:month"), element_of("day:6mo"), element_of(r"day\:month")
-    (bins("day", "month"), bins("day", "6 months"), 'day:month')
-    """
-    name, *numbers = split(text, ":")
-    if len(numbers) == 1 and CALENDAR.fullmatch(numbers[0]):
-        return bins(unescaped(name), numbers[0])
-    if not numbers or not all(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", number) for number in numbers):
-        return unescaped(text)
-    figures = [float(number) for number in numbers]
-    return bins(unescaped(name), figures if len(figures) > 1 else figures[0])
-
-
-def bins_meant(name: str, known: Iterable[str]) -> str:
-    """Return advice to pass `fb.bins` for a name such as ``year:10``, to end a message with; else an empty text."""
-    try:
-        element = element_of(name)
-    except SliceError:
-        return ""
-    if not isinstance(element, Bins) or (meant := similar(element.name, known)) is None:
-        return ""
-    found = replace(element, name=meant)
-    return f" To slice by bins, pass {Either(f'fb.{found!r}', str(found))}."
-
-
-def _is_number(value: Any) -> bool:
-    numeric = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    return numeric and math.isfinite(value)
-
-
-def _plain(value: Any) -> Number:
-    return int(value) if float(value).is_integer() else float(value)
-
-
-def _figure(value: Number) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.12g}"
-
-
-def _no_numbers(values: pa.Array) -> Iterator[str]:
-    """Yield the texts that are not numbers."""
-    for text in filter(lambda value: isinstance(value, str), values.to_pylist()):
-        try:
-            _of_text(pa.array([text]))
-        except pa.ArrowInvalid:
-            yield text
-
-
-def _of_text(values: pa.Array) -> pa.Array:
-    """Return the numbers in text; raise pyarrow.ArrowInvalid if there are none."""
-    try:
-        return values.cast(pa.int64())
-    except pa.ArrowInvalid:
-        return values.cast(pa.float64())
 
 
 #: What Arrow raises for values that it cannot compare.

@@ -17,8 +17,9 @@ from fastbcubed.inputs.arrays import from_texts
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.wording import label
+from fastbcubed.results.bins import Bins
 from fastbcubed.results.items import Kept
-from fastbcubed.results.slices import Bins, slice_codes
+from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.table import Table
 from fastbcubed.types import Counts
 

@@ -25,7 +25,7 @@ from fastbcubed.render.text import aligned
 from fastbcubed.render.wording import amount, count, label, score_text
 from fastbcubed.results.concentration import LossCurve, SizeClasses
 from fastbcubed.runtime.arguments import is_one_of, whole_number
-from fastbcubed.runtime.attributes import documented
+from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.threads import blocks
 from fastbcubed.types import Floats
 

@@ -20,8 +20,9 @@ from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.metrics.sums import overall
 from fastbcubed.render.wording import count
+from fastbcubed.results.bins import element_of
 from fastbcubed.results.items import without_noise
-from fastbcubed.results.slices import element_of, name_columns
+from fastbcubed.results.slices import name_columns
 from fastbcubed.runtime.arguments import whole_number
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from fastbcubed.errors import (
 )
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.columns import Column
+from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.inputs.tables import read_columns
 from fastbcubed.metrics import pointwise

@@ -16,8 +16,8 @@ from fastbcubed.engines.request import Request, as_threads
 from fastbcubed.errors import Message, OptionError, arg, without_overlap
 from fastbcubed.inputs.pair import Given, PerSide, notes_of_side, one_side, side_requests
 from fastbcubed.render.wording import amount, count, counted, percent, score_text
+from fastbcubed.results.intervals import Interval, check_level, t_quantile
 from fastbcubed.results.origin import by_names
-from fastbcubed.results.standard_errors import Interval, check_level, t_quantile
 from fastbcubed.results.warnings import FEW_ITEMS, FEW_UNITS, FLATTERED, NOTE, WARNING, Notice, give
 from fastbcubed.runtime.arguments import is_one_of, refuse_bare, true_or_false, whole_number
 from fastbcubed.runtime.progress_bar import reporting

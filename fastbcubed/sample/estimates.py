@@ -17,11 +17,11 @@ from fastbcubed.render.document import Block, Notices, Prose
 from fastbcubed.render.html import Page, Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.render.wording import amount, count, counted, label, not_computed, percent, score_text
+from fastbcubed.results.figures import Scores
+from fastbcubed.results.intervals import Interval, check_level, interval, t_quantile
 from fastbcubed.results.page import Asked, chart, page_of, section
-from fastbcubed.results.standard_errors import Interval, check_level, interval, t_quantile
-from fastbcubed.results.summary import Scores
 from fastbcubed.results.table import HasTable, Table, grid_of, refuse_table_verb, warn_renamed
-from fastbcubed.runtime.attributes import documented
+from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.sample.cluster_sample import (
     DESCRIPTIVE,
     RATIOS,

@@ -29,7 +29,7 @@ from fastbcubed.inputs.tables import Source
 from fastbcubed.render import html, text
 from fastbcubed.render.document import Prose
 from fastbcubed.render.wording import count, label, percent, percent_with_error, score_text, with_error
-from fastbcubed.results.standard_errors import check_level, sum_of_shares
+from fastbcubed.results.intervals import check_level, sum_of_shares
 from fastbcubed.results.table import Table
 
 if TYPE_CHECKING:

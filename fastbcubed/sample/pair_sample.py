@@ -22,8 +22,8 @@ from fastbcubed import kernels
 from fastbcubed.cells.contingency import Confusion, Contingency, ScoredRows, confusion
 from fastbcubed.errors import EmptyInputError, FastBCubedError, MetricError, OptionError, SliceError
 from fastbcubed.inputs.arrays import from_numpy, from_texts
-from fastbcubed.inputs.columns import as_column
 from fastbcubed.inputs.formats import no_formulas
+from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.keys import comparable_keys, write_both
 from fastbcubed.render.wording import label
 from fastbcubed.results.evaluation import Evaluation
@@ -32,7 +32,7 @@ from fastbcubed.results.members import chosen_columns
 from fastbcubed.results.slices import SliceKey, attribute_values, check_key, slice_codes
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.arguments import whole_number
-from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.output_files import written_aside
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.sample.judged_pairs import MERGED, RATES, SPLIT, STABLE, PairScore, count_verdicts, pair_score

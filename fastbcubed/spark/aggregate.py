@@ -32,9 +32,9 @@ from fastbcubed.errors import FastBCubedError, SparkJobError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.score import Metric
 from fastbcubed.metrics.sums import count_part, ordered_pairs, weigh_part
+from fastbcubed.results.figures import bound_sums
 from fastbcubed.results.slice_sums import Part, SliceSums
 from fastbcubed.results.slices import Element
-from fastbcubed.results.summary import bound_sums
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.spark.frames import FrameRows, FrameSide, any_null, functions, ids_of, is_noise, quoted
 from fastbcubed.types import Counts, Floats, Sizes

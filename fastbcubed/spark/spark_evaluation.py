@@ -34,25 +34,17 @@ from fastbcubed.metrics.sums import (
     sums_of_counts,
 )
 from fastbcubed.results import save
+from fastbcubed.results.bins import Bins
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.figures import Bounds, Figures, bounds_from, describe
 from fastbcubed.results.items import Kept
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.outcomes import OUTCOMES, SCHEMA, outcome_code
 from fastbcubed.results.slice_sums import SliceSums
-from fastbcubed.results.slices import (
-    ID,
-    Bins,
-    Element,
-    SliceKey,
-    attribute_home,
-    elements,
-    size_named,
-    slice_name,
-)
-from fastbcubed.results.summary import Bounds, Figures, bounds_from, describe
+from fastbcubed.results.slices import ID, Element, SliceKey, attribute_home, elements, size_named, slice_name
 from fastbcubed.results.table import LOSS, Table, listed, require_known, require_limit
 from fastbcubed.runtime.arguments import is_one_of
-from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.spark.aggregate import (
     MEAN,

@@ -37,7 +37,7 @@ from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import NOTE
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import as_several, is_one_of
-from fastbcubed.runtime.attributes import cached_property
+from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.sweep_links.level_sums import SumsOnDemand
 from fastbcubed.sweep_links.merge_tree import Effects, Subsets

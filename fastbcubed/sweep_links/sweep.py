@@ -1,618 +1,369 @@
-"""Sweeps on disk: JSON and Parquet files, which take the place of earlier ones together."""
+"""sweep(): links with scores and a truth → the clusters at every threshold, scored."""
 
 from __future__ import annotations
 
-import json
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed._version import __version__
-from fastbcubed.align.policies import Coverage, Policies
-from fastbcubed.align.rows import Alignment
-from fastbcubed.errors import EvaluationWarning, FileFormatError, MetricError
-from fastbcubed.inputs.arrays import from_numpy
+from fastbcubed.align.policies import Duplicates, Nulls, Policies, Unmatched
+from fastbcubed.align.rows import Alignment, align
+from fastbcubed.cells.dense import build_cells
+from fastbcubed.engines import memory
+from fastbcubed.engines.request import Request, as_metrics, as_slices, as_threads
+from fastbcubed.errors import AlignmentError, EmptyInputError, IdTypeError, arg, first_few, without_overlap
+from fastbcubed.evaluate import Progress, evaluate, evaluation
+from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.columns import as_column
-from fastbcubed.inputs.links import Connected, JoinedLinks, as_score, as_threshold, as_thresholds, column_at
-from fastbcubed.metrics.registry import METRICS
+from fastbcubed.inputs.files import as_rows, bytes_of_text
+from fastbcubed.inputs.id_columns import as_column
+from fastbcubed.inputs.links import JoinedLinks, Links, as_thresholds, read_links, warn_if_distances
+from fastbcubed.inputs.pair import Given, Pair, open_pair
+from fastbcubed.inputs.tables import ColumnName
 from fastbcubed.metrics.score import Metric
-from fastbcubed.render.document import Block
-from fastbcubed.render.html import Shown
-from fastbcubed.render.json import as_json
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.save import as_path
-from fastbcubed.results.slices import SliceKey
-from fastbcubed.results.standard_errors import Interval, check_level, interval
-from fastbcubed.results.table import HasTable, Table, require_limit
+from fastbcubed.results.items import AlignedItems
+from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.warnings import give
+from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import true_or_false
-from fastbcubed.runtime.attributes import cached_property, documented
-from fastbcubed.runtime.output_files import Staging, TableWriter
+from fastbcubed.runtime.memory_budget import Allowance
+from fastbcubed.runtime.progress_bar import reporting, require_progress
 from fastbcubed.runtime.threads import Pool
-from fastbcubed.sweep_links.curve import (
-    Best,
-    Curve,
-    best_point,
-    heap_of,
-    known_score,
-    list_merges,
-    list_weakest_links,
-    shown,
-    slice_thresholds,
+from fastbcubed.sweep_links.curve import Curve, Kept, choose_scores, family_of
+from fastbcubed.sweep_links.level_sums import level_sums
+from fastbcubed.sweep_links.merge_tree import (
+    TO_ALIGN,
+    TO_PLACE,
+    TO_READ,
+    TO_SORT,
+    MergeTree,
+    PlacedRows,
+    merge_tree,
+    place_rows,
+    to_add_up,
+    to_join,
 )
-from fastbcubed.sweep_links.level_sums import UnitErrors, unit_errors
-from fastbcubed.sweep_links.merge_tree import Effects, MergeTree, PlacedRows, merge_effects
-from fastbcubed.sweep_links.sweep_document import document
+from fastbcubed.sweep_links.sweep_result import Sweep
 
-if TYPE_CHECKING:
-    from fastbcubed.render.html import Report
-    from fastbcubed.sweep_links.sweep_thresholds import Evaluator
+__all__ = ["sweep"]
 
-MANIFEST = "sweep.json"
-#: Merges and true clusters that are written.
-LISTED = 1000
+#: Bytes that wait to be used again, above which they go back to the system before the clusters at the best threshold
+#: are evaluated, which takes less than the sums by level took.
+MUCH_IDLE = 1 << 29
+#: Families of sums that every sweep has.
+ALWAYS = {"clusters", "bcubed"}
 
 
-def save_sweep(sweep: Any, directory: Any, best: Best) -> None:
-    """Write a sweep, with the clusters at its best threshold; see `Sweep.save`."""
-    tables = {
-        "curve": sweep.curve(limit=None).to_arrow(),
-        "clusters": sweep.at(best.threshold).to_table(),
-        "merges": sweep.merges(limit=LISTED).to_arrow(),
-        "weakest_links": sweep.weakest_links(limit=LISTED).to_arrow(),
-    }
-    with Staging(as_path(directory), MANIFEST) as staging:
-        for name, table in tables.items():
-            file = staging.path(f"{name}.parquet")
-            try:
-                file.touch()
-                with TableWriter(file) as writer:
-                    writer.add(table)
-            except OSError as error:
-                place = staging.directory / file.name
-                raise FileFormatError(f"cannot write {place}: {error.strerror or error}") from error
-        told = json.loads(as_json(sweep.to_dict(best=best)))
-        files = {f"{name}.parquet": {"rows": table.num_rows} for name, table in tables.items()}
-        told |= {"files": files, "staged_in": staging.name}
-        staging.publish(json.dumps(told, indent=2, ensure_ascii=False), ())
+def sweep(
+    truth: Any,
+    edges: Any,
+    *,
+    left: ColumnName | None = None,
+    right: ColumnName | None = None,
+    score: str | None = None,
+    items: Any = None,
+    thresholds: Iterable[float] | None = None,
+    ascending: bool = False,
+    item: ColumnName = "item",
+    cluster: ColumnName = "cluster",
+    weight: Any = None,
+    slices: SliceKey | Iterable[SliceKey] = (),
+    attributes: Any = None,
+    metrics: str | Iterable[str | Callable[..., Any]] | Callable[..., Any] | None = None,
+    beta: float = 1.0,
+    unmatched: Unmatched | Mapping[str, Unmatched] | None = None,
+    nulls: Nulls = "raise",
+    duplicates: Duplicates = "raise",
+    noise: Any = None,
+    memory_limit: int | str | None = None,
+    threads: int | None = None,
+    progress: Progress = None,
+) -> Sweep:
+    """Score the clusters that links give at every threshold: which one is best, and where clusters tip.
 
+    A threshold uses the links whose score is at least that; the clusters are the connected components of these, and
+    items without such a link are alone. Every figure is that of `evaluate` on these clusters.
 
-@dataclass(eq=False, repr=False)
-class Sweep(Shown, HasTable):
-    """Every match threshold at once: the clusters of links at each, scored against the truth.
-
-    Made by `fastbcubed.sweep`. A threshold uses the links whose score is at least that, or at most if small scores
-    are strong (`ascending`); clusters are the connected components of these. They change only at scores of links, so
-    that the figures at these are those of all thresholds.
-
-    Attributes
+    Parameters
     ----------
-    links : JoinedLinks
-        The items of the links, how many links there are, and the columns that they were read from.
-    tree : MergeTree
-        Which clusters become one at which score.
-    metrics : list of Metric
-        The scores that are known at every threshold.
-    others : list of Metric
-        Scores that are known only at the requested thresholds, as `points()` lists them.
-    not_computed : dict of str to str
-        Scores that are not defined for this input or cannot be updated, and why.
-    coverage : Coverage
-        How far truth and links have the same items.
-    policies : Policies
-        What was done with items that are missing somewhere.
-    asked : list of float
-        The requested thresholds.
-    warnings : list of dict
-        What a reader should know: code, level, message, and figures of each.
-    sliced : dict of str to Table
-        The best thresholds of requested slices.
+    truth : Clustering, table, path, dict, or array-like of shape (n_items,)
+        As for `evaluate`. With an array of labels, links name items by their positions.
+    edges : table, path, or list of tuples
+        A row per link: two items and a score. Links may be repeated, reversed, or from an item to itself.
+    left, right : str or list of str, optional
+        Columns of the two items; a list makes a composite id. Those of Splink, dedupe, Zingg and others are recognised.
+    score : str, optional
+        Column of scores, probabilities or weights; likewise.
+    items : array-like or table, optional
+        All items that there are, so that links with others raise; those without a link are alone.
+    thresholds : list of float, optional
+        Thresholds to list in `Sweep.points()`, which also has scores that cannot be updated at all thresholds.
+    ascending : bool
+        Whether small scores are strong, as those of distances: a threshold then uses links of at most that.
+    item, cluster : str or list of str
+        Columns of the truth, as for `evaluate`.
+    weight, attributes, nulls, duplicates, noise
+        As for `evaluate`; noise is a label of the truth.
+    slices : str, Bins, tuple of these, or a list of several of these
+        Slices whose best thresholds to list in `Sweep.sliced`; see `Sweep.slices`.
+    metrics : str, callable, or iterable of these, optional
+        Scores or families. Kept up at every threshold are precision, recall, F of them, over- and under-merge rate,
+        those of pairs, of ELM (without weights), and entropies; others need `thresholds`. By default most of these.
+    beta : float
+        Weight of recall in F; any other than 1 adds fbeta.
+    unmatched : {"drop", "raise", "singleton", "outside"} or dict, optional
+        As for `evaluate`: items that only the truth has are alone by default, as they have no link, unless `items` says
+        which there are. Items that do not count connect others all the same.
+    memory_limit : int or str, optional
+        Bytes by which the process may grow, or a text such as "8GiB". There is no engine that spills: a sweep that
+        would take more raises, before the links are read or as soon as it shows, and says what it needs. Nothing is
+        looked at when absent.
+    threads, progress
+        As for `evaluate`.
+
+    Returns
+    -------
+    Sweep
+
+    Raises
+    ------
+    OptionError
+        If the memory limit is below what the sweep takes.
+    FastBCubedError
+        One of its children, which says what is wrong with the input, where, and what to do.
+
+    Notes
+    -----
+    Links are sorted by score and joined once, which gives a tree of merges. What clusters share with true clusters
+    changes only where two of them meet: a pair of items of one true cluster counts from the lowest merge that joins
+    them, and these merges are counted part by part. So all thresholds together cost O((n + m) log n) for n items and m
+    links. Memory is 32 bytes a link at first and 8 when they have been joined; 250 an item with all scores, 180 with
+    precision, recall and F1 alone. What is asked of the result takes more: `Sweep.merges` about 80 an item.
+
+    Links of the same score are used together, so that a threshold lies between two different scores.
+
+    References
+    ----------
+    J. Gower and G. Ross, Minimum Spanning Trees and Single Linkage Cluster Analysis, 1969. E. Amigó et al., A
+    comparison of extrinsic clustering evaluation metrics based on formal constraints, 2009.
 
     Examples
     --------
     >>> import fastbcubed as fb
     >>> links = [("a", "b", 0.9), ("b", "c", 0.4), ("c", "d", 0.8)]
     >>> sweep = fb.sweep({"a": 1, "b": 1, "c": 2, "d": 2}, links)
-    >>> sweep.best("f1").threshold, sweep.best("f1").value
-    (0.8, 1.0)
-    >>> sweep.curve().select(["threshold", "clusters", "precision", "recall"])
-    threshold  clusters  precision   recall
-          inf         4          1  0.50000
-      0.90000         3          1  0.75000
-      0.80000         2          1        1
-      0.40000         1    0.50000        1
-    <BLANKLINE>
-    4 rows
+    >>> sweep.best("f1")
+    f1 is best at threshold 0.8: 1 (precision 1, recall 1), with 2 clusters, the largest of 2 items.
+    Any threshold from there to just before 0.4 gives the same clusters.
     """
-
-    links: JoinedLinks
-    tree: MergeTree
-    metrics: list[Metric]
-    others: list[Metric]
-    not_computed: dict[str, str]
-    coverage: Coverage
-    policies: Policies
-    asked: list[float]
-    _curve: Curve
-    _placed: PlacedRows
-    _alignment: Alignment
-    _evaluate: Evaluator
-    sliced: dict[str, Table] = field(default_factory=dict)
-
-    __dir__ = documented
-
-    def curve(self, *, limit: int | None = 1000, errors: bool = False) -> Table:
-        """Return the scores by threshold, from no link at all to every link.
-
-        `to_pandas`, `to_polars` and `to_arrow` of the sweep convert this table.
-
-        Parameters
-        ----------
-        limit : int or None
-            Rows at most: always the first and the last, and those where a score is best or worst; between these as
-            many where scores change fast as where they do not. None for all thresholds at which clusters change.
-        errors : bool
-            Whether to add the standard errors of precision, recall and f1, as columns such as f1_se. Their units are
-            the connected components of the truth and the clusters of the weakest threshold, the same for all
-            thresholds.
-
-        Returns
-        -------
-        Table
-            threshold, clusters, largest, singletons (of scored items) and the scores. The first row, whose threshold
-            is infinite, is that of no link.
-
-        Raises
-        ------
-        OptionError
-            If `limit` is no number of rows, or `errors` is neither True nor False.
-        """
-        require_limit(limit)
-        errors = true_or_false(errors, "errors")
-        points = self._curve.thinned(limit)
-        columns: dict[str, Any] = {"threshold": from_numpy(self._curve.thresholds[points])}
-        for name in self._curve.names:
-            columns[name] = from_numpy(self._curve.figures(name, points))
-            if errors and (error := self._error(name)) is not None:
-                columns[f"{name}_se"] = from_numpy(error[points])
-        return Table(pa.table(columns))
-
-    _main_table = curve
-
-    def interval(self, score: str, threshold: float | None = None, *, level: float = 0.95) -> Interval:
-        """Return the interval of a score at a threshold.
-
-        Parameters
-        ----------
-        score : str
-            precision, recall, f1 or what else is made of precision and recall.
-        threshold : float, optional
-            That at which the score is best when absent.
-        level : float
-            The confidence.
-
-        Returns
-        -------
-        Interval
-            low and high, as of `Evaluation.interval`, whose units are the connected components of the truth and the
-            clusters of the weakest threshold. It does not allow for the choice of the threshold by these data.
-
-        Raises
-        ------
-        MetricError
-            If the score has no standard error here.
-        """
-        name = known_score(self._curve, score)
-        error = self._error(name)
-        if error is None:
-            raise MetricError(
-                f"{name} has no standard error at every threshold; take precision, recall or f1, or evaluate(threshold)"
-            )
-        point = best_point(self._curve, name, None)[0] if threshold is None else self._point(threshold)
-        metric = next(each for each in self.metrics if each.name == name)
-        n_units = self._errors.n_units
-        return interval(
-            self._curve.at(point, name)[name], float(error[point]), n_units=n_units, level=check_level(level),
-            low=metric.low, high=metric.high,
-        )  # fmt: skip
-
-    def _error(self, name: str) -> NDArray[np.float64] | None:
-        """Return the standard error of a score at every point; None if it has none."""
-        metric = next((each for each in self.metrics if each.name == name), None)
-        means = {"precision": self._curve.kept.rest("over"), "recall": self._curve.kept.rest("under")}
-        return None if metric is None else self._errors.error(metric, means, self._curve.kept.beta)
-
-    @cached_property
-    def _errors(self) -> UnitErrors:
-        """The standard errors, by the units of the weakest threshold."""
-        kept = self._curve.kept
-        return unit_errors(self._placed.rows, self._effects, kept.mean("over"), kept.mean("under"))
-
-    def best(self, score: str = "f1", *, where: str | Iterable[str] | None = None) -> Best:
-        """Return the threshold at which a score is best.
-
-        Parameters
-        ----------
-        score : str
-            A score of the curve.
-        where : str or list of str, optional
-            What has to hold: "precision >= 0.98", or several such conditions joined by "and"; on scores, on clusters,
-            largest, singletons and threshold.
-
-        Returns
-        -------
-        Best
-            If several thresholds are equally good, the strongest of them.
-
-        Raises
-        ------
-        MetricError
-            If the curve has no such score.
-        OptionError
-            If no threshold meets the conditions.
-
-        Examples
-        --------
-        >>> import fastbcubed as fb
-        >>> links = [("a", "b", 0.9), ("b", "c", 0.8), ("c", "d", 0.7)]
-        >>> sweep = fb.sweep({"a": 1, "b": 1, "c": 2, "d": 2}, links)
-        >>> sweep.best("recall", where="precision >= 0.98")
-        recall is best at threshold 0.9, where precision >= 0.98: 0.75000 (precision 1, f1 0.85714), with 3 clusters, the largest of 2 items.
-        Any threshold from there to just before 0.8 gives the same clusters. It is at the strong end of the curve: no link is stronger, and a score that tells these links apart may do better.
-        """  # noqa: E501
-        point, name, conditions = best_point(self._curve, score, where)
-        threshold = self._curve.thresholds[point].item()
-        until = self._curve.thresholds[point + 1].item() if point + 1 < len(self._curve) else None
-        figures = self._curve.at(point)
-        return Best(
-            name,
-            float(self._curve.at(point, name)[name]),
-            threshold,
-            until,
-            figures,
-            " and ".join(map(str, conditions)),
-            self.shown(threshold),
-            "" if until is None else self.shown(until, stronger=bool(np.isfinite(threshold))),
-            point <= len(self._curve) - self.tree.n_levels,
+    require_progress(progress)
+    ascending = true_or_false(ascending, "ascending")
+    truth_only = "singleton" if items is None else "drop"
+    policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
+    outside = policies.prediction == "outside"
+    wanted = as_metrics(metrics, outside=outside)
+    how_scored: dict[str, Any] = {"outside": outside, "beta": beta, "everywhere": thresholds is None}
+    choose_scores(wanted, weighted=weight is not None, **how_scored)  # a wrong name is said before the work
+    asked, cuts = [] if thresholds is None else as_thresholds(thresholds), as_slices(slices)
+    everyone = items.items if isinstance(items, Clustering) else items
+    allowance = Allowance(memory_limit)
+    links = read_links(
+        edges,
+        left,
+        right,
+        score=score,
+        scored=True,
+        items=everyone,
+        item=item,
+        allowance=allowance,
+        later=TO_SORT,
+    )
+    warn_if_distances(links.columns.score, links.name, ascending=ascending, stacklevel=3)
+    if not len(links.items):
+        raise EmptyInputError(
+            f"there is no link in {links.name}, and so no item. Pass {arg('items', ...)} to say which items there "
+            "are, all alone"
         )
+    with without_overlap(), reporting(progress) as report, Pool(as_threads(threads), report) as pool:
+        side, links, n_items = _beside(truth, links, item, cluster, weight, attributes, noise, allowance)
+        assert links.scores is not None
+        n_rows = side.pair.n_rows
+        allowance.require(
+            TO_ALIGN * n_rows, f"putting {len(links):,} links and the truth, {n_rows:,} rows, side by side"
+        )
+        alignment = align(*side.pair.first, policies, pool, weight_table=side.pair.weight_table)
+        allowance.require(to_join(len(links), n_items), f"joining {n_items:,} items by {len(links):,} links")
+        pairs, joined = [links.left, links.right, links.scores], links.joined()
+        del links
+        tree = merge_tree(n_items, pairs, pool, ascending=ascending)
+        allowance.require(TO_PLACE * len(alignment), f"ordering {len(alignment):,} items")
+        placed = place_rows(tree, alignment, pool, outside=outside)
+        chosen = choose_scores(wanted, weighted=placed.rows.weights is not None, **how_scored)
+        families = _families(chosen.kept)
+        what = f"the scores of {len(placed.rows):,} items at {tree.n_levels:,} thresholds"
+        fewer = "" if families <= ALWAYS else f", or name fewer scores, such as {arg('metrics', 'f1')}"
+        allowance.require(to_add_up(placed.rows, families), what, fewer)
+        curve = _curve(joined, tree, placed, chosen.kept, beta, pool)
+    allowance.release()
+    if buffers.idle_bytes() > MUCH_IDLE:
+        buffers.release()
+    how = {
+        "unmatched": {"truth": policies.truth, "prediction": policies.prediction},
+        "nulls": nulls, "duplicates": duplicates, "noise": noise, "beta": beta, "threads": threads, "progress": False,
+    }  # fmt: skip
+    found = Sweep(
+        joined,
+        tree,
+        *chosen,
+        alignment.coverage,
+        policies,
+        asked,
+        curve,
+        placed,
+        alignment,
+        Evaluator(side, how),
+    )
+    give(found.warnings)
+    for key in cuts:
+        found.sliced[slice_name(key)] = found.slices(key)
+    return found
 
-    def shown(self, threshold: float, *, stronger: bool = False) -> str:
-        """Return a threshold as text, with as few digits as distinguish it from its neighbours.
 
-        Parameters
-        ----------
-        threshold : float
-            The score of a link, or any other number.
-        stronger : bool
-            Whether to round to a stronger score. Else it is rounded to a weaker one, which gives the same clusters.
+class _Beside(NamedTuple):
+    """The truth aligned with the items of the links, and the arguments that align them again."""
 
-        Returns
-        -------
-        str
+    pair: Pair
+    how: dict[str, Any]
 
-        Examples
-        --------
-        >>> import fastbcubed as fb
-        >>> links = [("a", "b", 0.9123456789), ("b", "c", 0.9123), ("c", "d", 0.7)]
-        >>> sweep = fb.sweep({"a": 1, "b": 1, "c": 2, "d": 2}, links)
-        >>> sweep.shown(0.9123456789), sweep.shown(0.9123456789, stronger=True)
-        ('0.91234', '0.91235')
-        """
-        stronger = true_or_false(stronger, "stronger")
-        levels, at = self._level_thresholds, self._n_used(threshold) - 1
-        if at < 0 or levels[at] != threshold:
-            return shown(threshold)
-        beside = levels[[each for each in (at - 1, at + 1) if 0 <= each < levels.size]]
-        gap = np.abs(beside - threshold).min(initial=abs(threshold) or 1.0)
-        text = shown(threshold, float(gap), up=stronger != self.tree.ascending)
-        same = stronger or self._n_used(float(text)) == at + 1  # which short floats may not be
-        return text if same else shown(threshold)
 
-    @property
-    def _level_thresholds(self) -> NDArray[np.float64]:
-        """The score of each level, as it is shown."""
-        return self._curve.thresholds[len(self._curve) - self.tree.n_levels :]
+class Evaluator:
+    """Evaluates clusterings of the items of the links against the truth of a sweep, as the sweep does."""
 
-    @cached_property
-    def _best_f1(self) -> int:
-        """The point of the best F1, whether it is among the scores or not."""
-        return int(np.argmax(self._curve.scores(METRICS["f1"])))
-
-    def _point(self, threshold: Any) -> int:
-        """Return the point of the curve that a threshold is at."""
-        return self._n_used(threshold) + len(self._curve) - 1 - self.tree.n_levels
-
-    def _n_used(self, threshold: Any) -> int:
-        """Return how many levels a threshold uses, which is rounded as scores are."""
-        return self.tree.n_used(as_score(as_threshold(threshold), self.links.precision))
-
-    @cached_property
-    def _effects(self) -> Effects:
-        with Pool() as pool:
-            return merge_effects(self._placed.rows, pool)
-
-    def _document(self) -> list[Block]:
-        return document(self)
-
-    def points(self) -> Table:
-        """Return all scores at the requested thresholds, also those that are not known at every threshold.
-
-        Returns
-        -------
-        Table
-            A row for each of `asked`, with the columns of `curve` and the scores of `others`.
-
-        Examples
-        --------
-        At 0.4 all links are used, and all items are in one cluster.
-
-        >>> import fastbcubed as fb
-        >>> links = [("a", "b", 0.9), ("b", "c", 0.4), ("c", "d", 0.8)]
-        >>> sweep = fb.sweep({"a": 1, "b": 1, "c": 2, "d": 2}, links, thresholds=[0.8, 0.4])
-        >>> sweep.points().select(["threshold", "clusters", "precision", "recall"]).to_pylist()[1]
-        {'threshold': 0.4, 'clusters': 1, 'precision': 0.5, 'recall': 1.0}
-        """
-        return self._points
-
-    @cached_property
-    def _points(self) -> Table:
-        rows = []
-        for threshold in self.asked:
-            figures = self._curve.at(self._point(threshold))
-            if self.others:
-                formulas = [m.formula if m.family == "own" else m.name for m in self.others]
-                ev = self._evaluated(threshold, {"metrics": formulas})
-                figures |= {metric.name: ev.overall[metric.name] for metric in self.others}
-            rows.append({"threshold": threshold, **figures})
-        if rows:
-            return Table(pa.Table.from_pylist(rows))
-        return Table(self.curve(limit=2).to_arrow().slice(0, 0))
-
-    # Clusters at a threshold
-
-    def at(self, threshold: float) -> Clustering:
-        """Return the clusters at a threshold: the connected components of the links that it uses.
-
-        Parameters
-        ----------
-        threshold : float
-            Any number; links with just this score are used.
-
-        Returns
-        -------
-        Clustering
-            A row for each item that the links have or that was given with `items`. Clusters are numbered from 0 in the
-            order of their first items.
-        """
-        labels, _ = self.tree.labels(self._n_used(threshold))
-        links, ascending = self.links, self.tree.ascending
-        n_connecting = self.tree.n_links_used(as_score(threshold, links.precision))
-        made = Connected(len(links), n_connecting, links.columns, float(threshold), ascending, links.complete)
-        items = None if self._alignment.truth.items is None else links.items
-        return Clustering(as_column(labels, "cluster"), items, name=links.name, links=made)
-
-    def clusterings(self, thresholds: Sequence[float]) -> Table:
-        """Return the clusters at several thresholds side by side, such as `fastbcubed.compare` takes them.
-
-        Parameters
-        ----------
-        thresholds : list of float
-            Each becomes a column, named as Splink names them: "cluster_p_0_9" of a probability, else "cluster_0_9".
-
-        Returns
-        -------
-        Table
-            The item, in a column or the columns of a composite id, and a column of clusters for each threshold.
-        """
-        columns: dict[str, Any] = {}
-        if self._alignment.truth.items is None:
-            columns["item"] = from_numpy(np.arange(self.tree.n_items))
-        else:
-            columns |= dict(zip(self.links.items.names, self.links.items.parts, strict=True))
-        for threshold in as_thresholds(thresholds):
-            labels, _ = self.tree.labels(self._n_used(threshold))
-            columns[column_at(threshold, self.links.columns.score)] = from_numpy(labels)
-        return Table(pa.table(columns))
-
-    def evaluate(self, threshold: float | None = None, **options: Any) -> Evaluation:
-        """Return the evaluation of the clusters at a threshold.
-
-        Parameters
-        ----------
-        threshold : float, optional
-            That of the best F1 when absent.
-        **options
-            Arguments of `fastbcubed.evaluate`, in place of those that the sweep was given.
-
-        Returns
-        -------
-        Evaluation
-        """
-        ev = self._evaluated(threshold, options)
-        give(ev.warnings)
-        return ev
-
-    def _evaluated(self, threshold: float | None, options: Mapping[str, Any]) -> Evaluation:
-        """Return the evaluation at a threshold, or that of the best F1; nothing is warned of."""
-        threshold = self._curve.thresholds[self._best_f1].item() if threshold is None else threshold
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EvaluationWarning)
-            return self._evaluate(self.at(threshold), options)
-
-    def slices(self, key: SliceKey, score: str = "f1", *, where: str | Iterable[str] | None = None) -> Table:
-        """Return the best threshold of each slice, and its loss under one threshold for all.
-
-        Parameters
-        ----------
-        key : str, Bins, tuple of these, or mapping
-            As for `Evaluation.slices`: an attribute, several crossed, or subsets by name; "true_size", but not
-            "pred_size", which differs from threshold to threshold.
-        score : str
-            A score of the curve that items have: precision, recall, an F of them, ELM.
-        where : str or list of str, optional
-            Conditions, as for `best`; each slice has to meet them by itself.
-
-        Returns
-        -------
-        Table
-            The slice, n_items, weight, its best threshold, the score there with precision and recall; the score with
-            the threshold that is best for all items (`<score>_at_common`), and the cost: how much better its own is.
-            Those that it costs most come first. Without a threshold that meets the conditions, null.
-        """
-        return slice_thresholds(self, key, score, where)
-
-    # Where it tips
-
-    @cached_property
-    def _place_of_item(self) -> NDArray[np.integer]:
-        """Where each item stands in the tree."""
-        places = np.empty_like(self.tree.order)
-        places[self.tree.order] = np.arange(self.tree.n_items)
-        return places
-
-    @cached_property
-    def _highest(self) -> NDArray[np.integer]:
-        """The levels of the tree, as `measure_stretches` looks at them."""
-        return heap_of(self.tree.levels, self.tree.n_levels)
-
-    def merges(
-        self, *, order_by: str | None = None, limit: int | None = 10, threshold: float | None = None
-    ) -> Table:
-        """Return the merges of clusters that cost most, and the link that joins each.
-
-        Parameters
-        ----------
-        order_by : str, optional
-            "f1_change", the default, or "precision_change": the most harmful first; or "recall_change": the most useful
-            first.
-        limit : int or None
-            Rows at most; None for all.
-        threshold : float, optional
-            List only merges that this threshold uses.
-
-        Returns
-        -------
-        Table
-            threshold (over which the merge is undone), left and right (items of a link that joins), n_left and n_right
-            (the items of their clusters before), n_clusters (how many become one at that score), n_items (all of
-            theirs), and what the merge does to precision, recall and F1 of all items, at that threshold.
-
-        Notes
-        -----
-        Links of equal scores join together: what they make of several clusters is one merge.
-        """
-        require_limit(limit)
-        point = None if threshold is None else self._point(threshold)
-        return list_merges(self, self._effects, order_by, limit, point)
-
-    def weakest_links(self, *, limit: int | None = 10) -> Table:
-        """Return the true clusters that come together last: those whose weakest needed link is the weakest of all.
-
-        Parameters
-        ----------
-        limit : int or None
-            Rows at most; None for all.
-
-        Returns
-        -------
-        Table
-            cluster, n_items, threshold (the strongest at which all its items are in one cluster), and left and right:
-            items of a link with that score which is needed. Those that no threshold makes whole stand last, without.
-        """
-        require_limit(limit)
-        return list_weakest_links(self, self._effects, limit)
-
-    # Output
-
-    @cached_property
-    def at_best(self) -> Evaluation:
-        """The evaluation at the best F1, of the usual scores."""
-        clustering = self.at(self._curve.thresholds[self._best_f1].item())
-        return self._evaluate.aligned(clustering, self._alignment, self.policies)
-
-    @cached_property
-    def warnings(self) -> list[dict[str, Any]]:
-        """Warnings and notes of the evaluation at the best F1."""
-        return self.at_best.warnings
-
-    def save(self, directory: Any, *, score: str = "f1", where: str | Iterable[str] | None = None) -> None:
-        """Write the curve and the clusters at the best threshold to a directory; all files at once, or none.
-
-        Parameters
-        ----------
-        directory : path
-            Made if it is not there.
-        score, where
-            What the best threshold is best in, as for `best`.
-
-        Notes
-        -----
-        sweep.json is what `to_json` returns; curve.parquet the curve at all thresholds; clusters.parquet the items and
-        clusters at the best one; merges.parquet and weakest_links.parquet the first 1,000 of each.
-        """
-        save_sweep(self, directory, self.best(score, where=where))
-
-    def report(
-        self,
-        path: Any = None,
-        *,
-        score: str = "f1",
-        where: str | Iterable[str] | None = None,
-        title: str | None = None,
-        worst: int = 10,
-        overwrite: bool = False,
-    ) -> Report:
-        """Write a page for people: which threshold is best, the curve, merges to look at, and requested slices.
-
-        Parameters
-        ----------
-        path : path, optional
-            The file to write. Without it, what is returned shows itself in a notebook.
-        score, where
-            What the best threshold is best in, as for `best`.
-        title : str, optional
-            The heading.
-        worst : int
-            How many merges to list.
-        overwrite : bool
-            Whether a file that is there may be replaced.
-
-        Returns
-        -------
-        Report
-        """
-        from fastbcubed.results.page import report_of
-        from fastbcubed.sweep_links.sweep_document import sweep_page
-
-        best, asked = self.best(score, where=where), {"title": title, "worst": worst}
-        return report_of(lambda found: sweep_page(self, best, found), path, asked, overwrite=overwrite)
-
-    def to_dict(self, *, limit: int = 1000, best: Best | None = None) -> dict[str, Any]:
-        """Return the content of `to_json` as plain dicts, lists, numbers and strings; `best` replaces the best F1."""
-        if best is None and any(metric.name == "f1" for metric in self.metrics):
-            best = self.best("f1")
-        return {
-            "fastbcubed": __version__,
-            "links": len(self.links),
-            "items": self.tree.n_items,
-            "ascending": self.tree.ascending,
-            "thresholds": self.tree.n_levels,
-            "unmatched": {"truth": self.policies.truth, "prediction": self.policies.prediction},
-            "coverage": asdict(self.coverage),
-            "best": None if best is None else best.to_dict(),
-            "warnings": [*self.warnings, *([] if best is None else best.notes)],
-            "curve": self.curve(limit=limit).to_pylist(),
-            "points": self.points().to_pylist(),
-            "slices": {name: table.to_pylist() for name, table in self.sliced.items()},
-            "not_computed": self.not_computed,
+    def __init__(self, beside: _Beside, how: dict[str, Any]) -> None:
+        self._truth, self._how = beside.pair.first[0], how | beside.how
+        self._tables: dict[str, Any] = {
+            "weight_table": beside.pair.weight_table,
+            "attribute_table": beside.pair.attribute_table,
         }
 
-    def to_json(self, *, limit: int = 1000, indent: int | None = 2) -> str:
-        """Return the curve, the best F1 and the requested thresholds as JSON; an infinite threshold becomes null."""
-        return as_json(self.to_dict(limit=limit), indent)
+    def __call__(self, clustering: Clustering, options: Mapping[str, Any]) -> Evaluation:
+        """Return the result of `evaluate`; `options` replace the arguments of the sweep."""
+        return evaluate(self._truth, _without(self._how["noise"], clustering), **{**self._how, **options})
+
+    def aligned(self, clustering: Clustering, rows: Alignment, policies: Policies) -> Evaluation:
+        """Return the same with the usual scores; `rows` are aligned with a clustering of the same items."""
+        clustering = _without(self._how["noise"], clustering)
+        keys, own = clustering.labels.keys(), rows.pred_rows
+        if own is not None:
+            there = own >= 0
+            keys = rows.pred_keys.copy()
+            keys[there] = clustering.labels.keys()[own[there]]
+        rows = replace(rows, prediction=clustering, pred_keys=keys)
+        given = Given(self._truth, clustering)
+        request = Request(given, policies, beta=self._how["beta"])
+        with Pool(self._how["threads"]) as pool:
+            cells = build_cells(rows, pool, weighting="pointwise", outside=request.outside)
+            built = memory.Built(rows.coverage, cells, AlignedItems(rows))
+            return evaluation(
+                request, memory.answer(replace(open_pair(given), **self._tables), built, request, pool), {}
+            )
+
+
+def _beside(
+    truth: Any,
+    links: Links,
+    item: ColumnName,
+    cluster: ColumnName,
+    weight: Any,
+    attributes: Any,
+    noise: Any,
+    allowance: Allowance,
+) -> tuple[_Beside, Links, int]:
+    """Read the truth, and take the items of the links for a clustering whose rows are the items."""
+    if allowance.limit is not None:
+        allowance.require(bytes_of_text(truth), "the text of the truth, which is held as a whole,")
+    if not isinstance(truth, (Clustering, Mapping)):
+        truth = as_rows(truth, "the truth") or truth
+    if getattr(truth, "can_be_cut", False):
+        allowance.require(TO_READ * len(truth), f"the {len(truth):,} rows of {truth.where}")
+    plain = not isinstance(truth, (Clustering, Mapping)) and as_rows(truth, "the truth") is None
+    by_position = plain or (isinstance(truth, Clustering) and truth.items is None)
+    if by_position:
+        n_items = len(truth if isinstance(truth, Sized) else Clustering.from_labels(truth, name="the truth"))
+        links, column = _by_position(links, n_items), None
+    else:
+        n_items, column = len(links.items), links.items
+    dtype = np.int32 if n_items < 2**31 else np.int64
+    leaves = Clustering.from_labels(np.arange(n_items, dtype=dtype), items=column, name=links.name)
+    given = Given(truth, _without(noise, leaves), item, cluster, weight, attributes=attributes)
+    how: dict[str, Any] = {"weight": given.weight, "attributes": given.attributes}
+    pair = open_pair(given)
+    if pair.weight_table is not None or pair.attribute_table is not None:
+        how["item"] = item
+    return _Beside(pair, how), links, n_items
+
+
+def _by_position(links: Links, n_items: int) -> Links:
+    """Return the links with positions in place of codes of items."""
+    if len(links) and links.items.kind != "integer":
+        raise IdTypeError(
+            f"the truth has labels without item ids, so that links name items by position, an integer; those of "
+            f"{links.name} are of kind {links.items.kind}. Give the truth as a table with its items"
+        )
+    positions = links.items.keys()
+    strange = np.flatnonzero((positions < 0) | (positions >= n_items))
+    if strange.size:
+        raise AlignmentError(
+            f"{strange.size} of {positions.size} items of {links.name} {'is' if strange.size == 1 else 'are'} no "
+            f"position of the {n_items} labels of the truth (first: {first_few(positions[strange[:4]].tolist())}). "
+            "Positions count from 0"
+        )
+    dtype = np.int32 if n_items < 2**31 else np.int64
+    left, right = (positions[codes].astype(dtype) for codes in (links.left, links.right))
+    return replace(links, left=left, right=right)
+
+
+def _without(noise: Any, clustering: Clustering) -> Clustering:
+    """Return a clustering none of whose labels, which are numbers from 0, is the label of noise."""
+    if isinstance(noise, bool) or not isinstance(noise, (int, np.integer)) or not 0 <= noise < 2**62:
+        return clustering
+    labels = clustering.labels.keys() + (int(noise) + 1)
+    return replace(clustering, labels=as_column(labels, "cluster", clustering.labels.where))
+
+
+def _as_typed(scores: NDArray[np.float64], precision: np.dtype[Any]) -> NDArray[np.float64]:
+    """Return scores that came as shorter floats as one would type them: 0.9, not 0.8999999761581421."""
+    if precision.itemsize == 4:
+        texts = pa.array(scores.astype(precision)).cast(pa.string())
+        return to_numpy(texts.cast(pa.float64()))
+    return (
+        np.array([float(str(score)) for score in scores.astype(precision)])
+        if precision.itemsize < 4
+        else scores
+    )
+
+
+def _families(metrics: Sequence[Metric]) -> set[str]:
+    """Return the families of sums that scores are made of, and those that are always there."""
+    return {*ALWAYS, *(family for metric in metrics if (family := family_of(metric)) is not None)}
+
+
+def _curve(
+    links: JoinedLinks,
+    tree: MergeTree,
+    placed: PlacedRows,
+    metrics: Sequence[Metric],
+    beta: float,
+    pool: Pool,
+) -> Curve:
+    """Add up the sums behind the scores; where a link's score is infinite, there is no point without links."""
+    sums = level_sums(placed.rows, _families(metrics), pool)
+    skipped = int(tree.n_levels > 0 and tree.points[1] == tree.points[0])
+    shown = {name: values[skipped:] if values.ndim else values for name, values in sums.items()}
+    thresholds = _as_typed(tree.points, links.precision)[skipped:]
+    return Curve(thresholds, Kept(shown, placed.rows.total, beta), metrics, placed.rows.weights is not None)

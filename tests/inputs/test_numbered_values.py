@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import fastbcubed as fb
 from fastbcubed.errors import IdTypeError
 from fastbcubed.inputs import keys
-from fastbcubed.inputs.columns import Column
+from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.keys import number_codes
 from fastbcubed.runtime.threads import Pool
 

@@ -33,8 +33,8 @@ from fastbcubed.errors import (
 from fastbcubed.inputs import keys
 from fastbcubed.inputs import keys as fingerprints
 from fastbcubed.inputs.arrays import from_numpy, from_texts, is_null, to_numpy
-from fastbcubed.inputs.columns import as_column
 from fastbcubed.inputs.files import as_rows, open_files, read_integers, read_table
+from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.keys import comparable_keys, key_pair
 from fastbcubed.inputs.tables import read_columns, weight_array
 from fastbcubed.kernels import hashing
@@ -788,7 +788,7 @@ def test_checksums_are_verified(tmp_path: Path) -> None:
 DAMAGE = """
 import random, sys
 from fastbcubed.errors import FastBCubedError
-from fastbcubed.inputs.columns import as_column
+from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.files import read_table
 path, seed = sys.argv[1], int(sys.argv[2])
 whole = open(path, "rb").read()

@@ -15,7 +15,7 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.errors import IdTypeError, NullError
-from fastbcubed.inputs.columns import as_column
+from fastbcubed.inputs.id_columns import as_column
 
 NAN = float("nan")
 WHOLE: dict[str, Any] = {

@@ -16,8 +16,8 @@ from worked_covers import EXAMPLES, WORKED
 from fastbcubed.errors import TooMuchWorkError
 from fastbcubed.inputs.layouts import Memberships
 from fastbcubed.metrics import overlap_scores as overlap
-from fastbcubed.overlap.agreement import entropies_of_clusters, shared_clusters
 from fastbcubed.overlap.mates import Sides
+from fastbcubed.overlap.omega_and_nmi import entropies_of_clusters, shared_clusters
 from fastbcubed.runtime.threads import Pool
 
 many = examples(200)

@@ -166,7 +166,7 @@ def test_forking_while_another_thread_evaluates():
 def test_forking_while_another_thread_works_out_an_attribute():
     code = """
         import os, threading, warnings
-        from fastbcubed.runtime.attributes import cached_property
+        from fastbcubed.runtime.object_attributes import cached_property
 
         class Lazy:
             def __init__(self, work):

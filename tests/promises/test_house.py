@@ -80,11 +80,11 @@ def test_import_is_light() -> None:
         "fastbcubed.results.page",
         "fastbcubed.constraints",
         "fastbcubed.results.gates",
-        "fastbcubed.diff_runs.diff",
+        "fastbcubed.diff_runs.diff_result",
         "fastbcubed.compare_runs.comparison",
         "fastbcubed.sweep_links.curve",
         "fastbcubed.sample.estimates",
-        "fastbcubed.sweep_links.sweep",
+        "fastbcubed.sweep_links.sweep_result",
     )
     code = (
         "import sys, numpy, pyarrow; there = set(sys.modules); import fastbcubed; "

@@ -39,4 +39,4 @@ def test_some_edits(tmp_path: Path) -> None:
 def test_more_edits(tmp_path: Path) -> None:
     """A share of 1 tries them all, in minutes: `python tests/results/damaging.py DIRECTORY 1 1`."""
     found = damage(tmp_path, 1, 0.5)
-    assert found["refused"] > 750
+    assert found["refused"] > 600

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from fastbcubed.errors import OptionError
-from fastbcubed.results.standard_errors import MANY, check_level, interval, t_quantile
+from fastbcubed.results.intervals import MANY, check_level, interval, t_quantile
 
 LEVELS = [0.5, 0.8, 0.9, 0.95, 0.99, 0.999]
 

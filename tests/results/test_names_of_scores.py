@@ -4,7 +4,7 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.errors import MetricError
-from fastbcubed.results.summary import Scores
+from fastbcubed.results.figures import Scores
 
 TRUTH, PREDICTION = list("aabbb"), [1, 1, 1, 2, 2]
 

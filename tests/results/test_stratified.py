@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from fastbcubed.results.standard_errors import sum_of_shares
+from fastbcubed.results.intervals import sum_of_shares
 
 LEVELS = [0.5, 0.9, 0.95, 0.999]
 

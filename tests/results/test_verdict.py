@@ -3,7 +3,7 @@
 import pytest
 
 import fastbcubed as fb
-from fastbcubed.results.display import outcomes, verdict
+from fastbcubed.results.evaluation_text import outcomes, verdict
 
 #: Eight items in two true clusters of four.
 TRUTH = list("aaaabbbb")

@@ -15,7 +15,7 @@ from test_sweep_against_naive import Case, cases, plain, policy, swept
 
 import fastbcubed as fb
 from fastbcubed import kernels
-from fastbcubed.inputs.columns import as_column
+from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.sweep_links import curve
 from fastbcubed.sweep_links.curve import heap_of
 

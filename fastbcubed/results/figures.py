@@ -16,7 +16,7 @@ from fastbcubed.errors import ESTIMATE, MetricError, arg
 from fastbcubed.metrics.registry import METRICS, computed_as, known_as, lifted, resolve
 from fastbcubed.metrics.score import Metric
 from fastbcubed.render.wording import percent, score_text
-from fastbcubed.runtime.attributes import documented
+from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.threads import blocks
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from fastbcubed.results.concentration import concentration_sentence
 from fastbcubed.results.slices import id_parts
 from fastbcubed.results.standard_errors import are_uneven
 from fastbcubed.results.table import WIDTH, Table
-from fastbcubed.runtime.attributes import documented
+from fastbcubed.runtime.object_attributes import documented
 
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation

@@ -1,4 +1,4 @@
-"""How far two clusterings that may overlap agree: pairs by the clusters they share, entropies of clusters."""
+"""Sums for the Omega index and overlapping mutual information: pairs by shared clusters, entropies of clusters."""
 
 from __future__ import annotations
 

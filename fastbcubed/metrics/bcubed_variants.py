@@ -1,8 +1,8 @@
-"""BCubed and ELM.
+"""Variants of BCubed: means by cluster, for unbalanced data, beyond chance; and ELM, "Elements Like Me".
 
-BCubed precision, recall and F themselves are the pointwise scores, under another name.
+BCubed precision, recall and F themselves are the pointwise scores, in `pointwise.py`.
 
-The matrix that these formulas get leaves the item itself out of every set: tp, fp and fn are what
+The matrix that the formulas of ELM get leaves the item itself out of every set: tp, fp and fn are what
 the *other* members of its clusters count. So tp may be 0, and a rate of an empty set is 1.
 """
 

@@ -1,0 +1,195 @@
+"""Gates on the command line: their flags, the results they need, and the exit code if one fails."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from fastbcubed.cli.flags import report_columns
+from fastbcubed.cli.options import GATE_FLAGS, add_report_flags
+from fastbcubed.cli.output import in_flags, say, with_scores
+from fastbcubed.errors import OptionError
+
+if TYPE_CHECKING:
+    from fastbcubed.results.baseline_gates import Baseline
+    from fastbcubed.results.gates import Bound, Gate
+
+
+#: The exit code if a gate failed.
+FAILED_GATE = 1
+
+
+def finish(options: argparse.Namespace, result: Any, gates: Sequence[Gate] = ()) -> int:
+    """Name the written files, write the page of a result if requested, and return 1 if a gate failed."""
+    if getattr(options, "out", None) is not None:
+        say(f"wrote {options.out}; in Python, fastbcubed.load({options.out!r}) reads it")
+    if options.report is not None:
+        from fastbcubed.results.page import report_of
+
+        asked = {"columns": report_columns(options.report_columns)}
+        report_of(lambda found: result._page(found, gates), options.report, asked, overwrite=True)
+        say(f"wrote {options.report}")
+    return 0 if all(gate.passed for gate in gates) else FAILED_GATE
+
+
+def add_gate_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of gates; each gate that fails makes the exit code 1."""
+    add = add_bound_flags(parser)
+    add(
+        "--baseline", metavar="PATH",
+        help="an earlier result of the same truth, saved or as JSON, that --fail-worse compares with",
+    )  # fmt: skip
+    add(
+        "--fail-worse", metavar="SCORE=VALUE[@NAME=SLICE]", **BOUND,
+        help="fail if a score is worse than that of the baseline by more than a value, such as f1=0.002; repeatable",
+    )  # fmt: skip
+    add(
+        "--summary", metavar="FILE",
+        help="add verdict, gates, warnings, scores, slices and the clusters that cost most to a file as Markdown, such "
+        "as $GITHUB_STEP_SUMMARY",
+    )  # fmt: skip
+    add_report_flags(parser)
+
+
+def add_bound_flags(parser: argparse.ArgumentParser) -> Any:
+    """Add the flags of gates that need no other result, and return the function that adds more to their group."""
+    add = parser.add_argument_group("gates: the exit code is 1 if one fails").add_argument
+    add(
+        "--fail-under", metavar="SCORE=VALUE[@NAME=SLICE]", **BOUND,
+        help="fail if a score is below a value, or truth_coverage or prediction_coverage is; in a slice, such as "
+        "f1=0.9@country=US, f1=0.9@country=US,year=2020, or f1=0.9@year:10=1990-1999 of a bin, if one is named; "
+        "repeatable",
+    )  # fmt: skip
+    add(
+        "--fail-over", metavar="SCORE=VALUE[@NAME=SLICE]", **BOUND,
+        help="fail if a score is above a value; for scores of which less is better, such as jaccard_distance",
+    )  # fmt: skip
+    add(
+        "--fail-on-warning", action="append", default=[], nargs="?", const="", metavar="CODE",
+        help="fail if there is a warning, or a warning or note of one CODE; repeatable",
+    )  # fmt: skip
+    return add
+
+
+def bound_of(text: str) -> tuple[str, float, str]:
+    """Return score, value and slice of SCORE=VALUE or SCORE=VALUE@SLICE."""
+    bound, at, where = text.partition("@")
+    name, _, value = bound.partition("=")
+    try:
+        if at and not where.strip():  # as from an unset variable: all items were not meant
+            raise ValueError
+        return name.strip(), float(value), where.strip()
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not of the form SCORE=VALUE, such as f1=0.9, or SCORE=VALUE@NAME=SLICE"
+        ) from None
+
+
+#: Syntax of a flag of bounds.
+BOUND: Any = {"action": "append", "default": [], "type": bound_of}
+
+
+class Gates:
+    """The requested gates, checked before the work."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.bounds: list[Bound] = []
+        self.worse: list[Bound] = []
+        self.baseline: Baseline | None = None
+        self.codes: list[str] = options.fail_on_warning
+        if not any(getattr(options, flag) for flag in GATE_FLAGS):  # the imports below load all scores
+            return
+        from fastbcubed.results.baseline_gates import Baseline
+
+        self.bounds, self.worse = bounds_of(options)
+        if bool(self.worse) != (options.baseline is not None):
+            lacking = "--fail-worse" if options.baseline is not None else "--baseline"
+            raise OptionError(f"--baseline and --fail-worse go together; {lacking} is missing")
+        if options.baseline is not None:
+            self.baseline = Baseline.read(options.baseline)
+
+    def needs(self, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments of `evaluate` with the slices, and the scores in them, that the gates need."""
+        return with_slices(arguments, [*self.bounds, *self.worse])
+
+    def judge(self, ev: Any) -> list[Gate]:
+        """Evaluate all gates."""
+        if not (self.bounds or self.worse or self.codes):
+            return []
+        from fastbcubed.results.gates import try_bound, try_warnings
+
+        found = [try_bound(bound, ev) for bound in self.bounds]
+        if self.baseline is not None:
+            self.baseline.require_comparable(ev)
+            worse = [self.baseline.try_bound(bound, ev) for bound in self.worse]
+            found += [replace(gate, reason=in_flags(gate.reason)) for gate in worse]
+        return found + try_warnings(self.codes, ev)
+
+
+def bounds_of(
+    options: argparse.Namespace, called: Callable[[str], str] = str
+) -> tuple[list[Bound], list[Bound]]:
+    """Return the bounds on scores, and on how much worse they may be; raise for unknown scores or warning codes.
+
+    `called` returns the score that a name means.
+    """
+    given = {flag: getattr(options, flag, ()) for flag in ("fail_under", "fail_over", "fail_worse")}
+    codes = getattr(options, "fail_on_warning", ())
+    if not (codes or any(given.values())):  # the imports below load all scores
+        return [], []
+    from fastbcubed.results.baseline_gates import require_worse
+    from fastbcubed.results.gates import Bound, as_where, require_bound
+    from fastbcubed.results.warnings import require_code
+
+    bounds, worse = [], []
+    for name, other in (("fail_under", "--fail-over"), ("fail_over", "--fail-under")):
+        for score, value, where in given[name]:
+            bound = Bound(called(score), value, name == "fail_under", as_where(where))
+            flag = f"--{name.replace('_', '-')}"
+            bounds.append(require_bound(bound, f"{flag} {score}={value:g}", f"{other} {score}={value:g}"))
+    for score, value, where in given["fail_worse"]:
+        bound = Bound(score, value, where=as_where(where))
+        worse.append(require_worse(bound, f"--fail-worse {score}={value:g}"))
+    for code in filter(None, codes):
+        _require_code(code, require_code)
+    return bounds, worse
+
+
+def with_slices(
+    arguments: dict[str, Any], bounds: Sequence[Bound], usual: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """Return the arguments of `evaluate` with the slices that have bounds, and the scores of these bounds.
+
+    `usual` are the scores of what has others than `evaluate` where none are named.
+    """
+    in_slices = [bound for bound in bounds if bound.where]
+    if not in_slices:
+        return arguments
+    from fastbcubed.results.gates import same_slicing
+    from fastbcubed.results.slices import elements
+
+    slices = list(arguments["slices"])
+    for bound in in_slices:
+        if not any(same_slicing(map(str, elements(key)), bound.by) for key in slices):
+            slices.append(bound.by[0] if len(bound.by) == 1 else bound.by)
+    return {**with_scores(arguments, [bound.name for bound in in_slices], usual), "slices": slices}
+
+
+def _require_code(code: str, require: Any) -> None:
+    try:
+        require(code)
+    except OptionError as error:
+        raise OptionError(
+            f"--fail-on-warning: {error}. For any warning, put the flag after TRUTH and PREDICTION, before "
+            "another flag or last"
+        ) from None
+
+
+def append_page(path: str, ev: Any, gates: list[Gate]) -> None:
+    """Append an evaluation to a file as Markdown; other steps of a job may have written to it."""
+    from fastbcubed.cli.output import as_markdown
+    from fastbcubed.runtime.output_files import append_text
+
+    append_text(path, as_markdown(ev, gates))

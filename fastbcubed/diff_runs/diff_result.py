@@ -1,0 +1,720 @@
+"""Diff: changes between two clusterings, listed by cluster, cell and item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from fastbcubed.cells.cell_parts import NoCells
+from fastbcubed.diff_runs.diff_document import diff_content, diff_document, document
+from fastbcubed.diff_runs.diff_listings import (
+    ChangedCluster,
+    ChangedItem,
+    asked_columns,
+    asked_key,
+    changes,
+    changes_by,
+    changes_of_rows,
+    cluster_of,
+    clusters_of,
+    item_of,
+    items_of,
+    not_defined,
+    slices_of,
+)
+from fastbcubed.diff_runs.diff_summary import (
+    MARK,
+    DiffScores,
+    SharedItems,
+    cautions,
+    content_of,
+    definition_of,
+    interval_of,
+    rates,
+    scores_of,
+    state_of,
+    summary_of,
+)
+from fastbcubed.diff_runs.judgement import Judgement, Verdict
+from fastbcubed.diff_runs.vocabulary import (
+    MEANT,
+    PLACES,
+    asked_order,
+    called,
+    in_words_of_a_diff,
+    meant,
+    renamed,
+)
+from fastbcubed.errors import MetricError, NotKeptError, arg
+from fastbcubed.metrics.registry import METRICS, known_as
+from fastbcubed.metrics.score import Metric
+from fastbcubed.render.document import Block
+from fastbcubed.render.html import Shown
+from fastbcubed.render.json import as_json
+from fastbcubed.results import save
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.figures import Scores
+from fastbcubed.results.intervals import Interval
+from fastbcubed.results.slices import SliceKey, check_key
+from fastbcubed.results.standard_errors import ALWAYS
+from fastbcubed.results.table import HasTable, Table, refuse_table_verb, warn_renamed
+from fastbcubed.runtime.arguments import true_or_false
+from fastbcubed.runtime.object_attributes import cached_property, documented
+
+if TYPE_CHECKING:
+    from fastbcubed.render.html import Page, Report
+    from fastbcubed.results.gates import Gate
+    from fastbcubed.results.page import Asked
+
+__all__ = ["Diff"]
+
+
+class Diff(Shown, HasTable):
+    """Changes from a baseline's clusters to an experiment's, and how many of them a truth confirms.
+
+    Made by `fastbcubed.diff` or `fastbcubed.load`. Scores are means over the items that both have, unless a policy
+    says otherwise.
+
+    Attributes
+    ----------
+    evaluation : Evaluation
+        The experiment scored against the baseline as if this were the truth; all cells and rows are there.
+    overall : Scores
+        Scores over all items; each is also an attribute of the diff.
+    verdict : Verdict or None
+        What the truth says of all items together; None without one.
+    metrics : list of Metric
+        The scores that tables show.
+    errors : Scores
+        Standard errors of the scores over all items, by connected component.
+    summary : dict
+        Items, clusters and sizes of each side.
+    warnings : list of dict
+        What a reader should know: code, level, message, and figures of each.
+    definition : dict
+        What the scores mean: average, weighting, policies.
+    manifest : dict
+        Versions, engine, the arguments given, and rows and fingerprint of each side.
+    coverage : SharedItems
+        How far baseline and experiment have the same items.
+    names : dict
+        What baseline, experiment and, if there is one, truth are called.
+    not_computed : dict of str to str
+        Scores of a family that are not defined for this input, and why.
+    sliced : dict of str to Table
+        Slices that were requested when the diff was made.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> d = fb.diff(list("aaabbc"), list("ppqqqr"), truth=list("uuvvww"))
+    >>> round(d.split_rate, 6), round(d.good_split_rate, 6), d.changes()["n_clusters"].to_pylist()
+    (0.222222, 0.222222, [1, 0, 1, 1, 0, 0])
+    """
+
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        *,
+        judgement: Judgement | None = None,
+        judging: Sequence[Metric] = (),
+        truth: str | None = None,
+        not_computed: Mapping[str, str],
+        saved: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Take over an evaluation, its judgement by a truth, and saved figures that cannot be computed again."""
+        self.evaluation, self.not_computed = evaluation, not_computed
+        self._judgement, self._judging, self._truth = judgement, list(judging), truth
+        self._saved = saved or {}
+
+    def __getattr__(self, name: str) -> float:
+        if not name.startswith("_") and "evaluation" in self.__dict__:
+            if (known := self.overall.named(name)) is not None:
+                return float(self.overall[known])
+        refuse_table_verb(name, "a diff", '.changes() and .clusters("experiment")')
+        raise AttributeError(
+            f"a diff has no attribute or computed score {name!r}; .metric({name!r}) computes a score"
+        )
+
+    def __dir__(self) -> list[str]:
+        return documented(self, self.overall)
+
+    # What was compared
+
+    @cached_property
+    def names(self) -> dict[str, str | None]:
+        """The names of baseline, experiment and, if given, truth."""
+        found = {side: self.evaluation.names.get(place) for side, place in PLACES.items()}
+        return found if self._truth is None else {**found, "truth": self._truth}
+
+    @cached_property
+    def coverage(self) -> SharedItems:
+        """How far baseline and experiment have the same items."""
+        return SharedItems.of(self.evaluation.coverage)
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The definition of the scores: average, weighting, policies."""
+        return definition_of(self.evaluation, self.verdict)
+
+    @cached_property
+    def summary(self) -> dict[str, dict[str, Any]]:
+        """Items, clusters, singletons, largest, size quantiles, unchanged clusters and outcomes, of each side."""
+        return summary_of(self.evaluation)
+
+    @cached_property
+    def warnings(self) -> list[dict[str, Any]]:
+        """Warnings and notes: code, level (warning or note), message, figures."""
+        return list(self._saved["warnings"]) if "warnings" in self._saved else cautions(self)
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """How this came about: versions, engine, arguments that were given, rows and fingerprint of either side."""
+        found = dict(self.evaluation.manifest)
+        return found | {side: found.pop(place) for side, place in PLACES.items()}
+
+    # Scores
+
+    @cached_property
+    def overall(self) -> Scores:
+        """Scores over all items, by name."""
+        found = dict(self.evaluation.overall)
+        return DiffScores(found if self.verdict is None else found | dict(self.verdict.scores))
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The scores that tables show."""
+        return [*self.evaluation.metrics, *self._judging]
+
+    @cached_property
+    def verdict(self) -> Verdict | None:
+        """The truth's judgement of all items; None without a truth."""
+        if self._judgement is None or self._saved.get("verdict") is not None:
+            return self._saved.get("verdict")
+        return self._judgement.verdict(self._judging)
+
+    def metric(self, which: str | Callable[..., Any]) -> float:
+        """Return a score over all items, by name or from a formula of your own.
+
+        Parameters
+        ----------
+        which : str or callable
+            A name of the registry, also of a score that judges the change if there is a truth; or a formula
+            ``f(tp, fp, fn, tn) -> array``, which is given what stayed with an item, what was merged to it, what was
+            split off it, and all else. Its mean over items is returned.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        MetricError
+            If the name is unknown or the score is not defined for this input.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.diff([0, 0, 1], [0, 1, 1]).metric(lambda tp, fp, fn, tn: fn > 0)  # two items lost a mate
+        0.6666666666666666
+        """
+        if isinstance(which, str) and (known := self.overall.named(which)) is not None:
+            return self.overall[known]
+        name = known_as(meant(which))
+        if isinstance(name, str) and name in METRICS and METRICS[name].takes_three:
+            return self._require_judged(name).overall([METRICS[name]])[name]
+        with in_words_of_a_diff():
+            return self.evaluation.metric(MEANT.get(which, which) if isinstance(which, str) else which)
+
+    @property
+    def errors(self) -> Scores:
+        """Standard errors of the overall scores, by connected component; see `Evaluation.errors`.
+
+        They say how far a score would differ on other components of the same kind. On these very items a diff has no
+        error. Scores that judge the change have one by components of truth, baseline and experiment.
+        """
+        of_impact = self.evaluation.errors
+        found = dict(of_impact) | (self._judging_errors if self.verdict is not None else {})
+        return Scores(found, of_impact._missing)
+
+    def interval(self, which: str, *, level: float = 0.95, unit: str = "component") -> Interval:
+        """Return the interval of an overall score; see `Evaluation.interval`.
+
+        Parameters
+        ----------
+        which : str
+            A score, such as "split_rate".
+        level : float
+            The confidence.
+        unit : str
+            As for `Evaluation.interval`; "component" alone for scores that judge the change.
+        """
+        return interval_of(self, which, level, unit)
+
+    def scores(self, *, level: float = 0.95) -> Table:
+        """Return the overall scores, with standard errors and intervals where these are known.
+
+        `to_pandas`, `to_polars` and `to_arrow` of the diff convert this table.
+
+        Parameters
+        ----------
+        level : float
+            The confidence.
+
+        Returns
+        -------
+        Table
+            score, value, se, low, high, n_units, effective_units.
+        """
+        return Table(scores_of(self, level))
+
+    _main_table = scores
+
+    def estimates(self, *, level: float = 0.95) -> Table:
+        """Return `scores`, as this method was called before 0.2."""
+        warn_renamed("estimates", "scores")
+        return self.scores(level=level)
+
+    # Where it changed
+
+    def changes(self, by: SliceKey | None = None) -> Table:
+        """Return the outcomes of the baseline's clusters, and the clusters that appeared.
+
+        Parameters
+        ----------
+        by : str, Bins, tuple of these, optional
+            Slices to tell of one by one, as for `slices`.
+
+        Returns
+        -------
+        Table
+            became, n_clusters, n_items, weight, share. Clusters of the baseline are "unchanged" (the experiment has
+            the same cluster), "split" (in several clusters of the experiment, which hold nothing else), "merged"
+            (whole, together with others), "split and merged", or "gone": the experiment has none of their items.
+            "appeared" are clusters of the experiment of which the baseline has no item. Items and weight of the first
+            four are those that both have. The share is that of the weight of the whole baseline, and of the whole
+            experiment for clusters that appeared.
+
+            By slice, the slice comes first; clusters are those with items in it, and shares are of the weight of the
+            items that are told of in the slice. What does not occur is left out.
+
+        Raises
+        ------
+        MetricError
+            If clusters may overlap.
+        NotKeptError
+            If the cells, or by slice the items, were not kept.
+
+        Notes
+        -----
+        Items that one side alone has of a cluster of which both have items do not change what became of it; how many
+        there are is shown by `coverage`. With ``unmatched="singleton"`` they count as clusters of one item.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> baseline = {"a": 1, "b": 1, "c": 2, "d": 2, "e": 3, "f": 4}
+        >>> fb.diff(baseline, {"a": "x", "b": "x", "c": "y", "d": "z", "e": "z", "g": "w"}).changes()
+        became            n_clusters  n_items  weight    share
+        unchanged                  1        2       2  0.33333
+        split                      0        0       0        0
+        merged                     1        1       1  0.16667
+        split and merged           1        2       2  0.33333
+        gone                       1        1       1  0.16667
+        appeared                   1        1       1  0.16667
+        <BLANKLINE>
+        6 rows
+        """
+        if self.evaluation.contingency.overlapping:
+            raise not_defined()
+        if by is not None:
+            with in_words_of_a_diff():
+                return Table(changes_by(self.evaluation, asked_key(self, by)))
+        if self._changes is None:
+            raise NotKeptError(
+                f"the cells were not kept; call fastbcubed.diff with {arg('keep', 'cells')} to know the changes"
+            )
+        return Table(self._changes)
+
+    @property
+    def sliced(self) -> dict[str, Table]:
+        """Slices that were requested when the diff was made."""
+        return self.evaluation.sliced
+
+    def slices(
+        self,
+        by: SliceKey,
+        *,
+        attributes: Any = None,
+        errors: bool = False,
+        order_by: str | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """Return changes and scores by slice.
+
+        Parameters
+        ----------
+        by : str, Bins, tuple of these, or mapping
+            An attribute of baseline or experiment, or of the truth if there is one; bins of it (see
+            `fastbcubed.bins`); several crossed; or names of subsets, each a mask or a list of items. "baseline_size"
+            and "experiment_size" are always there; where a column is called so, too, it is "baseline.baseline_size",
+            and the size "always.baseline_size". A null is a slice of its own.
+        attributes : table, optional
+            Attributes by item, or row by row, to slice by; those given to `fastbcubed.diff` by default.
+        errors : bool
+            Whether to work out standard errors, too: <score>_se behind each score, by the components that have items
+            in the slice.
+        order_by : str, optional
+            A score or column to list by, as for `clusters`; "change" for both changes together. Ties are broken by
+            weight, then by slice. When absent, by slice, or by "change" if there is a limit.
+        limit : int, optional
+            The number of slices to return; all when absent.
+
+        Returns
+        -------
+        Table
+            The slice, n_items, weight, split_change and merge_change (its shares of split_rate and merge_rate), and
+            the scores; with a truth also n_labelled, the items that the scores which judge the change are about.
+
+        Raises
+        ------
+        ColumnError, SliceError
+            If there is no such attribute, it cannot be sliced by, or a subset has no scored item.
+        OptionError
+            If `errors` is neither True nor False, or there is no such column to list by.
+        """
+        return slices_of(self, check_key(by), attributes, true_or_false(errors, "errors"), order_by, limit)
+
+    def sample_pairs(
+        self,
+        n: int,
+        *,
+        score: str = "rates",
+        by: SliceKey | None = None,
+        columns: str | Iterable[str] = (),
+        seed: int = 0,
+    ) -> Table:
+        """Draw pairs of items from the changes for people to judge; `fastbcubed.estimate_pairs` takes them.
+
+        Parameters
+        ----------
+        n : int
+            How many pairs to draw.
+        score : str
+            What to estimate: "rates", those of splits and of merges; a good or bad rate or distance; delta_precision.
+        by : str, Bins or tuple of these, optional
+            An attribute by whose values to draw apart, named as in `slices`.
+        columns : str or iterable of str
+            Attributes to show of both items, named as in `slices`.
+        seed : int
+            Of the random numbers: the same seed draws the same pairs.
+
+        Returns
+        -------
+        Table
+            A row for each draw, with all that the estimate needs, and an empty column verdict: see
+            `fastbcubed.estimate_pairs`.
+
+        Raises
+        ------
+        MetricError, OptionError, EmptyInputError
+            If there is no such score, n is too small, or nothing changed that could be judged.
+        NotKeptError
+            If the items were not kept.
+
+        Examples
+        --------
+        Items 0 and 1 were together: (0, 1) and (1, 0) weigh 1/3 * 1/2 each. Now 1 and 2 are.
+
+        >>> import fastbcubed as fb
+        >>> fb.diff([0, 0, 1], [0, 1, 1]).sample_pairs(4).select(["pair", "change", "probability", "z"]).slice(0, 2)
+        pair  change  probability        z
+        1     split             1  0.33333
+        2     merged            1  0.33333
+        <BLANKLINE>
+        2 rows
+        """
+        from fastbcubed.sample.pair_sample import sample_pairs
+
+        with in_words_of_a_diff():
+            asked = asked_columns(self, columns)
+            key = None if by is None else asked_key(self, by)
+            found = sample_pairs(self.evaluation, n, score=score, by=key, columns=asked, seed=seed)
+        names = {f"{which}.{name}": f"{which}.{called(name)}" for which in ("item", "mate") for name in asked}
+        return Table(found.to_arrow().rename_columns({old: new for old, new in names.items() if old != new}))
+
+    def clusters(
+        self, side: str, *, order_by: str | None = None, limit: int | None = None, outcome: str | None = None
+    ) -> Table:
+        """Return changes and scores by cluster, largest change first.
+
+        Parameters
+        ----------
+        side : {"baseline", "experiment"}
+            Which clusters.
+        order_by : str, optional
+            A score or column; when absent, or "change", split_change and merge_change together. Scores of which
+            more is better are listed smallest first, all else largest first. Ties are broken by weight, largest first,
+            then by label.
+        limit : int, optional
+            The number of clusters to return; all when absent.
+        outcome : str, optional
+            The outcome of the clusters to list: of the baseline "unchanged", "split" (in several clusters now, which
+            hold nothing else), "merged" (whole, together with other items), "split and merged" or "gone" (the
+            experiment has none of its items); of the experiment "unchanged", "fragment" (of one baseline cluster, not
+            all of it), "union" (of whole ones), "mixed" or "appeared".
+
+        Returns
+        -------
+        Table
+            cluster, n_items, weight, n_parts (clusters of the other side that it meets), outcome (where clusters
+            overlap, unchanged), split_change, merge_change, and the scores over its items. With a truth also
+            n_labelled, the items that the scores which judge the change are about. Clusters that are gone or
+            appeared have cluster, n_items and weight alone.
+
+        Notes
+        -----
+        The changes of a cluster are its shares of split_rate and merge_rate: the sums over its items of weight * the
+        item's own rate, divided by the weight of all items. So they add up to split_rate and merge_rate.
+        """
+        return clusters_of(self, side, order_by, limit, outcome)
+
+    def cells(self, *, order_by: str | None = None, limit: int | None = None) -> Table:
+        """Return the cells (intersections of a baseline and an experiment cluster), largest change first.
+
+        Parameters
+        ----------
+        order_by : str, optional
+            A column to list by, largest first; both changes together when absent, or "change". Ties are broken by
+            weight, then by labels.
+        limit : int, optional
+            The number of cells to return; all when absent.
+
+        Returns
+        -------
+        Table
+            baseline_cluster, experiment_cluster (a list of them where they overlap), n_items, weight, split and
+            merged of each item, split_change and merge_change of all of them.
+        """
+        with in_words_of_a_diff():
+            return renamed(self.evaluation.cells(order_by=asked_order(order_by), limit=limit))
+
+    def items(
+        self,
+        columns: str | Iterable[str] = (),
+        *,
+        baseline_cluster: Any = None,
+        experiment_cluster: Any = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+    ) -> Table:
+        """Return all items, or those of a cluster: clusters, weight, mates that stayed, left and joined, and scores.
+
+        Parameters
+        ----------
+        columns : str or iterable of str
+            Attributes to add, named as in `slices`.
+        baseline_cluster, experiment_cluster : object, optional
+            The label of a cluster, whose items alone are listed; a tuple if composite.
+        order_by : str, optional
+            A score or column to list by, as for `clusters`; "change" for both changes together; in the order of the
+            input when absent. Ties are broken by weight, then by id.
+        limit : int, optional
+            The number of items to return; all when absent.
+
+        Returns
+        -------
+        Table
+            item, baseline_cluster, experiment_cluster, true_cluster if there is a truth, the attributes, weight,
+            stable, split, merged, split_change, merge_change, then the scores.
+
+        Raises
+        ------
+        SliceError
+            If there is no such cluster.
+        ColumnError
+            If there is no such attribute.
+        """
+        return items_of(self, columns, (baseline_cluster, experiment_cluster), order_by, limit)
+
+    def item(self, which: Any, *, columns: str | Iterable[str] = (), members: int = 5) -> ChangedItem:
+        """Return one item: the mates that stayed, left and joined (the first few of each), and scores.
+
+        Parameters
+        ----------
+        which : object
+            Its id; a tuple if composite; its position if items have no ids.
+        columns : str or iterable of str
+            Attributes to show, named as in `slices`.
+        members : int
+            Members to list of each set.
+
+        Returns
+        -------
+        ChangedItem
+            A dict that reads well: item, baseline_cluster, experiment_cluster, weight, stable, split, merged,
+            split_change, merge_change, the scores, "attributes" if there are columns, and "members": for each of
+            "stable", "split", "merged" and "apart" the number of items and the first few of them.
+        """
+        return item_of(self, which, columns, members)
+
+    def cluster(
+        self, side: str, which: Any, *, columns: str | Iterable[str] | None = None, members: int = 20
+    ) -> ChangedCluster:
+        """Return a cluster: its changes, and its members by the clusters of the other side, largest first.
+
+        Parameters
+        ----------
+        side : {"baseline", "experiment"}
+            Which clusters.
+        which : object
+            Its label; a tuple if composite.
+        columns : str or iterable of str, optional
+            Attributes to show beside the members, named as in `slices`; the first few when absent, the true cluster
+            before all. Values that differ from the commonest one are marked.
+        members : int
+            Members to show: of each part one, then another of each, and so on, heaviest first, then by id.
+
+        Returns
+        -------
+        ChangedCluster
+            A dict that reads well, and that has as `parts` a table of all parts, as `table` one of all members.
+
+        Raises
+        ------
+        SliceError
+            If there is no such cluster.
+        ColumnError
+            If there is no such attribute.
+        """
+        return cluster_of(self, side, which, columns, members)
+
+    # Output
+
+    def check(self, *gates: str, **scores: float) -> Table:
+        """Raise GateError, an AssertionError, unless all scores are as is wanted; for tests and jobs.
+
+        Parameters
+        ----------
+        *gates : str
+            What has to hold, such as "split_rate<=0.05", or of a slice "bad_distance<=0.01@country=US".
+        **scores : float
+            Scores by name: the least that each has to be; the most, if less of it is better.
+
+        Returns
+        -------
+        Table
+            gate, passed, value, at_least, at_most.
+
+        Raises
+        ------
+        GateError
+            With a line for each that fails. A score that is not defined (NaN) fails.
+        OptionError, MetricError, SliceError
+            If there is no such score or slice, or the score cannot have that value.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.diff([0, 0, 1, 1], [0, 0, 0, 1]).check("split_rate<=0.3")["passed"].to_pylist()
+        [True]
+        """
+        from fastbcubed.results import gates as gating
+
+        return gating.check(self, gates, scores)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
+        return content_of(self)
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return scores, changes, coverage, summary, slices and warnings as JSON; NaN becomes null."""
+        return as_json(self.to_dict(), indent)
+
+    def report(self, path: Any = None, *, overwrite: bool = False, **asked: Any) -> Report:
+        """Write an HTML page: the changes, how many a truth confirms, and the clusters that changed most.
+
+        Parameters
+        ----------
+        path : path, optional
+            The file to write. Without it, what is returned shows itself in a notebook.
+        overwrite : bool
+            Whether a file that is there may be replaced.
+        **asked
+            title, worst, members, columns and by, as for `Evaluation.report`.
+
+        Returns
+        -------
+        Report
+        """
+        from fastbcubed.results.page import report_of
+
+        return report_of(self._page, path, asked, overwrite=overwrite)
+
+    def save(self, directory: Any, *, keep: str = "items") -> None:
+        """Write the diff as JSON and Parquet files; `fastbcubed.load` reads it back.
+
+        Parameters
+        ----------
+        directory : path
+            Made if need be. Files of an earlier result in it are replaced, together at the end.
+        keep : {"scores", "cells", "items"}
+            How much to write: scores, changes and slices; with "cells" also the clusters and what they share; with
+            "items" also the items, from which any later slice can be made, those of a truth included. The files
+            are those of an evaluation with the baseline as truth, and have its names of columns.
+        """
+        save.save(self.evaluation, directory, keep, more=lambda: {MARK: state_of(self)})
+
+    # Parts of the above
+
+    def _document(self) -> list[Block]:
+        return document(self)
+
+    def _page(self, asked: Asked, gates: Sequence[Gate] = ()) -> Page:
+        """Return the content of `report`, with the results of gates, and its document."""
+        from fastbcubed.render.html import Page
+
+        return Page(diff_content(self, asked, gates), diff_document)
+
+    @cached_property
+    def _rates(self) -> tuple[float, float]:
+        return rates(self.evaluation)
+
+    @cached_property
+    def _changes(self) -> pa.Table | None:
+        """The table of `changes`; None where it is unknown or undefined."""
+        if "changes" in self._saved:
+            return changes_of_rows(self._saved["changes"])
+        table = self.evaluation.contingency
+        return None if table.overlapping or isinstance(table, NoCells) else changes(self.evaluation)
+
+    @cached_property
+    def _judging_errors(self) -> dict[str, float]:
+        """Standard errors of the scores that judge the change."""
+        if self._judgement is not None:
+            return self._judgement.errors(self._judging)
+        if self.verdict is not None and "errors" not in self._saved:
+            raise NotKeptError(
+                "standard errors of the scores that judge the change were not kept; save with "
+                f"{arg('keep', 'items')}, or ask for .errors before you save"
+            )
+        return dict(self._saved.get("errors", {}))
+
+    def _known_errors(self) -> dict[str, float]:
+        """Return standard errors of the scores that judge the change, if they are known or quickly computed."""
+        if "_judging_errors" in self.__dict__ or "errors" in self._saved:
+            return self._judging_errors
+        if self._judgement is None or self._judgement.joint.cells.n_cells > ALWAYS:
+            return {}
+        return self._judging_errors
+
+    def _require_judged(self, name: str) -> Judgement:
+        if self._judgement is None:
+            raise MetricError(
+                f"{name} judges a change by a truth; pass fb.diff(..., truth=truth)"
+                if self.verdict is None
+                else f"{name} was not computed before the diff was saved, and the items were not kept"
+            )
+        return self._judgement

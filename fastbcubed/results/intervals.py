@@ -1,0 +1,167 @@
+"""Intervals: Student's t on the scale of log odds, and exact ones of shares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from numbers import Real
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fastbcubed.errors import (
+    OptionError,
+    arg,
+)
+from fastbcubed.metrics.score import without_rounding
+from fastbcubed.types import Floats
+
+if TYPE_CHECKING:
+    pass
+
+
+#: From this many degrees of freedom on, an expansion about the normal quantile is exact to 1e-10.
+MANY = 200
+
+
+class Interval(NamedTuple):
+    """A confidence interval of the score of the population, with its level."""
+
+    low: float
+    high: float
+
+
+def check_level(level: Any) -> float:
+    """Return a confidence, or raise OptionError if it is none."""
+    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
+        raise OptionError(f"{arg('level')} is a confidence between 0 and 1, such as 0.95, not {level!r}")
+    return float(level)
+
+
+def interval(score: float, error: float, *, n_units: int, level: float, low: float, high: float) -> Interval:
+    """Return the interval of a score that goes from `low` to `high`, which may be infinite.
+
+    It is symmetric on the scale that has no ends: log odds for a rate, the logarithm for an amount.
+
+    >>> found = interval(0.9, 0.03, n_units=11, level=0.95, low=0.0, high=1.0)
+    >>> round(found.low, 4), round(found.high, 4)  # log(9) -+ 2.2281 * 0.03 / (0.9 * 0.1)
+    (0.8107, 0.9498)
+    """
+    if math.isnan(error) or math.isnan(score):
+        return Interval(math.nan, math.nan)
+    if without_rounding(error, score) == 0 or not low < score < high:
+        return Interval(score, score)
+    reach = t_quantile(level, n_units - 1) * error
+    if math.isinf(low):
+        return Interval(score - reach, score + reach)
+    above = score - low
+    if math.isinf(high):
+        return Interval(*(low + _times_exp(above, step / above) for step in (-reach, reach)))
+    odds = above / (high - score)
+    step = reach * (high - low) / above / (high - score)
+    found = (_times_exp(odds, each) for each in (-step, step))
+    return Interval(*(low + (high - low) * _share(each) for each in found))
+
+
+def _times_exp(value: float, power: float) -> float:
+    """Return value * exp(power), infinite where it overflows."""
+    return value * math.exp(power) if power < 700 else math.inf
+
+
+def _share(odds: float) -> float:
+    return 1.0 if math.isinf(odds) else odds / (1.0 + odds)
+
+
+@lru_cache(maxsize=1024)
+def t_quantile(level: float, df: int) -> float:
+    """Return how far from 0 Student's t goes with this confidence, on either side.
+
+    >>> round(t_quantile(0.95, 10), 6), round(t_quantile(0.95, 1_000_000), 6)
+    (2.228139, 1.959966)
+    """
+    if df >= MANY:
+        from statistics import NormalDist
+
+        return _expanded(NormalDist().inv_cdf((1 + level) / 2), df)
+    near, far = 0.0, math.pi / 2
+    for _ in range(80):
+        middle = (near + far) / 2
+        if _confidence(middle, df) < level:
+            near = middle
+        else:
+            far = middle
+    return math.tan((near + far) / 2) * math.sqrt(df)
+
+
+def _confidence(angle: float, df: int) -> float:
+    """Return the chance that t is within tan(angle) * sqrt(df) of 0; a finite sum for whole degrees of freedom."""
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = df % 2
+    term, total = (cosine if odd else 1.0), 0.0
+    for k in range(2 + odd, df + 1, 2):
+        total += term
+        term *= cosine * cosine * (k - 1) / k
+    return 2 / math.pi * (angle + sine * total) if odd else sine * total
+
+
+def _expanded(x: float, df: int) -> float:
+    """Return the quantile of t from the normal one, by the expansion of Cornish and Fisher."""
+    terms = (
+        (x**3 + x) / 4,
+        (5 * x**5 + 16 * x**3 + 3 * x) / 96,
+        (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384,
+        (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
+    )
+    return x + sum(term / df**k for k, term in enumerate(terms, 1))
+
+
+#: How often a range is halved, and doubled at most: down to neighbouring floats, up to where shares are 0 or 1.
+HALVINGS, DOUBLINGS = 100, 200
+
+
+def sum_of_shares(weights: ArrayLike, seen: ArrayLike, drawn: ArrayLike, level: float) -> Interval:
+    """Return the interval of the sum of weight * share, from the number drawn and seen in each sample.
+
+    >>> found = sum_of_shares([1.0], [8], [10], 0.95)  # that of Wilson: (8 + q/2 -+ sqrt(q (1.6 + q/4))) / (10 + q)
+    >>> round(found.low, 4), round(found.high, 4)
+    (0.4902, 0.9433)
+    """
+    from statistics import NormalDist
+
+    w, k, n = (np.asarray(values, np.float64) for values in (weights, seen, drawn))
+    quantile = NormalDist().inv_cdf((1 + level) / 2)
+    # shares that are fitted to few draws each vary too little
+    lost = 1.0 if n.size == 1 else (n.sum() - 1) / max(n.sum() - n.size, 0.5)
+    middle = math.fsum(w * (k / n))
+
+    def beyond(a: float) -> bool:
+        p = _fitted(a * w, k, n)
+        variance = float(np.sum(w * w * (p * (1 - p) / n))) * lost
+        return abs(math.fsum(w * p) - middle) > quantile * math.sqrt(variance)
+
+    scale = float(np.min(n / np.abs(w)))
+    low, high = (math.fsum(w * _fitted(_edge(beyond, sign * scale) * w, k, n)) for sign in (1, -1))
+    return Interval(low, high)
+
+
+def _fitted(slopes: Floats, k: Floats, n: Floats) -> Floats:
+    """Return the shares that solve k / p - (n - k) / (1 - p) = slope, from 0 to 1."""
+    b = slopes + n
+    root = np.sqrt(np.maximum(b * b - 4 * slopes * k, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(b > 0, 2 * k / (b + root), (b - root) / (2 * slopes))
+    return np.clip(found, 0.0, 1.0)
+
+
+def _edge(beyond: Callable[[float], bool], step: float) -> float:
+    """Return the multiple of the step beyond which values exceed chance."""
+    far, doubled = step, 0
+    while not beyond(far) and doubled < DOUBLINGS:
+        far, doubled = 2 * far, doubled + 1
+    near = 0.0
+    for _ in range(HALVINGS if doubled < DOUBLINGS else 0):
+        middle = (near + far) / 2
+        near, far = (near, middle) if beyond(middle) else (middle, far)
+    return far
