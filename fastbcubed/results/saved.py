@@ -36,6 +36,7 @@ from fastbcubed.runtime.output_files import (
     Staging,
     Stamp,
     copy_stamped,
+    is_staging_name,
     maybe_with_nulls,
     open_regular,
     without_nulls,
@@ -85,6 +86,10 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         changed = True
     if changed:
         raise FileFormatError(f"{path} is not as it was saved: its checksum differs. Evaluate and save anew")
+    if not is_staging_name(head.get("staged_in")):
+        raise FileFormatError(
+            f"{path} names a place outside {directory} for its files. Evaluate and save anew"
+        )
     return head
 
 

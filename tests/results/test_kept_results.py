@@ -421,3 +421,15 @@ def test_a_result_of_an_earlier_version_names_it(tmp_path: Path) -> None:
     file.write_text('{"overall": {}}')
     with pytest.raises(FileFormatError, match="is not the manifest of a saved evaluation"):
         fb.load(tmp_path)
+
+
+@pytest.mark.parametrize("place", ["../elsewhere", "/tmp", ".", None])
+def test_files_outside_the_directory_are_not_opened(tmp_path: Path, place: str | None) -> None:
+    """A result that came from others may name any place, with a checksum that fits."""
+    fb.evaluate([0, 0, 1], [0, 1, 1]).save(tmp_path)
+    manifest = tmp_path / "overall.json"
+    head = {name: value for name, value in json.loads(manifest.read_text()).items() if name != "crc32"}
+    head["staged_in"] = place
+    manifest.write_text(json.dumps({**head, "crc32": saved._checksum(head)}))
+    with pytest.raises(FileFormatError, match="names a place outside"):
+        fb.load(tmp_path)
