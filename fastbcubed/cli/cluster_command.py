@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastbcubed._version import __version__
 from fastbcubed.cli.flags import columns_of, numbers_of, read_as, warnings_said
 from fastbcubed.cli.options import add_options, limit_of
-from fastbcubed.cli.output import print_json, say
+from fastbcubed.cli.output import Terminal, print_json, say
 from fastbcubed.errors import OptionError
 
 if TYPE_CHECKING:
@@ -116,7 +116,6 @@ def _counts(
 
 
 def _print(links: Links, told: list[dict[str, Any]]) -> None:
-    from fastbcubed.cli.output import Terminal
     from fastbcubed.render.document import Grid
     from fastbcubed.render.wording import count
 

@@ -18,11 +18,10 @@ from fastbcubed.cli.options import (
     add_report_flags,
     add_score_flags,
 )
-from fastbcubed.cli.output import call, in_flags, print_result, say_warnings, with_scores
+from fastbcubed.cli.output import Terminal, call, in_flags, print_result, say_warnings, with_scores
 from fastbcubed.errors import OptionError
 
 if TYPE_CHECKING:
-    from fastbcubed.cli.output import Terminal
     from fastbcubed.compare_runs.comparison import Comparison
     from fastbcubed.results.gates import Bound, Gate
 
@@ -98,8 +97,6 @@ def run(options: argparse.Namespace) -> int:
         members = [{**each, "members": each.table.to_pylist()} for each in opened]
         print_result(cmp.to_dict(), gates, slices=slices or None, opened=members or None)
     else:
-        from fastbcubed.cli.output import Terminal
-
         terminal = Terminal()
         terminal.line(repr(cmp))
         for name, key in _slicings(cmp, arguments).items():

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastbcubed.cli.flags import score_names
 from fastbcubed.cli.options import add_options, number
-from fastbcubed.cli.output import print_json
+from fastbcubed.cli.output import Terminal, print_json
 
 
 def run(options: argparse.Namespace) -> int:
@@ -20,8 +20,6 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(checked.to_json())
         return 0
-    from fastbcubed.cli.output import Terminal
-
     terminal = Terminal()
     terminal.grid(checked.grid())
     terminal.line("\n" + "\n".join(checked.legend()))

@@ -10,12 +10,11 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.output import SHARES, cluster_grid, slices_of
+from fastbcubed.cli.output import SHARES, Terminal, cluster_grid, slices_of
 from fastbcubed.render.document import Grid
 from fastbcubed.render.wording import count, label, percent, score_text
 
 if TYPE_CHECKING:
-    from fastbcubed.cli.output import Terminal
     from fastbcubed.results.evaluation import Evaluation
 
 
@@ -90,7 +89,6 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Show the demo."""
-    from fastbcubed.cli.output import Terminal
     from fastbcubed.runtime.progress_bar import announcing_compilation
 
     with announcing_compilation():

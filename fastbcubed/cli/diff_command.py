@@ -18,11 +18,10 @@ from fastbcubed.cli.options import (
     add_score_flags,
     number,
 )
-from fastbcubed.cli.output import call, in_flags, print_result, say_warnings, with_scores
+from fastbcubed.cli.output import Terminal, call, in_flags, print_result, say_warnings, with_scores
 from fastbcubed.cli.show_command import print_opened
 
 if TYPE_CHECKING:
-    from fastbcubed.cli.output import Terminal
     from fastbcubed.diff_runs.diff_result import Diff
     from fastbcubed.results.gates import Bound, Gate
     from fastbcubed.results.table import Table
@@ -145,7 +144,6 @@ def _has_changed(row: dict[str, Any]) -> bool:
 
 def _print(diff: Diff, opened: Sequence[Any], gates: Sequence[Gate], worst: int) -> None:
     """Write the diff, its slices, the clusters that changed most, the opened clusters, and the gates."""
-    from fastbcubed.cli.output import Terminal
     from fastbcubed.diff_runs.diff_document import overview
     from fastbcubed.render.text import drawn
     from fastbcubed.render.wording import count, label

@@ -7,7 +7,7 @@ import sys
 
 from fastbcubed.cli.flags import check_report, columns_of_sides, score_names
 from fastbcubed.cli.options import FILES, add_options
-from fastbcubed.cli.output import in_flags, print_json, say, say_warnings
+from fastbcubed.cli.output import Terminal, in_flags, print_json, say, say_warnings
 
 #: Flags without an argument of the library.
 OWN = ("run", "json", "report")
@@ -65,7 +65,6 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(found.to_json())
     else:
-        from fastbcubed.cli.output import Terminal
         from fastbcubed.render.text import drawn
         from fastbcubed.sample.estimates import document
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fastbcubed.cli.flags import check_report
 from fastbcubed.cli.options import add_options
-from fastbcubed.cli.output import print_json, say
+from fastbcubed.cli.output import Terminal, print_json, say
 
 if TYPE_CHECKING:
     from fastbcubed.sample.judged_pairs import PairEstimates
@@ -57,7 +57,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _print(found: PairEstimates, level: float) -> None:
     """Write the estimates, with the unsure pairs if there are any."""
-    from fastbcubed.cli.output import Terminal
     from fastbcubed.render.document import Grid
     from fastbcubed.render.text import paragraph
     from fastbcubed.render.wording import count, label, percent, score_text

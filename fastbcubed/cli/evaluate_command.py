@@ -12,7 +12,9 @@ from fastbcubed.cli.flags import check_report, evaluate_arguments, with_links, w
 from fastbcubed.cli.gate_options import Gates, add_gate_flags, append_page, finish
 from fastbcubed.cli.options import add_evaluate_flags, add_link_flags
 from fastbcubed.cli.output import (
+    Terminal,
     call_evaluate,
+    print_evaluation,
     print_repairs,
     print_result,
     print_source_pairs,
@@ -122,8 +124,6 @@ def run(options: argparse.Namespace) -> int:
         if verified is not None:
             say(repr(verified))
     else:
-        from fastbcubed.cli.output import Terminal, print_evaluation
-
         terminal = Terminal()
         print_evaluation(ev, terminal, worst=options.worst, order_by=order_by)
         print_source_pairs(pairs, terminal)

@@ -7,16 +7,12 @@ import json
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from fastbcubed.cli.output import print_json
+from fastbcubed.cli.output import Terminal, print_json
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as, resolve
 from fastbcubed.metrics.score import REFERENCES, Metric
 from fastbcubed.render.document import Grid
-
-if TYPE_CHECKING:
-    from fastbcubed.cli.output import Terminal
-
 
 #: Minimal width of a terminal for every column.
 WIDE = 160
@@ -36,8 +32,6 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(as_json(chosen))
         return 0
-    from fastbcubed.cli.output import Terminal
-
     (print_entries if options.names else print_list)(chosen, Terminal())
     return 0
 

@@ -193,7 +193,6 @@ class Terminal:
 
     @property
     def _styled(self) -> bool:
-
         return self.to_people and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

@@ -16,12 +16,11 @@ from fastbcubed.cli.options import (
     add_options,
     number,
 )
-from fastbcubed.cli.output import call_evaluate, print_json
+from fastbcubed.cli.output import Terminal, call_evaluate, print_json
 from fastbcubed.errors import Argument, FileFormatError, NotKeptError, OptionError, rewording
 from fastbcubed.inputs.suggestions import plain, split
 
 if TYPE_CHECKING:
-    from fastbcubed.cli.output import Terminal
     from fastbcubed.diff_runs.diff_result import Diff
     from fastbcubed.results.evaluation import Evaluation
 
@@ -84,8 +83,6 @@ def run(options: argparse.Namespace) -> int:
 
         print_json(as_json({"opened": opened}))
     else:
-        from fastbcubed.cli.output import Terminal
-
         print_opened(opened, Terminal())
     return 0
 

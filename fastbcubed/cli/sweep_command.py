@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from fastbcubed.cli.flags import check_report, columns_of, numbers_of, read_as, read_flags
 from fastbcubed.cli.options import FILES, add_options, limit_of, number
-from fastbcubed.cli.output import call, print_result, say, say_warnings
+from fastbcubed.cli.output import Terminal, call, print_result, say, say_warnings
 
 if TYPE_CHECKING:
-    from fastbcubed.cli.output import Terminal
     from fastbcubed.sweep_links.curve import Best
     from fastbcubed.sweep_links.sweep_result import Sweep
 
@@ -99,8 +98,6 @@ def run(options: argparse.Namespace) -> int:
         merges = sweep.merges(limit=options.merges, threshold=best.threshold).to_pylist()
         print_result(sweep.to_dict(limit=options.rows, best=best), merges=merges)
     else:
-        from fastbcubed.cli.output import Terminal
-
         _print(sweep, best, options, Terminal())
     if options.out is not None:
         sweep.save(options.out, score=options.best, where=options.where)
