@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fastbcubed.align.policies import Policies
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import OptionError
-from fastbcubed.metrics.pointwise import COMPLEMENTS, LOSSES
+from fastbcubed.metrics.pointwise import LOSSES, distinct
 from fastbcubed.metrics.score import Metric
 from fastbcubed.render.document import Beside, Block, Grid, Notices, Prose
 from fastbcubed.render.html import escaped, html_table
@@ -132,8 +132,6 @@ FATES_OF_NULLS = {
     "raise": "taken as missing on that side",
 }
 NOTHING = "No warnings."
-#: Scores that people need not read twice.
-REPEATED = COMPLEMENTS
 
 
 def document(evaluation: Evaluation) -> list[Block]:
@@ -244,10 +242,9 @@ def _sides(evaluation: Evaluation) -> Grid:
 def score_rows(evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
     """Yield name, value and standard error of each score over all items, but those that are 1 minus another one."""
     found = evaluation.standard_errors.at_hand()
-    for name, value in evaluation.overall.items():
-        if REPEATED.get(name) not in evaluation.overall:
-            error = None if found is None else found.of.get(name)
-            yield name, score_text(value), plus_minus(error, value)
+    for name in distinct(evaluation.overall):
+        value, error = evaluation.overall[name], None if found is None else found.of.get(name)
+        yield name, score_text(value), plus_minus(error, value)
 
 
 def scores_grid(rows: Iterable[tuple[str, str, str]], metrics: Iterable[Metric]) -> Grid:

@@ -33,7 +33,7 @@ from fastbcubed.errors import (
 from fastbcubed.inputs.arrays import table_of, to_numpy
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.inputs.tables import is_path
-from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
+from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES, distinct
 from fastbcubed.render.document import (
     Beside,
     Block,
@@ -56,7 +56,6 @@ from fastbcubed.results.concentration import POINTS
 from fastbcubed.results.evaluation_text import (
     FEW_CELLS,
     HEADLINE,
-    REPEATED,
     coverage,
     definition,
     differing,
@@ -354,11 +353,12 @@ UNNAMED = {"truth": "the truth", "prediction": "the prediction"}
 
 def definitions_content(ev: Evaluation) -> dict[str, Any]:
     """Return the scores with their formulas, the average, and the policies on unmatched items."""
+    names = distinct(ev.overall)
     scores = [
         {"score": m.name, "definition": m.definition, "source": m.source, "best": m.best,
          "value": ev.overall[m.name]}
         for m in ev.metrics
-        if m.name in ev.overall and REPEATED.get(m.name) not in ev.overall
+        if m.name in names
     ]  # fmt: skip
     not_computed = [{"score": name, "message": reason} for name, reason in list(ev.not_computed.items())[:50]]
     return {
