@@ -62,9 +62,10 @@ def _overlapping(engine: str | None, request: Request, files: Sequence[Any]) -> 
         )
     room = available_memory() if request.memory_limit is None else request.limit
     if needed is not None and needed > room:
+        more = "free some memory" if request.memory_limit is None else "raise memory_limit"
         raise OptionError(
             f"overlapping clusterings are scored in memory, which has room for {readable(room)}{takes}. Score all "
-            f"rows of a sample of items, raise memory_limit, or pass {arg('engine', 'memory')} to try nonetheless"
+            f"rows of a sample of items, {more}, or pass {arg('engine', 'memory')} to try nonetheless"
         )
     return memory.run
 
