@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 
 #: Of more experiments than these, differences are shown of the first score alone, and in no sentences.
 FEW = 3
-#: What the opposite of a change is called.
+#: The opposite of a change.
 OPPOSITE = {"better": "worse", "worse": "better", "higher": "lower", "lower": "higher"}
 #: Runs that a sentence names.
 NAMED = 5
@@ -235,8 +235,8 @@ def _best(comparison: Comparison) -> list[str]:
     first = {runs: names for runs, names in first.items() if len(runs) < len(comparison)}
     if len(first) < 2:
         return []
-    told = [f"{_listed(list(map(label, runs)))} by {_listed(names)}" for runs, names in first.items()]
-    return [f"Which run is best depends on the score: {'; '.join(told)}."]
+    leaders = [f"{_listed(list(map(label, runs)))} by {_listed(names)}" for runs, names in first.items()]
+    return [f"Which run is best depends on the score: {'; '.join(leaders)}."]
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -495,15 +495,15 @@ def _title(cmp: Any) -> str:
 def _command(cmp: Any) -> str | None:
     """Return the command that compares the same files again; None where data were given that are in no file."""
     first = cmp[cmp.baseline]
-    told = dict(first.manifest.get("arguments") or {})
-    given = told.pop("runs", None)
+    arguments = dict(first.manifest.get("arguments") or {})
+    given = arguments.pop("runs", None)
     paths = {name: ev.names.get("prediction") for name, ev in cmp.runs.items()}
     if given != {name: str(path) for name, path in paths.items()}:
         return None
     sides = {"truth": first.names.get("truth")} | {
         f"run {name}": f"{name}={path}" for name, path in paths.items()
     }
-    return command(sides, told, "compare", {side: "the truth" for side in sides})
+    return command(sides, arguments, "compare", {side: "the truth" for side in sides})
 
 
 def _scores(cmp: Any) -> list[str]:

@@ -183,9 +183,9 @@ def _parts(codes: Sequence[NDArray[np.integer]], n: int) -> NDArray[np.int64]:
     return rank[group]
 
 
-#: What listings are ordered by: the size of the change, or what got worse, or better.
+#: Orders of listings: by the size of the change, by how much worse, or by how much better.
 DELTA, WORSE, BETTER = "delta", "worse", "better"
-#: Losses, and what the change of each is called.
+#: Losses, and the name of the change of each.
 CHANGES = {"precision_loss": "precision_delta", "recall_loss": "recall_delta"}
 
 

@@ -48,7 +48,7 @@ __all__ = ["diff"]
 
 #: A column name for all sides, or a tuple of them: the baseline's, the experiment's and, with a truth, the truth's.
 PerSide = ColumnName | tuple[ColumnName, ...]
-#: What happens to items that one side lacks.
+#: Policies for items that one side lacks.
 Unmatched = Literal["drop", "raise", "singleton", "outside"]
 
 
@@ -109,7 +109,7 @@ def diff(
     weighting : {"pointwise", "outer"}
         Whether weights count inside the clusters and in the mean, or in the mean alone.
     unmatched : {"drop", "raise", "singleton", "outside"} or dict
-        What happens to items that one side lacks; a dict has a policy for "baseline" (items that are gone) and one for
+        The policy for items that one side lacks; a dict has a policy for "baseline" (items that are gone) and one for
         "experiment" (new ones). They are left out by default, so that all rates are about the items that both have; how
         many are gone and new, and how many clusters are gone or appeared, is reported in any case. Items that a
         clustering made of links lacks are alone there, unless a policy is given. "outside" is for new items: they are

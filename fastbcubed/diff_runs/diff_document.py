@@ -415,9 +415,9 @@ def diff_content(diff: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dict[st
 
 def _command(diff: Any) -> str | None:
     """Return the command that makes the diff of the same files again; None where data are in no file."""
-    told = diff.manifest.get("arguments") or {}
+    arguments = diff.manifest.get("arguments") or {}
     named = {side: f"the {side}" for side in SIDES}
-    found = command(diff.names, told, "diff", named)
+    found = command(diff.names, arguments, "diff", named)
     if found is None or not diff._truth:
         return found
     return None if diff._truth == "the truth" else f"{found} --truth {shlex.quote(str(diff._truth))}"

@@ -296,7 +296,7 @@ def _repeats_values(column: pa.ChunkedArray) -> bool:
     return any(len(chunk.dictionary.unique()) < len(chunk.dictionary) for chunk in column.chunks)
 
 
-#: What listings are ordered by to have first what costs most of either: the sum of both losses.
+#: The order of listings by the sum of both losses, largest first.
 LOSS = "loss"
 #: Rows beyond those wanted that are rather left out than sorted; any, if no more than a few are wanted.
 MANY, FEW_WANTED = 1 << 16, 1000
