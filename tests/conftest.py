@@ -3,7 +3,10 @@
 import gc
 import os
 import sys
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -51,3 +54,12 @@ def many_shards(request, monkeypatch):
     monkeypatch.setattr(sharded, "block_rows", lambda limit: 23)
     monkeypatch.setattr(item_join, "join_bits", lambda *_: 3)
     monkeypatch.setattr(item_join, "kept_of", lambda limit: kept)
+
+
+@pytest.fixture
+def paths(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+    """Write the columns TRUTH and PREDICTION of a test file as Parquet, and return where they are."""
+    found = {"truth": request.module.TRUTH, "pred": request.module.PREDICTION}
+    for name, columns in found.items():
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+    return [str(tmp_path / f"{name}.parquet") for name in found]

@@ -38,13 +38,6 @@ TRUTH = {
 PREDICTION = {"item": ["a", "b", "c", "d", "e"], "cluster": [1, 1, 1, 2, 2]}
 
 
-@pytest.fixture
-def paths(tmp_path: Path) -> list[str]:
-    pq.write_table(pa.table(TRUTH), tmp_path / "truth.parquet")
-    pq.write_table(pa.table(PREDICTION), tmp_path / "pred.parquet")
-    return [str(tmp_path / "truth.parquet"), str(tmp_path / "pred.parquet")]
-
-
 def test_a_command_leaves_the_garbage_collector_as_it_was(paths, monkeypatch, capsys):
     seen, run = [], evaluate_command.run
     monkeypatch.setattr(

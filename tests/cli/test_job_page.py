@@ -17,11 +17,6 @@ TRUTH = {"item": [1, 2, 3], "cluster": ["t|1", "t|1", "`t`2"], "country": ["a|b"
 PREDICTION = {"item": [1, 2, 3], "cluster": ["<p>", "_q_", "<p>"]}
 
 
-@pytest.fixture
-def paths(tmp_path: Path) -> list[str]:
-    return [write(tmp_path, "truth", TRUTH), write(tmp_path, "pred", PREDICTION)]
-
-
 def write(tmp_path: Path, name: str, columns: dict[str, list]) -> str:
     pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
     return str(tmp_path / f"{name}.parquet")
