@@ -20,6 +20,7 @@ from fastbcubed.engines import disk as sharded
 LUCK = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 settings.register_profile("laptop", deadline=None, max_examples=20, suppress_health_check=LUCK)
 settings.register_profile("ci", settings.get_profile("laptop"), max_examples=100, derandomize=True)
+settings.register_profile("oldest", settings.get_profile("laptop"), derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "laptop"))
 
 
