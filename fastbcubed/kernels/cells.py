@@ -192,6 +192,19 @@ def build_cells(
         n_cells[part] = found
 
 
+@inlined
+def place_in(keys, key):
+    """Return the number of smaller keys among sorted ones."""
+    first, last = 0, keys.size
+    while first < last:
+        middle = (first + last) >> 1
+        if keys[at(middle)] < key:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
 @kernel
 def number_cells(rows, cells, first, n_cells, targets, heavy, found, sums, errors, histogram, keys):
     """Write the cells of one part over its rows, and number its true clusters; return the number of clusters."""
@@ -201,7 +214,7 @@ def number_cells(rows, cells, first, n_cells, targets, heavy, found, sums, error
         head = heads[at(c)]
         if head == c:
             if heavy.size:
-                codes[at(c)] = np.searchsorted(heavy, rows[at(first + c)].true)
+                codes[at(c)] = place_in(heavy, rows[at(first + c)].true)
             else:
                 codes[at(c)] = clusters
                 if keys is not None:
@@ -290,7 +303,8 @@ def number_rows(keys, bounds, part_from, part_to, space, codes, order, n_cluster
                 later[at(n_later)] = i
                 n_later += 1
             codes[at(i)] = table[at(s)]
-        order[first + n : last] = later[:n_later]
+        for i in range(n_later):
+            order[at(first + n + i)] = later[at(i)]
         n_clusters[part] = n
 
 
@@ -316,7 +330,8 @@ def build_cells_of_numbered(
             for c in range(n):
                 if cells[at(first + c)].n >= WEIGHTS_AT_ONCE:
                     cells[at(first + c)].x += sums[at(c)] + errors[at(c)]
-        spare[: n - n_heads] = cells[first + n_heads : first + n]
+        for c in range(n_heads, n):
+            spare[at(c - n_heads)] = cells[at(first + c)]
         sort_cells(rows[2], starts, first, n_heads, n, spare, cells)
         for c in range(n):
             histogram[at(target_of(cells[at(first + c)].pred, c, targets))] += 1

@@ -50,8 +50,8 @@ def add_slots(tables, first, last, n, weight, space):
         for s in range(first, last):
             n[at(s)] += few[at(t), at(s)]
     if weight is not None:
-        total[: last - first] = x[0, first:last]
-        error[: last - first] = 0.0
+        for s in range(first, last):
+            total[at(s - first)], error[at(s - first)] = x[0, at(s)], 0.0
         for t in range(1, few.shape[0]):
             for s in range(first, last):
                 j = at(s - first)

@@ -88,7 +88,8 @@ def read_run(cells, begin, length, outer, weight, tp, fp, fn):
         for i in range(length):
             tp[at(i)] = cells[at(begin + i)].n
     else:
-        tp[:length] = weight[:length]
+        for i in range(length):
+            tp[at(i)] = weight[at(i)]
 
 
 #: CPU does not detect that parts are written sequentially, because there are too many.
