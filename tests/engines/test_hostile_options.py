@@ -21,7 +21,6 @@ from fastbcubed.errors import (
     OptionError,
     SliceError,
 )
-from fastbcubed.results.slices import slice_name
 
 NAN = math.nan
 
@@ -259,15 +258,15 @@ def test_formulas_that_raise_or_write(ev: Evaluation) -> None:
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_slices_of_one_name_are_not_mixed_up(engine: str) -> None:
     attributes = {"x": ["a", "a", "b"], "y": [1, 2, 2], "x,y": [0, 0, 1], "y:10": [3, 3, 3]}
-    for first, second in (
-        (("x", "y"), "x,y"),
-        (fb.bins("y", 10), "y:10"),
-        ("x", {"x": [0]}),
-        ({"x": [0]}, {"x": [1]}),
-        (("x", "y"), {"x": [0], "y": [1]}),
+    for name, first, second in (
+        ("x,y", ("x", "y"), "x,y"),
+        ("y:10", fb.bins("y", 10), "y:10"),
+        ("x", "x", {"x": [0]}),
+        ("x", {"x": [0]}, {"x": [1]}),
+        ("x,y", ("x", "y"), {"x": [0], "y": [1]}),
     ):
         for slices in ([first, second], [second, first]):
-            with refused(SliceError, "two of the slices would be called", repr(slice_name(first))):
+            with refused(SliceError, "two of the slices would be called", repr(name)):
                 evaluate(LABELS, OTHER, attributes=attributes, slices=slices, engine=engine)
     ev = evaluate(LABELS, OTHER, attributes=attributes, slices=["x", ("x",), "y"], engine=engine)
     assert list(ev.sliced) == ["x", "y"]

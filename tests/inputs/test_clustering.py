@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastbcubed as fb
+from fastbcubed import Clustering
 from fastbcubed.errors import (
     AlignmentError,
     ColumnError,
@@ -27,7 +28,6 @@ from fastbcubed.errors import (
     OverlapError,
     WeightError,
 )
-from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.pair import Given, Pair
 from fastbcubed.inputs.pair import read_pair as read
 

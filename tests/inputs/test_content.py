@@ -13,9 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fastbcubed as fb
-from fastbcubed import kernels
+from fastbcubed import Clustering, kernels
 from fastbcubed.inputs import fingerprint
-from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.keys import write_both
 from fastbcubed.results import origin
 from fastbcubed.runtime.threads import Pool

@@ -23,6 +23,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 import fastbcubed as fb
+from fastbcubed import Clustering
 from fastbcubed.errors import (
     ColumnError,
     EvaluationWarning,
@@ -34,7 +35,6 @@ from fastbcubed.errors import (
 )
 from fastbcubed.inputs import links as link_blocks
 from fastbcubed.inputs import links as links_module
-from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.links import Links, connect_at, read_links
 from fastbcubed.runtime.codes import LEAST, Numbering
 

@@ -11,7 +11,7 @@ from worked import COREFERENCE, COREFERENCE_CASES, DEGENERATE, E17, E17_SCORES, 
 
 import fastbcubed as fb
 import fastbcubed.metrics as fbm
-from fastbcubed.cells.contingency import Contingency
+from fastbcubed import Contingency
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.sums import sum_products

@@ -14,8 +14,8 @@ from strategies import pairs, weights
 from worked import EDIT
 
 import fastbcubed as fb
+from fastbcubed import Contingency
 from fastbcubed import metrics as fbm
-from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.kernels.metrics import match
 

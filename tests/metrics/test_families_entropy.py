@@ -15,9 +15,8 @@ from strategies import label_arrays, pairs, weights
 from worked import ENTROPY
 
 import fastbcubed as fb
-from fastbcubed import kernels
+from fastbcubed import Contingency, kernels
 from fastbcubed import metrics as fbm
-from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics import compiled
 

@@ -16,7 +16,7 @@ from worked import E17, E17_SCORES, MATCHING, OF_EQUALS, W3, W3_COUNTS, W3_SCORE
 
 import fastbcubed as fb
 import fastbcubed.metrics as fbm
-from fastbcubed.cells.contingency import Contingency
+from fastbcubed import Contingency
 from fastbcubed.errors import MetricError, PairingError
 from fastbcubed.metrics import counterparts
 from fastbcubed.metrics.registry import METRICS, resolve

@@ -15,8 +15,8 @@ from strategies import label_arrays, pairs, weights
 from worked import PAIRS
 
 import fastbcubed as fb
+from fastbcubed import Contingency
 from fastbcubed import metrics as fbm
-from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, WeightError
 from fastbcubed.metrics.sums import pair_counts
 from fastbcubed.runtime.threads import Pool

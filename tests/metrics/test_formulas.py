@@ -18,7 +18,7 @@ from naive import WITH_TN, WITHOUT_TN, f_measure
 
 import fastbcubed as fb
 import fastbcubed.metrics as fbm
-from fastbcubed.cells.contingency import Contingency
+from fastbcubed import Contingency
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics import bcubed_variants, pointwise
 from fastbcubed.metrics import score as rates

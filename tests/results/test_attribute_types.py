@@ -15,11 +15,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from both_engines import LIMIT
 from hostile import quietly, refused
 from versions import ARROW
 
 import fastbcubed as fb
-from fastbcubed.cells import shards as disk
 from fastbcubed.cli.main import main
 from fastbcubed.errors import ColumnError, EvaluationWarning, IdTypeError, SliceError
 from fastbcubed.inputs.files import as_rows
@@ -31,7 +31,7 @@ COUNTS = {1: 3, 2: 1, None: 3}
 ITEMS, TRUE, PRED = list("abcdef"), [1, 1, 1, 2, 2, 3], [1, 1, 2, 2, 2, 3, 3]
 ENGINES: dict[str, dict[str, Any]] = {
     "memory": {"engine": "memory"},
-    "disk": {"engine": "disk", "memory_limit": disk.SMALLEST_LIMIT},
+    "disk": {"engine": "disk", "memory_limit": LIMIT},
 }
 NUMBERS = {1: 1, 2: 2}
 TEXTS = {1: "one", 2: "two"}

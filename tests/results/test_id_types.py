@@ -8,15 +8,15 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from both_engines import LIMIT
 from hostile import quietly, refused
 
 import fastbcubed as fb
-from fastbcubed.cells import shards as disk
 from fastbcubed.errors import OverlapError
 
 ENGINES: dict[str, dict[str, Any]] = {
     "memory": {"engine": "memory"},
-    "disk": {"engine": "disk", "memory_limit": disk.SMALLEST_LIMIT},
+    "disk": {"engine": "disk", "memory_limit": LIMIT},
 }
 engines = pytest.mark.parametrize("engine", ENGINES)
 

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pytest
 
 import fastbcubed as fb
+from fastbcubed import Table
 from fastbcubed.errors import MissingPackageError
-from fastbcubed.results.table import Table
 
 ROWS = pa.table(
     {

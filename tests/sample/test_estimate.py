@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from both_engines import LIMIT
 from effort import examples
 from hypothesis import HealthCheck, assume, example, given
 from hypothesis import strategies as st
 from strategies import LABELS, Pair, pairs
 
 import fastbcubed as fb
-from fastbcubed.cells.shards import SMALLEST_LIMIT
 from fastbcubed.errors import (
     AlignmentError,
     ColumnError,
@@ -314,7 +314,7 @@ def test_engines_agree_to_the_last_bit(many_shards: Any, drawn: Any) -> None:
     truth = {item: k for k, cluster in enumerate(clusters) for item in cluster}
     found = [
         fb.estimate(truth, pair.prediction, engine=engine, memory_limit=limit)
-        for engine, limit in (("memory", None), ("disk", SMALLEST_LIMIT))
+        for engine, limit in (("memory", None), ("disk", LIMIT))
     ]
     assert told(found[0]) == told(found[1])
     assert found[0].summary == found[1].summary

@@ -18,6 +18,7 @@ import pytest
 from scipy import stats
 
 import fastbcubed as fb
+from fastbcubed import Table
 from fastbcubed.errors import (
     ColumnError,
     DuplicateItemError,
@@ -28,7 +29,6 @@ from fastbcubed.errors import (
     OptionError,
 )
 from fastbcubed.inputs.formats import as_it_was, no_formulas
-from fastbcubed.results.table import Table
 from fastbcubed.sample.judged_pairs import PAIR_SCORES
 from fastbcubed.sample.pair_sample import sample_pairs, write_csv, write_pairs
 
