@@ -293,6 +293,7 @@ class PairTable:
         places: NDArray[np.int64] | None = None,
     ) -> Counted:
         """Aggregate the rows in several tables, each for a share; note the place of each row in `places`, if given."""
+        true_keys, pred_keys, weight, _ = stages.for_reading(true_keys, pred_keys, weight, None)
         tables = self._tables(weight)
         shares = list(pairwise(np.linspace(0, self.n_rows, self.n_tables + 1).astype(np.int64).tolist()))
 
@@ -458,11 +459,10 @@ def locate_in_box(
     """Return the cell of each row, from the filled slots. Shape (n_rows,)."""
     numbers = np.cumsum(filled) - 1
     cell_of_row = buffers.empty(box.n_rows, np.int64)
+    rows = stages.for_reading(true_keys, pred_keys, None, None)[:2]
 
     def look_up(start: int, stop: int) -> None:
-        kernels.dense.look_up_slots(
-            (true_keys, pred_keys), box.box, box.grid, numbers, start, stop, cell_of_row
-        )
+        kernels.dense.look_up_slots(rows, box.box, box.grid, numbers, start, stop, cell_of_row)
 
     pool.map(look_up, *zip(*blocks(box.n_rows), strict=True), stage="look up cells")
     return cell_of_row

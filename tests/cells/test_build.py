@@ -28,6 +28,7 @@ from fastbcubed.kernels import cache, partition
 from fastbcubed.kernels import cells as cell_closing
 from fastbcubed.kernels import cells as cell_kernels
 from fastbcubed.kernels import cells as cells_kernels
+from fastbcubed.kernels import dense as dense_kernels
 from fastbcubed.kernels import preaggregate as condensing_kernels
 from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics.registry import METRICS
@@ -303,9 +304,9 @@ def test_one_part_with_far_more_cells_than_any_other(n_pred):
     table=["box", "grid", "frequent"], spread=[3, 400], weighted=[False, True], width=["wide", "narrow"]
 )
 def test_condensed_rows_that_the_sample_missed(table, spread, weighted, width):
-    """Pairs have hundreds of rows each, but for a few rows whose keys no look at the sample could tell."""
+    """Pairs have tens of rows each, but for a few rows whose keys no look at the sample could tell."""
     rng = np.random.default_rng(8)
-    n = 40_000
+    n = parts.SAMPLE + 2000
     true, pred = rng.integers(0, 3, n), rng.integers(0, spread, n)
     missed = np.setdiff1d(np.arange(n), parts.sampled_rows(n))[:12]
     far = (10**12, -(10**15)) if width == "wide" else (10**9, -(10**9))
@@ -332,7 +333,7 @@ def test_when_a_box_is_closed(case, monkeypatch):
     closed, close = [], boxed.close_box
     monkeypatch.setattr(memory, "close_box", lambda *a, **k: closed.append(a) or close(*a, **k))
     rng = np.random.default_rng(9)
-    n = 40_000
+    n = parts.SAMPLE + 2000
     true, pred = rng.integers(0, 7, n), rng.integers(0, 5, n)
     if case == "missed":
         true[np.setdiff1d(np.arange(n), parts.sampled_rows(n))[0]] = 7
@@ -561,7 +562,7 @@ def test_keys_that_collide_in_the_hash_table(weighted):
 def test_more_entries_than_the_table_was_made_for(name, monkeypatch):
     """The workspace is for parts of usual size; where a part is larger, tables grow."""
     monkeypatch.setattr(stages, "slots_for", lambda rows: np.empty(1024, np.int32))
-    n = 6000
+    n = 3000
     rng = np.random.default_rng(2)
     true = np.arange(n) if name == "true" else rng.integers(0, 100, n)
     pred = rng.permutation(n) if name == "pred" else rng.integers(0, 100, n)
@@ -992,6 +993,19 @@ def test_few_signatures():
     found = {name: int(k) for name, k in (line.split() for line in child.stdout.splitlines())}
     assert 1 <= found["cells.build_cells"] <= 2
     assert {name: k for name, k in found.items() if k > MOST_SIGNATURES} == {}
+
+
+def test_one_kernel_counts_the_rows_of_all_sources(monkeypatch):
+    """Arrays of Arrow are read-only; for those that are not, a kernel would be compiled again."""
+    seen = []
+    for kernels_of, name in ((condensing_kernels, "condense_rows"), (dense_kernels, "look_up_slots")):
+        run = getattr(kernels_of, name)
+        monkeypatch.setattr(
+            kernels_of, name, lambda rows, *more, run=run: seen.extend(rows) or run(rows, *more)
+        )
+    found = condense([0, 1, 1], [0, 1, 1])
+    assert found.rows.cell.tolist() == [0, 1, 1]
+    assert len(seen) >= 4 and not any(keys.flags.writeable for keys in seen)
 
 
 def test_a_constant_is_compiled_as_any_other_number(monkeypatch):
