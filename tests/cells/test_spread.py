@@ -53,25 +53,27 @@ SHAPES = {
 }
 
 
-@pairwise(shape=list(SHAPES), text=[False, True], many_shards=SPILLS, indirect=["many_shards"])
-def test_large_predicted_clusters(shape, text, many_shards):
+@pairwise(
+    shape=list(SHAPES), text=[False, True], weighted=[False, True], many_shards=SPILLS,
+    indirect=["many_shards"],
+)  # fmt: skip
+def test_large_predicted_clusters(shape, text, weighted, many_shards):
     n = 700
     true, pred = (make(n) for make in SHAPES[shape])
     if text:
         true, pred = true.astype(str), pred.astype(str)
-    weight = np.random.default_rng(0).uniform(0.5, 2, n)
-    for own in (None, weight):
-        found = both(true, pred, weight=own, slices=["true_size", "pred_size"], keep="items")
-        assert_same(*found)
-        for side in ("true", "pred"):
-            tables = [ev.clusters(side).to_pandas() for ev in found]
-            assert tables[0].shape == tables[1].shape
-            for name in ("n_items", "weight", "precision"):
-                assert tables[0][name].tolist() == pytest.approx(tables[1][name].tolist(), rel=1e-12)
-        for by in ("true_size", "pred_size"):
-            slices = [ev.slices(by).to_pydict() for ev in found]
-            assert slices[0].keys() == slices[1].keys() and slices[0][by] == slices[1][by]
-            assert slices[0]["f1"] == pytest.approx(slices[1]["f1"], rel=1e-12)
+    weight = np.random.default_rng(0).uniform(0.5, 2, n) if weighted else None
+    found = both(true, pred, weight=weight, slices=["true_size", "pred_size"], keep="items")
+    assert_same(*found)
+    for side in ("true", "pred"):
+        tables = [ev.clusters(side).to_pandas() for ev in found]
+        assert tables[0].shape == tables[1].shape
+        for name in ("n_items", "weight", "precision"):
+            assert tables[0][name].tolist() == pytest.approx(tables[1][name].tolist(), rel=1e-12)
+    for by in ("true_size", "pred_size"):
+        slices = [ev.slices(by).to_pydict() for ev in found]
+        assert slices[0].keys() == slices[1].keys() and slices[0][by] == slices[1][by]
+        assert slices[0]["f1"] == pytest.approx(slices[1]["f1"], rel=1e-12)
 
 
 @pytest.mark.parametrize("policy", ["drop", "singleton", "outside"])

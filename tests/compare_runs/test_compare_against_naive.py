@@ -16,7 +16,7 @@ from strategies_compare import comparisons
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 
 
-@examples(200)
+@examples(120)
 @given(comparisons())
 def test_runs_and_scores(case):
     if (found := both_ways(case)) is None:
@@ -80,7 +80,7 @@ def check_deltas(table, expected, unit=None, level=0.95):
             assert row["holds"] is False
 
 
-@examples(200)
+@examples(120)
 @given(comparisons(8, least_runs=2), st.sampled_from([0.95, 0.5, 0.99]))
 def test_deltas(case, level):
     if found := both_ways(case, level=level):

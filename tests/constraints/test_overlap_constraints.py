@@ -24,6 +24,7 @@ def test_the_four_test_cases(score):  # METRICS 13.2
     assert check_constraints(score, checks=[]).test_cases == "YYYY"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", [extended, cice("pair")])
 def test_constraints_that_are_met(score):  # METRICS 4.2: with match="pair" all four are kept
     report = check_constraints(score, checks=CONSTRAINTS, n_random=5)

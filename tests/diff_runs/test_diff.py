@@ -457,14 +457,14 @@ def test_errors_and_intervals() -> None:
 
 
 def test_errors_by_resampling() -> None:
-    """Components drawn anew, 400 times, spread as the errors say."""
+    """Components drawn anew, 200 times, spread as the errors say."""
     rng = np.random.default_rng(2)
     n, size = 300, 6
     parts = [[rng.integers(0, 3, size) for _ in range(3)] for _ in range(n)]
     labels = [np.concatenate([10 * k + each[side] for k, each in enumerate(parts)]) for side in range(3)]
     d = fb.diff(*labels[:2], truth=labels[2])
     drawn = []
-    for _ in range(400):
+    for _ in range(200):
         chosen = rng.integers(0, n, n)
         again = [np.concatenate([10 * k + parts[c][s] for k, c in enumerate(chosen)]) for s in range(3)]
         drawn.append(dict(fb.diff(*again[:2], truth=again[2]).overall))
@@ -576,14 +576,14 @@ def test_noise_and_nulls_of_new_items(tmp_path: Path, unlabelled: Any) -> None:
 @pytest.mark.parametrize("keep", ["cells", "items"])
 def test_disk_engine(tmp_path: Path, keep: Any, many_shards: Any) -> None:
     rng = np.random.default_rng(3)
-    n = 3000
+    n = 600
     ids = rng.permutation(n)
-    old = pa.table({"item": ids[:2500], "cluster": rng.integers(0, 900, 2500), "w": rng.uniform(1, 5, 2500)})
+    old = pa.table({"item": ids[:500], "cluster": rng.integers(0, 180, 500), "w": rng.uniform(1, 5, 500)})
     new = pa.table(
-        {"item": ids[300:], "cluster": rng.integers(0, 700, n - 300), "colour": rng.integers(0, 3, n - 300)}
+        {"item": ids[60:], "cluster": rng.integers(0, 140, n - 60), "colour": rng.integers(0, 3, n - 60)}
     )
     for name, side in (("old", old), ("new", new)):
-        pq.write_table(side, tmp_path / f"{name}.parquet", row_group_size=500)
+        pq.write_table(side, tmp_path / f"{name}.parquet", row_group_size=100)
     paths = [tmp_path / "old.parquet", tmp_path / "new.parquet"]
     how: dict[str, Any] = {"weight": "w", "slices": ["colour", "baseline_size"]}
     on_disk = fb.diff(*paths, engine="disk", memory_limit=LIMIT, keep=keep, **how)

@@ -166,7 +166,7 @@ def test_what_became_of_generated_clusters(pair):
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-@examples(60)
+@examples(40)
 @given(pair=pairs(), data=st.data())
 def test_quality_of_generated_changes(policy, pair, data):
     truth = data.draw(labelled(pair.items))
@@ -217,7 +217,7 @@ def test_a_new_item_that_belongs_where_it_is(unlabelled):
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-@examples(30)
+@examples(20)
 @given(pair=pairs(), data=st.data())
 def test_errors_of_generated_changes(policy, pair, data):
     truth = data.draw(labelled(pair.items))

@@ -113,7 +113,7 @@ def test_clusters_of_policies(many_shards, ranges, weight, policy, nulls):
 
 # -- Names ------------------------------------------------------------------------------------------
 
-NUMBERS = np.random.default_rng(5).integers(0, 60, 240)
+NUMBERS = np.random.default_rng(5).integers(0, 40, 120)
 TYPES = {
     "int8": pa.int8(), "uint16": pa.uint16(), "uint64": pa.uint64(), "string": pa.string(),
     "large_string": pa.large_string(), "string_view": pa.string_view(), "binary": pa.binary(),

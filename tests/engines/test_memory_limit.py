@@ -79,7 +79,7 @@ CELLS = {
 )
 def test_a_large_cell_whose_rows_are_needed_again(cells, asked, tmp_path):
     """All rows of a cell are in one shard: stored one by one, they take 50 bytes each, and more with weights."""
-    i = np.arange(12_000_000)
+    i = np.arange(9_000_000)
     true, pred = CELLS[cells](i)
     path = write(
         tmp_path / "rows.parquet", pa.table({"t": true, "p": pred, "c": i % 7, "w": 1.0 + i % 3}), 1 << 17
