@@ -205,18 +205,20 @@ warnings.simplefilter("ignore")
 for path in sys.argv[1:]:
     with open(path, "rb") as file:
         whole = file.read()
-    own = fb.Clustering.from_table(path)
-    right = fb.evaluate(path, own, weight="w").to_dict()["overall"]
+    by = {key: {"item": key, "cluster": "cluster"} for key in ("item", "name")}
+    own = {key: fb.Clustering.from_table(path, **how) for key, how in by.items()}
+    right = fb.evaluate(path, own["item"], weight="w", item="item", cluster="cluster").to_dict()["overall"]
     faults = scored = 0
-    for at in range(0, len(whole), max(1, len(whole) // 110)):
+    for k, at in enumerate(range(0, len(whole), max(1, len(whole) // 110))):
         for flip in (1 << at % 8, 0xFF):
+            key = ("item", "name")[k % 2]
             content = bytearray(whole)
             content[at] ^= flip
             damaged = path.replace("whole", "damaged")
             with open(damaged, "wb") as file:
                 file.write(content)
             try:
-                ev = fb.evaluate(damaged, own, weight="w")
+                ev = fb.evaluate(damaged, own[key], weight="w", **by[key])
                 ev.clusters("true")
             except fb.FastBCubedError as error:
                 assert "damaged" in str(error) or "whole" in str(error), (path, error)
@@ -232,8 +234,16 @@ for path in sys.argv[1:]:
 
 def test_flipped_bytes(tmp_path: Path) -> None:
     """Never a crash or a foreign error; with checksums, never another score. In a process of its own."""
-    rows = pa.table({"item": np.arange(90) ** 2, "cluster": np.arange(90) // 4, "w": 1.0 + np.arange(90) % 7})
-    paths = [write(tmp_path / f"whole.{kind}", kind, rows) for kind in ("parquet", "arrow", "arrows")]
+    numbers = np.arange(90)
+    rows = {
+        "item": numbers**2,
+        "name": [f"n{k}" for k in numbers],
+        "cluster": numbers // 4,
+        "w": 1.0 + numbers % 7,
+    }
+    paths = [
+        write(tmp_path / f"whole.{kind}", kind, pa.table(rows)) for kind in ("parquet", "arrow", "arrows")
+    ]
     done = subprocess.run([sys.executable, "-c", DAMAGE, *paths], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -785,40 +785,6 @@ def test_checksums_are_verified(tmp_path: Path) -> None:
         read_table(path)
 
 
-DAMAGE = """
-import random, sys
-from fastbcubed.errors import FastBCubedError
-from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.inputs.files import read_table
-path, seed = sys.argv[1], int(sys.argv[2])
-whole = open(path, "rb").read()
-faults = 0
-for trial in range(60):
-    chance = random.Random(seed * 1000 + trial)
-    content = bytearray(whole)
-    for _ in range(chance.choice([1, 1, 4])):
-        content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
-    damaged = path.replace("rows", "damaged")
-    open(damaged, "wb").write(content)
-    try:
-        table = read_table(damaged, ["item", "cluster"])
-        as_column(table.column("item"), "item").keys()
-    except FastBCubedError:
-        faults += 1
-print(faults)
-"""
-
-
-@pytest.mark.parametrize("container", ["parquet", "ipc file", "ipc stream"])
-def test_flipped_bits_raise_or_are_read(container: str, tmp_path: Path) -> None:
-    """In a process of its own, as a reader that crashes would end the tests."""
-    path = TABLES[container](text(range(50)), list(range(50)), tmp_path)
-    command = [sys.executable, "-c", DAMAGE, str(path), "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 0
-
-
 # --- weights ---
 
 

@@ -24,6 +24,7 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 from containers import COLUMNS
+from effort import pairwise
 from growth import growth
 
 import fastbcubed as fb
@@ -264,10 +265,9 @@ STREAMS: dict[str, Callable[[pa.Table], Any]] = {
 }
 
 
-@pytest.mark.parametrize("text", [True, False])
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
-def test_streams(stream: Any, engine: str, text: bool) -> None:
+@pairwise(name=list(STREAMS), engine=ENGINES, text=[True, False])
+def test_streams(name: str, engine: str, text: bool) -> None:
+    stream = STREAMS[name]
     truth, prediction = rows(text=text), rows(seed=1, text=text).slice(3, 440)
     expected = scores(truth, prediction, weight="w")
     same(scores(stream(truth), prediction, weight="w", engine=engine), expected)

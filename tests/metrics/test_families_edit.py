@@ -20,7 +20,7 @@ from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.kernels.metrics import match
 
 
-@examples(400)
+@examples(200)
 @given(st.data(), pairs(max_size=12))
 def test_against_the_twin(data, pair):
     weight = data.draw(weights(len(pair.items)))

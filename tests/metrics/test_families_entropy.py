@@ -26,13 +26,13 @@ ROOM = dict.fromkeys(COUNTS_ONLY, 1e-9)
 AVERAGES = ("arithmetic", "geometric", "min", "max")
 
 
-@examples(300)
+@examples(150)
 @given(pairs())
 def test_against_the_twin(pair):
     assert differences(pair, None, ENTROPY, ROOM) == {}
 
 
-@examples(300)
+@examples(150)
 @given(st.data(), pairs())
 def test_with_weights_of_any_range(data, pair):
     weight = data.draw(weights(len(pair.items)).filter(lambda w: w is not None))

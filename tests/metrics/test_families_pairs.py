@@ -24,7 +24,7 @@ from fastbcubed.runtime.threads import Pool
 SCIKIT = ("rand_score", "adjusted_rand_score", "fowlkes_mallows_score")
 
 
-@examples(300)
+@examples(200)
 @given(st.data(), pairs())
 def test_against_the_twin(data, pair):
     weight = data.draw(weights(len(pair.items)))
