@@ -331,7 +331,8 @@ def group_means(
     wanted = grouped(metrics)
     needed = summed(wanted, beta, losses=total is not None)
     sums = group_sums(contingency, codes, n_groups, needed, by_row=by_row, cells=cells)
-    return means_of_groups({name: each + error for name, (each, error) in sums.items()}, wanted, beta, total)
+    whole = {name: np.add(each, error, out=each) for name, (each, error) in sums.items()}
+    return means_of_groups(whole, wanted, beta, total)
 
 
 def grouped(metrics: Iterable[Metric]) -> list[Metric]:
@@ -393,11 +394,12 @@ def _sums_of_cells(
     from fastbcubed.metrics import compiled
 
     common = compiled_formulas(metrics)
-    counts, sums = np.zeros(n_groups, np.int64), np.zeros((2, 1 + len(common), n_groups))
+    counts, shape = np.zeros(n_groups, np.int64), (1 + len(common), n_groups)
+    totals, errors = np.zeros(shape), np.zeros(shape)  # apart: tables hold on to the former alone
     cells = read_only(np.ascontiguousarray(contingency.cells))
     outer, formulas = contingency.weighting == "outer", np.array(list(common.values()), np.int64)
-    compiled.add_by_group(cells, codes, outer, formulas, counts, *sums)
-    found = dict(zip([WEIGHT, *common], zip(*sums, strict=True), strict=True))
+    compiled.add_by_group(cells, codes, outer, formulas, counts, totals, errors)
+    found = dict(zip([WEIGHT, *common], zip(totals, errors, strict=True), strict=True))
     for metric in (m for m in metrics if m.name not in common):
         found[metric.name] = add_up(codes, n_groups, contingency.weight, cell_scores(contingency, metric))
     names = [WEIGHT, *(m.name for m in metrics)]

@@ -300,7 +300,9 @@ def listing_of(
     if outcome is not None:
         there &= columns["outcome"] == outcome_code(side, outcome)
     chosen = np.flatnonzero(there)
-    return table_of({"code": chosen + first} | named({k: v[chosen] for k, v in columns.items()}, side))
+    if chosen.size < there.size:  # else nothing is copied
+        columns = {name: values[chosen] for name, values in columns.items()}
+    return table_of({"code": chosen + first} | named(columns, side))
 
 
 def columns_by_code(
