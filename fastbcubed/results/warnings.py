@@ -74,13 +74,13 @@ RUNS_SHOWN = 5
 SHOWN = 3
 
 
-def dropping_flatters(ev: Any) -> Iterator[Notice]:
+def dropping_flatters(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn if complete labels could make the precision very different."""
     if ev.bounds is not None and (message := ev.bounds.warning(estimable=_is_estimable(ev))):
         yield Notice(WARNING, message, asdict(ev.bounds))
 
 
-def dropping_truth_flatters(ev: Any) -> Iterator[Notice]:
+def dropping_truth_flatters(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn if the scores would be lower had the items that only the truth has been alone; note it if hardly so."""
     n = ev.coverage.n_truth_only
     if not n or ev.policies.truth != "drop":
@@ -115,7 +115,7 @@ def dropping_truth_flatters(ev: Any) -> Iterator[Notice]:
     yield Notice(level, message, figures)
 
 
-def unlinked_alone(ev: Any) -> Iterator[Notice]:
+def unlinked_alone(ev: Any, n_items: int) -> Iterator[Notice]:
     """Note that items that only the truth has are taken as alone, since the prediction was made of links."""
     n = ev.coverage.n_truth_only
     omits = any(note.get("omits_singletons") and note["side"] == "prediction" for note in ev.origin.notes)
@@ -266,7 +266,7 @@ def _n_truth(coverage: Coverage) -> int:
     return coverage.n_common + coverage.n_truth_only
 
 
-def few_items_labelled(ev: Any) -> Iterator[Notice]:
+def few_items_labelled(ev: Any, n_items: int) -> Iterator[Notice]:
     """Note that the truth labels less than half of the prediction; warn if the others are scored all the same."""
     n, common = ev.coverage.n_prediction_only, ev.coverage.n_common
     share = common / (n + common)
@@ -292,7 +292,7 @@ def _is_estimable(ev: Any) -> bool:
     return not (ev.contingency.overlapping or ev.contingency.weighted)
 
 
-def few_ids_match(ev: Any) -> Iterator[Notice]:
+def few_ids_match(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn if most items of either side are unknown to the other."""
     found = ev.coverage
     sides = found.n_common + found.n_truth_only, found.n_common + found.n_prediction_only
@@ -356,9 +356,8 @@ ROWS_COMPARED = 1 << 16
 SAMPLE = 0.1
 
 
-def same_input(ev: Any) -> Iterator[Notice]:
+def same_input(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn if truth and prediction are the same file, column or object; or have the same clusters of the same names."""
-    n_items = ev.coverage.n_scored(ev.policies)
     source = ev.origin.same_source
     if source is not None and (ev.origin.by_name or n_items >= FEW_ITEMS):
         yield Notice(WARNING, f"Truth and prediction are the same {source}, so every score is perfect.", {})
@@ -387,7 +386,7 @@ def _same_names(ev: Any) -> bool:
     return bool(items.labels("true", rows).equals(items.labels("pred", rows)))
 
 
-def maybe_swapped(ev: Any) -> Iterator[Notice]:
+def maybe_swapped(ev: Any, n_items: int) -> Iterator[Notice]:
     """Note that names or sizes look as if truth and prediction were in the wrong order."""
     swap = "The truth comes first: if they are swapped, so are precision and recall."
     if ev.origin.swapped_names is not None:
@@ -481,8 +480,11 @@ def shape_of(ev: Any) -> dict[str, Shape]:
     Of large inputs the number of clusters is an upper bound, and the largest cluster is counted only on a side where a
     sample shows that it is large; elsewhere it is said to have two items.
     """
+    counted = vars(ev).get("_sides", ev.figures.summary)
+    if counted is not None:
+        return {side: Shape(each["clusters"], each["largest"]) for side, each in counted.items()}
     if not is_sampled(ev):
-        return {side: Shape(each["clusters"], each["largest"]) for side, each in ev._sides.items()}
+        return {side: _counted_shape(ev.contingency, side) for side in SIDES}
     sides = zip(SIDES, ev.kept.items.label_keys(), strict=True)
     return {
         side: _large_shape(ev.contingency, side, keys, ev.coverage.n_scored(ev.policies))
@@ -517,6 +519,10 @@ def _large_shape(table: Contingency, side: str, keys: NDArray[Any], n: int) -> S
             return Shape(n_clusters, 2)
         if keys.size == n:
             return Shape(n_clusters, int(np.count_nonzero(keys == key)))
+    return _counted_shape(table, side)
+
+
+def _counted_shape(table: Contingency, side: str) -> Shape:
     counts = table.true_n if side == "true" else table.pred_n
     return Shape(int(np.count_nonzero(counts)), int(counts.max()))
 
@@ -543,9 +549,8 @@ FEW_CELLS, FEW_OVERLAPPING = 200_000, 20_000
 SMALL_SLICE = 30
 
 
-def all_singleton_truth(ev: Any) -> Iterator[Notice]:
+def all_singleton_truth(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn if every item is alone in the truth, which a wrong column often brings about."""
-    n_items = ev.coverage.n_scored(ev.policies)
     if n_items >= FEW_ITEMS and ev._shape["true"].largest == 1:
         yield Notice(
             WARNING,
@@ -555,9 +560,9 @@ def all_singleton_truth(ev: Any) -> Iterator[Notice]:
         )
 
 
-def pure_by_construction(ev: Any) -> Iterator[Notice]:
+def pure_by_construction(ev: Any, n_items: int) -> Iterator[Notice]:
     """Note that precision or recall is 1 since a side has one cluster, or one for each item."""
-    if ev.contingency.overlapping or ev.coverage.n_scored(ev.policies) < FEW_ITEMS:
+    if ev.contingency.overlapping or n_items < FEW_ITEMS:
         return
     true, pred = ev._shape["true"], ev._shape["pred"]
     found = (
@@ -572,9 +577,9 @@ def pure_by_construction(ev: Any) -> Iterator[Notice]:
             yield Notice(NOTE, message[0].upper() + message[1:], {"score": name})
 
 
-def giant_cluster(ev: Any) -> Iterator[Notice]:
+def giant_cluster(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn if one predicted cluster holds a large share of all items, and mixes many true clusters."""
-    n_items, largest = ev.coverage.n_scored(ev.policies), ev._shape["pred"].largest
+    largest = ev._shape["pred"].largest
     share = largest / n_items
     if n_items < FEW_ITEMS or share < GIANT:
         return
@@ -594,14 +599,14 @@ def _mixed_by_giant(ev: Any) -> int:
     table = ev.contingency
     if table.overlapping or isinstance(table, NoCells):
         return -(-ev._shape["pred"].largest // ev._shape["true"].largest)
-    if is_sampled(ev) and table.n_cells > FEW_CELLS:
+    if table.n_cells > FEW_CELLS and is_sampled(ev):
         return n_mixed(ev)
     return int(np.count_nonzero(table.pred == np.argmax(table.pred_n)))
 
 
-def few_units(ev: Any) -> Iterator[Notice]:
+def few_units(ev: Any, n_items: int) -> Iterator[Notice]:
     """Note that there are few independent units, or that one has a large share of the weight."""
-    most, share = _units(ev, ev.coverage.n_scored(ev.policies))
+    most, share = _units(ev, n_items)
     if most >= FEW_UNITS and share <= HEAVY_UNIT:
         return
     if most < FEW_UNITS:
@@ -623,14 +628,15 @@ def _units(ev: Any, n_items: int) -> tuple[float, float]:
     few = FEW_OVERLAPPING if ev.contingency.overlapping else FEW_CELLS
     if not isinstance(ev.contingency, NoCells) and ev.contingency.n_cells <= few:
         with suppress(OptionError):  # the memory limit has no room
-            return ev.units.effective, ev.units.largest_share
+            units = ev.units
+            return units.effective, units.largest_share
     sides = ev._shape.values()
     return min(side.clusters for side in sides), max(side.largest for side in sides) / n_items
 
 
-def slices_without_scores(ev: Any) -> Iterator[Notice]:
+def slices_without_scores(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn if there are slices, but no score defined for them."""
-    if not ev.sliced or any(not metric.overall_only for metric in ev.metrics):
+    if any(not metric.overall_only for metric in ev.metrics):
         return
     names = [metric.name for metric in ev.metrics]
     are = "is" if len(names) == 1 else "are"
@@ -641,32 +647,32 @@ def slices_without_scores(ev: Any) -> Iterator[Notice]:
     yield Notice(WARNING, message, {"scores": names})
 
 
-def small_slices(ev: Any) -> Iterator[Notice]:
+def small_slices(ev: Any, n_items: int) -> Iterator[Notice]:
     """Note which slices have very few items, slicing by slicing."""
-    if ev.coverage.n_scored(ev.policies) < SMALL_SLICE:  # as are all slices of them
+    if n_items < SMALL_SLICE:  # as are all slices of them
         return
     for by, table in ev.sliced.items():
-        n_items = to_numpy(table["n_items"])
-        small = np.flatnonzero(n_items < SMALL_SLICE)
+        sizes = to_numpy(table["n_items"])
+        small = np.flatnonzero(sizes < SMALL_SLICE)
         if not small.size:
             continue
         first = table.select(name_columns(table.column_names)).take(small[:SHOWN]).to_pylist()
         named = [", ".join(label(value) for value in row.values()) for row in first]
         more = ", …" if small.size > SHOWN else ""
-        have = f"slice{'s' if n_items.size > 1 else ''} {'has' if small.size == 1 else 'have'}"
+        have = f"slice{'s' if sizes.size > 1 else ''} {'has' if small.size == 1 else 'have'}"
         message = (
-            f"By {Word(label(by))}, {count(small.size)} of {count(n_items.size)} {have} fewer than {SMALL_SLICE} items "
+            f"By {Word(label(by))}, {count(small.size)} of {count(sizes.size)} {have} fewer than {SMALL_SLICE} items "
             f"({'; '.join(named)}{more}): one item can change such a score by 0.01 or more."
         )
         yield Notice(NOTE, message, {"by": by, "n_slices": int(small.size), "slices": named})
 
 
-def not_checked(ev: Any) -> Iterator[Notice]:
+def not_checked(ev: Any, n_items: int) -> Iterator[Notice]:
     """Note the warnings that were not checked, as they take cells or items and none were kept."""
-    if not isinstance(ev.contingency, NoCells) or ev.coverage.n_scored(ev.policies) < FEW_ITEMS:
+    if not isinstance(ev.contingency, NoCells) or n_items < FEW_ITEMS:
         return
     finds = {"same-input": same_input, "giant-cluster": giant_cluster, "few-units": few_units}
-    codes = [code for code, find in finds.items() if not any(find(ev))]
+    codes = [code for code, find in finds.items() if not any(find(ev, n_items))]
     if codes:
         message = (
             f"Not checked in full: {', '.join(codes)}, which take cells, and the disk engine keeps none with "
@@ -683,7 +689,7 @@ class Code:
     """A kind of warning: its condition as a sentence, and its check; None if it needs more than an evaluation."""
 
     meaning: str
-    find: Callable[[Any], Iterable[Notice]] | None = None
+    find: Callable[[Any, int], Iterable[Notice]] | None = None  #: of an evaluation and its number of items
 
 
 #: In the order in which they are given.
@@ -728,15 +734,27 @@ CODES = {
     "whole-floats": Code("Floats or decimals were read as integers."),
     "made-of-links": Code("The clusters of a side are the connected components of links."),
 }
+#: Those that only items on one side give rise to, and only slices.
+OF_UNMATCHED = {
+    "few-ids-match",
+    "dropping-truth-flatters",
+    "unlinked-alone",
+    "dropping-flatters",
+    "few-items-labelled",
+}
+OF_SLICES = {"slices-without-scores", "small-slice"}
 
 
 def found_in(ev: Any, codes: Collection[str] = CODES) -> list[dict[str, Any]]:
     """Return the warnings and notes of these codes that an evaluation's results give: code, level, message, figures."""
+    skipped = OF_UNMATCHED if ev.coverage.complete else set()
+    skipped = skipped if ev.sliced else skipped | OF_SLICES
+    n_items = ev.coverage.n_scored(ev.policies)
     return [
         {"code": code, "level": notice.level, "message": Message(notice.message), **notice.figures}
         for code, kind in CODES.items()
-        if kind.find is not None and code in codes
-        for notice in kind.find(ev)
+        if kind.find is not None and code in codes and code not in skipped
+        for notice in kind.find(ev, n_items)
     ]
 
 
