@@ -346,6 +346,7 @@ class Contingency:
         if not cells.size:
             raise EmptyInputError("there is no item to score: no item is on both sides")
         self.cells = cells
+        self.n_cells = int(cells.size)  #: non-empty pairs of clusters
         self._make_pred = pred
         self.n_codes = dict(zip(SIDES, sizes, strict=True))
         self.weighted = weighted
@@ -515,7 +516,7 @@ class Contingency:
 
     def codes(self, side: str) -> tuple[NDArray[np.integer], int]:
         """Return the code of each cell on this side, and the number of codes."""
-        return np.ascontiguousarray(self.true if side == "true" else self.pred), self.n_codes[side]
+        return np.ascontiguousarray(self.cells["true"] if side == "true" else self.pred), self.n_codes[side]
 
     def codes_in_blocks(self) -> Iterator[tuple[int, NDArray[np.integer], NDArray[np.integer]]]:
         """Yield the first of consecutive cells, and the codes of their true and predicted clusters."""
@@ -530,7 +531,7 @@ class Contingency:
     def _count(self, side: str) -> NDArray[np.int64]:
         codes, size = self.codes(side)
         counts = np.zeros(size, np.int64)
-        kernels.sums.count_by_code(codes, self.n, counts)
+        kernels.sums.count_by_code(codes, self.cells["n"], counts)
         return counts
 
     def _weigh(self, side: str) -> NDArray[np.float64]:
@@ -600,11 +601,6 @@ class Contingency:
         """Return function(start, stop) of consecutive ranges of cells, whatever the number of threads."""
         starts, stops = zip(*blocks(self.n_cells, CELL_BLOCK * BLOCKS_AT_ONCE), strict=True)
         return pool.map(function, starts, stops, stage=stage)
-
-    @property
-    def n_cells(self) -> int:
-        """Non-empty pairs of clusters."""
-        return int(self.cells.size)
 
     @cached_property
     def n_items(self) -> int:

@@ -698,6 +698,7 @@ class LazyCells(Contingency):
     ) -> None:
         """Take over a file of cells; `known` are attributes that take no reading."""
         self._file, self._whole, self.rows = file, whole, rows
+        self.n_cells = file.num_rows
         self.__dict__.update(known)
 
     def __getattr__(self, name: str) -> Any:
@@ -709,11 +710,6 @@ class LazyCells(Contingency):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _same, (self._whole().contingency,)
-
-    @property
-    def n_cells(self) -> int:
-        """Non-empty pairs of clusters."""
-        return self._file.num_rows
 
     def codes_in_blocks(self) -> Iterator[tuple[int, NDArray[np.integer], NDArray[np.integer]]]:
         """Yield the first of consecutive cells, and the codes of their true and predicted clusters."""
