@@ -24,7 +24,7 @@ from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.warnings import give
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.output_files import require_writable
-from fastbcubed.runtime.progress_bar import reporting, require_progress
+from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool
 
 __all__ = ["cice_bcubed", "contingency", "evaluate", "extended_bcubed"]
@@ -176,7 +176,6 @@ def evaluate(
     """
     paths = true_or_false(paths, "paths")
     arguments = not_default(evaluate, locals())
-    require_progress(progress)
     if out is not None and not any(map(is_spark, (truth, prediction))):
         out = save.as_path(out)
         require_writable(out)

@@ -101,7 +101,7 @@ def _check_unmatched(sides: Mapping[str, str]) -> None:
 
 
 def _check(name: str, value: object, known: tuple[str, ...]) -> None:
-    if not is_one_of(value, known):
+    if not (isinstance(value, str) and value in known):
         raise OptionError(f"{arg(name, ...)} is {', '.join(known[:-1])} or {known[-1]}, not {value!r}")
 
 

@@ -635,7 +635,9 @@ def build(
     if truth is not None:
         parts = truth.parts(rows[0][1], pool)
     else:
-        parts = _parts(plan, rows, pool)
+        weighted = rows[0][2] is not None
+        by_part, bounds = stages.partition_rows(plan, rows, plan.row_type(weighted), pool)
+        parts = stages.build_parts(plan, by_part, bounds, pool, weighted=weighted, skip=0, bits=plan.bits)
     base = np.zeros(plan.n_parts, np.int64)  # codes of heavy clusters come first
     regular = 1 << plan.bits
     base[:regular] = plan.heavy.size + np.cumsum(parts.n_clusters[:regular]) - parts.n_clusters[:regular]
@@ -645,18 +647,15 @@ def build(
         if plan.heavy.size
         else None
     )
-    alone = IfAlone(outer=outer)
-    alone.add(plan, parts, pool)
+    change = 0.0
+    if plan.absent_pred.size:  # else there are no truth-only items
+        alone = IfAlone(outer=outer)
+        alone.add(plan, parts, pool)
+        change = alone.change()
     arrived, cell_bounds = stages.send_cells(plan, parts, base, sums, pool, outer=outer)
     del parts
     built = stages.close_parts(plan, arrived, cell_bounds, n_true, pool, outer=outer, outside=outside)
-    return replace(built, recall_if_alone=alone.change())
-
-
-def _parts(plan: Plan, pieces: Sequence[stages.Piece], pool: Pool) -> stages.Parts:
-    weighted = pieces[0][2] is not None
-    rows, bounds = stages.partition_rows(plan, pieces, plan.row_type(weighted), pool)
-    return stages.build_parts(plan, rows, bounds, pool, weighted=weighted, skip=0, bits=plan.bits)
+    return replace(built, recall_if_alone=change)
 
 
 def locate(plan: Plan, rows: Sequence[stages.Piece], pool: Pool) -> NDArray[np.int64]:

@@ -645,27 +645,22 @@ def comparable_keys(
     """
     if len(columns) > 1:
         check_kinds(columns)
+    threads, plain = pool or Pool(threads=1), all(column.kind == "integer" for column in columns)
     try:
-        return _keys(columns, pool or Pool(threads=1), narrow)
+        if plain and (len(columns) == 1 or not _signs_clash(columns)):
+            return [_integer_keys(column.plain[0], threads, narrow) for column in columns]
+        if len(columns) == len(columns[0].plain) == 1:
+            for number in (number_codes, number_texts):
+                numbers = number(columns[0].plain[0], threads, narrow=narrow)
+                if numbers is not None:
+                    return [read_only(numbers)]
+        for seed in range(HASH_SEEDS):
+            written = [write_pairs(column.plain, seed, threads) for column in columns]
+            if not find_collision([pair for _, pairs in written for pair in pairs], threads):
+                return [read_only(keys) for keys, _ in written]
     except pa.ArrowInvalid:
         require_valid_columns(columns)
         raise
-
-
-def _keys(columns: Sequence[Column], threads: Pool, narrow: bool) -> list[np.ndarray]:
-    plain = all(column.kind == "integer" for column in columns)
-    if plain and (len(columns) == 1 or not _signs_clash(columns)):
-        return [_integer_keys(column.plain[0], threads, narrow) for column in columns]
-    if len(columns) == len(columns[0].plain) == 1:
-        for number in (number_codes, number_texts):
-            numbers = number(columns[0].plain[0], threads, narrow=narrow)
-            if numbers is not None:
-                return [read_only(numbers)]
-
-    for seed in range(HASH_SEEDS):
-        written = [write_pairs(column.plain, seed, threads) for column in columns]
-        if not find_collision([pair for _, pairs in written for pair in pairs], threads):
-            return [read_only(keys) for keys, _ in written]
     raise IdTypeError(  # cannot happen by chance
         f"{columns[0].where}: values collide under all {HASH_SEEDS} hash functions. Use integer ids."
     )

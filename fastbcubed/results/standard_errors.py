@@ -136,12 +136,10 @@ def components(table: Contingency, limit: int | None = None) -> CellUnits:
     codes: Codes = np.empty(table.n_cells, dtype)
     for start, stop in ranges:
         kernels.components.read_codes(table.cells[start:stop], parents, codes[start:stop])
-    return CellUnits.of(codes, n, _all_of(alone))
-
-
-def _all_of(alone: list[Alone]) -> Alone:
-    counts, squares, largest, _ = zip(*alone, strict=True)
-    return Alone(sum(counts), math.fsum(squares), max(largest), alone[int(np.argmax(largest))].heaviest)
+    most = max(alone, key=lambda each: each.largest)
+    squares = math.fsum(each.squares for each in alone)
+    all_alone = Alone(sum(each.n for each in alone), squares, most.largest, most.heaviest)
+    return CellUnits.of(codes, n, all_alone)
 
 
 def _components_of_cover(cover: Cover) -> CellUnits:
