@@ -1,38 +1,50 @@
-"""load(): read a saved evaluation or diff."""
+"""load(): read a saved result."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from fastbcubed.compare_runs.comparison import Comparison
 from fastbcubed.diff_runs.diff_result import Diff
 from fastbcubed.diff_runs.diff_summary import MARK, parts_of
-from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.load import read_saved
 from fastbcubed.runtime.arguments import true_or_false
+from fastbcubed.sample.estimates import Estimates
+from fastbcubed.sample.judged_pairs import PairEstimates
+from fastbcubed.sweep_links.sweep_result import Sweep
+
+#: The classes of results that are saved as tables.
+KINDS: dict[str, Any] = {
+    "comparison": Comparison,
+    "sweep": Sweep,
+    "estimates": Estimates,
+    "pairs": PairEstimates,
+}
 
 
-def load(directory: Any, *, check: bool = True) -> Evaluation | Diff:
-    """Read an evaluation or a diff written by `save` or `out=`.
+def load(directory: Any, *, check: bool = True) -> Any:
+    """Read an evaluation, diff, comparison, sweep or estimates written by `save` or `out=`.
 
-    The files are checked first: that they belong to one evaluation, and are unchanged by their checksums. So a
-    damaged directory is refused.
+    The files are checked first: that they belong to one result, and are unchanged by their checksums. So a damaged
+    directory is refused.
 
     Parameters
     ----------
     directory : path
         Where it was saved.
     check : bool
-        Whether to read and check all files now. Without it, a large result is available at once: overall scores, slices
-        computed by the evaluation, the costliest clusters, repairs and reports need only parts of the files, checked
-        page by page as they are read. All files are read and checked when more is requested.
+        Whether to read and check all files now. Without it, a large evaluation is available at once: overall scores,
+        slices computed by the evaluation, the costliest clusters, repairs and reports need only parts of the files,
+        checked page by page as they are read. All files are read and checked when more is requested.
 
     Returns
     -------
-    Evaluation or Diff
-        The saved result with everything kept: saved with keep="items", it can be sliced by any attribute of its tables
-        or of another table; with "cells", listed by cluster; with "scores", it has overall scores, coverage, summary
-        and the slices computed before.
+    Evaluation, Diff, Comparison, Sweep, Estimates or PairEstimates
+        The saved result with everything kept: an evaluation or diff saved with keep="items" can be sliced by any
+        attribute of its tables or of another table; with "cells", listed by cluster; with "scores", it has overall
+        scores, coverage, summary and the slices computed before. Others show, convert and report the same as when
+        they were saved; what they were saved without raises NotKeptError.
 
     Raises
     ------
@@ -50,10 +62,11 @@ def load(directory: Any, *, check: bool = True) -> Evaluation | Diff:
     ...     fb.load(directory).f1
     0.6666666666666666
     """
-    found: Evaluation | Diff = read_saved(directory, _made, check=true_or_false(check, "check"))
-    return found
+    return read_saved(directory, _made, check=true_or_false(check, "check"))
 
 
-def _made(ev: Evaluation, head: Mapping[str, Any]) -> Evaluation | Diff:
-    """Return a diff if the manifest marks one, otherwise the evaluation."""
-    return Diff(**parts_of(ev, head[MARK])) if MARK in head else ev
+def _made(found: Any, head: Mapping[str, Any]) -> Any:
+    """Return a result from its tables and manifest, or from its evaluation, which a diff has, too."""
+    if "kind" in head:
+        return KINDS[head["kind"]]._restored(head, found)
+    return Diff(**parts_of(found, head[MARK])) if MARK in head else found

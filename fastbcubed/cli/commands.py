@@ -324,7 +324,7 @@ COMMANDS = (
     ),
     Command(
         "show", "show_command", "open a cluster or an item: who is in it, and what is wrong with it",
-        "Open clusters and items of a saved result, or of a truth and a prediction.",
+        "Show a saved result, or open clusters and items of it, or of a truth and a prediction.",
         f"{SHOWN}\n{EXIT_CODES}",
     ),
     Command(

@@ -32,6 +32,7 @@ OWN = (
     "json",
     "worst",
     "show",
+    "out",
     "report",
     "fail_worse",
     "fail_under",
@@ -63,7 +64,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_options(group, "align level bootstrap seed unit", seed="bootstrap")
     group = parser.add_argument_group("output")
     add_options(group, "json paths worst", worst="the true clusters, and of the slices, that changed most")
-    add_options(group, "show", show="true clusters that changed most")
+    add_options(group, "show out", show="true clusters that changed most")
     add_report_flags(parser)
     add = add_bound_flags(parser)
     add(
@@ -106,6 +107,8 @@ def run(options: argparse.Namespace) -> int:
         for each in opened:
             terminal.line(f"\n{each!r}")
         terminal.gates(gates)
+    if options.out is not None:
+        cmp.save(options.out)
     return finish(options, cmp, gates)
 
 

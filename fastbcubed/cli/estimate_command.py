@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 
-from fastbcubed.cli.flags import check_report, columns_of_sides, score_names
+from fastbcubed.cli.flags import check_report, columns_of_sides, score_names, write_result
 from fastbcubed.cli.options import FILES, add_options
-from fastbcubed.cli.output import Terminal, in_flags, print_json, say, say_warnings
+from fastbcubed.cli.output import Terminal, in_flags, print_json, say_warnings
 
 #: Flags without an argument of the library.
-OWN = ("run", "json", "report")
+OWN = ("run", "json", "out", "report")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         parser.add_argument_group("scores"), "metrics beta level", metrics=scores, beta="an F to each F1"
     )
     what = "the estimates with their intervals, and what they rest on,"
-    add_options(parser.add_argument_group("output"), "json paths report", report=what)
+    add_options(parser.add_argument_group("output"), "json paths out report", report=what)
     engine = (
         "read PREDICTION whole, or block by block (disk; default for Parquet and Arrow files of over 1,000,000 "
         "rows)"
@@ -69,7 +69,5 @@ def run(options: argparse.Namespace) -> int:
         from fastbcubed.sample.estimates import document
 
         Terminal().line(drawn(document(found), in_flags))
-    if options.report is not None:
-        found.report(options.report, overwrite=True)
-        say(f"wrote {options.report}")
+    write_result(options, found, {})
     return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from fastbcubed.cli.flags import check_report
+from fastbcubed.cli.flags import check_report, write_result
 from fastbcubed.cli.options import add_options
 from fastbcubed.cli.output import Terminal, print_json, say
 
@@ -28,7 +28,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     add("--level", type=float, default=0.95, help="the confidence of the intervals (default: 0.95)")
     add("--json", action="store_true", help="a JSON object with a list of estimates, for programs")
-    add_options(parser, "report", report="how much is right, and the estimates with their intervals,")
+    add_options(parser, "out report", report="how much is right, and the estimates with their intervals,")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,14 +44,10 @@ def run(options: argparse.Namespace) -> int:
     for each in caught:
         say(f"warning: {each.message}")
     if options.json:
-        from fastbcubed.render.json import as_json
-
-        print_json(as_json({"level": options.level, "estimates": found.to_pylist()}))
+        print_json(found.to_json())
     else:
         _print(found, options.level)
-    if options.report is not None:
-        found.report(options.report, overwrite=True)
-        say(f"wrote {options.report}")
+    write_result(options, found, {})
     return 0
 
 

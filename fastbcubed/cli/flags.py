@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -217,7 +217,7 @@ WORST, MEMBERS = 20, 10
 
 
 def check_report(options: argparse.Namespace) -> None:
-    """Raise, before the work, if a page cannot be made or written."""
+    """Raise, before the work, if a page cannot be made or a result cannot be written."""
     if options.report is None and getattr(options, "report_columns", None) is not None:
         raise OptionError("--report-columns goes with --report")
     if options.report is not None:
@@ -225,6 +225,22 @@ def check_report(options: argparse.Namespace) -> None:
 
         require_packages("--report")
         require_place(options.report, overwrite=True)
+    if getattr(options, "out", None) is not None:
+        from pathlib import Path
+
+        from fastbcubed.runtime.output_files import require_writable
+
+        require_writable(Path(options.out))
+
+
+def write_result(options: argparse.Namespace, found: Any, how: Mapping[str, Any], **of_page: Any) -> None:
+    """Write a result to ``--out`` and ``--report``, where requested, and name what was written."""
+    if options.out is not None:
+        found.save(options.out, **how)
+        say(f"wrote {options.out}; in Python, fastbcubed.load({options.out!r}) reads it")
+    if options.report is not None:
+        found.report(options.report, **how, **of_page, overwrite=True)
+        say(f"wrote {options.report}")
 
 
 def report_columns(text: str | None) -> list[str]:

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import argparse
+from inspect import signature
 from typing import Any
 
 from fastbcubed.cli.flags import MEMBERS, WORST, key_of, report_columns
 from fastbcubed.cli.options import number
 from fastbcubed.cli.output import say
+from fastbcubed.errors import OptionError
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed report``."""
     parser.add_argument(
-        "result", metavar="RESULT", help="a directory that evaluate --out or diff --out wrote"
+        "result",
+        metavar="RESULT",
+        help="a directory that --out of evaluate, diff, compare or another command wrote",
     )
     add = parser.add_argument
     add("--out", metavar="FILE", required=True, help="the HTML file to write, which is replaced")
     add("--title", metavar="TEXT", help="the heading (default: what was compared)")
     add(
-        "--worst", type=number, default=WORST, metavar="N",
+        "--worst", type=number, metavar="N",
         help=f"how many clusters of each side to show, those that cost most (default: {WORST})",
     )  # fmt: skip
     add(
-        "--members", type=number, default=MEMBERS, metavar="N",
+        "--members", type=number, metavar="N",
         help=f"how many members of each to show (default: {MEMBERS})",
     )  # fmt: skip
     add("--columns", metavar="NAME,...", help="attributes to show beside the members (default: none)")
@@ -41,15 +45,13 @@ def run(options: argparse.Namespace) -> int:
 
     require_packages("report")
     require_place(options.out, overwrite=True)
-    result: Any = fastbcubed.load(options.result, check=False)
-    result.report(
-        options.out,
-        title=options.title,
-        worst=options.worst,
-        members=options.members,
-        columns=report_columns(options.columns),
-        by=[key_of(text) for text in options.by],
-        overwrite=True,
-    )
+    result = fastbcubed.load(options.result, check=False)
+    asked: dict[str, Any] = {name: getattr(options, name) for name in ("title", "worst", "members")}
+    asked |= {"columns": report_columns(options.columns), "by": [key_of(text) for text in options.by]}
+    asked = {name: value for name, value in asked.items() if value not in (None, [])}
+    known = signature(result.report).parameters
+    if strange := [name for name in asked if name not in known]:
+        raise OptionError(f"--{strange[0]} is not for the page of a result such as {options.result}")
+    result.report(options.out, **asked, overwrite=True)
     say(f"wrote {options.out}")
     return 0

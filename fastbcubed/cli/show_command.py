@@ -45,7 +45,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed show``."""
     parser.add_argument(
         "paths", nargs="+", metavar="RESULT | TRUTH PREDICTION",
-        help=f"a directory that evaluate --out or diff --out wrote; or both clusterings: {OR_COLUMNS}",
+        help="a directory that --out of evaluate, diff, compare or another command wrote, shown as a whole if nothing "
+        f"is to be opened; or both clusterings: {OR_COLUMNS}",
     )  # fmt: skip
     group = parser.add_argument_group("what to open")
     add = group.add_argument
@@ -76,7 +77,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Open the requested clusters and items, and print them."""
+    """Open the requested clusters and items, and print them; print a saved result as a whole if there are none."""
+    if len(options.paths) == 1 and options.table is None and not _wanted(options):
+        found = _result(options)
+        print_json(found.to_json()) if options.json else Terminal().line(repr(found))
+        return 0
     opened = open_all(options)
     if options.json:
         from fastbcubed.render.json import as_json
@@ -89,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
 
 def open_all(options: argparse.Namespace) -> list[Any]:
     """Return the requested clusters and items."""
-    if not (options.pred or options.true or options.items):
+    if not _wanted(options):
         raise OptionError("say what to open: --pred ID, --true ID or --item ID")
     found = _result(options)
     ev, sides = _as_evaluation(found)
@@ -104,6 +109,10 @@ def open_all(options: argparse.Namespace) -> list[Any]:
     return opened + [found.item(as_id(ev, "item", text), **of_items) for text in options.items]
 
 
+def _wanted(options: argparse.Namespace) -> list[str]:
+    return [*options.pred, *options.true, *options.items]
+
+
 def _as_evaluation(found: Evaluation | Diff) -> tuple[Evaluation, dict[str, str]]:
     """Return the evaluation that a result is or has, and its names of the sides."""
     from fastbcubed.results.evaluation import Evaluation
@@ -113,7 +122,7 @@ def _as_evaluation(found: Evaluation | Diff) -> tuple[Evaluation, dict[str, str]
     return found.evaluation, {"pred": "experiment", "true": "baseline"}
 
 
-def _result(options: argparse.Namespace) -> Evaluation | Diff:
+def _result(options: argparse.Namespace) -> Any:
     """Return the named result, or evaluate."""
     given = {name: value for name, value in vars(options).items() if name not in (*OWN, "defaults")}
     if len(options.paths) == 1 and options.table is None:
@@ -123,7 +132,7 @@ def _result(options: argparse.Namespace) -> Evaluation | Diff:
                 raise OptionError(
                     f"--{flag} goes with TRUTH and PREDICTION; {options.paths[0]} was evaluated already"
                 )
-        return _loaded(options.paths[0])
+        return _loaded(options.paths[0], bool(_wanted(options)))
     if len(options.paths) != 2:
         raise OptionError(
             "name a directory that evaluate --out wrote, or TRUTH and PREDICTION, not "
@@ -142,7 +151,7 @@ def _of_show(part: Any) -> Any:
     return replace(part, name="item_column") if isinstance(part, Argument) and part.name == "item" else part
 
 
-def _loaded(path: str) -> Evaluation | Diff:
+def _loaded(path: str, to_open: bool) -> Any:
     import fastbcubed
 
     try:
@@ -151,6 +160,10 @@ def _loaded(path: str) -> Evaluation | Diff:
         raise FileFormatError(
             f"{error.message.marked}. To evaluate first, name TRUTH and PREDICTION"
         ) from error
+    if not to_open:
+        return found
+    if not isinstance(found, fastbcubed.Evaluation | fastbcubed.Diff):
+        raise NotKeptError(f"{path} has no clusters and items to open; to show it, name nothing else")
     if not _as_evaluation(found)[0].has_items:
         raise NotKeptError(
             f"{path} has no items, so that nothing can be opened; write it with evaluate --out DIR --keep items"

@@ -5,9 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from fastbcubed.cli.flags import check_report, columns_of, numbers_of, read_as, read_flags
+from fastbcubed.cli.flags import (
+    check_report,
+    columns_of,
+    numbers_of,
+    read_as,
+    read_flags,
+    write_result,
+)
 from fastbcubed.cli.options import FILES, add_options, limit_of, number
-from fastbcubed.cli.output import Terminal, call, print_result, say, say_warnings
+from fastbcubed.cli.output import Terminal, call, print_result, say_warnings
 
 if TYPE_CHECKING:
     from fastbcubed.sweep_links.curve import Best
@@ -76,17 +83,12 @@ def _add_score_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Sweep, print the requested output, and write it."""
-    from pathlib import Path
-
     import fastbcubed
-    from fastbcubed.runtime.output_files import require_writable
 
     arguments = {name: value for name, value in vars(options).items() if name not in OWN}
     arguments |= read_flags(options, ("truth's",))
     arguments |= {side: columns_of(getattr(options, side)) for side in ("left", "right")}
     arguments["thresholds"] = None if options.thresholds is None else numbers_of(options.thresholds)
-    if options.out is not None:
-        require_writable(Path(options.out))
     check_report(options)
     sweep = call(fastbcubed.sweep, arguments, options.noise)
     best = sweep.best(options.best, where=options.where)
@@ -99,14 +101,7 @@ def run(options: argparse.Namespace) -> int:
         print_result(sweep.to_dict(limit=options.rows, best=best), merges=merges)
     else:
         _print(sweep, best, options, Terminal())
-    if options.out is not None:
-        sweep.save(options.out, score=options.best, where=options.where)
-        say(f"wrote {options.out}: the curve, and the clusters at threshold {best.shown}")
-    if options.report is not None:
-        sweep.report(
-            options.report, score=options.best, where=options.where, worst=options.merges, overwrite=True
-        )
-        say(f"wrote {options.report}")
+    write_result(options, sweep, {"score": options.best, "where": options.where}, worst=options.merges)
     return 0
 
 

@@ -5,17 +5,25 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.contingency import side_of
 from fastbcubed.compare_runs import rankings
-from fastbcubed.compare_runs.comparison_document import document
+from fastbcubed.compare_runs.comparison_document import (
+    comparison_content,
+    comparison_document,
+    document,
+    lead,
+    sentences,
+)
 from fastbcubed.compare_runs.comparison_listings import (
     ClusterInRuns,
     items_of_runs,
@@ -23,11 +31,20 @@ from fastbcubed.compare_runs.comparison_listings import (
     slices_of_runs,
     true_clusters_of_runs,
 )
-from fastbcubed.compare_runs.differences import Differences, adjusted, estimated, table_of_deltas
+from fastbcubed.compare_runs.differences import (
+    Differences,
+    adjusted,
+    differences_of,
+    estimated,
+    table_of_deltas,
+    with_units,
+)
 from fastbcubed.compare_runs.units import (
+    NOT_SAVED,
     RunUnits,
     components_of_comparison,
     numbers_of_true_clusters,
+    require_cells,
     require_rows,
     why_no_errors,
 )
@@ -39,6 +56,8 @@ from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.render.wording import label
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.load import evaluation_of, with_nan
+from fastbcubed.results.save import save_tables
 from fastbcubed.results.slices import SliceKey, check_key
 from fastbcubed.results.standard_errors import Units, warn_of_units
 from fastbcubed.results.table import HasTable, Table
@@ -54,8 +73,8 @@ if TYPE_CHECKING:
 __all__ = ["Comparison"]
 
 #: Cached values that depend on the baseline, and those that depend on the runs alone.
-OF_BASELINE = ("_differences", "_against_best", "ranking")
-OF_RUNS = ("_own_scores", "_true_numbers", "_components", "warnings")
+OF_BASELINE = ("_differences", "_against_best", "_verdict", "_saved_page", "ranking")
+OF_RUNS = ("_own_scores", "_scores", "_true_numbers", "_components", "warnings")
 
 
 class Comparison(Shown, HasTable):
@@ -202,6 +221,12 @@ class Comparison(Shown, HasTable):
         <BLANKLINE>
         2 rows
         """
+        return self._scores
+
+    _main_table = scores
+
+    @cached_property
+    def _scores(self) -> Table:
         evs = self.runs.values()
         columns: dict[str, Any] = {
             "run": from_texts(list(self.runs)),
@@ -211,8 +236,6 @@ class Comparison(Shown, HasTable):
         }
         columns |= {m.name: np.array([ev.overall[m.name] for ev in evs], np.float64) for m in self.metrics}
         return Table(table_of(columns))
-
-    _main_table = scores
 
     def deltas(self, *, adjust: str = "bonferroni") -> Table:
         """Return how the scores of each experiment differ from the baseline's, and whether that holds.
@@ -290,6 +313,11 @@ class Comparison(Shown, HasTable):
     @cached_property
     def _differences(self) -> Differences:
         return estimated(self)
+
+    @cached_property
+    def _verdict(self) -> tuple[str, list[str]]:
+        """The sentence that comes first, and the others."""
+        return lead(self), sentences(self)
 
     @cached_property
     def _own_scores(self) -> dict[str, dict[str, Any]]:
@@ -577,6 +605,7 @@ class Comparison(Shown, HasTable):
                 "predicted clusters are of one run, so that they do not stand beside each other; list those of a run "
                 f'with cmp[{next(iter(self.runs))!r}].clusters("pred"), or true clusters here'
             )
+        require_cells(self)
         return Table(true_clusters_of_runs(self.runs, self._pair(run), self._true_numbers, order_by, limit))
 
     def cluster(
@@ -672,10 +701,69 @@ class Comparison(Shown, HasTable):
 
     def _page(self, asked: Asked, gates: Sequence[Gate] = ()) -> Page:
         """Return the content of `report`, with the results of gates, and its document."""
-        from fastbcubed.compare_runs.comparison_document import comparison_content, comparison_document
         from fastbcubed.render.html import Page
+        from fastbcubed.results.page import gates_content
 
-        return Page(comparison_content(self, asked, gates), comparison_document)
+        saved = self._saved_page
+        if saved is None:
+            return Page(comparison_content(self, asked, gates), comparison_document)
+        if not asked.is_usual:
+            raise NotKeptError(f"{NOT_SAVED} a page of other clusters or slices than usual")
+        changed = {"title": asked.title or saved["title"], "gates": gates_content(gates)}
+        return Page({**saved, **changed}, comparison_document)
+
+    @cached_property
+    def _saved_page(self) -> Mapping[str, Any] | None:
+        """The content of the usual page, of a comparison that was loaded."""
+        return None
+
+    def save(self, directory: Any) -> None:
+        """Write scores, differences, the evaluations of the runs and the page; `fastbcubed.load` reads them back.
+
+        The comparison that was loaded shows the same, and compares no further: clusters, items, and slices and
+        baselines that were not requested take the runs again.
+
+        Parameters
+        ----------
+        directory : path
+            Made if need be. Files of an earlier result in it are replaced, together at the end. ``overall.json`` is
+            the content of `to_json` and the page, ``scores.parquet`` and ``deltas.parquet`` are these tables.
+        """
+        from fastbcubed.results.page import Asked
+
+        own = {
+            "verdict": self._verdict,
+            "page": self._page(Asked()).content,
+            "coverage": {name: asdict(each) for name, each in self._coverage.items()},
+            "own_scores": self._own_scores,
+            "cautions": self._differences.warnings,
+        }
+        tables = {"scores": self.scores(), "deltas": with_units(self._deltas().to_arrow(), self._differences)}
+        save_tables(directory, "comparison", {**self.to_dict(), "saved": own}, tables)
+
+    @classmethod
+    def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Comparison:
+        """Return the comparison that `save` wrote."""
+        own, numbers = head["saved"], [row["n_scored"] for row in head["coverage"]]
+        runs = {name: evaluation_of(content) for name, content in head["runs"].items()}
+        found = cls(
+            runs,
+            **{name: head[name] for name in ("baseline", "align", "level", "unit", "seed")},
+            n_bootstrap=head["bootstrap"],
+            n_scored=numbers,
+            coverage=[Coverage.of(own["coverage"][name]) for name in runs],
+            by_itself=[with_nan(own["own_scores"][name]) for name in runs],
+        )
+        units = None if head["units"] is None else Units(**head["units"])
+        found.__dict__ |= {
+            "_scores": Table(tables["scores"]),
+            "_differences": differences_of(tables["deltas"], units, own["cautions"]),
+            "_verdict": tuple(own["verdict"]),
+            "_saved_page": own["page"],
+            "ranking": head["ranking"],
+            "warnings": head["warnings"],
+        }
+        return found
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""

@@ -77,10 +77,11 @@ NAMED = 5
 
 def document(comparison: Comparison) -> list[Block]:
     """Return a comparison as a document: the verdict, the scores of the runs, how good each is, the differences."""
+    first, others = comparison._verdict
     return [
-        Prose([lead(comparison)], "title"),
+        Prose([first], "title"),
         Prose([heading(comparison)]),
-        Prose(sentences(comparison)),
+        Prose(others),
         scores_grid(comparison),
         ranking_grid(comparison.ranking if len(comparison) > 2 else ()),
         deltas_grid(comparison),
@@ -459,7 +460,7 @@ def comparison_content(cmp: Any, asked: Asked, gates: Sequence[Gate] = ()) -> di
                 for name in shown
             ],
             "command": _command(cmp),
-            "verdict": {"lead": lead(cmp), "sentences": sentences(cmp), "text": note(cmp)},
+            "verdict": {"lead": cmp._verdict[0], "sentences": cmp._verdict[1], "text": note(cmp)},
             "ranking": cmp.ranking if len(cmp) > 2 else [],
             "scores": [{**row, "own_f1": own.get(row["run"], ())} for row in cmp.scores().to_pylist()],
             "has_own_f1": bool(own), "score_names": _scores(cmp),

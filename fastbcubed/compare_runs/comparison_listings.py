@@ -14,6 +14,7 @@ from fastbcubed.compare_runs.units import (
     is_heavy,
     metrics_with_errors,
     of_all_rows,
+    require_cells,
     require_rows,
     units_of_rows,
     why_no_errors,
@@ -322,7 +323,7 @@ def slices_of_runs(
 ) -> Table:
     """Return the slices of all runs as `Comparison.slices` does."""
     runs, baseline = comparison.runs, comparison.baseline
-    tables = {name: _beside_runs(_slices(ev, by)) for name, ev in runs.items()}
+    tables = {name: _beside_runs(_slices(comparison, ev, by)) for name, ev in runs.items()}
     names = name_columns(tables[baseline].column_names)
     order = _places(tables, names)
     errors = _errors(comparison, by) if deltas and len(runs) > 1 else None
@@ -349,11 +350,12 @@ def slices_of_runs(
     return Table(whole.select(_in_order(shown, names)))
 
 
-def _slices(ev: Evaluation, by: SliceKey) -> pa.Table:
+def _slices(comparison: Comparison, ev: Evaluation, by: SliceKey) -> pa.Table:
     """Return the slices of a run; raise for slices that had to be requested earlier, as items are not kept."""
     try:
         return ev.slices(by).to_arrow()
     except NotKeptError as error:
+        require_cells(comparison)
         raise NotKeptError(
             "the disk engine keeps no items of several runs, by which to slice; name the attributes beforehand, as in "
             f"compare(..., {arg('slices', ['country'])}), or pass {arg('engine', 'memory')}"
@@ -416,7 +418,7 @@ def _errors(
     All runs have to have the same items in each slice. The units are those of `Comparison.deltas`; where they are not
     the same for all experiments, the baseline has none.
     """
-    if not comparison._shared or why_no_errors(comparison) is not None:
+    if why_no_errors(comparison) is not None or not comparison._shared:
         return None
     groups = _groups(comparison, by)
     if groups is None:

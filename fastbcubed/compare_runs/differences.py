@@ -398,6 +398,31 @@ class Differences:
         return Interval(delta - reach, delta + reach)
 
 
+def with_units(deltas: pa.Table, found: Differences) -> pa.Table:
+    """Return a table of differences with the units of each, and its replicates or null: what errors come from."""
+    rows = deltas.select(["experiment", "score"]).to_pylist()
+    keys = [(row["experiment"], row["score"]) for row in rows]
+    for k, (name, kind) in enumerate(
+        zip(Units._fields, (pa.int64(), pa.float64(), pa.float64()), strict=True)
+    ):
+        own = [found.units_of[run][k] if run in found.units_of else None for run, _ in keys]
+        deltas = deltas.append_column(name, pa.array(own, kind))
+    return deltas.append_column(
+        "replicates", pa.array([found.replicates.get(key) for key in keys], pa.list_(pa.float64()))
+    )
+
+
+def differences_of(table: pa.Table, units: Units | None, cautions: Sequence[str]) -> Differences:
+    """Return the differences that `with_units` has put into a table."""
+    rows = {(row["experiment"], row["score"]): row for row in table.to_pylist()}
+    units_of = {
+        run: Units(*(row[name] for name in Units._fields)) for (run, _), row in rows.items() if row["n"]
+    }
+    errors = {key: row["se"] for key, row in rows.items()}
+    drawn = {key: np.array(row["replicates"]) for key, row in rows.items() if row["replicates"] is not None}
+    return Differences(units, errors, units_of, drawn, tuple(cautions))
+
+
 def adjusted(level: float, n_experiments: int, adjust: Any) -> float:
     """Return the confidence of each interval, so that all experiments together have `level`."""
     if not is_one_of(adjust, ADJUSTMENTS):

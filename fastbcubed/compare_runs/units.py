@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import Message, NotKeptError, arg
 from fastbcubed.inputs.id_columns import as_column
@@ -281,8 +282,7 @@ def why_no_errors(comparison: Comparison) -> Message | None:
     evs = comparison.runs.values()
     if any(ev.contingency.overlapping for ev in evs):
         return Message("clusters may overlap, and paired errors are computed for partitions only")
-    if not all(isinstance(ev.contingency, Contingency) for ev in evs):
-        return Message(f"the cells were not kept; compare with {arg('keep', 'cells')}")
+    require_cells(comparison)
     if comparison._true_keys is not None and any(map(_makes_true_clusters, evs)):
         return Message(
             "policies have made true clusters of single items, which the disk engine does not distinguish in "
@@ -350,8 +350,19 @@ def beside_baseline(comparison: Comparison, name: str) -> Comparison:
     )
 
 
+#: The beginning of messages on what a comparison lacks that was loaded.
+NOT_SAVED = "a comparison is saved without clusters and items; compare the runs again to have"
+
+
+def require_cells(comparison: Comparison) -> None:
+    """Raise if the comparison was loaded, and has no cells of the runs."""
+    if isinstance(comparison[comparison.baseline].contingency, NoCells):
+        raise NotKeptError(f"{NOT_SAVED} them, other slices or another baseline")
+
+
 def require_rows(comparison: Comparison) -> int:
     """Return how many rows, the first ones, all runs have in common; raise if they are not in one order."""
+    require_cells(comparison)
     if not comparison._shared:
         raise NotKeptError(
             f"the items of all runs are not kept in one order; compare in memory, with {arg('align', 'common')}"

@@ -72,7 +72,10 @@ from fastbcubed.runtime.spill import Pages, Spill
 #: Number of groups, and rows of each, sampled for the length of values.
 PROBED, PROBE_ROWS = 8, 1 << 10
 #: Names of result files, which a glob may match.
-RESULTS = ("cells", "items", "pred_clusters", "repairs", "slices", "true_clusters")
+RESULTS = (
+    "cells", "clusters", "curve", "deltas", "estimates", "items", "merges", "points", "pred_clusters", "repairs",
+    "scores", "slices", "true_clusters", "weakest_links",
+)  # fmt: skip
 #: The file that a saved result has beside them.
 MANIFEST = "overall.json"
 #: Folders with logs of the Parquet files that count: the tool that wrote them, and what to pass instead.

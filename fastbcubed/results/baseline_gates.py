@@ -47,10 +47,13 @@ class Baseline:
     def read(cls, path: Any) -> Baseline:
         """Read a directory that an evaluation was saved in, or a file that `Evaluation.to_json` was written to."""
         place = Path(path)
-        if place.is_dir():
-            return cls(str(path), read_manifest(place))
-        if place.name == MANIFEST:
-            return cls(str(path), read_manifest(place.parent))
+        if place.is_dir() or place.name == MANIFEST:
+            head = read_manifest(place if place.is_dir() else place.parent)
+            if "kind" in head:
+                raise FileFormatError(
+                    f"{path} has no evaluation to compare with: it is of kind {head['kind']}"
+                )
+            return cls(str(path), head)
         try:
             found = json.loads(place.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:

@@ -16,10 +16,12 @@ from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import CELL, SIDES, Contingency, OneSided, ScoredRows
-from fastbcubed.errors import FastBCubedError, FileFormatError, arg
+from fastbcubed.errors import FastBCubedError, FileFormatError, NotKeptError, arg
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import table_of
 from fastbcubed.inputs.pair import CODES
+from fastbcubed.metrics.registry import lifted
+from fastbcubed.metrics.score import Metric
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Bounds, Figures, Scores
 from fastbcubed.results.items import Items, Kept, TableItems
@@ -52,26 +54,48 @@ from fastbcubed.runtime.output_files import NO_BYTES, Stamp, open_regular, stamp
 #: How often another process may replace the files while they are opened.
 ATTEMPTS = 8
 
-#: Makes a result of an evaluation and of the manifest that it was saved with.
-Make = Callable[[Evaluation, Mapping[str, Any]], Any]
+#: Makes a result of an evaluation, or of tables by name, and of the manifest that these were saved with.
+Make = Callable[[Any, Mapping[str, Any]], Any]
 
 
 def read_saved(directory: Any, make: Make, *, check: bool = True) -> Any:
-    """Return the result of `make` for a saved evaluation and its manifest; see `fastbcubed.load`.
+    """Return the result of `make` for what was saved, and its manifest; see `fastbcubed.load`.
 
-    The files are checked first: that they are those of one evaluation, as they were saved. So a directory that was
-    damaged is refused. Without `check`, those of a large result are checked when they are read.
+    The files are checked first: that they are those of one result, as they were saved. So a directory that was damaged
+    is refused. Without `check`, those of a large evaluation are checked when they are read.
     """
     path = as_path(directory)
     _require_directory(path)
     with ExitStack() as stack:
         head, files = _open_all(path, stack, whole=check)
-        if not check and (found := _unread(path, head, files)) is not None:
+        of_tables = "kind" in head
+        if not (check or of_tables) and (found := _unread(path, head, files)) is not None:
             stack.pop_all()
             return make(found, head)
         tables = {name: read_table(file, path / name) for name, file in files.items()}
     with _told(path):
+        if of_tables:
+            return make({name.removesuffix(".parquet"): table for name, table in tables.items()}, head)
         return make(_assembled(head, tables), head)
+
+
+def evaluation_of(content: Mapping[str, Any]) -> Evaluation:
+    """Return the evaluation that `Evaluation.to_dict` has written: its scores, without clusters and items."""
+    names = list(content["overall"])
+    ev = _assembled({**content, "keep": "scores", "metrics": names}, {})
+    known = {metric.name: metric for metric in ev.metrics}
+    ev.metrics[:] = [known.get(name) or _own_score(name) for name in names]
+    return ev
+
+
+def _own_score(name: str) -> Metric:
+    """Return a score of the user's own, whose formula is not kept."""
+
+    def formula(*_: Any) -> Any:
+        raise NotKeptError(f"the formula of {name} was not saved")
+
+    formula.__name__ = name
+    return lifted(formula)
 
 
 @contextmanager
@@ -149,7 +173,7 @@ def _open_all(
         head = read_manifest(directory)
         try:
             files = {
-                name: stack.enter_context(_open(directory, name, head, whole=whole))
+                name: stack.enter_context(_open(directory, name, head, whole=whole or "kind" in head))
                 for name in head["files"]
                 if name != PAGE
             }
@@ -209,17 +233,17 @@ def _of_manifest(
     figures = Figures(
         metrics_by_name(head["metrics"], definition["beta"], definition),
         definition["beta"],
-        Scores(_with_nan(head["overall"])),
+        Scores(with_nan(head["overall"])),
         Coverage.of(head["coverage"]),
         policies,
         head["not_computed"],
         _sliced(head["slices"], slices),
-        errors=Errors(_with_nan(head["errors"]), Units(**head["units"])) if "errors" in head else None,
+        errors=Errors(with_nan(head["errors"]), Units(**head["units"])) if "errors" in head else None,
         warnings=head["warnings"],
     )
     if lazy is not None or not isinstance(contingency, Contingency):  # else they are computed from the cells
         figures.summary = head["summary"]
-        figures.bounds = None if bounds is None else Bounds(**_with_nan(bounds))
+        figures.bounds = None if bounds is None else Bounds(**with_nan(bounds))
         if head["outcomes"] is not None:
             figures.outcomes = pa.Table.from_pylist(head["outcomes"], SCHEMA)
     names = {side: head[side] for side in ("truth", "prediction")}
@@ -279,7 +303,8 @@ def _slices(rows: list[dict[str, Any]]) -> Table:
     return Table(pa.table(columns))
 
 
-def _with_nan(values: Mapping[str, Any]) -> dict[str, Any]:
+def with_nan(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return figures of a manifest, in which NaN is null."""
     return {name: np.nan if value is None else value for name, value in values.items()}
 
 

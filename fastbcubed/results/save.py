@@ -39,6 +39,7 @@ from fastbcubed.results.saved import (
     labels_by_code,
     may_be_read_in_parts,
     sealed,
+    tables_of,
 )
 from fastbcubed.results.slices import name_columns, rows_for_json
 from fastbcubed.results.table import MOST_GATHERS, ONLY_HERE, LazyTables, Passing
@@ -125,7 +126,27 @@ def save(
         else:
             staging.path(PAGE).write_bytes(page)
             files[PAGE] = NO_BYTES.and_then(page)
-        staging.publish(sealed(head, files, staging.name), obsolete)
+        _publish(staging, head, files, obsolete)
+
+
+def save_tables(directory: Any, kind: str, content: Mapping[str, Any], tables: Mapping[str, Any]) -> None:
+    """Write a result that is no evaluation: its kind and content in the manifest, and tables by name.
+
+    NaN and infinities become null in the manifest; tables keep all values to the bit.
+    """
+    made = {name: lambda table=table: [pa.table(table)] for name, table in tables.items()}
+    with Staging(as_path(directory), MANIFEST) as staging:
+        files = {f"{name}.parquet": stamp for name, stamp in _write_all(made, staging).items()}
+        head = json.loads(as_json({"fastbcubed": __version__, **content, "kind": kind}, None))
+        _publish(staging, head, files, [PAGE])
+
+
+def _publish(
+    staging: Staging, head: Mapping[str, Any], files: Mapping[str, Stamp], obsolete: Iterable[str]
+) -> None:
+    """Move files to their places; tables of an earlier result, and obsolete ones, are removed."""
+    obsolete = {*obsolete, *tables_of(staging.directory)} - files.keys()
+    staging.publish(sealed(head, files, staging.name), obsolete)
 
 
 #: Clusters of a side, and repairs, on a usual page.

@@ -8,9 +8,9 @@ import tempfile
 import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fastbcubed._version import __version__
 from fastbcubed.cells.cell_parts import RowBlock
 from fastbcubed.cells.contingency import SIDES, ScoredRows
-from fastbcubed.errors import FileFormatError, SpillError, arg
+from fastbcubed.errors import FileFormatError, NotKeptError, SpillError, arg
 from fastbcubed.inputs import files
 from fastbcubed.inputs.arrays import combined, from_numpy, table_of, to_numpy
 from fastbcubed.inputs.layouts import Memberships
@@ -69,8 +69,28 @@ def _checksum(head: Mapping[str, Any]) -> int:
     return zlib.crc32(text.encode("utf-8"))
 
 
+def tables_of(directory: Path) -> set[str]:
+    """Return the names of the tables of the result that a directory has; none if it has none that can be read."""
+    with suppress(FileFormatError):
+        names = read_manifest(directory)["files"]
+        return {name for name in names if name.endswith(".parquet") and PurePath(name).name == name}
+    return set()
+
+
+class NotKept:
+    """Stand-in for a part of a result that is not saved with it; whatever asks for it gets an error."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotKeptError(self._message)
+
+
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """Return the manifest of a saved evaluation."""
+    """Return the manifest of a saved result."""
     path = directory / MANIFEST
     try:
         head = _parsed(path)
@@ -95,7 +115,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
 
 def _of_another_version(path: Path, head: Mapping[str, Any]) -> str:
     """Return the message for a manifest of another layout, or for JSON that is no manifest."""
-    if type(head.get("layout")) is not int or "overall" not in head:
+    if type(head.get("layout")) is not int or not {"overall", "kind"} & head.keys():
         return (
             f"{path} is not the manifest of a saved evaluation. "
             f"Load a directory that `save` or {arg('out', ...)} wrote"

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import MetricError, arg
-from fastbcubed.inputs.arrays import from_texts, table_of
+from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of
 from fastbcubed.render.document import Block, Notices, Prose
 from fastbcubed.render.html import Page, Shown
 from fastbcubed.render.json import as_json
@@ -20,6 +21,7 @@ from fastbcubed.render.wording import amount, count, counted, label, not_compute
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval, check_level, interval, t_quantile
 from fastbcubed.results.page import Asked, chart, page_of, section
+from fastbcubed.results.save import save_tables
 from fastbcubed.results.table import HasTable, Table, grid_of, refuse_table_verb, warn_renamed
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.sample.cluster_sample import (
@@ -28,6 +30,7 @@ from fastbcubed.sample.cluster_sample import (
     ClusterSample,
     Drawn,
     Estimate,
+    choose,
     estimate_ratio,
     hill_numbers,
 )
@@ -197,6 +200,31 @@ class Estimates(Shown, HasTable):
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.scores().__arrow_c_stream__(requested_schema)
+
+    def save(self, directory: Any) -> None:
+        """Write the estimates as JSON and Parquet; `fastbcubed.load` reads them back.
+
+        Parameters
+        ----------
+        directory : path
+            Made if need be. Files of an earlier result in it are replaced, together at the end.
+        """
+        table = self.to_arrow()
+        for name in ("effective", "ceiling"):
+            own = np.array([getattr(each, name) for each in self.estimated.values()], np.float64)
+            table = table.append_column(name, from_numpy(own))
+        save_tables(directory, "estimates", self.to_dict(), {"estimates": table})
+
+    @classmethod
+    def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Estimates:
+        """Return the estimates that `save` wrote."""
+        names = ("estimate", "se", "unadjusted", "n_clusters", "df", "effective", "ceiling")
+        rows, definition = tables["estimates"].to_pylist(), head["definition"]
+        own = {row["score"]: Estimate(*(row[name] for name in names)) for row in rows}
+        ranges = {each.name: (each.low, each.high) for each in choose(list(own), definition["beta"])[0]}
+        sides = {side: head[side] for side in ("sample", "prediction")}
+        rest = definition["level"], head["not_computed"]
+        return cls(own, ranges, head["summary"], definition, sides, head["warnings"], *rest)
 
     def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
         """Write an HTML page: the estimates with their intervals, and their basis.

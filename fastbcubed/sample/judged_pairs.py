@@ -28,8 +28,10 @@ from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.inputs.tables import Source
 from fastbcubed.render import html, text
 from fastbcubed.render.document import Prose
+from fastbcubed.render.json import as_json
 from fastbcubed.render.wording import count, label, percent, percent_with_error, score_text, with_error
 from fastbcubed.results.intervals import check_level, sum_of_shares
+from fastbcubed.results.save import save_tables
 from fastbcubed.results.table import Table
 
 if TYPE_CHECKING:
@@ -77,6 +79,29 @@ class PairEstimates(Table):
         if said := [note for sign, note in notes.items() if sign in "".join(lines)]:
             lines.append(f"({'; '.join(said)}.)")
         return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
+        return {"level": self.level, "estimates": self.to_pylist()}
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return the estimates as JSON; NaN becomes null."""
+        return as_json(self.to_dict(), indent)
+
+    def save(self, directory: Any) -> None:
+        """Write the estimates as JSON and Parquet; `fastbcubed.load` reads them back.
+
+        Parameters
+        ----------
+        directory : path
+            Made if need be. Files of an earlier result in it are replaced, together at the end.
+        """
+        save_tables(directory, "pairs", self.to_dict(), {"estimates": self})
+
+    @classmethod
+    def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> PairEstimates:
+        """Return the estimates that `save` wrote."""
+        return cls(tables["estimates"], head["level"])
 
     def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
         """Write a page for people: how much of the change is right, and the estimates with their intervals.

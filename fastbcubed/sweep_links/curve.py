@@ -306,6 +306,18 @@ class Curve:
         return points.astype(np.int64)
 
 
+class StoredCurve(Curve):
+    """A curve whose scores at every point are columns, beside the figures of the clusters."""
+
+    def scores(self, metric: Metric) -> Floats:
+        """Return a score at every point."""
+        return np.array(self.kept.sums[metric.name])
+
+    def figures(self, name: str, points: Points) -> NDArray[Any]:
+        """Return a score, or a figure of the clusters, at some points."""
+        return self.kept.sums[name][points]
+
+
 def _go_on(way: Floats, values: Floats) -> None:
     """Add how much a score has changed up to each point, as a share of all that it changes."""
     cuts = blocks(values.size - 1, POINTS_AT_ONCE)
@@ -712,8 +724,8 @@ def slice_thresholds(sweep: Any, key: SliceKey, score: str, where: str | Iterabl
             f"slices have no {name}, which is of all items at once; name a score that items have"
         )
     common = sweep._n_used(sweep.best(name, where=where).threshold)
-    columns, members = _slices(sweep, check_key(key))
     subsets = Subsets(sweep._placed.rows)
+    columns, members = _slices(sweep, check_key(key))
     found = [_of_slice(sweep, subsets, each, metrics, name, where, common) for each in members]
     figures = {column: pa.array([row[column] for row in found]) for column in found[0]}
     table = table_of(beside(columns, figures))

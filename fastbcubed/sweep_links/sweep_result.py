@@ -1,8 +1,8 @@
-"""Sweeps on disk: JSON and Parquet files, which take the place of earlier ones together."""
+"""A sweep: scores at every threshold, clusters at any, and the merges that cost most."""
 
 from __future__ import annotations
 
-import json
+import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.align.rows import Alignment
-from fastbcubed.errors import EvaluationWarning, FileFormatError, MetricError
+from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
+from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import as_column
+from fastbcubed.inputs.layouts import LinkColumns
 from fastbcubed.inputs.links import Connected, JoinedLinks, as_score, as_threshold, as_thresholds, column_at
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.score import Metric
@@ -27,17 +29,20 @@ from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.intervals import Interval, check_level, interval
-from fastbcubed.results.save import as_path
+from fastbcubed.results.load import evaluation_of
+from fastbcubed.results.save import save_tables
+from fastbcubed.results.saved import NotKept, metrics_by_name
 from fastbcubed.results.slices import SliceKey
 from fastbcubed.results.table import HasTable, Table, require_limit
 from fastbcubed.results.warnings import give
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
-from fastbcubed.runtime.output_files import Staging, TableWriter
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.sweep_links.curve import (
     Best,
     Curve,
+    Kept,
+    StoredCurve,
     best_point,
     heap_of,
     known_score,
@@ -54,33 +59,13 @@ if TYPE_CHECKING:
     from fastbcubed.render.html import Report
     from fastbcubed.sweep_links.sweep import Evaluator
 
-MANIFEST = "sweep.json"
 #: Merges and true clusters that are written.
 LISTED = 1000
-
-
-def save_sweep(sweep: Any, directory: Any, best: Best) -> None:
-    """Write a sweep, with the clusters at its best threshold; see `Sweep.save`."""
-    tables = {
-        "curve": sweep.curve(limit=None).to_arrow(),
-        "clusters": sweep.at(best.threshold).to_table(),
-        "merges": sweep.merges(limit=LISTED).to_arrow(),
-        "weakest_links": sweep.weakest_links(limit=LISTED).to_arrow(),
-    }
-    with Staging(as_path(directory), MANIFEST) as staging:
-        for name, table in tables.items():
-            file = staging.path(f"{name}.parquet")
-            try:
-                file.touch()
-                with TableWriter(file) as writer:
-                    writer.add(table)
-            except OSError as error:
-                place = staging.directory / file.name
-                raise FileFormatError(f"cannot write {place}: {error.strerror or error}") from error
-        told = json.loads(as_json(sweep.to_dict(best=best)))
-        files = {f"{name}.parquet": {"rows": table.num_rows} for name, table in tables.items()}
-        told |= {"files": files, "staged_in": staging.name}
-        staging.publish(json.dumps(told, indent=2, ensure_ascii=False), ())
+#: What to do about the parts of a sweep that are not saved with it.
+NOT_SAVED = (
+    "a sweep is saved with its scores, the clusters at one threshold (clusters.parquet), and the first "
+    f"{LISTED:,} merges and weakest links; sweep again to have more"
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -144,6 +129,7 @@ class Sweep(Shown, HasTable):
     _alignment: Alignment
     _evaluate: Evaluator
     sliced: dict[str, Table] = field(default_factory=dict)
+    _saved: Mapping[str, pa.Table] | None = None  #: the tables of a sweep that was loaded
 
     __dir__ = documented
 
@@ -225,8 +211,11 @@ class Sweep(Shown, HasTable):
     def _error(self, name: str) -> NDArray[np.float64] | None:
         """Return the standard error of a score at every point; None if it has none."""
         metric = next((each for each in self.metrics if each.name == name), None)
-        means = {"precision": self._curve.kept.rest("over"), "recall": self._curve.kept.rest("under")}
-        return None if metric is None else self._errors.error(metric, means, self._curve.kept.beta)
+        if metric is None:
+            return None
+        errors, kept = self._errors, self._curve.kept
+        means = {"precision": kept.rest("over"), "recall": kept.rest("under")}
+        return errors.error(metric, means, kept.beta)
 
     @cached_property
     def _errors(self) -> UnitErrors:
@@ -390,11 +379,11 @@ class Sweep(Shown, HasTable):
             A row for each item that the links have or that was given with `items`. Clusters are numbered from 0 in the
             order of their first items.
         """
+        items = None if self._alignment.truth.items is None else self.links.items
         labels, _ = self.tree.labels(self._n_used(threshold))
         links, ascending = self.links, self.tree.ascending
         n_connecting = self.tree.n_links_used(as_score(threshold, links.precision))
         made = Connected(len(links), n_connecting, links.columns, float(threshold), ascending, links.complete)
-        items = None if self._alignment.truth.items is None else links.items
         return Clustering(as_column(labels, "cluster"), items, name=links.name, links=made)
 
     def clusterings(self, thresholds: Sequence[float]) -> Table:
@@ -508,6 +497,8 @@ class Sweep(Shown, HasTable):
         Links of equal scores join together: what they make of several clusters is one merge.
         """
         require_limit(limit)
+        if self._saved is not None and order_by in (None, "f1_change"):
+            return self._first("merges", limit, threshold)
         point = None if threshold is None else self._point(threshold)
         return list_merges(self, self._effects, order_by, limit, point)
 
@@ -526,7 +517,21 @@ class Sweep(Shown, HasTable):
             items of a link with that score which is needed. Those that no threshold makes whole stand last, without.
         """
         require_limit(limit)
+        if self._saved is not None:
+            return self._first("weakest_links", limit)
         return list_weakest_links(self, self._effects, limit)
+
+    def _first(self, name: str, limit: int | None, threshold: float | None = None) -> Table:
+        """Return the first rows of a saved listing, of those at a threshold if one is given."""
+        assert self._saved is not None
+        table = self._saved[name]
+        whole = table.num_rows < LISTED
+        if threshold is not None:
+            used = [self._n_used(each) <= self._n_used(threshold) for each in table["threshold"].to_pylist()]
+            table = table.filter(pa.array(used, pa.bool_()))
+        if not whole and (limit is None or limit > table.num_rows):
+            raise NotKeptError(NOT_SAVED)
+        return Table(table.slice(0, limit))
 
     # Output
 
@@ -542,21 +547,86 @@ class Sweep(Shown, HasTable):
         return self.at_best.warnings
 
     def save(self, directory: Any, *, score: str = "f1", where: str | Iterable[str] | None = None) -> None:
-        """Write the curve and the clusters at the best threshold to a directory; all files at once, or none.
+        """Write the curve and the clusters at the best threshold; `fastbcubed.load` reads the sweep back.
+
+        The sweep that was loaded has all scores at every threshold; clusters at others, standard errors and further
+        slices take the links again.
 
         Parameters
         ----------
         directory : path
-            Made if it is not there.
+            Made if need be. Files of an earlier result in it are replaced, together at the end.
         score, where
             What the best threshold is best in, as for `best`.
 
         Notes
         -----
-        sweep.json is what `to_json` returns; curve.parquet the curve at all thresholds; clusters.parquet the items and
-        clusters at the best one; merges.parquet and weakest_links.parquet the first 1,000 of each.
+        overall.json is what `to_json` returns; curve.parquet the curve at all thresholds; clusters.parquet the items
+        and clusters at the best one; merges.parquet and weakest_links.parquet the first 1,000 of each; points.parquet
+        and slices.parquet what was requested.
         """
-        save_sweep(self, directory, self.best(score, where=where))
+        best = self.best(score, where=where)
+        tables: dict[str, Any] = {
+            "curve": self.curve(limit=None),
+            "clusters": self.at(best.threshold).to_table(),
+            "merges": self.merges(limit=LISTED),
+            "weakest_links": self.weakest_links(limit=LISTED),
+            "points": self.points(),
+        }
+        if self.sliced:
+            slices = [
+                pa.table(table).append_column("by", [[by] * len(table)]) for by, table in self.sliced.items()
+            ]
+            tables["slices"] = pa.concat_tables(slices, promote_options="permissive")
+        links = self.links
+        own = {
+            "at_best": self.at_best.to_dict(),
+            "columns": links.columns._asdict(),
+            "links": {"name": links.name, "complete": links.complete},
+            "precision": links.precision.str,
+            "metrics": [[metric.name for metric in each] for each in (self.metrics, self.others)],
+            "weighted": self._curve.weighted,
+            "sliced": {by: table.column_names for by, table in self.sliced.items()},
+        }
+        save_tables(directory, "sweep", {**self.to_dict(best=best), "saved": own}, tables)
+
+    @classmethod
+    def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Sweep:
+        """Return the sweep that `save` wrote."""
+        own, ascending, curve = head["saved"], head["ascending"], tables["curve"]
+        lacking: Any = NotKept(NOT_SAVED)
+        ev, precision = evaluation_of(own["at_best"]), np.dtype(own["precision"])
+        columns, more = LinkColumns(**own["columns"]), {**own["links"], "precision": precision}
+        links = JoinedLinks(lacking, head["links"], columns, **more)
+        sums = {name: curve[name].to_numpy() for name in curve.column_names}
+        thresholds = sums["threshold"]
+        scores = thresholds[thresholds.size - head["thresholds"] :].astype(precision).astype(np.float64)
+        points = np.append(-math.inf if ascending else math.inf, scores)
+        order = np.broadcast_to(np.int64(0), head["items"])
+        tree = MergeTree(order, lacking, lacking, lacking, points, lacking, ascending)
+        metrics, others = (metrics_by_name(names, ev.beta, ev.definition) for names in own["metrics"])
+        sliced = {
+            by: Table(tables["slices"].filter(pc.equal(tables["slices"]["by"], by)).select(names))
+            for by, names in own["sliced"].items()
+        }
+        found = cls(
+            links,
+            tree,
+            metrics,
+            others,
+            head["not_computed"],
+            Coverage.of(head["coverage"]),
+            ev.policies,
+            tables["points"]["threshold"].to_pylist(),
+            StoredCurve(thresholds, Kept(sums, math.nan, ev.beta), metrics, own["weighted"]),
+            lacking,
+            lacking,
+            lacking,
+            sliced,
+            tables,
+        )
+        found.__dict__ |= {"at_best": ev, "_points": Table(tables["points"])}
+        return found
 
     def report(
         self,

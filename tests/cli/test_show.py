@@ -47,6 +47,11 @@ def test_the_text_is_that_of_python(here, capsys) -> None:
     assert capsys.readouterr().out == f"{text}\n"
 
 
+def test_a_result_is_shown_as_a_whole(here, capsys) -> None:
+    assert cli.main("show cells".split()) == 0
+    assert capsys.readouterr().out == f"{fb.load('cells')!r}\n"
+
+
 def test_both_engines_open_the_same(here, capsys) -> None:
     both = [f"show truth.parquet pred.parquet --pred x --engine {engine}" for engine in ("memory", "disk")]
     assert opened(capsys, both[0]) == opened(capsys, both[1])
@@ -79,7 +84,7 @@ def test_evaluate_opens_the_costliest(here, capsys, engine) -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ("show result", "say what to open: --pred ID, --true ID or --item ID"),
+        ("show truth.parquet pred.parquet", "say what to open: --pred ID, --true ID or --item ID"),
         ("show result --true x", "--true x: an integer is needed"),
         ("show result --true 7", "no true cluster 7"),
         ("show result --pred X", "no predicted cluster 'X'"),

@@ -117,7 +117,7 @@ def test_json_is_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_what_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     _, err = ran(capsys, "--out", "swept", "--best", "precision", "--where", "clusters <= 4")
-    assert "wrote swept: the curve, and the clusters at threshold 0.9" in err
+    assert "wrote swept; in Python, fastbcubed.load('swept') reads it" in err
     sweep = fb.sweep("truth.parquet", "links.parquet")
     best = sweep.best("precision", where="clusters <= 4")
     assert pq.read_table("swept/curve.parquet").equals(sweep.curve(limit=None).to_arrow())
@@ -126,10 +126,10 @@ def test_what_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert pq.read_table("swept/merges.parquet").num_rows == 4
     assert pq.read_table("swept/weakest_links.parquet").num_rows == 2
-    told = json.loads(Path("swept/sweep.json").read_text(encoding="utf-8"))
+    told = json.loads(Path("swept/overall.json").read_text(encoding="utf-8"))
     assert told["best"]["score"] == "precision" and set(told["files"]) == {
         path.name for path in Path("swept").iterdir()
-    } - {"sweep.json"}
+    } - {"overall.json"}
     assert (
         fb.evaluate("truth.parquet", "swept/clusters.parquet", unmatched={"truth": "singleton"}).f1
         == sweep.evaluate(best.threshold).f1

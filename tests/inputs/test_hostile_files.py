@@ -407,7 +407,7 @@ def test_text_by_the_name_txt(tmp_path: Path) -> None:
 
 def test_all_files_of_results_are_known_to_globs() -> None:
     """Those that a glob is looked at for are those that are written."""
-    assert {*RESULTS} == {"repairs"}.union(*KEEP.values())
+    assert {*RESULTS} > {"repairs"}.union(*KEEP.values())
 
 
 def test_spark_is_given_no_files_whose_log_says_which_count(tmp_path: Path) -> None:
