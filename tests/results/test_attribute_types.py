@@ -191,9 +191,9 @@ def test_slices_by_any_type(kind: str, engine: str, tmp_path: Any) -> None:
     assert list(counted(ev.slices("group"))) == [first, second, None]  # ascending, null last
     loaded = fb.load(tmp_path / "out")
     assert counted(loaded.slices("group")) == expected
-    for each in (ev, loaded):  # they show themselves
-        assert repr(each.items("group")) and repr(each.cluster("pred", 1)) and each.to_json()
-        assert repr(each.item("a", columns="group")) and each.source_pairs("group").num_rows == 6
+    shown = ev if engine == "memory" else loaded
+    assert repr(shown.items("group")) and repr(shown.cluster("pred", 1)) and shown.to_json()
+    assert repr(shown.item("a", columns="group")) and shown.source_pairs("group").num_rows == 6
     crossed = ev.slices(("group", "true_size"))
     assert sum(crossed["n_items"].to_pylist()) == 7
     given = {"item": ITEMS, "group": make()}
