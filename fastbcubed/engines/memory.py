@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.align.align_runs import Together, align_together
 from fastbcubed.align.policies import Coverage
 from fastbcubed.align.rows import align
 from fastbcubed.cells.contingency import Contingency
@@ -21,6 +20,9 @@ from fastbcubed.overlap.cover import build_cover
 from fastbcubed.results.items import AlignedItems, AttributeTable, CoverItems
 from fastbcubed.runtime.codes import PART_ROWS, part_bits
 from fastbcubed.runtime.threads import Pool
+
+if TYPE_CHECKING:
+    from fastbcubed.align.align_runs import Together
 
 #: Rows of both sides from which on a plan is announced before the work.
 LARGE = 20_000_000
@@ -97,6 +99,8 @@ class Answers(NamedTuple):
 
 def run_several(pairs: Sequence[Pair], names: Sequence[str], request: Request, pool: Pool) -> Answers:
     """Align the runs, build their cells, and score these; only the prediction differs from the request."""
+    from fastbcubed.align.align_runs import align_together
+
     found = align_together(
         [pair.first for pair in pairs],
         names,

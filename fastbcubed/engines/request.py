@@ -12,7 +12,6 @@ from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.errors import MetricError, OptionError, SliceError, arg
 from fastbcubed.inputs.files import require_outside
-from fastbcubed.inputs.fingerprint import Content
 from fastbcubed.inputs.pair import Given, Pair
 from fastbcubed.metrics.registry import METRICS, known_as, lifted, resolve
 from fastbcubed.metrics.score import Metric
@@ -26,6 +25,7 @@ from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:
+    from fastbcubed.inputs.fingerprint import Content
     from fastbcubed.results.clusters import ClusterRanges
 
 #: Returns the labels of clusters of a side by code.

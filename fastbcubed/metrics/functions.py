@@ -10,7 +10,7 @@ from inspect import cleandoc
 from math import inf
 from numbers import Real
 from textwrap import fill
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -18,7 +18,6 @@ from fastbcubed.align.policies import Policies
 from fastbcubed.align.rows import align
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.cells.dense import build_cells
-from fastbcubed.cells.three_way import Joint, join
 from fastbcubed.errors import OptionError, OverlapError, arg
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.pair import Given, Pair, open_pair
@@ -30,6 +29,9 @@ from fastbcubed.metrics.score import REFERENCES, Metric, Page, f_measure, weight
 from fastbcubed.metrics.sums import CellSums, overall
 from fastbcubed.overlap.cover import build_cover
 from fastbcubed.runtime.threads import Pool
+
+if TYPE_CHECKING:
+    from fastbcubed.cells.three_way import Joint
 
 #: What each side may be where clusters may overlap.
 Labels = ArrayLike | Mapping[Any, Any] | Clustering
@@ -262,6 +264,8 @@ def _build(pair: Pair, policies: Policies, pool: Pool) -> Contingency:
 
 def as_joint(labels_baseline: Any, labels_experiment: Any, labels_true: Any, sample_weight: Any) -> Joint:
     """Return the joint cells of three labelings of the same items."""
+    from fastbcubed.cells.three_way import join
+
     policies = Policies("raise", "raise")
     changed = _open(labels_baseline, labels_experiment, sample_weight)
     known = _open(labels_true, labels_baseline, None)

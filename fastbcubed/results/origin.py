@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from fastbcubed._version import __version__
 from fastbcubed.errors import FastBCubedError, Message
-from fastbcubed.inputs.fingerprint import Content, contents
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.inputs.pair import Pair
 from fastbcubed.inputs.tables import is_path
@@ -24,6 +23,9 @@ from fastbcubed.results.bins import Bins
 from fastbcubed.results.warnings import same_source, swapped_names
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
+
+if TYPE_CHECKING:
+    from fastbcubed.inputs.fingerprint import Content
 
 #: Arguments reported elsewhere, or that change no figure and differ between machines.
 UNTOLD = ("truth", "prediction", "baseline", "experiment", "out", "progress", "threads", "spill_dir")
@@ -83,6 +85,8 @@ class Origin:
         if self.contents is not None:
             found = [content._asdict() for content in self.contents]
         elif self.pair is not None:
+            from fastbcubed.inputs.fingerprint import contents
+
             try:
                 with Pool() as pool:
                     found = [content._asdict() for content in contents(self.pair, pool)]

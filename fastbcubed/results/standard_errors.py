@@ -121,7 +121,12 @@ def components(table: Contingency, limit: int | None = None) -> CellUnits:
     if isinstance(table, Cover):
         return _components_of_cover(table)
     n_true, n_pred = (table.n_codes[side] for side in ("true", "pred"))
-    _require_room((n_true + n_pred) * CLUSTER_BYTES + table.n_cells * CELL_BYTES, limit)
+    needed = (n_true + n_pred) * CLUSTER_BYTES + table.n_cells * CELL_BYTES
+    if limit is not None and needed > limit:
+        raise OptionError(
+            f"standard errors would take about {readable(needed)} of memory, as clusters and cells are held as a "
+            f"whole; evaluate with memory_limit of at least {(needed >> 20) + 1} MiB"
+        )
     dtype = np.int32 if n_true < 2**31 else np.int64
     firsts, parents = np.full(n_pred, -1, dtype), np.full(n_true, -1, dtype)
     pred, total, alone = table.pred, table.total_weight, [Alone()]
@@ -173,15 +178,6 @@ def units_by_code(codes: Codes, n_codes: int) -> CellUnits:
     used = np.zeros(n_codes, np.bool_)
     used[codes] = True
     return CellUnits.of((np.cumsum(used) - 1)[codes], int(np.count_nonzero(used)), Alone())
-
-
-def _require_room(needed: int, limit: int | None) -> None:
-    """Raise OptionError if standard errors take more memory than the limit."""
-    if limit is not None and needed > limit:
-        raise OptionError(
-            f"standard errors would take about {readable(needed)} of memory, as clusters and cells are held as a "
-            f"whole; evaluate with memory_limit of at least {(needed >> 20) + 1} MiB"
-        )
 
 
 def count_units(table: Contingency, units: CellUnits) -> Units:
