@@ -290,7 +290,8 @@ class Family:
 
     def _add(self, function: Callable[..., Any], about: dict[str, Any], **how: Any) -> None:
         """Add a score under the name of its function, with the first paragraph of its docstring."""
-        known = {"summary": _first_paragraph(function), **self._shared, **how, **about}
+        summary = " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
+        known = {"summary": summary, **self._shared, **how, **about}
         name = known.pop("name", function.__name__)
         self._keep(Metric(name, self.name, **_with_pages(name, known)))
 
@@ -305,10 +306,6 @@ def _with_pages(name: str, about: dict[str, Any]) -> dict[str, Any]:
     three = about.pop("three", "")
     pages = {f"{name.removesuffix('f1')}precision_recall_fscore": Page(three)} if three else {}
     return {**about, "also": {**about.get("also", {}), **pages}}
-
-
-def _first_paragraph(function: Callable[..., Any]) -> str:
-    return " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split())
 
 
 def _combine(

@@ -172,7 +172,11 @@ class Figures:
         """Return bounds of the precision, where prediction-only items were dropped; else None."""
         if self.policies.prediction != "drop" or not self.coverage.n_prediction_only:
             return None
-        return precision_bounds(table) if self.bounds is None else self.bounds
+        if self.bounds is not None:
+            return self.bounds
+        return (
+            None if table.unlabelled_mates() is None else bounds_from(bound_sums(table), table.total_weight)
+        )
 
 
 def coverage_for_json(coverage: Coverage, bounds: Bounds | None) -> dict[str, Any]:
@@ -183,13 +187,6 @@ def coverage_for_json(coverage: Coverage, bounds: Bounds | None) -> dict[str, An
         "prediction_coverage": coverage.prediction_coverage,
         "bounds": None if bounds is None else asdict(bounds),
     }
-
-
-def precision_bounds(table: Contingency) -> Bounds | None:
-    """Return bounds of the precision under complete labels; None where no item is unlabelled."""
-    if table.unlabelled_mates() is None:
-        return None
-    return bounds_from(bound_sums(table), table.total_weight)
 
 
 def bounds_from(sums: NDArray[np.float64], total_weight: float) -> Bounds:

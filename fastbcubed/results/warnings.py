@@ -502,13 +502,6 @@ def is_sampled(ev: Any) -> bool:
     )
 
 
-def n_mixed(ev: Any) -> int:
-    """Return the number of true clusters in a sample of the largest predicted one."""
-    true, pred = ev.kept.items.label_keys()
-    rows, key = sampled_rows(pred.size), _large_key(pred)
-    return int(np.unique(true[rows[pred[rows] == key]]).size)
-
-
 def _large_shape(table: Contingency, side: str, keys: NDArray[Any], n: int) -> Shape:
     n_clusters = table.n_codes[side]
     if table.is_complete and n_clusters == n:
@@ -600,7 +593,9 @@ def _mixed_by_giant(ev: Any) -> int:
     if table.overlapping or isinstance(table, NoCells):
         return -(-ev._shape["pred"].largest // ev._shape["true"].largest)
     if table.n_cells > FEW_CELLS and is_sampled(ev):
-        return n_mixed(ev)
+        true, pred = ev.kept.items.label_keys()
+        rows = sampled_rows(pred.size)
+        return int(np.unique(true[rows[pred[rows] == _large_key(pred)]]).size)
     return int(np.count_nonzero(table.pred == np.argmax(table.pred_n)))
 
 
