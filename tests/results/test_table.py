@@ -177,3 +177,12 @@ def test_estimates_are_converted_as_the_table_that_they_are() -> None:
         est.column_names  # noqa: B018
     with pytest.raises(AttributeError, match="there is no estimate of 'nonsense'"):
         est.nonsense  # noqa: B018
+
+
+def test_among_equal_figures_the_heaviest_come_first_and_then_names() -> None:
+    labels = list("abbbddcc")
+    ev = fb.evaluate(labels, labels, keep="items")
+    for side in ("true", "pred"):
+        listed = ev.clusters(side, order_by="precision")
+        assert listed["cluster"].to_pylist() == list("bcda")
+        assert ev.clusters(side, order_by="precision", limit=2) == listed.slice(0, 2)
