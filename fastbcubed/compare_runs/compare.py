@@ -19,6 +19,7 @@ from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
 from fastbcubed.errors import ColumnError, OptionError, arg, first_few, naming
 from fastbcubed.evaluate import Progress, evaluation
+from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.pair import Given, Pair, PerSide, default_for_truth_only, open_pairs
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.intervals import check_level
@@ -240,6 +241,11 @@ def _answers(
 ) -> _Found:
     """Score all runs, with the engine that the largest needs; a column that is the unit is one of the baseline's."""
     requests = [replace(first, given=replace(first.given, prediction=runs[name])) for name in names]
+    if engine == "spark" or any(map(is_spark, [source for each in requests for source in each.given.sources])):
+        raise OptionError(
+            "runs are compared in memory or on disk, not on Spark; write DataFrames of Spark as Parquet files, and "
+            "pass the paths of these"
+        )
     on_disk = choose(engine, *requests) is not memory.run
     if not first.given.overlapping:
         _require_unit(unit, align, on_disk=on_disk)

@@ -65,7 +65,7 @@ class Evaluation(Shown, HasTable):
         What the two sides are called.
     sliced : dict of str to Table
         Slices requested when evaluating.
-    engine : {"memory", "disk"}
+    engine : {"memory", "disk", "spark"}
         What did the work.
     errors : Scores
         Standard errors of the scores over all items, by connected component.

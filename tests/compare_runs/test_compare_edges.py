@@ -222,6 +222,7 @@ def test_runs_changed_later_do_not_change_the_comparison():
         ({"old": TRUTH}, {"bootstrap": 1.5}, "bootstrap"),
         ({"old": TRUTH}, {"seed": "x", "bootstrap": 10}, "seed"),
         ({"old": TRUTH, "new": SPLIT}, {"unit": 3}, "unit"),
+        ({"old": TRUTH, "new": SPLIT}, {"engine": "spark"}, "not on Spark"),
         ({"old": TRUTH, 7: TRUTH}, {}, "7"),
         ({"old": TRUTH, "\ud800": TRUTH}, {}, r"the names of runs are texts, not '\\ud800'"),
         ([TRUTH, SPLIT], {}, "name"),
