@@ -1,7 +1,8 @@
 """Altair charts of results, as on the pages of `report`, to show in a notebook or to save.
 
-They need the extra ``fastbcubed[report]``. Each function returns an `altair.Chart`, which a notebook shows; its
-``save("chart.svg")`` writes SVG, PNG or HTML (with ``inline=True`` one that needs no network).
+They need the extra ``fastbcubed[report]``; without it each function raises a MissingPackageError. Each returns an
+`altair.Chart`, which a notebook shows; its ``save("chart.svg")`` writes SVG, PNG or HTML (with ``inline=True`` one that
+needs no network).
 """
 
 from __future__ import annotations
@@ -45,14 +46,8 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
     score : str, optional
         The score; precision, recall and F1 side by side when absent, and F1 in a heat map.
 
-    Returns
-    -------
-    altair.Chart
-
     Raises
     ------
-    MissingPackageError
-        If the packages of the extra are not installed.
     MetricError
         If slices do not have the score.
     ColumnError, SliceError, NotKeptError
@@ -95,14 +90,8 @@ def sizes(ev: Evaluation) -> altair.Chart:
     ev : Evaluation
         The result.
 
-    Returns
-    -------
-    altair.Chart
-
     Raises
     ------
-    MissingPackageError
-        If the packages of the extra are not installed.
     NotKeptError
         If the cells were not kept.
 
@@ -127,14 +116,8 @@ def lorenz(ev: Evaluation) -> altair.Chart:
     ev : Evaluation
         The result.
 
-    Returns
-    -------
-    altair.Chart
-
     Raises
     ------
-    MissingPackageError
-        If the packages of the extra are not installed.
     NotKeptError
         If the cells were not kept.
 
@@ -159,14 +142,8 @@ def deltas(cmp: Comparison) -> altair.Chart:
     cmp : Comparison
         The runs.
 
-    Returns
-    -------
-    altair.Chart
-
     Raises
     ------
-    MissingPackageError
-        If the packages of the extra are not installed.
     OptionError
         If there is only one run.
 
@@ -198,14 +175,8 @@ def thresholds(sweep: Sweep) -> altair.Chart:
     sweep : Sweep
         The thresholds.
 
-    Returns
-    -------
-    altair.Chart
-
     Raises
     ------
-    MissingPackageError
-        If the packages of the extra are not installed.
     MetricError
         If the sweep has no score from 0 to 1.
 
@@ -231,14 +202,8 @@ def precision_recall(sweep: Sweep) -> altair.Chart:
     sweep : Sweep
         The thresholds.
 
-    Returns
-    -------
-    altair.Chart
-
     Raises
     ------
-    MissingPackageError
-        If the packages of the extra are not installed.
     MetricError
         If the sweep has no precision, recall or F1.
 
