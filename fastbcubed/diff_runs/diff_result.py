@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from fastbcubed._version import __version__
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.diff_runs.diff_document import diff_content, diff_document, document
 from fastbcubed.diff_runs.diff_listings import (
@@ -24,47 +27,37 @@ from fastbcubed.diff_runs.diff_listings import (
     not_defined,
     slices_of,
 )
-from fastbcubed.diff_runs.diff_summary import (
-    MARK,
-    DiffScores,
-    SharedItems,
-    cautions,
-    content_of,
-    definition_of,
-    interval_of,
-    rates,
-    scores_of,
-    state_of,
-    summary_of,
-)
+from fastbcubed.diff_runs.diff_summary import MARK, DiffScores, SharedItems, cautions, state_of
 from fastbcubed.diff_runs.judgement import Judgement, Verdict
 from fastbcubed.diff_runs.vocabulary import (
     MEANT,
+    OUTCOMES,
     PLACES,
+    SIDES,
     asked_order,
     called,
     in_words_of_a_diff,
     meant,
     renamed,
 )
-from fastbcubed.errors import MetricError, NotKeptError, arg
+from fastbcubed.errors import MetricError, NotKeptError, OptionError, arg
 from fastbcubed.metrics.registry import METRICS, known_as
 from fastbcubed.metrics.score import Metric
 from fastbcubed.render.document import Block
-from fastbcubed.render.html import Shown
+from fastbcubed.render.html import Page, Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Scores
-from fastbcubed.results.intervals import Interval
-from fastbcubed.results.slices import SliceKey, check_key
-from fastbcubed.results.standard_errors import ALWAYS
-from fastbcubed.results.table import HasTable, Table, refuse_table_verb, warn_renamed
+from fastbcubed.results.intervals import Interval, check_level, interval
+from fastbcubed.results.slices import SliceKey, check_key, rows_for_json
+from fastbcubed.results.standard_errors import ALWAYS, COMPONENT
+from fastbcubed.results.table import HasTable, Table, refuse_table_verb, under_old_name
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
 
 if TYPE_CHECKING:
-    from fastbcubed.render.html import Page, Report
+    from fastbcubed.render.html import Report
     from fastbcubed.results.gates import Gate
     from fastbcubed.results.page import Asked
 
@@ -105,6 +98,12 @@ class Diff(Shown, HasTable):
         Scores of a family that are not defined for this input, and why.
     sliced : dict of str to Table
         Slices that were requested when the diff was made.
+
+    Notes
+    -----
+    Where a method cannot answer, it raises an error as `Evaluation` does: SliceError (no such side, cluster, item or
+    slice), ColumnError, MetricError (no such score, or it is not defined for this input), OptionError, NotKeptError, or
+    EmptyInputError (nothing changed that could be judged).
 
     Examples
     --------
@@ -157,12 +156,22 @@ class Diff(Shown, HasTable):
     @property
     def definition(self) -> dict[str, Any]:
         """The definition of the scores: average, weighting, policies."""
-        return definition_of(self.evaluation, self.verdict)
+        found = self.evaluation.definition
+        del found["beta"]
+        found["unmatched"] = {side: found["unmatched"][place] for side, place in PLACES.items()}
+        return found if self.verdict is None else {**found, "unlabelled": self.verdict.unlabelled}
 
     @cached_property
     def summary(self) -> dict[str, dict[str, Any]]:
         """Items, clusters, singletons, largest, size quantiles, unchanged clusters and outcomes, of each side."""
-        return summary_of(self.evaluation)
+        found = {}
+        for side, old in SIDES.items():
+            of_side = self.evaluation.summary[old]
+            figures = {("unchanged" if k == "exact" else k): v for k, v in of_side.items()}
+            if "outcomes" in figures:
+                figures["outcomes"] = {OUTCOMES[old][name]: n for name, n in figures["outcomes"].items()}
+            found[side] = figures
+        return found
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
@@ -209,11 +218,6 @@ class Diff(Shown, HasTable):
         -------
         float
 
-        Raises
-        ------
-        MetricError
-            If the name is unknown or the score is not defined for this input.
-
         Examples
         --------
         >>> import fastbcubed as fb
@@ -239,7 +243,7 @@ class Diff(Shown, HasTable):
         found = dict(of_impact) | (self._judging_errors if self.verdict is not None else {})
         return Scores(found, of_impact._missing)
 
-    def interval(self, which: str, *, level: float = 0.95, unit: str = "component") -> Interval:
+    def interval(self, which: str, *, level: float = 0.95, unit: str = COMPONENT) -> Interval:
         """Return the interval of an overall score; see `Evaluation.interval`.
 
         Parameters
@@ -251,7 +255,17 @@ class Diff(Shown, HasTable):
         unit : str
             As for `Evaluation.interval`; "component" alone for scores that judge the change.
         """
-        return interval_of(self, which, level, unit)
+        name = known_as(meant(which))
+        metric = METRICS.get(name) if isinstance(name, str) else None
+        if metric is None or not metric.takes_three:
+            with in_words_of_a_diff():
+                return self.evaluation.interval(str(meant(which)), level=level, unit=unit)
+        if unit != COMPONENT:
+            raise OptionError(f"{metric.name} has intervals by {arg('unit', COMPONENT)} alone, not {unit!r}")
+        judgement = self._require_judged(metric.name)
+        value, error = (found([metric])[metric.name] for found in (judgement.overall, judgement.errors))
+        how: dict[str, Any] = {"level": check_level(level), "low": metric.low, "high": metric.high}
+        return interval(value, error, n_units=judgement.units.n, **how)
 
     def scores(self, *, level: float = 0.95) -> Table:
         """Return the overall scores, with standard errors and intervals where these are known.
@@ -268,14 +282,18 @@ class Diff(Shown, HasTable):
         Table
             score, value, se, low, high, n_units, effective_units.
         """
-        return Table(scores_of(self, level))
+        found = self.evaluation.scores(level=level).to_arrow()
+        if self._judgement is None:
+            return Table(found)
+        errors, units, rows = self._judging_errors, self._judgement.units, []
+        for metric in self._judging:
+            low, high = self.interval(metric.name, level=level)
+            figures = (metric.name, self.overall[metric.name], errors[metric.name], low, high, units.n)
+            rows.append(dict(zip(found.column_names, (*figures, units.effective), strict=True)))
+        return Table(pa.concat_tables([found, pa.Table.from_pylist(rows, found.schema)]))
 
     _main_table = scores
-
-    def estimates(self, *, level: float = 0.95) -> Table:
-        """Return `scores`, as this method was called before 0.2."""
-        warn_renamed("estimates", "scores")
-        return self.scores(level=level)
+    estimates = under_old_name(scores, "estimates")
 
     # Where it changed
 
@@ -299,13 +317,6 @@ class Diff(Shown, HasTable):
 
             By slice, the slice comes first; clusters are those with items in it, and shares are of the weight of the
             items that are told of in the slice. What does not occur is left out.
-
-        Raises
-        ------
-        MetricError
-            If clusters may overlap.
-        NotKeptError
-            If the cells, or by slice the items, were not kept.
 
         Notes
         -----
@@ -377,13 +388,6 @@ class Diff(Shown, HasTable):
         Table
             The slice, n_items, weight, split_change and merge_change (its shares of split_rate and merge_rate), and
             the scores; with a truth also n_labelled, the items that the scores which judge the change are about.
-
-        Raises
-        ------
-        ColumnError, SliceError
-            If there is no such attribute, it cannot be sliced by, or a subset has no scored item.
-        OptionError
-            If `errors` is neither True nor False, or there is no such column to list by.
         """
         return slices_of(self, check_key(by), attributes, true_or_false(errors, "errors"), order_by, limit)
 
@@ -416,13 +420,6 @@ class Diff(Shown, HasTable):
         Table
             A row for each draw, with all that the estimate needs, and an empty column verdict: see
             `fastbcubed.estimate_pairs`.
-
-        Raises
-        ------
-        MetricError, OptionError, EmptyInputError
-            If there is no such score, n is too small, or nothing changed that could be judged.
-        NotKeptError
-            If the items were not kept.
 
         Examples
         --------
@@ -529,13 +526,6 @@ class Diff(Shown, HasTable):
         Table
             item, baseline_cluster, experiment_cluster, true_cluster if there is a truth, the attributes, weight,
             stable, split, merged, split_change, merge_change, then the scores.
-
-        Raises
-        ------
-        SliceError
-            If there is no such cluster.
-        ColumnError
-            If there is no such attribute.
         """
         return items_of(self, columns, (baseline_cluster, experiment_cluster), order_by, limit)
 
@@ -581,13 +571,6 @@ class Diff(Shown, HasTable):
         -------
         ChangedCluster
             A dict that reads well, and that has as `parts` a table of all parts, as `table` one of all members.
-
-        Raises
-        ------
-        SliceError
-            If there is no such cluster.
-        ColumnError
-            If there is no such attribute.
         """
         return cluster_of(self, side, which, columns, members)
 
@@ -599,7 +582,8 @@ class Diff(Shown, HasTable):
         Parameters
         ----------
         *gates : str
-            What has to hold, such as "split_rate<=0.05", or of a slice "bad_distance<=0.01@country=US".
+            What has to hold, such as "split_rate<=0.05", or of a slice "bad_distance<=0.01@country=US". A score that
+            is not defined (NaN) fails.
         **scores : float
             Scores by name: the least that each has to be; the most, if less of it is better.
 
@@ -607,13 +591,6 @@ class Diff(Shown, HasTable):
         -------
         Table
             gate, passed, value, at_least, at_most.
-
-        Raises
-        ------
-        GateError
-            With a line for each that fails. A score that is not defined (NaN) fails.
-        OptionError, MetricError, SliceError
-            If there is no such score or slice, or the score cannot have that value.
 
         Examples
         --------
@@ -627,7 +604,27 @@ class Diff(Shown, HasTable):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
-        return content_of(self)
+        verdict, shared = self.verdict, self.coverage
+        shares = {name: getattr(shared, name) for name in ("baseline_coverage", "experiment_coverage")}
+        found: dict[str, Any] = {
+            "fastbcubed": __version__,
+            **{side: self.names.get(side) for side in SIDES},
+            "definition": self.definition,
+            "overall": dict(self.overall),
+            "coverage": {**asdict(shared), **shares},
+            "summary": self.summary,
+            "changes": None if self._changes is None else self._changes.to_pylist(),
+            "slices": {name: rows_for_json(each) for name, each in self.sliced.items()},
+            "warnings": self.warnings,
+            "not_computed": self.not_computed,
+            "manifest": self.manifest,
+        }
+        if verdict is None:
+            return found
+        judged = asdict(verdict)
+        del judged["scores"]
+        errors = self._known_errors()
+        return {**found, "truth": self._truth, "verdict": judged, **({"errors": errors} if errors else {})}
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return scores, changes, coverage, summary, slices and warnings as JSON; NaN becomes null."""
@@ -674,13 +671,18 @@ class Diff(Shown, HasTable):
 
     def _page(self, asked: Asked, gates: Sequence[Gate] = ()) -> Page:
         """Return the content of `report`, with the results of gates, and its document."""
-        from fastbcubed.render.html import Page
-
         return Page(diff_content(self, asked, gates), diff_document)
 
     @cached_property
     def _rates(self) -> tuple[float, float]:
-        return rates(self.evaluation)
+        """The split rate and the merge rate; NaN where they are not known."""
+        ev = self.evaluation
+        no_cells = isinstance(ev.contingency, NoCells)
+        split, merged = (
+            math.nan if no_cells and ev.overall.named(name) is None else float(ev.metric(name))
+            for name in ("split_rate", "merge_rate")
+        )
+        return split, merged
 
     @cached_property
     def _changes(self) -> pa.Table | None:

@@ -9,10 +9,9 @@ import pyarrow as pa
 
 from fastbcubed.cells.contingency import side_of
 from fastbcubed.metrics.score import Metric
-from fastbcubed.render.document import Block
-from fastbcubed.render.html import Shown
+from fastbcubed.render.html import Page, Report, Shown
 from fastbcubed.render.json import as_json
-from fastbcubed.results import clusters, repairs, save, saved, slices
+from fastbcubed.results import clusters, repairs, save, saved, slices, source_pairs
 from fastbcubed.results.bins import Bins
 from fastbcubed.results.clusters import Losses
 from fastbcubed.results.concentration import ROWS, concentration
@@ -24,20 +23,16 @@ from fastbcubed.results.members import list_items, open_cluster, open_item
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.outcomes import by_side, outcomes_of, require_outcomes
 from fastbcubed.results.slices import SliceKey, slice_name
-from fastbcubed.results.source_pairs import list_source_pairs
 from fastbcubed.results.standard_errors import COMPONENT, ScoreErrors, Units, warn_of_units
-from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit, warn_renamed
+from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit, under_old_name
 from fastbcubed.results.warnings import Shape, found_in, shape_of
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
 
 if TYPE_CHECKING:
-    from fastbcubed.render.html import Page, Report
     from fastbcubed.results.gates import Gate
     from fastbcubed.results.page import Asked
     from fastbcubed.results.verify import Verified
-
-__all__ = ["Evaluation", "Scores"]
 
 
 class Evaluation(Shown, HasTable):
@@ -96,8 +91,6 @@ class Evaluation(Shown, HasTable):
     >>> ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1])
     >>> round(ev.precision, 6), ev.recall
     (0.666667, 0.75)
-    >>> ev.clusters("pred", limit=1)["cluster"].to_pylist()
-    [0]
     """
 
     def __init__(self, figures: Figures, kept: Kept, origin: Origin) -> None:
@@ -107,6 +100,7 @@ class Evaluation(Shown, HasTable):
         self.not_computed, self.sliced = figures.not_computed, figures.sliced
         self.names, self.engine = origin.names, origin.engine
 
+    _document = document
     __getstate__, __setstate__ = saved.state_of, saved.set_state
 
     def __getattr__(self, name: str) -> float:
@@ -119,8 +113,6 @@ class Evaluation(Shown, HasTable):
 
     def __dir__(self) -> list[str]:
         return documented(self, self.overall)
-
-    # Scores over all items
 
     def metric(self, which: str | Metric | Callable[..., Any]) -> float:
         """Return a score over all items, by name or from a custom formula.
@@ -188,12 +180,6 @@ class Evaluation(Shown, HasTable):
             where all items are one unit, and the score itself where all units have the same score: that is no
             certainty, for the data have no unit to show how scores differ.
 
-        Notes
-        -----
-        In 2,000 simulated samples of 300 components, one in ten of which merges 3 to 15 true clusters, intervals of
-        95 % by component covered the precision, recall, F1 and mean F1 of the population in 95 to 96 % of the
-        samples; those by true cluster covered precision, F1 and mean F1 in 62 to 64 %.
-
         Examples
         --------
         Of four components three have recall 1 and one 1/2. The error is sqrt(4/3 * (3 * 0.25**2 + 0.75**2)) / 8, and
@@ -237,13 +223,7 @@ class Evaluation(Shown, HasTable):
         return self.standard_errors.listed(level, unit)
 
     _main_table = scores
-
-    def estimates(self, *, level: float = 0.95, unit: str = COMPONENT) -> Table:
-        """Return `scores`, as this method was called before 0.2."""
-        warn_renamed("estimates", "scores")
-        return self.scores(level=level, unit=unit)
-
-    # Clusters
+    estimates = under_old_name(scores, "estimates")
 
     def clusters(
         self, side: str, *, order_by: str | None = None, limit: int | None = None, outcome: str | None = None
@@ -313,8 +293,13 @@ class Evaluation(Shown, HasTable):
         Returns
         -------
         Cluster
-            A dict that reads well, and that has as `parts` a table of all parts, as `table` one of all members; see
-            its example.
+            A dict that reads well, and that has as `parts` a table of all parts, as `table` one of all members.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.evaluate(list("aab"), [1, 1, 1]).cluster("pred", 1)["outcome"]  # made of two whole true clusters
+        'union'
         """
         return open_cluster(self.kept, side, which, columns, members)
 
@@ -438,8 +423,6 @@ class Evaluation(Shown, HasTable):
         3 rows
         """
         return repairs.list_repairs(self.kept, self.losses.of_all, kinds, limit)
-
-    # Slices
 
     def slices(
         self,
@@ -585,9 +568,7 @@ class Evaluation(Shown, HasTable):
         >>> ev.source_pairs("source").select(["pair", "pair_tp", "pair_fp", "pair_fn"]).to_pylist()[1]
         {'pair': 'crm × web', 'pair_tp': 0, 'pair_fp': 0, 'pair_fn': 2}
         """
-        return list_source_pairs(self.kept, by, attributes)
-
-    # Items and cells
+        return source_pairs.list_source_pairs(self.kept, by, attributes)
 
     def items(
         self,
@@ -650,6 +631,12 @@ class Evaluation(Shown, HasTable):
         Item
             A dict that reads well: item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, the scores, "attributes"
             if asked for, and "members": for each of "tp", "fp", "fn", "tn" the number of items and the first few.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.evaluate(list("aab"), [1, 1, 1]).item(0)["members"]["fp"]  # it is wrongly with item 2
+        {'n_items': 1, 'first': [2]}
         """
         return open_item(self.kept, self.metrics, which, columns, members)
 
@@ -701,8 +688,6 @@ class Evaluation(Shown, HasTable):
     def kept_items(self) -> Items:
         """Return the items, or raise NotKeptError."""
         return self.kept.require_items()
-
-    # The whole
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -813,9 +798,8 @@ class Evaluation(Shown, HasTable):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
-        return save.described(
-            self, {name: slices.rows_for_json(table) for name, table in self.sliced.items()}
-        )
+        sliced = {name: slices.rows_for_json(table) for name, table in self.sliced.items()}
+        return save.described(self, sliced)
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return overall scores, coverage, summary, slices and warnings as JSON; NaN becomes null.
@@ -824,6 +808,12 @@ class Evaluation(Shown, HasTable):
         ----------
         indent : int or None
             Spaces for each level; None for one line.
+
+        Examples
+        --------
+        >>> import json, fastbcubed as fb
+        >>> json.loads(fb.evaluate([0, 0], [0, 1], metrics="recall").to_json())["overall"]
+        {'recall': 0.5}
         """
         return as_json(self.to_dict(), indent)
 
@@ -865,6 +855,12 @@ class Evaluation(Shown, HasTable):
         Report
             With the page as `html`, and all that is on it as plain data as `content`; the same bytes for the same
             result. Lists that would make the file too large are cut, which the page says.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.evaluate([0, 0, 1], [0, 1, 1]).report(title="Run 7").content["overall"]["precision"]
+        0.6666666666666666
         """
         from fastbcubed.results.page import report_of
 
@@ -873,7 +869,6 @@ class Evaluation(Shown, HasTable):
 
     def _page(self, asked: Asked, gates: Sequence[Gate] = ()) -> Page:
         """Return the content of `report`, with the results of gates, and its document."""
-        from fastbcubed.render.html import Page
         from fastbcubed.results.evaluation_document import document as document_of_page
         from fastbcubed.results.page import evaluation_content
 
@@ -893,8 +888,13 @@ class Evaluation(Shown, HasTable):
             ``page.json``, the content of the page of `report`; it may be deleted.
         repairs : int
             How many repairs to write, as ``repairs.parquet``; see `repairs`.
+
+        Examples
+        --------
+        >>> import tempfile, fastbcubed as fb
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     fb.evaluate([0, 0, 1], [0, 1, 1]).save(directory)
+        ...     fb.load(directory).recall
+        0.6666666666666666
         """
         save.save(self if self.kept.lazy is None else self.kept.lazy.whole(), directory, keep, repairs)
-
-    def _document(self) -> list[Block]:
-        return document(self)

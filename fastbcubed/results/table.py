@@ -195,9 +195,16 @@ class HasTable:
         return self._main_table().to_arrow()
 
 
-def warn_renamed(old: str, new: str) -> None:
-    """Warn the caller of the calling method that it has another name now."""
-    warnings.warn(f"{old}() is now called {new}()", DeprecationWarning, stacklevel=3)
+def under_old_name(method: Callable[..., Table], old: str) -> Callable[..., Table]:
+    """Return a method by the name that it had before, which warns that it has another one now."""
+    new = method.__name__
+
+    def method_of_old_name(self: Any, **options: Any) -> Table:
+        warnings.warn(f"{old}() is now called {new}()", DeprecationWarning, stacklevel=2)
+        return method(self, **options)
+
+    method_of_old_name.__doc__ = f"Return `{new}`, as this method was called before 0.2."
+    return method_of_old_name
 
 
 def refuse_table_verb(name: str, what: str, tables: str) -> None:

@@ -22,7 +22,7 @@ from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval, check_level, interval, t_quantile
 from fastbcubed.results.page import Asked, chart, page_of, section
 from fastbcubed.results.save import save_tables
-from fastbcubed.results.table import HasTable, Table, grid_of, refuse_table_verb, warn_renamed
+from fastbcubed.results.table import HasTable, Table, grid_of, refuse_table_verb, under_old_name
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.sample.cluster_sample import (
     DESCRIPTIVE,
@@ -192,11 +192,7 @@ class Estimates(Shown, HasTable):
         return Table(table_of(columns))
 
     _main_table = scores
-
-    def estimates(self, *, level: float | None = None) -> Table:
-        """Return `scores`, as this method was called before 0.2."""
-        warn_renamed("estimates", "scores")
-        return self.scores(level=level)
+    estimates = under_old_name(scores, "estimates")
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.scores().__arrow_c_stream__(requested_schema)
