@@ -14,7 +14,7 @@ from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.cells.dense import build_cells
 from fastbcubed.diff_runs.diff_result import Diff
 from fastbcubed.diff_runs.diff_summary import DEFAULT, JUDGING
-from fastbcubed.diff_runs.judgement import Judgement, label, read_truth, truth_of_table, weighed_by
+from fastbcubed.diff_runs.judgement import Judgement, label, weighed_by
 from fastbcubed.diff_runs.vocabulary import (
     NAMES,
     SIDES,
@@ -30,7 +30,8 @@ from fastbcubed.errors import FastBCubedError, MetricError, OptionError, arg
 from fastbcubed.evaluate import Keep, Progress, carry_out, evaluation
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import as_rows
-from fastbcubed.inputs.pair import Given, open_pair, order_of
+from fastbcubed.inputs.pair import Given, SideRequest, one_side, open_pair, order_of, pair_of_table
+from fastbcubed.inputs.suggestions import Typed
 from fastbcubed.inputs.tables import ColumnName
 from fastbcubed.metrics.registry import METRICS, known_as, members
 from fastbcubed.metrics.score import Metric
@@ -191,7 +192,7 @@ def diff(
     known = None
     if truth is not None and table is None:
         of_truth = {name: of_all[1] for name, of_all in columns.items()}
-        known = read_truth(truth, of_truth, order_of(item), weight)
+        known = one_side(truth, SideRequest("the truth", of_truth, Typed(), order_of(item)), weight, False)
     unmatched = as_policies(unmatched, baseline, experiment)
     with weighed_by(known), in_words_of_a_diff():
         policies = Policies.of(unmatched, nulls, duplicates, noise)
@@ -219,7 +220,8 @@ def diff(
     found = Diff(ev, not_computed=dict(ev.not_computed))
     if truth is not None:
         if known is None:
-            known = truth_of_table(truth, baseline, request.given.table, columns["item"][1])
+            known, _ = pair_of_table(truth, baseline, request.given.table, columns["item"][1], None)
+            known = replace(known, attributes=None)  # they are those of the baseline
         found = _judged(ev, known, judging, unlabelled, one_table=table is not None)
         found._truth = by_names(arguments, [known.name])(known.name)
         found.evaluation.sliced = {slice_name(key): found.slices(key) for key in keys}

@@ -120,12 +120,17 @@ def what_changed(diff: Diff) -> list[str]:
 def _affected(diff: Diff) -> str:
     n = diff.evaluation.contingency.n_items
     share = diff.overall.named("affected_rate")
-    changed = _n_affected(diff)
-    if changed is None:
+    if diff._changes is None:
         return (
             "" if share is None else f"{percent(diff.overall[share])} of the items are with other items now."
         )
-    found, alone = diff.coverage, _taken_as_alone(diff)
+    rows = {row["became"]: row["n_items"] for row in diff._changes.to_pylist()}
+    changed = sum(rows[became] for became in ("split", "merged", "split and merged"))
+    found, policies = diff.coverage, diff.evaluation.policies
+    alone = {  # scored, as alone on the side that lacks them
+        "gone": policies.truth == "singleton" and found.n_gone > 0,
+        "new": policies.prediction == "singleton" and found.n_new > 0,
+    }
     whose = f"{counted(n, 'item')}{'' if any(alone.values()) else ' that both have'}"
     others = [
         f"{count(number)} {'of them' if alone[which] else 'more'} {'is' if number == 1 else 'are'} {which}"
@@ -139,24 +144,6 @@ def _affected(diff: Diff) -> str:
     if diff.evaluation.contingency.weighted and share is not None:
         text += f"; {percent(diff.overall[share])} of the weight"
     return f"{text}) {'is' if changed == 1 else 'are'} with other items now{rest}."
-
-
-def _taken_as_alone(diff: Diff) -> dict[str, bool]:
-    """Return whether items that are gone, and new ones, are scored, as alone on the side that lacks them."""
-    policies, found = diff.evaluation.policies, diff.coverage
-    return {
-        "gone": policies.truth == "singleton" and found.n_gone > 0,
-        "new": policies.prediction == "singleton" and found.n_new > 0,
-    }
-
-
-def _n_affected(diff: Diff) -> int | None:
-    """Return how many items are in clusters that changed; None where that is not known."""
-    table = diff._changes
-    if table is None:
-        return None
-    rows = {row["became"]: row["n_items"] for row in table.to_pylist()}
-    return sum(rows[became] for became in ("split", "merged", "split and merged"))
 
 
 def _kind_of_change(diff: Diff) -> str:
@@ -262,7 +249,13 @@ def what_truth_says(diff: Diff) -> list[str]:
         if not verdict.n_unlabelled
         else f"{count(verdict.n_items)} of them ({percent(verdict.n_items / n)})"
     )
-    lines = [f"By the truth, which labels {about}, {_right(diff)}"]
+    scores = verdict_scores(diff, "good_split_rate", "bad_split_rate", "good_merge_rate", "bad_merge_rate")
+    right, largest = list[str](), max(sum(scores[:2]), sum(scores[2:]))
+    for kind, (good, bad) in (("splitting", scores[:2]), ("merging", scores[2:])):
+        if good + bad > TOLD * largest:
+            right.append(f"{percent(good / (good + bad))} of the {kind}")
+    judged = f"{' and '.join(right)} is right." if right else "nothing was split or merged."
+    lines = [f"By the truth, which labels {about}, {judged}"]
     before, after = (verdict.levels[side] for side in SIDES)
     known, told = diff._known_errors(), list[str]()
     for name in ("precision", "recall"):
@@ -278,27 +271,13 @@ def what_truth_says(diff: Diff) -> list[str]:
     return lines
 
 
-def _right(diff: Diff) -> str:
-    """Say which shares of the splitting and of the merging are right."""
-    scores = verdict_scores(diff, "good_split_rate", "bad_split_rate", "good_merge_rate", "bad_merge_rate")
-    told, largest = [], max(sum(scores[:2]), sum(scores[2:]))
-    for kind, (good, bad) in (("splitting", scores[:2]), ("merging", scores[2:])):
-        if good + bad > TOLD * largest:
-            told.append(f"{percent(good / (good + bad))} of the {kind}")
-    return f"{' and '.join(told)} is right." if told else "nothing was split or merged."
-
-
 def _iq(diff: Diff) -> str:
     (iq,), error = verdict_scores(diff, "iq"), diff._known_errors().get("iq")
     if iq != iq:
         return ""
-    direction = (
-        "nearer to the truth"
-        if iq > 0
-        else "farther from the truth"
-        if iq < 0
-        else "neither nearer nor farther"
-    )
+    direction = "neither nearer nor farther"
+    if iq:
+        direction = "nearer to the truth" if iq > 0 else "farther from the truth"
     known = with_error(iq, error)
     return f" All in all the change brings items {direction}: iq is {known}, where 1 is straight to it and -1 away."
 
@@ -393,43 +372,32 @@ FIGURES = ("cluster", "n_items", "weight", "n_parts", "outcome", "split_change",
 def diff_content(diff: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
     """Return the content of the page of a diff."""
     known = None if diff._changes is None else diff._changes.to_pylist()
+    stems = [stem(diff.names.get(side) or side) for side in SIDES]
+    named, truth = {side: f"the {side}" for side in SIDES}, diff._truth
+    again = command(diff.names, diff.manifest.get("arguments") or {}, "diff", named)
+    if again is not None and truth:
+        again = None if truth == "the truth" else f"{again} --truth {shlex.quote(str(truth))}"
+    grids = [
+        {"header": grid.header, "rows": [{"cells": row} for row in grid.rows], "names": grid.names}
+        for grid in (changes_grid(diff), others_grid(diff))
+    ]
     with warnings.catch_warnings():  # what they say is on the page
         warnings.simplefilter("ignore", EvaluationWarning)
         content = {
-            **head("diff", asked.title or _title(diff)),
+            **head("diff", asked.title or f"From {stems[0]} to {stems[1]}"),
             "names": diff.names, "n_items": diff.evaluation.contingency.n_items,
             "weighted": diff.evaluation.contingency.weighted,
             "verdict": {"sentences": [*what_changed(diff), *what_truth_says(diff)], "lines": what_became(diff)},
             "overall": dict(diff.overall), "errors": dict(diff._known_errors()), "changes": known,
             "summary": diff.summary, "lines": coverage(diff), "notes": {"lines": notes(diff)},
-            "grids": [_grid(each(diff)) for each in (changes_grid, others_grid)],
-            "gates": gates_content(gates),
+            "grids": grids, "gates": gates_content(gates),
             "warnings": {"n": len(diff.warnings), "rows": diff.warnings[:MESSAGES]},
             "slices": _slices(diff, asked),
             "clusters": _clusters(diff, asked),
-            "origin": {"manifest": few_entries(without_data(diff.manifest)), "command": _command(diff)},
+            "origin": {"manifest": few_entries(without_data(diff.manifest)), "command": again},
         }  # fmt: skip
     found: dict[str, Any] = shortened(content)
     return found
-
-
-def _command(diff: Any) -> str | None:
-    """Return the command that makes the diff of the same files again; None where data are in no file."""
-    arguments = diff.manifest.get("arguments") or {}
-    named = {side: f"the {side}" for side in SIDES}
-    found = command(diff.names, arguments, "diff", named)
-    if found is None or not diff._truth:
-        return found
-    return None if diff._truth == "the truth" else f"{found} --truth {shlex.quote(str(diff._truth))}"
-
-
-def _title(diff: Any) -> str:
-    stems = [stem(diff.names.get(side) or side) for side in SIDES]
-    return f"From {stems[0]} to {stems[1]}"
-
-
-def _grid(grid: Grid) -> dict[str, Any]:
-    return {"header": grid.header, "rows": [{"cells": row} for row in grid.rows], "names": grid.names}
 
 
 def _slices(diff: Any, asked: Asked) -> dict[str, Any]:
@@ -451,7 +419,6 @@ def _slices(diff: Any, asked: Asked) -> dict[str, Any]:
 
 
 def _clusters(diff: Any, asked: Asked) -> dict[str, Any] | None:
-    """Return the clusters of either side that changed most."""
     if not asked.worst or not diff.evaluation.has_clusters:
         return None
     found, changed = {}, sum(diff.overall.get(name, 0.0) for name in ("split_rate", "merge_rate"))
@@ -534,7 +501,6 @@ def _changed_slices(slices: Content) -> Iterator[Block]:
 
 
 def _changed_clusters(clusters: Content | None) -> Iterator[Block]:
-    """Yield the clusters of either side that changed most."""
     if not clusters:
         return
     text = "Those that changed most. Each opens to its members, grouped by the clusters of the other side."

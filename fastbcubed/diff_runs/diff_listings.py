@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +37,6 @@ from fastbcubed.errors import IdTypeError, MetricError, OptionError, SliceError,
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of, to_numpy
 from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.metrics.score import Metric
 from fastbcubed.render.wording import score_text
 from fastbcubed.results import clusters
 from fastbcubed.results.evaluation import Evaluation
@@ -74,14 +73,6 @@ FIGURES = {"n_clusters": pa.int64(), "n_items": pa.int64(), "weight": pa.float64
 OF_ONE_SIDE = {"true": GONE, "pred": APPEARED}
 
 
-class OneSided(NamedTuple):
-    """Clusters all of whose items the other side lacks: how many, their items, and their weight, NaN if not known."""
-
-    n_clusters: int
-    n_items: int
-    weight: float
-
-
 def not_defined() -> MetricError:
     """Return the error for changes of clusters where these may overlap."""
     return MetricError(
@@ -90,26 +81,21 @@ def not_defined() -> MetricError:
     )
 
 
-def of_one_side(table: Contingency, side: str) -> OneSided:
-    """Count the clusters of a side of which the other side has no item."""
+def _of_one_side(table: Contingency, side: str) -> dict[str, float]:
+    """Count the clusters of a side of which the other side has no item, and their items; a weight may be unknown."""
     alone = table.alone(side)
     if alone is None:
-        return OneSided(0, 0, 0.0)
-    scored = _with_scored_items(table, side)
-    there = ~scored[alone.codes]
-    codes = np.zeros(scored.size, np.bool_)
-    codes[alone.codes[there]] = True
-    weight = math.nan if table.weighting == "outer" else math.fsum(alone.mass[there].tolist())
-    return OneSided(int(np.count_nonzero(codes)), int(alone.n[there].sum(dtype=np.int64)), weight)
-
-
-def _with_scored_items(table: Contingency, side: str) -> NDArray[np.bool_]:
-    """Return which clusters of a side have a scored item."""
-    found = np.zeros(table.n_codes[side], np.bool_)
+        return {"n_clusters": 0, "n_items": 0, "weight": 0.0}
+    scored = np.zeros(table.n_codes[side], np.bool_)
     codes = table.true if side == "true" else table.pred
     for start, stop in blocks(table.n_cells):
-        found[codes[start:stop]] = True
-    return found
+        scored[codes[start:stop]] = True
+    there = ~scored[alone.codes]
+    counted = np.zeros(scored.size, np.bool_)
+    counted[alone.codes[there]] = True
+    weight = math.nan if table.weighting == "outer" else math.fsum(alone.mass[there].tolist())
+    n_items = int(alone.n[there].sum(dtype=np.int64))
+    return {"n_clusters": int(np.count_nonzero(counted)), "n_items": n_items, "weight": weight}
 
 
 def changes(ev: Evaluation) -> pa.Table:
@@ -119,9 +105,9 @@ def changes(ev: Evaluation) -> pa.Table:
         raise not_defined()
     found = ev.coverage
     rows = outcomes.filter(pc.equal(outcomes["side"], "true"))
-    gone, appeared = (of_one_side(ev.contingency, side) for side in OF_ONE_SIDE)
+    gone, appeared = (_of_one_side(ev.contingency, side) for side in OF_ONE_SIDE)
     columns = {
-        name: [*rows[name].to_pylist(), getattr(gone, name), getattr(appeared, name)]
+        name: [*rows[name].to_pylist(), gone[name], appeared[name]]
         for name in ("n_clusters", "n_items", "weight")
     }
     scored = ev.contingency.total_weight
@@ -222,17 +208,6 @@ def _clusters_of_one_side(
     return rows, codes, first.size + int(np.count_nonzero(alone)) + 1
 
 
-def listed_of_one_side(ev: Evaluation, side: str) -> pa.Table:
-    """Return the clusters of a side of which the other side has no item: cluster, n_items, weight."""
-    items = ev.kept_items()
-    rows, codes, _ = _clusters_of_one_side(ev, items, side)
-    with Pool() as pool:
-        codes, first = number(codes, pool)
-    weight = np.bincount(codes, ev.kept.rows.weight[rows], first.size)
-    figures = {"n_items": np.bincount(codes, minlength=first.size).astype(np.int64), "weight": weight}
-    return table_of({"cluster": items.labels(side, rows[first]), **figures})
-
-
 #: The sets of an item, by what an evaluation calls them.
 SETS = {"tp": "stable", "fn": "split", "fp": "merged", "tn": "apart"}
 
@@ -275,32 +250,28 @@ class ChangedCluster(Cluster):
 
 def changed_cluster(cluster: Cluster) -> ChangedCluster:
     """Return a cluster of an evaluation as one of a diff."""
-    sides = {old: new for new, old in SIDES.items()}
-    found = _in_names(cluster)
-    attributes = list(cluster["columns"])
+    found, side, attributes = _in_names(cluster), cluster["side"], list(cluster["columns"])
+
+    def members(part: Mapping[str, Any]) -> list[dict[str, Any]]:
+        return [{**each, "attributes": _named(each["attributes"])} for each in part["members"]]
+
+    def table() -> Table:
+        every = cluster.table
+        figures = {"pred_cluster"} if TRUE_CLUSTER in attributes else {"true_cluster", "pred_cluster"}
+        known = [name for name in every.column_names if name not in figures]
+        return Table(in_a_diff(renamed(every, known).to_arrow(), attributes))
+
     found["columns"] = list(map(called, attributes))
-    found["parts"] = [{**_in_names(part), "members": _members(part)} for part in cluster["parts"]]
-    found["one_sided"] = {**cluster["one_sided"], "members": _members(cluster["one_sided"])}
-    found["side"] = sides[cluster["side"]]
+    found["parts"] = [{**_in_names(part), "members": members(part)} for part in cluster["parts"]]
+    found["one_sided"] = {**cluster["one_sided"], "members": members(cluster["one_sided"])}
+    found["side"] = next(new for new, old in SIDES.items() if old == side)
     if found.get("outcome"):
-        found["outcome"] = OUTCOMES[cluster["side"]][cluster["outcome"]]
-    return ChangedCluster(found, renamed(cluster.parts), lambda: _table(cluster, attributes))
-
-
-def _members(part: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the members of a part, whose attributes go by the names of a diff."""
-    return [{**each, "attributes": _named(each["attributes"])} for each in part["members"]]
+        found["outcome"] = OUTCOMES[side][cluster["outcome"]]
+    return ChangedCluster(found, renamed(cluster.parts), table)
 
 
 def _named(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {called(name): value for name, value in attributes.items()}
-
-
-def _table(cluster: Cluster, attributes: list[str]) -> Table:
-    table = cluster.table
-    figures = {"true_cluster", "pred_cluster"} if TRUE_CLUSTER not in attributes else {"pred_cluster"}
-    known = [name for name in table.column_names if name not in figures]
-    return Table(in_a_diff(renamed(table, known).to_arrow(), attributes))
 
 
 def _in_names(figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -340,22 +311,6 @@ class ChangedItem(Item):
     places: ClassVar[tuple[str, ...]] = (*PLACES_OF_ITEM, *kinds, *sets, *filter(None, COLUMNS.values()))
 
 
-def changed_item(
-    item: Item, scores: Mapping[str, float], true_cluster: Any = None, *, judged: bool
-) -> ChangedItem:
-    """Return an item of an evaluation as one of a diff, with further scores and its true cluster if it is judged."""
-    found = dict(item)
-    members = found.pop("members")
-    attributes = {"attributes": _named(found.pop("attributes"))} if "attributes" in found else {}
-    figures = _in_names(found)
-    own = {name: figures.pop(name) for name in ("item", "baseline_cluster", "experiment_cluster")}
-    if judged:
-        own[TRUE_CLUSTER] = true_cluster
-    members = {SETS[name]: each for name, each in members.items()}
-    order = {name: members[name] for name in SETS.values() if name in members}
-    return ChangedItem({**own, **figures, **scores, **attributes, "members": order})
-
-
 # -- Listings --------------------------------------------------------------------------------------
 
 
@@ -365,8 +320,22 @@ def clusters_of(diff: Diff, side: str, order_by: str | None, limit: int | None, 
     if is_one_of(outcome, (OF_ONE_SIDE[old],)):
         if ev.contingency.overlapping:
             raise not_defined()
-        return listed(listed_of_one_side(ev, old), (), "n_items" if order_by is None else order_by, limit)
-    known = _outcome_of(old, outcome)
+        items = ev.kept_items()
+        rows, codes, _ = _clusters_of_one_side(ev, items, old)
+        with Pool() as pool:
+            codes, first = number(codes, pool)
+        weight = np.bincount(codes, ev.kept.rows.weight[rows], first.size)
+        figures = {"n_items": np.bincount(codes, minlength=first.size).astype(np.int64), "weight": weight}
+        one_sided = table_of({"cluster": items.labels(old, rows[first]), **figures})
+        return listed(one_sided, (), "n_items" if order_by is None else order_by, limit)
+    known = None
+    if outcome is not None:
+        by_name = {new: name for name, new in OUTCOMES[old].items()}
+        if not is_one_of(outcome, by_name):
+            names = ", ".join(map(repr, (*by_name, OF_ONE_SIDE[old])))
+            kind = "a baseline" if old == "true" else "an experiment"
+            raise OptionError(f"the outcome of {kind} cluster is one of {names}, not {outcome!r}")
+        known = by_name[outcome]
     with in_words_of_a_diff():
         if known is not None:
             require_defined(ev.contingency)
@@ -382,18 +351,6 @@ def clusters_of(diff: Diff, side: str, order_by: str | None, limit: int | None, 
             table = ev.kept.ranges.best(old, metrics, 1.0, order, limit, named_by, known)
         found = listed(table, diff.metrics, order, limit, named_by=named_by).to_arrow()
     return renamed(_in_outcomes(found.drop_columns(["code"]), old), ["cluster"])
-
-
-def _outcome_of(side: str, outcome: str | None) -> str | None:
-    """Return an evaluation's name for the outcome of a cluster."""
-    if outcome is None:
-        return None
-    known = {new: old for old, new in OUTCOMES[side].items()}
-    if not is_one_of(outcome, known):
-        listed_names = ", ".join(map(repr, (*known, OF_ONE_SIDE[side])))
-        kind = "a baseline" if side == "true" else "an experiment"
-        raise OptionError(f"the outcome of {kind} cluster is one of {listed_names}, not {outcome!r}")
-    return known[outcome]
 
 
 def _in_outcomes(table: pa.Table, side: str) -> pa.Table:
@@ -436,13 +393,18 @@ def item_of(diff: Diff, which: Any, columns: str | Iterable[str], members: int) 
     """Return one item, as `Diff.item` does."""
     ev = diff.evaluation
     with in_words_of_a_diff():
-        found = ev.item(which, columns=asked_columns(diff, columns), members=members)
-    if diff._judgement is None:
-        return changed_item(found, {}, judged=False)
-    row = int(ev.kept_items().rows_of([which])[0])
-    scores = {name: float(each[row]) for name, each in diff._judgement.of_items(diff._judging).items()}
-    labels = with_attributes(pa.table({"row": [row]}), ev.kept, [TRUE_CLUSTER], np.array([row]), 1)
-    return changed_item(found, scores, labels[TRUE_CLUSTER][0].as_py(), judged=True)
+        found = dict(ev.item(which, columns=asked_columns(diff, columns), members=members))
+    listed_sets = found.pop("members")
+    attributes = {"attributes": _named(found.pop("attributes"))} if "attributes" in found else {}
+    figures = _in_names(found)
+    own = {name: figures.pop(name) for name in ("item", "baseline_cluster", "experiment_cluster")}
+    if diff._judgement is not None:
+        row = int(ev.kept_items().rows_of([which])[0])
+        labels = with_attributes(pa.table({"row": [row]}), ev.kept, [TRUE_CLUSTER], np.array([row]), 1)
+        own[TRUE_CLUSTER] = labels[TRUE_CLUSTER][0].as_py()
+        figures |= {name: float(each[row]) for name, each in diff._judgement.of_items(diff._judging).items()}
+    sets = {new: listed_sets[name] for name, new in SETS.items() if name in listed_sets}
+    return ChangedItem({**own, **figures, **attributes, "members": sets})
 
 
 def cluster_of(
@@ -467,7 +429,12 @@ def slices_of(
     ev, name = diff.evaluation, slice_name(key)
     order = asked_order(order_by) if order_by is not None or limit is not None else None
     if not ev.has_items and not errors and name in diff.sliced:
-        return _again(diff.sliced[name], diff.metrics, order, limit)
+        if order is None:
+            return diff.sliced[name]
+        kept = diff.sliced[name].to_arrow()
+        ordered = kept.rename_columns([BACK.get(each, each) for each in kept.column_names])
+        ordered = listed(ordered, diff.metrics, order, limit).to_arrow()
+        return Table(ordered.rename_columns(kept.column_names))
     with in_words_of_a_diff():
         items = ev.kept_items()
         if isinstance(key, Mapping):
@@ -488,16 +455,6 @@ def _columns(diff: Diff, codes: Any, n: int, errors: bool) -> dict[str, Any]:
     if diff._judgement is None:
         return found
     return found | diff._judgement.of_slices(codes, n, diff._judging, errors=errors)
-
-
-def _again(table: Table, metrics: list[Metric], order: str | None, limit: int | None) -> Table:
-    """Return slices that were kept, in the names of a diff, in an order."""
-    if order is None:
-        return table
-    found = table.to_arrow()
-    names = [BACK.get(name, name) for name in found.column_names]
-    ordered = listed(found.rename_columns(names), metrics, order, limit)
-    return Table(ordered.to_arrow().rename_columns(found.column_names))
 
 
 def asked_key(diff: Diff, key: SliceKey) -> SliceKey:

@@ -5,34 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage
-from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.diff_runs.judgement import Judgement, Verdict, labelled_again
-from fastbcubed.diff_runs.vocabulary import (
-    MEANT,
-    OUTCOMES,
-    PLACES,
-    SIDES,
-    TRUE_CLUSTER,
-    in_diff,
-    in_words_of_a_diff,
-    meant,
-)
-from fastbcubed.errors import FileFormatError, Message, OptionError, arg
+from fastbcubed.diff_runs.vocabulary import MEANT, PLACES, TRUE_CLUSTER, in_diff
+from fastbcubed.errors import FileFormatError, Message, arg
 from fastbcubed.inputs.pair import CODES as OF_INPUT
-from fastbcubed.metrics.registry import METRICS, known_as
+from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.json import as_json
 from fastbcubed.render.wording import count, percent
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Scores
-from fastbcubed.results.intervals import Interval, check_level, interval
-from fastbcubed.results.slices import rows_for_json
 from fastbcubed.results.warnings import NOTE, WARNING, found_in
 
 if TYPE_CHECKING:
@@ -60,19 +45,16 @@ def cautions(diff: Diff) -> list[dict[str, Any]]:
     found = [
         {**each, "message": TOLD[each["code"]] or in_diff(each["message"])} for each in found_in(ev, chosen)
     ]
-    inputs = [note for note in ev.origin.notes if note["code"] in OF_INPUT]
-    found += [{**note, **_of_side(note), "message": in_diff(note["message"])} for note in inputs]
+    known = {place: side for side, place in PLACES.items()}
+    for note in ev.origin.notes:
+        if note["code"] in OF_INPUT:
+            side = {"side": known[note["side"]]} if note.get("side") in known else {}
+            found.append({**note, **side, "message": in_diff(note["message"])})
     if verdict is not None:
         found += _partly_labelled(verdict)
     if verdict is None or diff._judgement is None:
         return found
     return [*diff._judgement.lacking(verdict), *found]
-
-
-def _of_side(note: Mapping[str, Any]) -> dict[str, str]:
-    """Return the side that a note is about, if it is about one."""
-    known = {place: side for side, place in PLACES.items()}
-    return {"side": known[note["side"]]} if note.get("side") in known else {}
 
 
 def _partly_labelled(verdict: Verdict) -> list[dict[str, Any]]:
@@ -81,21 +63,14 @@ def _partly_labelled(verdict: Verdict) -> list[dict[str, Any]]:
     share = verdict.n_items / n
     if share >= ALL_BUT_FEW or verdict.unlabelled == "outside":
         return []
-    message = (
+    message = Message(
         f"The truth labels {percent(share)} of the {count(n)} items: it judges what happened among these, and the "
         "others are left out of all clusters that it judges. If true clusters are complete, so that no other item "
         f"belongs to them, pass {arg('unlabelled', 'outside')}."
     )
     level = WARNING if share < MOSTLY_LABELLED else NOTE
-    return [
-        {
-            "code": "few-items-labelled",
-            "level": level,
-            "message": Message(message),
-            "share": share,
-            "n_items": n,
-        }
-    ]
+    figures = {"share": share, "n_items": n}
+    return [{"code": "few-items-labelled", "level": level, "message": message, **figures}]
 
 
 #: Scores of a diff that are computed where none are named, and those that judge it.
@@ -171,89 +146,6 @@ def verdict_scores(diff: Diff, *names: str) -> list[float]:
     if missing and diff._judgement is not None:
         known |= diff._judgement.overall(missing)
     return [known.get(name, math.nan) for name in names]
-
-
-def rates(ev: Evaluation) -> tuple[float, float]:
-    """Return the split rate and the merge rate; NaN where they are not known."""
-    no_cells = isinstance(ev.contingency, NoCells)
-    split, merged = (
-        math.nan if no_cells and ev.overall.named(name) is None else float(ev.metric(name))
-        for name in ("split_rate", "merge_rate")
-    )
-    return split, merged
-
-
-def summary_of(ev: Evaluation) -> dict[str, dict[str, Any]]:
-    """Return the summary of an evaluation in the words of a diff."""
-    found = {}
-    for side, old in SIDES.items():
-        figures = {("unchanged" if k == "exact" else k): v for k, v in ev.summary[old].items()}
-        if "outcomes" in figures:
-            figures["outcomes"] = {OUTCOMES[old][name]: n for name, n in figures["outcomes"].items()}
-        found[side] = figures
-    return found
-
-
-def definition_of(ev: Evaluation, verdict: Verdict | None) -> dict[str, Any]:
-    """Return the definition of the scores: average, weighting, policies."""
-    found = ev.definition
-    del found["beta"]
-    found["unmatched"] = {side: found["unmatched"][place] for side, place in PLACES.items()}
-    return found if verdict is None else {**found, "unlabelled": verdict.unlabelled}
-
-
-def interval_of(diff: Diff, which: str, level: float, unit: str) -> Interval:
-    """Return the interval of an overall score, as `Diff.interval` does."""
-    name = known_as(meant(which))
-    metric = METRICS.get(name) if isinstance(name, str) else None
-    if metric is None or not metric.takes_three:
-        with in_words_of_a_diff():
-            return diff.evaluation.interval(str(meant(which)), level=level, unit=unit)
-    if unit != "component":
-        raise OptionError(f"{metric.name} has intervals by {arg('unit', 'component')} alone, not {unit!r}")
-    judgement = diff._require_judged(metric.name)
-    value, error = (found([metric])[metric.name] for found in (judgement.overall, judgement.errors))
-    how: dict[str, Any] = {"level": check_level(level), "low": metric.low, "high": metric.high}
-    return interval(value, error, n_units=judgement.units.n, **how)
-
-
-def scores_of(diff: Diff, level: float) -> pa.Table:
-    """Return the overall scores, with standard errors and intervals where these are known."""
-    found = diff.evaluation.scores(level=level).to_arrow()
-    if diff._judgement is None:
-        return found
-    errors, units = diff._judging_errors, diff._judgement.units
-    rows = []
-    for metric in diff._judging:
-        low, high = diff.interval(metric.name, level=level)
-        figures = (metric.name, diff.overall[metric.name], errors[metric.name], low, high, units.n)
-        rows.append(dict(zip(found.column_names, (*figures, units.effective), strict=True)))
-    return pa.concat_tables([found, pa.Table.from_pylist(rows, found.schema)])
-
-
-def content_of(diff: Diff) -> dict[str, Any]:
-    """Return the content of `Diff.to_json` as plain dicts, lists, numbers and strings."""
-    verdict, table, shared = diff.verdict, diff._changes, diff.coverage
-    shares = {name: getattr(shared, name) for name in ("baseline_coverage", "experiment_coverage")}
-    found: dict[str, Any] = {
-        "fastbcubed": __version__,
-        **{side: diff.names.get(side) for side in SIDES},
-        "definition": diff.definition,
-        "overall": dict(diff.overall),
-        "coverage": {**asdict(shared), **shares},
-        "summary": diff.summary,
-        "changes": None if table is None else table.to_pylist(),
-        "slices": {name: rows_for_json(each) for name, each in diff.sliced.items()},
-        "warnings": diff.warnings,
-        "not_computed": diff.not_computed,
-        "manifest": diff.manifest,
-    }
-    if verdict is None:
-        return found
-    judged = asdict(verdict)
-    del judged["scores"]
-    errors = diff._known_errors()
-    return {**found, "truth": diff._truth, "verdict": judged, **({"errors": errors} if errors else {})}
 
 
 # -- In files --------------------------------------------------------------------------------------

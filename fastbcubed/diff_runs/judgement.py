@@ -19,10 +19,8 @@ from fastbcubed.diff_runs.vocabulary import TRUE_CLUSTER
 from fastbcubed.errors import ColumnError, FastBCubedError, IdTypeError, NotKeptError, OptionError, arg
 from fastbcubed.inputs import arrays
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.id_columns import Order, as_column
-from fastbcubed.inputs.pair import SideRequest, one_side, pair_of_table
-from fastbcubed.inputs.suggestions import Typed
-from fastbcubed.inputs.tables import ColumnName, attribute, refused
+from fastbcubed.inputs.id_columns import as_column
+from fastbcubed.inputs.tables import attribute, refused
 from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics import change as formulas
 from fastbcubed.metrics.change import judged
@@ -60,11 +58,6 @@ class Labelled:
         return self.rows[: self.rows.size - self.new.size]
 
 
-def read_truth(truth: Any, columns: dict[str, ColumnName], order: Order, weight: Any = None) -> Clustering:
-    """Read the truth, whatever holds it, with the column of weights that it may have."""
-    return one_side(truth, SideRequest("the truth", columns, Typed(), order), weight, False)
-
-
 @contextmanager
 def weighed_by(truth: Clustering | None) -> Iterator[None]:
     """Let errors of the weights that a truth has, which are joined like those of a table, name the truth."""
@@ -75,12 +68,6 @@ def weighed_by(truth: Clustering | None) -> Iterator[None]:
         if truth is None or truth.weight is None or "the weight table" not in text:
             raise
         raise type(error)(text.replace("the weight table", truth.name)) from error
-
-
-def truth_of_table(truth: Any, other: Any, table: Any, item: ColumnName) -> Clustering:
-    """Read the truth from the table that baseline and experiment are in, too."""
-    found, _ = pair_of_table(truth, other, table, item, None)
-    return replace(found, attributes=None)  # they are those of the baseline
 
 
 def label(
@@ -293,9 +280,13 @@ class Judgement:
     def verdict(self, metrics: Sequence[Metric]) -> Verdict:
         """Return scores over all labelled items, and those of baseline and experiment alone."""
         joint, table = self.joint, self._ev.contingency
-        scores = self.overall(metrics)
+        scores, ones = self.overall(metrics), np.zeros(joint.cells.n_cells, np.int64)
+
+        def mean(of_cells: NDArray[np.float64]) -> float:
+            return float(joint.cells.add_by_cluster(ones, 1, of_cells)[0] / joint.cells.total_weight)
+
         levels = {
-            side: {name: self._mean(formula(joint.sets)) for name, formula in own.items()}
+            side: {name: mean(formula(joint.sets)) for name, formula in own.items()}
             for side, own in LEVELS.items()
         }
         n, weight = joint.cells.n_items, joint.cells.total_weight
@@ -306,11 +297,6 @@ class Judgement:
         """Return scores over all labelled items."""
         with Pool() as pool:
             return overall(self.joint.cells, judged(self.joint, metrics), pool=pool)
-
-    def _mean(self, scores: NDArray[np.float64]) -> float:
-        cells = self.joint.cells
-        ones = np.zeros(cells.n_cells, np.int64)
-        return float(cells.add_by_cluster(ones, 1, scores)[0] / cells.total_weight)
 
     def of_slices(
         self, codes: NDArray[np.integer], n: int, metrics: Sequence[Metric], *, errors: bool

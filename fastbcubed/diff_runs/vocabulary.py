@@ -96,7 +96,12 @@ def renamed(table: pa.Table | Table, known: Iterable[str] = ()) -> Table:
     arrow = table.to_arrow() if isinstance(table, Table) else table
     own, known = list(COLUMNS.values()), set(known)
     columns: dict[str, Any] = {}
-    for name in _splits_first(arrow.column_names):
+    names = list(arrow.column_names)
+    for merge, split in (("precision_loss", "recall_loss"), ("fp", "fn")):
+        if merge in names and split in names:
+            at = names.index(merge), names.index(split)
+            names[min(at)], names[max(at)] = split, merge
+    for name in names:
         if name in known:
             new: str | None = f"attribute.{name}" if name in own else name
         else:
@@ -111,16 +116,6 @@ def renamed_slices(table: pa.Table | Table) -> Table:
     arrow = table.to_arrow() if isinstance(table, Table) else table
     names = list(map(called_as_slices, name_columns(arrow.column_names)))
     return renamed(arrow.rename_columns([*names, *arrow.column_names[len(names) :]]), names)
-
-
-def _splits_first(names: list[str]) -> list[str]:
-    """Return the names of columns with those of splits where those of merges are, and the other way round."""
-    found = list(names)
-    for merge, split in (("precision_loss", "recall_loss"), ("fp", "fn")):
-        if merge in found and split in found:
-            at = found.index(merge), found.index(split)
-            found[min(at)], found[max(at)] = split, merge
-    return found
 
 
 def asked_order(order_by: str | None) -> str:
@@ -142,15 +137,15 @@ def asked_order(order_by: str | None) -> str:
 
 def asked_slices(key: SliceKey, *, judged: bool) -> SliceKey:
     """Return a slicing in the names of an evaluation, in which attributes of the truth, if any, are plain ones."""
+
+    def asked(element: Element) -> Element:
+        if isinstance(element, Bins):
+            return replace(element, name=asked_name(element.name, judged=judged))
+        return asked_name(element, judged=judged)
+
     if isinstance(key, tuple):
-        return tuple(_asked_element(each, judged) for each in key)
-    return _asked_element(key, judged) if isinstance(key, Element) else key
-
-
-def _asked_element(element: Element, judged: bool) -> Element:
-    if isinstance(element, Bins):
-        return replace(element, name=asked_name(element.name, judged=judged))
-    return asked_name(element, judged=judged)
+        return tuple(map(asked, key))
+    return asked(key) if isinstance(key, Element) else key
 
 
 def asked_name(name: str, *, judged: bool) -> str:
@@ -220,14 +215,12 @@ def _in_diff(part: Any) -> Any:
     if isinstance(part, Word):
         return WORDS.get(part.name, part.name)
     if isinstance(part, Argument) and part.name == "unmatched":
-        return replace(part, values=tuple(map(_policies, part.values)))
+        values = (
+            {WORDS.get(k, k): policy for k, policy in value.items()} if isinstance(value, Mapping) else value
+            for value in part.values
+        )
+        return replace(part, values=tuple(values))
     return part
-
-
-def _policies(value: Any) -> Any:
-    if not isinstance(value, Mapping):
-        return value
-    return {WORDS.get(side, side): policy for side, policy in value.items()}
 
 
 def in_words_of_a_diff() -> AbstractContextManager[None]:
