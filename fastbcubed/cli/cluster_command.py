@@ -32,12 +32,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     add_options(parser, "thresholds", thresholds=several)
     add_options(parser, "ascending left right score items")
-    add(
-        "--item",
-        default="item",
-        metavar="NAME",
-        help="column of --items, if that has several (default: item)",
-    )
+    item = "column of --items, if that has several (default: item)"
+    add("--item", default="item", metavar="NAME", help=item)
     add("--out", metavar="PATH", help="Parquet file to write, with a row for each item")
     add_options(parser, "json memory_limit", memory=limit_of("the links"))
 
@@ -124,13 +120,10 @@ def _print(links: Links, told: list[dict[str, Any]]) -> None:
     columns = links.columns
     terminal.line(f"read as {read_as(columns)}\n")
     names = ["n_connecting", "clusters", "singletons", "largest"]
-    rows = [
-        [
-            "all" if each["threshold"] is None else f"{each['threshold']:g}",
-            *(count(each[name]) for name in names),
-        ]
-        for each in told
-    ]
+    rows = []
+    for each in told:
+        threshold = "all" if each["threshold"] is None else f"{each['threshold']:g}"
+        rows.append([threshold, *(count(each[name]) for name in names)])
     terminal.grid(Grid(["threshold", "links", "clusters", "singletons", "largest"], rows))
     if told[0]["threshold"] is None and columns.scores:
         terminal.line(
@@ -149,12 +142,7 @@ def _print_json(links: Links, told: list[dict[str, Any]], options: argparse.Name
     found = {
         "fastbcubed": __version__,
         "links": links.name,
-        "columns": {
-            "left": columns.left,
-            "right": columns.right,
-            "score": columns.score,
-            "tool": columns.tool,
-        },
+        "columns": {name: getattr(columns, name) for name in ("left", "right", "score", "tool")},
         "n_links": len(links),
         "n_items": len(links.items),
         "all_items_given": links.complete,

@@ -10,21 +10,6 @@ from typing import Any, NamedTuple, NoReturn
 
 from fastbcubed._version import __version__
 
-__all__ = [
-    "CLUSTERED",
-    "COMPARED",
-    "DIFFED",
-    "ESTIMATED",
-    "EXIT_CODES",
-    "NOTES",
-    "PAIRS",
-    "SHAPES",
-    "SHOWN",
-    "SWEPT",
-    "VERDICTS",
-    "WARM_UP",
-]
-
 NOTES = """\
 Names of columns
   a,b             the truth's and the prediction's          --item id,rec_id

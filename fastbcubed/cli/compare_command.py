@@ -27,19 +27,9 @@ if TYPE_CHECKING:
 
 #: Flags without an argument of the library.
 OWN = (
-    "run",
-    "named",
-    "json",
-    "worst",
-    "show",
-    "out",
-    "report",
-    "fail_worse",
-    "fail_under",
-    "fail_over",
-    "fail_on_warning",
-    "report_columns",
-)
+    "run", "named", "json", "worst", "show", "out", "report", "report_columns", "fail_worse", "fail_under",
+    "fail_over", "fail_on_warning",
+)  # fmt: skip
 #: Columns of slices and clusters that a terminal shows, if present.
 SCORES = ("precision", "recall", "f1")
 
@@ -55,22 +45,18 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_input_flags(parser)
     add_score_flags(parser)
     group = parser.add_argument_group("comparison")
-    add = group.add_argument
-    add(
-        "--baseline",
-        metavar="NAME",
-        help="the run that the others are compared with (default: the first); best is the one with the best F1",
+    baseline = (
+        "the run that the others are compared with (default: the first); best is the one with the best F1"
     )
+    group.add_argument("--baseline", metavar="NAME", help=baseline)
     add_options(group, "align level bootstrap seed unit", seed="bootstrap")
     group = parser.add_argument_group("output")
     add_options(group, "json paths worst", worst="the true clusters, and of the slices, that changed most")
     add_options(group, "show out", show="true clusters that changed most")
     add_report_flags(parser)
     add = add_bound_flags(parser)
-    add(
-        "--fail-worse", metavar="SCORE=VALUE[@NAME=SLICE]", **BOUND,
-        help="fail if a score of a run is worse than the baseline's by more than a value, such as f1=0.002; repeatable",
-    )  # fmt: skip
+    worse = "a score of a run is worse than the baseline's by more than a value, such as f1=0.002; repeatable"
+    add("--fail-worse", **BOUND, help=f"fail if {worse}")
     add_engine_flags(parser)
 
 
@@ -180,7 +166,6 @@ def _print_slices(cmp: Comparison, terminal: Terminal, name: str, key: Any, wors
 
 
 def _print_clusters(cmp: Comparison, terminal: Terminal, worst: int) -> None:
-    """Write the true clusters that changed most."""
     from fastbcubed.compare_runs.comparison_document import changed, clusters_grid
     from fastbcubed.render.wording import label
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from fastbcubed.cli.flags import score_names
 from fastbcubed.cli.options import add_options, number
@@ -16,7 +15,8 @@ def run(options: argparse.Namespace) -> int:
     from fastbcubed.runtime.progress_bar import announcing_compilation
 
     with announcing_compilation():
-        checked = table(**constraints_arguments(options))
+        names = None if options.metrics is None else score_names(options.metrics)
+        checked = table(metrics=names, n_random=options.n_random, seed=options.seed)
     if options.json:
         print_json(checked.to_json())
         return 0
@@ -39,11 +39,3 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "seed", seed="random instances")
     add("--examples", action="store_true", help="show the smallest counterexample of each verdict")
     add("--json", action="store_true", help="one JSON object, counterexamples included")
-
-
-def constraints_arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `fastbcubed.constraints.table` for the flags."""
-    names = None
-    if options.metrics is not None:
-        names = score_names(options.metrics)
-    return {"metrics": names, "n_random": options.n_random, "seed": options.seed}

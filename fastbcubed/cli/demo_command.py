@@ -108,11 +108,15 @@ def show(terminal: Terminal) -> None:
 
 
 def _show(terminal: Terminal, paths: dict[str, Path]) -> None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     import fastbcubed as fb
     from fastbcubed.inputs.files import read_table
 
     truth = read_table(paths["truth.parquet"])
-    decades = _with_decades(truth)
+    decade = pc.multiply(pc.divide(truth["year"], 10), 10)
+    decades = pa.table({"item": truth["item"], "decade": decade})
     evaluations = {}
     for release, name in RELEASES.items():
         with warnings.catch_warnings():
@@ -171,15 +175,6 @@ def _show_item(ev: Evaluation, terminal: Terminal, mentions: _Mentions, item: An
         for member in members["first"]:
             terminal.line(f"      {mentions.text(member)}{' (itself)' if member == item else ''}")
     terminal.line(f"\n{ITEM}".rstrip())
-
-
-def _with_decades(truth: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    years = truth["year"]
-    decade = pc.multiply(pc.divide(years, 10), 10)
-    return pa.table({"item": truth["item"], "decade": decade})
 
 
 def _members(ev: Evaluation, side: str, cluster: Any, limit: int = 12) -> list[Any]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.flags import check_report, column_names, read_flags
-from fastbcubed.cli.gate_options import bound_of, bounds_of, finish, with_slices
+from fastbcubed.cli.gate_options import BOUND, bounds_of, finish, gate_group, with_slices
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     add_engine_flags,
@@ -56,19 +56,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_input_flags(parser, sides=SIDES, outside=outside)
     add_score_flags(parser, "baseline_size and experiment_size", beta=False)
     group = parser.add_argument_group("output")
-    worst = "clusters of either side, and how many slices, that changed most"
     add_options(group, "json paths")
-    group.add_argument(
-        "--worst", type=number, default=5, metavar="N", help=f"how many {worst} to list (default: 5)"
-    )
+    worst = "how many clusters of either side, and how many slices, that changed most to list (default: 5)"
+    group.add_argument("--worst", type=number, default=5, metavar="N", help=worst)
     add_options(group, "show out keep", show="baseline clusters that changed most")
-    add = parser.add_argument_group("gates: the exit code is 1 if one fails").add_argument
-    bound: Any = {"action": "append", "default": [], "type": bound_of, "metavar": "SCORE=VALUE[@NAME=SLICE]"}
-    add(
-        "--fail-over", **bound,
-        help="fail if a score is above a value, such as split_rate=0.05 or bad_distance=0.01@country=US; repeatable",
-    )  # fmt: skip
-    add("--fail-under", **bound, help="fail if a score is below a value, such as iq=0; repeatable")
+    add = gate_group(parser)
+    over = "above a value, such as split_rate=0.05 or bad_distance=0.01@country=US; repeatable"
+    add("--fail-over", **BOUND, help=f"fail if a score is {over}")
+    add("--fail-under", **BOUND, help="fail if a score is below a value, such as iq=0; repeatable")
     add_report_flags(parser)
     add_engine_flags(parser)
 
@@ -79,14 +74,17 @@ def run(options: argparse.Namespace) -> int:
 
     check_report(options)
     from fastbcubed.diff_runs.vocabulary import meant
+    from fastbcubed.results.gates import gate_of, value_of
 
     bounds, _ = bounds_of(options, meant)
     arguments = _needed(_arguments(options), bounds)
     diff = call(fastbcubed.diff, arguments, options.noise)
     if options.json or not sys.stdout.isatty():  # a terminal shows them with the figures
         say_warnings(diff.warnings)
-    gates = _judged(diff, bounds)
-    opened = [diff.cluster("baseline", label) for label in _changed(diff, options.show)]
+    gates = [gate_of(bound, value_of(bound, diff)) for bound in bounds]
+    rows = diff.clusters("baseline", limit=options.show).to_pylist() if options.show else []
+    labels = [row["cluster"] for row in rows if row["cluster"] is not None and _has_changed(row)]
+    opened = [diff.cluster("baseline", label) for label in labels]
     if options.json:
         print_result(diff.to_dict(), gates, opened=opened or None)
     else:
@@ -95,7 +93,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `fastbcubed.diff` for the flags."""
     given = {name: value for name, value in vars(options).items() if name not in OWN}
     if (options.show or options.report) and options.out is None:
         given["keep"] = "items"
@@ -119,23 +116,7 @@ def _needed(arguments: dict[str, Any], bounds: Sequence[Bound]) -> dict[str, Any
     return with_slices(with_scores(arguments, [bound.name for bound in bounds], usual), bounds, usual)
 
 
-def _judged(diff: Diff, bounds: Sequence[Bound]) -> list[Gate]:
-    if not bounds:
-        return []
-    from fastbcubed.results.gates import gate_of, value_of
-
-    return [gate_of(bound, value_of(bound, diff)) for bound in bounds]
-
-
 # Text
-
-
-def _changed(diff: Diff, n: int) -> list[Any]:
-    """Return the labels of the baseline clusters that changed most."""
-    if not n:
-        return []
-    rows = diff.clusters("baseline", limit=n).to_pylist()
-    return [row["cluster"] for row in rows if row["cluster"] is not None and _has_changed(row)]
 
 
 def _has_changed(row: dict[str, Any]) -> bool:
@@ -154,7 +135,8 @@ def _print(diff: Diff, opened: Sequence[Any], gates: Sequence[Gate], worst: int)
     for name, table in diff.sliced.items():
         n, title = table.num_rows, f"By {label(name)}"
         if n > max(worst, FEW_SLICES):
-            table = _most_changed(table, worst)
+            changes = [row["split_change"] + row["merge_change"] for row in table.to_pylist()]
+            table = table.take(sorted(range(n), key=lambda k: -changes[k])[:worst])
             title += f": the {count(worst)} of {count(n)} slices that changed most"
         terminal.title(title)
         _print_table(terminal, table)
@@ -169,14 +151,6 @@ def _print(diff: Diff, opened: Sequence[Any], gates: Sequence[Gate], worst: int)
     terminal.gates(gates)
 
 
-def _most_changed(table: Table, n: int) -> Table:
-    """Return the slices that changed most."""
-    rows = table.to_pylist()
-    order = sorted(range(len(rows)), key=lambda k: -(rows[k]["split_change"] + rows[k]["merge_change"]))
-    found: Table = table.take(order[:n])
-    return found
-
-
 def _print_table(terminal: Terminal, table: Table) -> None:
     """Write a listing: the names of its rows, and selected figures."""
     from fastbcubed.render.document import Grid
@@ -185,16 +159,15 @@ def _print_table(terminal: Terminal, table: Table) -> None:
 
     names = name_columns(table.column_names)
     figures = [name for name in SHOWN if name in table.column_names and name not in names]
+
+    def text(value: Any) -> str:
+        if isinstance(value, str):
+            return value
+        return count(value) if isinstance(value, int) else score_text(value)
+
     rows = [
-        [
-            *(label(row[name]) for name in names),
-            *(
-                row[name] if isinstance(row[name], str) else count(row[name])
-                if isinstance(row[name], int) else score_text(row[name])
-                for name in figures
-            ),
-        ]
+        [*(label(row[name]) for name in names), *(text(row[name]) for name in figures)]
         for row in table.to_pylist()
-    ]  # fmt: skip
+    ]
     words = figures.count("outcome")
     terminal.grid(Grid([*map(label, names), *(CALLED.get(n, n) for n in figures)], rows, len(names) + words))

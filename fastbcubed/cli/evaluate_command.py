@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastbcubed.cli.flags import check_report, evaluate_arguments, with_links, with_order
-from fastbcubed.cli.gate_options import Gates, add_gate_flags, append_page, finish
+from fastbcubed.cli.gate_options import Gates, add_gate_flags, finish
 from fastbcubed.cli.options import add_evaluate_flags, add_link_flags
 from fastbcubed.cli.output import (
     Terminal,
+    as_markdown,
     call_evaluate,
     print_evaluation,
     print_repairs,
@@ -27,6 +28,7 @@ from fastbcubed.inputs.files import refuse_logs
 from fastbcubed.inputs.locations import is_uri
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.results.bins import element_of
+from fastbcubed.runtime.output_files import append_text
 
 #: Bytes of local files below which one machine is faster; see the benchmarks.
 WORTH_IT = 20 << 30
@@ -135,8 +137,8 @@ def run(options: argparse.Namespace) -> int:
         if verified is not None:
             terminal.line(f"\n{verified!r}")
         terminal.gates(tried)
-    if options.summary is not None:
-        append_page(options.summary, ev, tried)
+    if options.summary is not None:  # other steps of a job may have written to it
+        append_text(options.summary, as_markdown(ev, tried))
     return finish(options, ev, tried)
 
 

@@ -44,9 +44,12 @@ def read_flags(
         "cluster": columns_of_sides(options.cluster, "cluster", sides),
         "weight": _weight(options.weight),
         "slices": [_slice(text) for text in options.slices],
-        "unmatched": _policy(options.unmatched),
+        "unmatched": options.unmatched,
         "noise": _label(options.noise),
     }
+    if options.unmatched is not None and "=" in options.unmatched:
+        pairs = [part.partition("=") for part in split(options.unmatched, ",")]
+        given["unmatched"] = {side.strip(): policy.strip() for side, _, policy in pairs}
     if options.metrics is not None:
         given["metrics"] = score_names(options.metrics)
     return given
@@ -111,13 +114,6 @@ def _weight(text: str | None) -> Any:
     apart = os.sep in text or (os.altsep is not None and os.altsep in text)
     is_file = text.lower().endswith(ENDS) or (apart and os.path.exists(text))
     return Path(text) if is_file else text
-
-
-def _policy(text: str | None) -> str | dict[str, str] | None:
-    if text is None or "=" not in text:
-        return text
-    pairs = [part.partition("=") for part in split(text, ",")]
-    return {side.strip(): policy.strip() for side, _, policy in pairs}
 
 
 def _label(text: str | None) -> int | str | None:

@@ -41,10 +41,8 @@ def add_gate_flags(parser: argparse.ArgumentParser) -> None:
         "--baseline", metavar="PATH",
         help="an earlier result of the same truth, saved or as JSON, that --fail-worse compares with",
     )  # fmt: skip
-    add(
-        "--fail-worse", metavar="SCORE=VALUE[@NAME=SLICE]", **BOUND,
-        help="fail if a score is worse than that of the baseline by more than a value, such as f1=0.002; repeatable",
-    )  # fmt: skip
+    worse = "a score is worse than that of the baseline by more than a value, such as f1=0.002; repeatable"
+    add("--fail-worse", **BOUND, help=f"fail if {worse}")
     add(
         "--summary", metavar="FILE",
         help="add verdict, gates, warnings, scores, slices and the clusters that cost most to a file as Markdown, such "
@@ -53,19 +51,22 @@ def add_gate_flags(parser: argparse.ArgumentParser) -> None:
     add_report_flags(parser)
 
 
+def gate_group(parser: argparse.ArgumentParser) -> Any:
+    """Add the group of gates, and return the function that adds flags to it."""
+    return parser.add_argument_group("gates: the exit code is 1 if one fails").add_argument
+
+
 def add_bound_flags(parser: argparse.ArgumentParser) -> Any:
     """Add the flags of gates that need no other result, and return the function that adds more to their group."""
-    add = parser.add_argument_group("gates: the exit code is 1 if one fails").add_argument
-    add(
-        "--fail-under", metavar="SCORE=VALUE[@NAME=SLICE]", **BOUND,
-        help="fail if a score is below a value, or truth_coverage or prediction_coverage is; in a slice, such as "
+    add = gate_group(parser)
+    under = (
+        "fail if a score is below a value, or truth_coverage or prediction_coverage is; in a slice, such as "
         "f1=0.9@country=US, f1=0.9@country=US,year=2020, or f1=0.9@year:10=1990-1999 of a bin, if one is named; "
-        "repeatable",
-    )  # fmt: skip
-    add(
-        "--fail-over", metavar="SCORE=VALUE[@NAME=SLICE]", **BOUND,
-        help="fail if a score is above a value; for scores of which less is better, such as jaccard_distance",
-    )  # fmt: skip
+        "repeatable"
+    )
+    add("--fail-under", **BOUND, help=under)
+    over = "fail if a score is above a value; for scores of which less is better, such as jaccard_distance"
+    add("--fail-over", **BOUND, help=over)
     add(
         "--fail-on-warning", action="append", default=[], nargs="?", const="", metavar="CODE",
         help="fail if there is a warning, or a warning or note of one CODE; repeatable",
@@ -88,7 +89,7 @@ def bound_of(text: str) -> tuple[str, float, str]:
 
 
 #: Syntax of a flag of bounds.
-BOUND: Any = {"action": "append", "default": [], "type": bound_of}
+BOUND: Any = {"action": "append", "default": [], "type": bound_of, "metavar": "SCORE=VALUE[@NAME=SLICE]"}
 
 
 class Gates:
@@ -152,8 +153,14 @@ def bounds_of(
     for score, value, where in given["fail_worse"]:
         bound = Bound(score, value, where=as_where(where))
         worse.append(require_worse(bound, f"--fail-worse {score}={value:g}"))
-    for code in filter(None, codes):
-        _require_code(code, require_code)
+    try:
+        for code in filter(None, codes):
+            require_code(code)
+    except OptionError as error:
+        raise OptionError(
+            f"--fail-on-warning: {error}. For any warning, put the flag after TRUTH and PREDICTION, before "
+            "another flag or last"
+        ) from None
     return bounds, worse
 
 
@@ -175,21 +182,3 @@ def with_slices(
         if not any(same_slicing(map(str, elements(key)), bound.by) for key in slices):
             slices.append(bound.by[0] if len(bound.by) == 1 else bound.by)
     return {**with_scores(arguments, [bound.name for bound in in_slices], usual), "slices": slices}
-
-
-def _require_code(code: str, require: Any) -> None:
-    try:
-        require(code)
-    except OptionError as error:
-        raise OptionError(
-            f"--fail-on-warning: {error}. For any warning, put the flag after TRUTH and PREDICTION, before "
-            "another flag or last"
-        ) from None
-
-
-def append_page(path: str, ev: Any, gates: list[Gate]) -> None:
-    """Append an evaluation to a file as Markdown; other steps of a job may have written to it."""
-    from fastbcubed.cli.output import as_markdown
-    from fastbcubed.runtime.output_files import append_text
-
-    append_text(path, as_markdown(ev, gates))

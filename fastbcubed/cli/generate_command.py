@@ -23,39 +23,25 @@ def run(options: argparse.Namespace) -> int:
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags, one for each argument of `fastbcubed.synthetic.generate.generate`."""
     add = parser.add_argument
-    add(
-        "path", metavar="PATH", help="Parquet file to write, with both labels of each item: truth, prediction"
-    )
+    what = "Parquet file to write, with both labels of each item: truth, prediction"
+    add("path", metavar="PATH", help=what)
     add(
         "--prediction-out", metavar="PATH",
         help="write two tables of item and cluster, the truth to the first PATH and the prediction to this "
         "one, with rows in different orders",
     )  # fmt: skip
-    add(
-        "--items",
-        dest="n_items",
-        type=_amount,
-        default=1_000_000,
-        metavar="N",
-        help="number of items, such as 1e8 (default: 1e6)",
+    items, shape = (
+        "number of items, such as 1e8 (default: 1e6)",
+        "shape of the true clusters, see below (default: er)",
     )
-    add(
-        "--shape",
-        default="er",
-        choices=("er", "heavy", "singletons", "one_giant"),
-        help="shape of the true clusters, see below (default: er)",
-    )
+    add("--items", dest="n_items", type=_amount, default=1_000_000, metavar="N", help=items)
+    add("--shape", default="er", choices=("er", "heavy", "singletons", "one_giant"), help=shape)
     add_options(parser, "seed", seed="random numbers")
     add("--ids", default="int", choices=("int", "string"), help="type of items and labels (default: int)")
     add("--weights", action="store_true", help="add a column weight, uniform between 0.5 and 1.5")
     add("--attributes", action="store_true", help="add the columns country and year")
-    add(
-        "--row-group",
-        type=_amount,
-        default=1 << 20,
-        metavar="N",
-        help="rows of a row group (default: 1048576)",
-    )
+    group = "rows of a row group (default: 1048576)"
+    add("--row-group", type=_amount, default=1 << 20, metavar="N", help=group)
     add(
         "--compression", default="none", choices=("none", "snappy", "lz4", "zstd"),
         help="compression of the files (default: none)",

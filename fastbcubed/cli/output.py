@@ -249,7 +249,11 @@ def print_worst(
     kind = "predicted" if side == "pred" else "true"
     lost = LOSS_OF_SIDE[side]
     what = lost.removesuffix("_loss") if order_by is None else order_by
-    table = table.filter(from_numpy(_not_best(evaluation, table, lost if order_by is None else order_by)))
+    by = lost if order_by is None else order_by
+    metric = next((metric for metric in evaluation.metrics if metric.name == by), None)
+    best = np.inf if metric is None else {"higher": metric.high, "lower": metric.low}.get(metric.best, np.inf)
+    values = to_numpy(table[by])
+    table = table.filter(from_numpy(values > 0 if metric is None else values != best))
     if not table.num_rows:
         terminal.title(f"Every {kind} cluster has the best {what}.")
         return
@@ -259,16 +263,6 @@ def print_worst(
     how = f"that cost most {what}" if order_by is None else f"of worst {what}"
     terminal.title(f"{kind.capitalize()} clusters {how}: {listed}, with {share} of what is lost")
     terminal.grid(cluster_grid(evaluation, table, lost))
-
-
-def _not_best(evaluation: Evaluation, table: pa.Table, name: str) -> Any:
-    """Return a mask of the rows whose loss or score is not the best possible."""
-    values = to_numpy(table[name])
-    for metric in evaluation.metrics:
-        if metric.name == name:
-            best = {"higher": metric.high, "lower": metric.low}.get(metric.best, np.inf)
-            return values != best
-    return values > 0
 
 
 #: Slices of each slicing on a page, and clusters of either side: the costliest.
@@ -288,7 +282,10 @@ def as_markdown(ev: Evaluation, gates: Sequence[Gate] = ()) -> str:
     if not ev.coverage.complete:
         shares = percent(ev.coverage.truth_coverage), percent(ev.coverage.prediction_coverage)
         blocks.append(Prose([f"Coverage: {shares[0]} of the truth, {shares[1]} of the prediction."]))
-    blocks += [*_gates(gates), Notices.of(ev.warnings), _scores(ev), *_slices(ev), *_clusters(ev)]
+    rows = list(score_rows(ev))
+    n_columns = 3 if any(row[2] for row in rows) else 2  # are there standard errors?
+    scores = Grid(("score", "value", "±")[:n_columns], [row[:n_columns] for row in rows])
+    blocks += [*_gates(gates), Notices.of(ev.warnings), scores, *_slices(ev), *_clusters(ev)]
     return markdown.drawn(blocks, in_flags)
 
 
@@ -308,14 +305,6 @@ def _gates(gates: Sequence[Gate]) -> Iterator[Block]:
     yield from (Prose([f"{reason}."]) for reason in dict.fromkeys(gate.reason for gate in gates) if reason)
 
 
-def _scores(ev: Evaluation) -> Grid:
-    """Return the scores and their standard errors, without those that are 1 minus another one."""
-    rows = list(score_rows(ev))
-    if any(row[2] for row in rows):
-        return Grid(("score", "value", "±"), rows)
-    return Grid(("score", "value"), [row[:2] for row in rows])
-
-
 def _slices(ev: Evaluation) -> Iterator[Block]:
     """Yield the slices of each slicing that cost most."""
     for name in ev.sliced:
@@ -325,7 +314,6 @@ def _slices(ev: Evaluation) -> Iterator[Block]:
 
 
 def _clusters(ev: Evaluation) -> Iterator[Block]:
-    """Yield the costliest clusters of either side."""
     for side, kind in KINDS.items() if ev.has_clusters else ():
         lost = LOSS_OF_SIDE[side]
         table: Any = ev.clusters(side, limit=CLUSTERS)
@@ -487,12 +475,9 @@ def _columns(names: str | list[str] | tuple[str | list[str], ...]) -> str:
     "'item,source+no\\, or id'"
     """
     sides = names if isinstance(names, tuple) else (names,)
-    joined = ("+".join(map(_escaped, [side] if isinstance(side, str) else side)) for side in sides)
+    named = ([side] if isinstance(side, str) else side for side in sides)
+    joined = ("+".join(re.sub(r"([,+\\])", r"\\\1", name) for name in each) for each in named)
     return shlex.quote(",".join(joined))
-
-
-def _escaped(name: str) -> str:
-    return re.sub(r"([,+\\])", r"\\\1", name)
 
 
 def call_evaluate(arguments: dict[str, Any], noise: str | None) -> Any:

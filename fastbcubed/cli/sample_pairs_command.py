@@ -29,12 +29,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("sample")
     add = group.add_argument
     add("-n", type=number, default=200, metavar="N", help="how many pairs to draw (default: 200)")
-    add(
-        "--score",
-        default="rates",
-        metavar="NAME",
-        help="what to estimate, see below (default: rates, half of the pairs for splits and half for merges)",
-    )
+    score = "what to estimate, see below (default: rates, half of the pairs for splits and half for merges)"
+    add("--score", default="rates", metavar="NAME", help=score)
     add(
         "--by", metavar="NAME",
         help="an attribute by whose values to draw apart, or several crossed, such as country,year, or bins, as for "
@@ -77,7 +73,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `fastbcubed.diff` for the flags."""
     given = {name: value for name, value in vars(options).items() if name not in OWN}
     given |= read_flags(argparse.Namespace(**given, slices=[], metrics=["split_rate"]), SIDES)
     for side in ("baseline", "experiment"):
@@ -87,7 +82,6 @@ def _arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _written(pairs: Table, path: str) -> str:
-    """Report the written pairs and the next step."""
     n, to_judge = len(pairs), pairs["repeats"].null_count
     again = "" if n == to_judge else f", {n - to_judge:,} of which repeat others and need no verdict"
     return (

@@ -194,7 +194,6 @@ def as_id(ev: Evaluation, kind: str, text: str) -> Any:
 
 
 def _value(text: str, kind: Any, flag: str) -> Any:
-    """Convert a text to a value of a type."""
     from fastbcubed.inputs.arrays import id_kind, plain_type
 
     found = id_kind(plain_type(kind), flag)
