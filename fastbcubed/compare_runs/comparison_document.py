@@ -300,15 +300,12 @@ def _how_sure(comparison: Comparison) -> list[str]:
 def _groups(units: Mapping[str, Units]) -> str:
     """Return the number of groups that errors are from; of several runs these may be different ones."""
     numbers = sorted({own.n for own in units.values() if own.n > 1})
-    shared, n = (
-        "groups of items that share clusters in the truth or",
-        " to ".join(map(count, numbers[:: len(numbers) - 1 or 1])),
-    )
-    return f"{n} {shared} {'a run' if len(set(units.values())) == 1 else 'one of the two runs'}"
+    n = " to ".join(map(count, numbers[:: len(numbers) - 1 or 1]))
+    run = "a run" if len(set(units.values())) == 1 else "one of the two runs"
+    return f"{n} groups of items that share clusters in the truth or {run}"
 
 
 def _has_intervals(comparison: Comparison) -> bool:
-    """Return whether the interval of any difference is known."""
     return any(low == low for low in comparison._deltas()["low"].to_pylist())
 
 
@@ -392,11 +389,8 @@ def note(comparison: Comparison) -> str:
     if not _has_intervals(comparison):
         return f"Differences are of the runs less {label(comparison.baseline)}."
     n, level = len(comparison.experiments), percent(comparison.level)
-    how = (
-        f"by {comparison.n_bootstrap:,} replicates of the bootstrap"
-        if comparison.n_bootstrap
-        else "by Student's t"
-    )
+    n_bootstrap = comparison.n_bootstrap
+    how = f"by {n_bootstrap:,} replicates of the bootstrap" if n_bootstrap else "by Student's t"
     text = f"low, high: {level} intervals, {how}; a difference holds if its interval excludes 0."
     if n > 1:
         text += f" They are widened, so that those of the {n} runs for one score hold together (Bonferroni)."
@@ -519,21 +513,9 @@ def deltas_content(cmp: Any) -> Iterator[dict[str, Any]]:
         if row["score"] in shown:
             sense = {"higher": 1, "lower": -1}.get(best[row["score"]], 0) * row["delta"]
             verdict = None if not row["holds"] or not sense else "better" if sense > 0 else "worse"
-            yield {
-                **row,
-                "best": best[row["score"]],
-                "verdict": verdict,
-                "said": verdict or _how_sure_of(row),
-            }
-
-
-def _how_sure_of(row: Mapping[str, Any]) -> str:
-    """Return whether a difference that is for better or worse in no sure way holds."""
-    if not row["delta"]:
-        return "the same"
-    if row["holds"] is None:
-        return "error not known"
-    return "holds" if row["holds"] else "may be chance"
+            sure = {None: "error not known", True: "holds", False: "may be chance"}[row["holds"]]
+            said = verdict or (sure if row["delta"] else "the same")
+            yield {**row, "best": best[row["score"]], "verdict": verdict, "said": said}
 
 
 def _warnings(cmp: Any) -> dict[str, Any]:
@@ -564,18 +546,12 @@ def _slicing(cmp: Any, name: str, key: SliceKey) -> dict[str, Any]:
                      "se": row.get(f"{each}_delta_se")} for each in shown]}
         for row in table.slice(0, SLICES).to_pylist()
     ]  # fmt: skip
-    return {
-        "by": name, "names": names, "scores": shown, "n": table.num_rows, "rows": rows,
-        "overall": _overall_deltas(cmp, shown),
-    }  # fmt: skip
-
-
-def _overall_deltas(cmp: Any, scores: list[str]) -> dict[str, float]:
-    """Return the differences over all items, where there is one run that differs."""
-    if len(cmp.experiments) != 1:
-        return {}
-    run, baseline = cmp[cmp.experiments[0]], cmp[cmp.baseline]
-    return {score: run.overall[score] - baseline.overall[score] for score in scores}
+    overall = {}
+    if len(cmp.experiments) == 1:
+        run, baseline = (cmp[each].overall for each in (cmp.experiments[0], cmp.baseline))
+        overall = {score: run[score] - baseline[score] for score in shown}
+    n = table.num_rows
+    return {"by": name, "names": names, "scores": shown, "n": n, "rows": rows, "overall": overall}
 
 
 def _movers(cmp: Any, asked: Asked) -> dict[str, Any] | None:
@@ -606,10 +582,8 @@ def _flow(table: Any, baseline: str, run: str) -> list[dict[str, Any]]:
 
 def _mover(cmp: Any, row: Mapping[str, Any], asked: Asked, run: str) -> dict[str, Any]:
     """Return a true cluster, and where each run has its items."""
-    own = {
-        name: row[name]
-        for name in ("cluster", "n_items", "weight", "delta", "precision_delta", "recall_delta")
-    }
+    names = ("cluster", "n_items", "weight", "delta", "precision_delta", "recall_delta")
+    own = {name: row[name] for name in names}
     for name, key in (("before", cmp.baseline), ("after", run)):
         own[name] = {"outcome": row.get(f"{key}.outcome"), "n_parts": row.get(f"{key}.n_parts")}
     opened = None
@@ -619,11 +593,8 @@ def _mover(cmp: Any, row: Mapping[str, Any], asked: Asked, run: str) -> dict[str
                 "true", row["cluster"], columns=asked.columns[:MOST_COLUMNS], members=asked.members
             )
             grid = found.grid()
-            opened = {
-                "header": grid.header,
-                "rows": [{"cells": each} for each in grid.rows],
-                "lines": found.notes(),
-            }
+            rows = [{"cells": each} for each in grid.rows]
+            opened = {"header": grid.header, "rows": rows, "lines": found.notes()}
         except NotKeptError:
             pass
     return {"id": anchor("true", row["cluster"]), **own, "opened": opened}
@@ -648,15 +619,12 @@ def comparison_document(content: Content) -> Document:
     made = command_blocks(content["command"])
     for each in runs:
         made += [Heading(each["run"]), *origin(each)]
+    changed_blocks = list(_changed_clusters(content["movers"], content["baseline"]))
     sections = [
         Section("verdict", "Verdict", list(_verdict(content))),
         Section("differences", "Differences", list(_differences(content))),
         Section("slices", "Slices", list(_slices_of_runs(content["slices"]))),
-        Section(
-            "clusters",
-            "Clusters that changed",
-            list(_changed_clusters(content["movers"], content["baseline"])),
-        ),
+        Section("clusters", "Clusters that changed", changed_blocks),
         definitions_section(content["definitions"]),
         Section("origin", "How it was made", made),
     ]
@@ -720,18 +688,9 @@ def _slices_of_runs(slices: Content) -> Iterator[Block]:
             text += " The dashed line is all items." * bool(slicing["overall"])
             title = f"Difference of {which} in each slice"
             yield Chart(f"slices-{k}", "slice_deltas", (slicing, scores[-1]), said, title, text)
-        header = [
-            "run",
-            *slicing["names"],
-            "items",
-            *(part for name in scores for part in (name, "difference", "±")),
-        ]
-        forms = (
-            "name",
-            *["name"] * len(slicing["names"]),
-            "count",
-            *["score", "delta", "error"] * len(scores),
-        )
+        header = ["run", *slicing["names"], "items"]
+        header += [part for name in scores for part in (name, "difference", "±")]
+        forms = [*["name"] * (1 + len(slicing["names"])), "count", *["score", "delta", "error"] * len(scores)]
         cells = [
             [row["run"], *row["slice"], row["n_items"],
              *(each[key] for each in row["scores"] for key in ("value", "delta", "se"))]
@@ -741,7 +700,6 @@ def _slices_of_runs(slices: Content) -> Iterator[Block]:
 
 
 def _changed_clusters(movers: Content | None, baseline: str) -> Iterator[Block]:
-    """Yield the outcomes of the true clusters, and those that changed most."""
     if not movers:
         return
     caption = f"True clusters by what they were in {label(baseline)} and are in {label(movers['run'])}"

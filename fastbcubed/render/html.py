@@ -166,7 +166,7 @@ def made(
     blocks = (block for section in whole.sections for block in section.blocks)
     pictures = {chart.id: as_picture(chart) for chart in _charts(blocks)}
     for halvings in range(1, HALVINGS + 1):
-        if not _is_far_too_large(fitting):
+        if len(_as_data(fitting).encode("utf-8")) <= LARGEST // 2:  # which the page also has as text
             text = rendered(fitting, document(fitting), pictures)
             if len(text.encode("utf-8")) < LARGEST:
                 return text, fitting
@@ -181,11 +181,6 @@ def _charts(blocks: Iterator[Block]) -> Iterator[Chart]:
             yield block
         elif isinstance(block, Beside):
             yield from _charts(each for column in block.columns for each in column)
-
-
-def _is_far_too_large(content: Mapping[str, Any]) -> bool:
-    """Return whether the data alone exceed any page, which also has them as text."""
-    return len(_as_data(content).encode("utf-8")) > LARGEST // 2
 
 
 def _as_data(content: Mapping[str, Any]) -> str:
@@ -219,6 +214,7 @@ def rendered(content: Mapping[str, Any], document: Document, pictures: Mapping[s
 def _environment() -> Any:
     """Return the template environment; it escapes all values."""
     import jinja2
+    from markupsafe import Markup
 
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("fastbcubed.render"),
@@ -232,8 +228,9 @@ def _environment() -> Any:
         "count": count,
         "kind": lambda block: type(block).__name__,
         "label": label,
-        "prose": _prose,
-        "svg": _svg,
+        # figures and their signs stay on one line
+        "prose": lambda text: text.replace(" %", "\u00a0%").replace(" ± ", "\u00a0±\u00a0"),
+        "svg": Markup,
         "written": lambda value, form: PAGE[form](value),
     }
     environment.tests["figures"] = lambda form: form in NUMBERS
@@ -243,17 +240,6 @@ def _environment() -> Any:
 def _seen(value: Any) -> Any:
     """Return a value for a template, with invisible characters escaped; markup is made of such."""
     return visible(value, kept="\n\u00a0") if type(value) is str else value
-
-
-def _prose(text: str) -> str:
-    """Return a sentence in which figures and their signs stay on one line."""
-    return text.replace(" %", "\u00a0%").replace(" ± ", "\u00a0±\u00a0")
-
-
-def _svg(text: str) -> Any:
-    from markupsafe import Markup
-
-    return Markup(text)
 
 
 def _source(environment: Any, name: str) -> str:

@@ -385,11 +385,7 @@ def slice_deltas_chart(slicing: Row, score: str, most: int = 20) -> Any:
 
 
 def _forest(
-    rows: Sequence[Row],
-    names: Sequence[str],
-    held: tuple[str, str],
-    title: str,
-    of_all: float | None = None,
+    rows: Sequence[Row], names: Sequence[str], held: tuple[str, str], title: str, of_all: float | None = None
 ) -> Any:
     """Return differences one below the other, with lines where there are intervals; hollow where they do not hold.
 

@@ -117,7 +117,6 @@ class Baseline:
         )
 
     def _n_items(self, bound: Bound, ev: Any) -> tuple[int, int]:
-        """Return the number of scored items, now and in the baseline."""
         if bound.where:
             return slice_of(bound, slices_of(ev))["n_items"], slice_of(bound, self._slices)["n_items"]
         policies = ev.policies  # the baseline's are the same
@@ -168,14 +167,8 @@ def gate_of_change(bound: Bound, now: float, before: float, where: str) -> Gate:
     """Return whether a score is at most `bound.value` worse than in the named result; False for NaN."""
     change = before - now if subject_of(bound, bound.name).best == "higher" else now - before
     worse = float(without_rounding(change, now))
-    figures = {
-        "score": bound.name,
-        "slice": bound.slice,
-        "value": now,
-        "baseline": before,
-        "worse_by": worse,
-        "at_most_worse_by": bound.value,
-    }
+    figures = {"score": bound.name, "slice": bound.slice, "value": now, "baseline": before}
+    figures |= {"worse_by": worse, "at_most_worse_by": bound.value}
     text = f"{abs(worse):.3g} {'worse' if worse > 0 else 'better'}" if worse else "the same"
     found = f"is {score_text(now)}, {score_text(before)} in {where}: {'n/a' if math.isnan(worse) else text}"
     passed = bool(without_rounding(worse - bound.value, now) <= 0)

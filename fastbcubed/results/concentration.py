@@ -16,6 +16,7 @@ from fastbcubed.errors import OptionError
 from fastbcubed.inputs.arrays import read_only, table_of
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
+from fastbcubed.render.wording import counted
 from fastbcubed.results.outcomes import ranges_of_clusters
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import blocks
@@ -70,16 +71,11 @@ class LossCurve:
         """Return the share of the loss that is in the n clusters that cost most; NaN if there is none."""
         if not self.counts.size:
             return np.full(n.size, np.nan)
-        shares: NDArray[np.float64] = self._lost_in(n) / self._upto()[1][-1]
-        return shares
-
-    def _lost_in(self, n: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the loss of the n costliest clusters of a non-empty curve."""
         ends, lost = self._upto()
         n = np.minimum(n, ends[-1])
         run = np.searchsorted(ends, n)
-        found: NDArray[np.float64] = lost[run] - self.losses[run] * (ends[run] - n)
-        return found
+        shares: NDArray[np.float64] = (lost[run] - self.losses[run] * (ends[run] - n)) / lost[-1]
+        return shares
 
     def first_with(self, share: float) -> int:
         """Return the smallest number of clusters with this share of the loss, up to rounding."""
@@ -152,14 +148,10 @@ def _with(curve: LossCurve, losses: NDArray[np.float64]) -> LossCurve:
 def concentration(curves: dict[str, LossCurve]) -> dict[str, dict[str, Any]]:
     """Return, by side, the loss, the clusters, those with a loss, and how few have half of it."""
     return {
-        side: {
-            "loss": curve.loss,
-            "n_clusters": curve.n_clusters,
-            "n_lossy": curve.n_lossy,
-            "n_half": curve.first_with(0.5),
-        }
+        side: {"loss": curve.loss, "n_clusters": curve.n_clusters, "n_lossy": curve.n_lossy,
+               "n_half": curve.first_with(0.5)}
         for side, curve in curves.items()
-    }
+    }  # fmt: skip
 
 
 def concentration_sentence(figures: dict[str, dict[str, Any]]) -> str:
@@ -177,9 +169,8 @@ def concentration_sentence(figures: dict[str, dict[str, Any]]) -> str:
     'Half of the recall loss is in 1,084 true clusters: look for a systematic cause. Half of the precision loss
     is in 9 predicted clusters: fix these first.'
     """
-    sides = sorted(
-        (side for side in SIDES[::-1] if figures[side]["n_half"]), key=lambda s: -figures[s]["loss"]
-    )
+    lossy = [side for side in SIDES[::-1] if figures[side]["n_half"]]
+    sides = sorted(lossy, key=lambda side: -figures[side]["loss"])
     largest = figures[sides[0]]["loss"] if sides else 0.0
     told = [side for side in sides if figures[side]["loss"] >= TOLD * largest]
     advice = {
@@ -187,23 +178,19 @@ def concentration_sentence(figures: dict[str, dict[str, Any]]) -> str:
     }
     if len(told) == 2 and len(set(advice.values())) == 1:
         first, second = told
-        other = _counted(figures[second]["n_half"], KINDS[second].replace("cluster", "one"))
+        other = counted(figures[second]["n_half"], KINDS[second].replace("cluster", "one"))
         return (
-            f"Half of the {_lost(first)} loss is in {_counted(figures[first]['n_half'], KINDS[first])}, half of the "
+            f"Half of the {_lost(first)} loss is in {counted(figures[first]['n_half'], KINDS[first])}, half of the "
             f"{_lost(second)} loss in {other}{advice[first]}."
         )
     return " ".join(
-        f"Half of the {_lost(side)} loss is in {_counted(figures[side]['n_half'], KINDS[side])}{advice[side]}."
+        f"Half of the {_lost(side)} loss is in {counted(figures[side]['n_half'], KINDS[side])}{advice[side]}."
         for side in told
     )
 
 
 def _lost(side: str) -> str:
     return LOSS_OF_SIDE[side].removesuffix("_loss")
-
-
-def _counted(n: int, kind: str) -> str:
-    return f"{n:,} {kind}{'' if n == 1 else 's'}"
 
 
 def _advice(figures: dict[str, Any]) -> str:
@@ -227,9 +214,7 @@ class SizeClasses:
     n_items: NDArray[np.int64]
     weight: Floats
     per_item: Floats  #: weight of each cluster by its items, added up
-    squares: (
-        Floats  #: weight of each cluster times what it is for its items: its weight, or their number if outer
-    )
+    squares: Floats  #: weight of each cluster times its weight, or the number of its items if outer
     precision_loss: Floats
     recall_loss: Floats
 

@@ -41,6 +41,10 @@ def document(content: Content) -> Document:
         ("Truth", names.get("truth") or "the truth"),
         ("Scored", scored + "; clusters may overlap" * content["overlapping"]),
     ]
+    made = origin(content["origin"])
+    if not content["origin"]["command"]:
+        text = "The result was made of data in memory, so that there is no command that makes it again."
+        made = [Prose([text], "note"), *made]
     sections = [
         Section("verdict", "Verdict", [*_verdict(content["verdict"]), *notices(content)]),
         Section("sides", "The two sides", list(_sides(content))),
@@ -49,7 +53,7 @@ def document(content: Content) -> Document:
         Section("clusters", "Clusters to look at", list(_clusters(content["clusters"]))),
         Section("repairs", "Repairs", list(_repairs(content["repairs"]))),
         definitions_section(content["definitions"]),
-        Section("origin", "How it was made", [*_no_command(content["origin"]), *origin(content["origin"])]),
+        Section("origin", "How it was made", made),
     ]
     return Document([Facts(rows, "sides", ("pred", "true", ""))], [each for each in sections if each.blocks])
 
@@ -118,14 +122,9 @@ def _sides(content: Content) -> Iterator[Block]:
     yield Beside([left, right])
     if outcomes:
         shown = [{**row, "side": "true" if row["side"] == "true" else "predicted"} for row in outcomes]
-        columns = [
-            ("Side", "side", "text"),
-            ("outcome", "outcome", "text"),
-            ("clusters", "n_clusters", "count"),
-            ("items", "n_items", "count"),
-            ("precision lost", "precision_loss", "share"),
-            ("recall lost", "recall_loss", "share"),
-        ]
+        columns = [("Side", "side", "text"), ("outcome", "outcome", "text")]
+        columns += [("clusters", "n_clusters", "count"), ("items", "n_items", "count")]
+        columns += [(f"{name} lost", f"{name}_loss", "share") for name in ("precision", "recall")]
         yield Fold("Outcomes as a table", [Grid.of(shown, columns, 2, about="Outcomes of clusters")])
 
 
@@ -214,18 +213,11 @@ def _slice_grid(slicing: Content) -> Grid:
     header = [*names, "items", *(part for score in scores for part in (score, "±"))]
     forms = (*["name"] * len(names), "count", *["score", "error"] * len(scores), "share", "share")
     soft = [k for k, row in enumerate(own) if row["few"]]
-    return Grid(
-        [*header, "precision lost", "recall lost"],
-        rows,
-        len(names),
-        forms,
-        about=f"By {slicing['by']}",
-        soft=soft,
-    )
+    header += ["precision lost", "recall lost"]
+    return Grid(header, rows, len(names), forms, about=f"By {slicing['by']}", soft=soft)
 
 
 def _clusters(clusters: Content | None) -> Iterator[Block]:
-    """Yield the clusters of either side that cost most."""
     if not clusters:
         return
     kept = clusters["pred"]["opened"]
@@ -284,10 +276,8 @@ def members_blocks(opened: Content | None) -> list[Block]:
             else f"{count(n)} of its {counted(whole, 'item')} here"
         )
         alone = "(alone by policy)" if of is None else "(none)" if of == [] else ""
-        name = None if alone else of
-        groups.append(
-            Group(f"{kind} cluster {alone}".rstrip(), name, text, _member_rows(part, columns, weighted), n)
-        )
+        title, rows = f"{kind} cluster {alone}".rstrip(), _member_rows(part, columns, weighted)
+        groups.append(Group(title, None if alone else of, text, rows, n))
     alone = opened["one_sided"]
     if alone["n_items"]:
         text = f"{counted(alone['n_items'], 'item')}, by policy {alone['policy']}"
@@ -296,26 +286,18 @@ def members_blocks(opened: Content | None) -> list[Block]:
     header = ["item", *["weight"] * weighted, *columns]
     forms = ["id", *["amount"] * weighted, *["name"] * len(columns)]
     left_out = opened["n_listed"] - len(opened["parts"])
-    more = (
-        [Prose([f"{count(left_out)} more {kind.lower()} clusters are not shown."], "note")]
-        if left_out > 0
-        else []
-    )
-    return [Members(header, forms, groups), *more]
+    more = f"{count(left_out)} more {kind.lower()} clusters are not shown."
+    return [Members(header, forms, groups), *([Prose([more], "note")] if left_out > 0 else [])]
 
 
 def _member_rows(part: Content, columns: Sequence[str], weighted: bool) -> list[tuple[list[Any], list[bool]]]:
-    return [
-        (
-            [
-                member["item"],
-                *[member["weight"]] * weighted,
-                *(member["attributes"][name] for name in columns),
-            ],
-            [False, *[False] * weighted, *(name in member["differs"] for name in columns)],
-        )
-        for member in part["members"]
-    ]
+    rows = []
+    for member in part["members"]:
+        values = [member["item"], *[member["weight"]] * weighted]
+        values += [member["attributes"][name] for name in columns]
+        differ = [False, *[False] * weighted, *(name in member["differs"] for name in columns)]
+        rows.append((values, differ))
+    return rows
 
 
 def _repairs(repairs: Content | None) -> Iterator[Block]:
@@ -367,11 +349,6 @@ def definitions_section(found: Content) -> Section:
         blocks.append(Fold(f"{len(missing)} scores were not computed", [facts]))
     blocks += [Heading("Items that one side lacks"), Prose([*found["lines"], *found["otherwise"]["lines"]])]
     return Section("definitions", "Definitions", blocks)
-
-
-def _no_command(found: Content) -> list[Block]:
-    text = "The result was made of data in memory, so that there is no command that makes it again."
-    return [] if found["command"] else [Prose([text], "note")]
 
 
 def command_blocks(command: str | None) -> list[Block]:

@@ -249,23 +249,17 @@ def score_rows(evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
 
 def scores_grid(rows: Iterable[tuple[str, str, str]], metrics: Iterable[Metric]) -> Grid:
     """Return scores, as `score_rows` yields them, with their definitions."""
-    known = {metric.name: metric for metric in metrics}
-    shown = [[*row, _meaning(known.get(row[0]))] for row in rows]
+    meanings = {}
+    for metric in metrics:
+        meaning = metric.definition.replace("mean over items of ", "mean of ", 1)
+        meaning = meaning.replace("with P = precision and R = recall", "of precision and recall")
+        meanings[metric.name] = f"low is good; {meaning}" if metric.best == "lower" else meaning
+    shown = [[*row, meanings.get(row[0], "")] for row in rows]
     if any(row[2] for row in shown):
-        return Grid(
-            ["score", "", "±", "definition"], shown, 1, ("text", "figure", "figure", "text"), left=True
-        )
+        forms = ("text", "figure", "figure", "text")
+        return Grid(["score", "", "±", "definition"], shown, 1, forms, left=True)
     shown = [[name, value, meaning] for name, value, _, meaning in shown]
     return Grid(["score", "", "definition"], shown, 1, ("text", "figure", "text"), left=True)
-
-
-def _meaning(metric: Metric | None) -> str:
-    """Return the definition of a score in few words."""
-    if metric is None:
-        return ""
-    meaning = metric.definition.replace("mean over items of ", "mean of ", 1)
-    meaning = meaning.replace("with P = precision and R = recall", "of precision and recall")
-    return f"low is good; {meaning}" if metric.best == "lower" else meaning
 
 
 def steps_grid(steps: Iterable[tuple[str, str]]) -> list[Block]:
@@ -377,15 +371,15 @@ class Cluster(dict[str, Any]):
     def heading(self) -> list[str]:
         """Return the name of the cluster and its losses."""
         n_parts = self["n_parts"]
-        kinds = f"of {_counted(n_parts, f'{self.kinds[self._other]} cluster')}"
+        kinds = f"of {counted(n_parts, f'{self.kinds[self._other]} cluster')}"
         if self["overlapping"]:
-            kinds += f", in {_counted(len(self.parts), 'set')} of them"
+            kinds += f", in {counted(len(self.parts), 'set')} of them"
         title = (
             f"{self.kinds[self['side']].capitalize()} cluster {_name(self['cluster'], overlapping=False)}: "
         )
         if not n_parts:
             return [f"{title}none of its items is scored"]
-        title += f"{_counted(self['n_items'], 'item')} {kinds}"
+        title += f"{counted(self['n_items'], 'item')} {kinds}"
         title += f", {self['outcome']}" if self.get("outcome") else ""
         weight = [f"weight {amount(self['weight'])}"] if self["weighted"] else []
         return [title, ", ".join([*self._figures(), *weight])]
@@ -400,10 +394,10 @@ class Cluster(dict[str, Any]):
             found.append(f"{MARK} differs from the commonest value of the members shown")
         alone = self["one_sided"]
         if alone["n_items"]:
-            items, lacking = _counted(alone["n_items"], "item"), self.others[self["side"]]
+            items, lacking = counted(alone["n_items"], "item"), self.others[self["side"]]
             found.append(f"{items} not in the {lacking}: {self.fates.get(alone['policy'], alone['policy'])}")
         if left_out:
-            found.append(f"{_counted(len(left_out), 'more column')}: {', '.join(map(label, left_out))}")
+            found.append(f"{counted(len(left_out), 'more column')}: {', '.join(map(label, left_out))}")
         return found
 
     def grid(self, width: int | None) -> tuple[Grid, list[str]]:
@@ -509,10 +503,6 @@ def _name(cluster: Any, *, overlapping: bool) -> str:
 def _clusters(clusters: Any) -> str:
     """Return the name of a cluster, or of those of an item whose clusters overlap."""
     return ", ".join(map(label, clusters)) if isinstance(clusters, list) else label(clusters)
-
-
-def _counted(n: int, thing: str) -> str:
-    return f"{count(n)} {thing}{'' if n == 1 else 's'}"
 
 
 def _again(kind: type[Cluster], figures: Mapping[str, Any], parts: Table, table: Table) -> Cluster:

@@ -16,8 +16,7 @@ from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import FastBCubedError, GateError, OptionError, SliceError, arg, first_few
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
-from fastbcubed.metrics.score import Metric
-from fastbcubed.render.wording import count, label, score_text
+from fastbcubed.render.wording import count, counted, label, score_text
 from fastbcubed.results.bins import Bins, element_of
 from fastbcubed.results.slices import Element, name_columns, names_element
 from fastbcubed.results.table import Table
@@ -118,21 +117,16 @@ def subject_of(bound: Bound, written: str) -> Subject:
     if bound.name in COVERAGES:
         found, overall_only = Subject(bound.name, 0.0, 1.0, "higher"), True
     else:
-        metric = _metric_of(bound.name, written)
+        known = known_as(bound.name)
+        if known not in METRICS:
+            resolve([bound.name])  # raises, with a suggestion, for all but families
+            raise OptionError(f"{written}: {bound.name} is a family; name one of its scores")
+        metric = METRICS[str(known)]
         found = Subject(metric.name, metric.low, metric.high, metric.best)
         overall_only = metric.overall_only
     if bound.where and overall_only:
         raise OptionError(f"{written}: {found.name} is of all items at once, and slices have none")
     return found
-
-
-def _metric_of(name: str, written: str) -> Metric:
-    """Return a score of the registry, by whatever name; raise OptionError for a family, MetricError for no score."""
-    known = known_as(name)
-    if known not in METRICS:
-        resolve([name])  # raises, with a suggestion, for all but families
-        raise OptionError(f"{written}: {name} is a family; name one of its scores")
-    return METRICS[str(known)]
 
 
 def as_bounds(written: Sequence[str], named: Mapping[str, float]) -> list[Bound]:
@@ -218,12 +212,8 @@ def gate_of(bound: Bound, value: float) -> Gate:
     """Return the gate of a bound on a value; NaN fails."""
     passed = value >= bound.value if bound.at_least else value <= bound.value
     sense = "at least" if bound.at_least else "at most"
-    figures = {
-        "score": bound.name,
-        "slice": bound.slice,
-        "value": value,
-        "at_least" if bound.at_least else "at_most": bound.value,
-    }
+    figures = {"score": bound.name, "slice": bound.slice, "value": value}
+    figures["at_least" if bound.at_least else "at_most"] = bound.value
     found = f"is {_told(value, bound.value)}"
     return Gate(bound.subject, f"wanted {sense} {_exact(bound.value)}", found, passed, figures)
 
@@ -235,9 +225,9 @@ def _told(value: float, other: float) -> str:
 
 
 def _exact(value: float) -> str:
-    return (
-        "n/a" if math.isnan(value) else f"{value:g}" if float(f"{value:g}") == value else repr(float(value))
-    )
+    if math.isnan(value):
+        return "n/a"
+    return f"{value:g}" if float(f"{value:g}") == value else repr(float(value))
 
 
 def value_of(bound: Bound, ev: Any) -> float:
@@ -248,21 +238,16 @@ def value_of(bound: Bound, ev: Any) -> float:
 
 
 def slices_of(ev: Any) -> SlicesBy:
-    """Return a function that returns the slices of an evaluation."""
+    """Return a function that returns the slices of an evaluation by some attributes, crossed in any order."""
 
     def slices(names: tuple[Element, ...]) -> tuple[list[Row], list[str]]:
-        table = slicing_of(ev, names)
+        known = (each for each in ev.sliced.values() if same_slicing(name_columns(each.column_names), names))
+        table = next(known, None)
+        if table is None:
+            table = ev.slices(names[0] if len(names) == 1 else names)
         return table.to_pylist(), name_columns(table.column_names)
 
     return slices
-
-
-def slicing_of(ev: Any, names: tuple[Element, ...]) -> Any:
-    """Return the slicing by some attributes, crossed in any order."""
-    for table in ev.sliced.values():
-        if same_slicing(name_columns(table.column_names), names):
-            return table
-    return ev.slices(names[0] if len(names) == 1 else names)
 
 
 def same_slicing(columns: Iterable[str], names: Sequence[Element]) -> bool:
@@ -300,22 +285,22 @@ def _meant(where: Mapping[Element, str], names: Sequence[Element], known: Sequen
             return f" A bin is written with its width or edges, such as {name}:10={where[name]}."
     bins = [{where[name], *(name.holding(where[name]) if isinstance(name, Bins) else ())} for name in names]
     exact = [each for each in map(",".join, product(*bins)) if each in known]
-    return (
-        f" Did you mean {exact[0]!r}?"
-        if exact
-        else did_you_mean(",".join(map(where.__getitem__, names)), known)
-    )
+    if exact:
+        return f" Did you mean {exact[0]!r}?"
+    return did_you_mean(",".join(map(where.__getitem__, names)), known)
 
 
 def try_warnings(codes: Sequence[str], ev: Any) -> list[Gate]:
     """Return the gates of warning codes: no warning, and of a named code no note either. "" is any warning."""
-    return [_try_warning(code, ev) if code else _try_all_warnings(ev) for code in dict.fromkeys(codes)]
-
-
-def _try_warning(code: str, ev: Any) -> Gate:
-    given = [w["code"] for w in ev.warnings if w["code"] == code][:1]
-    subject = f"warning {code}: {'given' if given else 'not given'}"
-    return Gate(subject, "wanted none", "", not given, {"warnings": given})
+    found = []
+    for code in dict.fromkeys(codes):
+        if code:
+            given = [w["code"] for w in ev.warnings if w["code"] == code][:1]
+            subject = f"warning {code}: {'given' if given else 'not given'}"
+            found.append(Gate(subject, "wanted none", "", not given, {"warnings": given}))
+        else:
+            found.append(_try_all_warnings(ev))
+    return found
 
 
 def _try_all_warnings(ev: Any) -> Gate:
@@ -324,9 +309,7 @@ def _try_all_warnings(ev: Any) -> Gate:
         list(dict.fromkeys(w["code"] for w in ev.warnings if w["level"] == level))
         for level in (WARNING, NOTE)
     )
-    found = ""
-    if notes:
-        found = f"({len(notes)} {'note' if len(notes) == 1 else 'notes'}: {', '.join(notes)})"
+    found = f"({counted(len(notes), 'note')}: {', '.join(notes)})" if notes else ""
     figures = {"warnings": warnings, "notes": notes}
     if warnings:
         return Gate(f"warnings: {', '.join(warnings)}", "wanted none", found, False, figures)
@@ -342,6 +325,5 @@ def check(ev: Any, written: Sequence[str], named: Mapping[str, float]) -> Table:
         )
     figures = ("value", "at_least", "at_most")
     columns = {name: pa.array([gate.figures.get(name) for gate in gates], pa.float64()) for name in figures}
-    return Table(
-        pa.table({"gate": [g.subject for g in gates], "passed": [g.passed for g in gates], **columns})
-    )
+    results = {"gate": [gate.subject for gate in gates], "passed": [gate.passed for gate in gates]}
+    return Table(pa.table({**results, **columns}))

@@ -9,12 +9,14 @@ import re
 import shlex
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from fastbcubed._version import __version__
 from fastbcubed.cells.cell_parts import NoCells
@@ -121,19 +123,10 @@ def document_of_sections(content: Content) -> Document:
     sections = []
     for k, each in enumerate(content["sections"]):
         blocks: list[Block] = [Prose(each["sentences"], "" if k else "lead")]
-        charts = [
-            [
-                Chart(
-                    f"s{k}-{j}",
-                    one["draws"],
-                    (one["data"],),
-                    f"{one['title']}. {one['text']}",
-                    one["title"],
-                    one["text"],
-                )
-            ]
-            for j, one in enumerate(each["charts"])
-        ]
+        charts = []
+        for j, one in enumerate(each["charts"]):
+            title, text = one["title"], one["text"]
+            charts.append([Chart(f"s{k}-{j}", one["draws"], (one["data"],), f"{title}. {text}", title, text)])
         blocks += [Beside(charts)] if charts else []
         blocks += [grid_block(grid, each["title"]) for grid in each["grids"]]
         blocks += [Prose(each["lines"], "note"), *(() if k else notices(content))]
@@ -172,16 +165,6 @@ def notices(content: Content) -> list[Block]:
     ]
     warnings = content["warnings"]
     return [Notices(gates, "Gates"), Notices.of(warnings["rows"], n=warnings["n"])]
-
-
-def sides_content(ev: Evaluation) -> dict[str, Any]:
-    """Return the known data of both sides: the summary, sizes, outcomes, curves of the loss."""
-    return {
-        "summary": ev.summary,
-        "sizes": size_rows(ev) if isinstance(ev.contingency, Contingency) else None,
-        "outcomes": None if ev._outcomes is None else ev._outcomes.to_pylist(),
-        "lorenz": loss_curves_content(ev),
-    }
 
 
 def size_rows(ev: Evaluation) -> list[dict[str, Any]]:
@@ -237,18 +220,14 @@ def extremes(ev: Evaluation) -> dict[str, dict[str, float]]:
         return {}
     recall = ev.losses.recall_alone()
     found = {} if recall is None else {"alone": (1.0, recall)}
-    found["one"] = (_precision_in_one(ev), 1.0)
+    # in one cluster, the precision is the mean over items of their true cluster's share of all items
+    true, total = ev.losses.size_classes("true"), cells.total_weight
+    everything = true.n_items.sum() if cells.weighting == "outer" else total
+    found["one"] = (float(true.squares.sum() / total / everything), 1.0)
     return {
         name: {"precision": p, "recall": r, "f1": 2 * p * r / (p + r) if p + r else 0.0}
         for name, (p, r) in found.items()
     }
-
-
-def _precision_in_one(ev: Evaluation) -> float:
-    """Return the mean over items of their true cluster's share of all items."""
-    true, total = ev.losses.size_classes("true"), ev.contingency.total_weight
-    everything = true.n_items.sum() if ev.contingency.weighting == "outer" else total
-    return float(true.squares.sum() / total / everything)
 
 
 #: Attributes shown next to members.
@@ -261,19 +240,17 @@ def clusters_content(ev: Evaluation, asked: Asked) -> dict[str, Any] | None:
     """Return the clusters of either side that cost most; None if the clusters were not kept."""
     if not ev.has_clusters or not asked.worst:
         return None
-    tables = {side: _costliest(ev, side, asked.worst) for side in SIDES[::-1]}
+    tables = {}
+    for side in SIDES[::-1]:
+        n_lossy = _n_lossy(ev, side)
+        limit = asked.worst if n_lossy is None else min(asked.worst, n_lossy)
+        table = list_clusters(ev.kept, ev.figures, side, None, limit)
+        tables[side] = table.filter(table[LOSS_OF_SIDE[side]].to_numpy() > 0)
     codes = {side: to_numpy(table["code"]) for side, table in tables.items()}
     open_one = None
     if ev.has_items:
         open_one = opener(ev.kept, ev.coverage, codes, asked.columns[:MOST_COLUMNS], asked.members)
     return {side: _side(ev, side, table, open_one) for side, table in tables.items()}
-
-
-def _costliest(ev: Evaluation, side: str, limit: int) -> Any:
-    n_lossy = _n_lossy(ev, side)
-    limit = limit if n_lossy is None else min(limit, n_lossy)
-    table = list_clusters(ev.kept, ev.figures, side, None, limit)
-    return table.filter(table[LOSS_OF_SIDE[side]].to_numpy() > 0)
 
 
 def _side(ev: Evaluation, side: str, table: Any, open_one: OpenOne | None) -> dict[str, Any]:
@@ -284,7 +261,11 @@ def _side(ev: Evaluation, side: str, table: Any, open_one: OpenOne | None) -> di
         own = {name: row[name] for name in FIGURES if name in row}
         own |= {name: row[name] for name in ("precision", "recall", "f1") if name in row}
         own["share_of_loss"] = row[lost] / total if total else None
-        rows.append({"id": anchor(side, row["cluster"]), **own, "opened": _opened(open_one, side, row)})
+        opened = None  # of one that has no name, or whose items were not kept
+        if open_one is not None and row["cluster"] is not None:
+            with suppress(NotKeptError, MetricError):
+                opened = opened_content(open_one(side, row["code"], row["cluster"]))
+        rows.append({"id": anchor(side, row["cluster"]), **own, "opened": opened})
     return {
         "loss": lost, "n": ev.summary[side]["clusters"], "n_lossy": _n_lossy(ev, side),
         "share_shown": sum(row[lost] for row in rows) / total if total else None,
@@ -304,13 +285,6 @@ def anchor(side: str, cluster: Any) -> str:
     return f"{side}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
 
-def _odd(values: list[Any]) -> list[bool]:
-    """Return which values differ from the commonest one; none do unless most agree, as nothing is odd among many."""
-    found = differing(values)
-    known = sum(value is not None for value in values)
-    return found if 2 * sum(found) < known else [False] * len(values)
-
-
 def _n_lossy(ev: Evaluation, side: str) -> int | None:
     try:
         return int(ev.concentration[side]["n_lossy"])
@@ -318,22 +292,20 @@ def _n_lossy(ev: Evaluation, side: str) -> int | None:
         return None
 
 
-def _opened(open_one: OpenOne | None, side: str, row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the members of a cluster; None of one that has no name, or whose items were not kept."""
-    if row["cluster"] is None or open_one is None:
-        return None
-    try:
-        return opened_content(open_one(side, row["code"], row["cluster"]))
-    except (NotKeptError, MetricError):
-        return None
-
-
 def opened_content(found: Any) -> dict[str, Any]:
-    """Return the content of an opened cluster, with the attributes that differ from the commonest value."""
+    """Return the content of an opened cluster, with the attributes that differ from the commonest value.
+
+    None do unless most agree, as nothing is odd among many.
+    """
     figures = dict(found)
     parts = [*figures["parts"], figures["one_sided"]]
     members = [member for part in parts for member in part["members"]]
-    marked = {name: _odd([member["attributes"][name] for member in members]) for name in figures["columns"]}
+    marked = {}
+    for name in figures["columns"]:
+        values = [member["attributes"][name] for member in members]
+        flags = differing(values)
+        if 2 * sum(flags) < sum(value is not None for value in values):
+            marked[name] = flags
     for k, member in enumerate(members):
         member["differs"] = [name for name, flags in marked.items() if flags[k]]
     other = next(side for side in found.kinds if side != found["side"])
@@ -489,13 +461,8 @@ def _is_data(value: Any) -> bool:
         return True
     if isinstance(value, list):
         return any(isinstance(each, Mapping) for each in value)
-    return isinstance(value, str) and value.partition(".")[0] in (
-        "numpy",
-        "pandas",
-        "polars",
-        "pyarrow",
-        "duckdb",
-    )
+    libraries = ("numpy", "pandas", "polars", "pyarrow", "duckdb")
+    return isinstance(value, str) and value.partition(".")[0] in libraries
 
 
 #: Scores that are drawn, where computed; the first scores if none of them was.
@@ -523,14 +490,16 @@ def slicing_content(ev: Evaluation, key: SliceKey) -> dict[str, Any]:
     if table is None:
         table = ev.sliced[name] if name in ev.sliced else ev.slices(key)
     names = name_columns(table.column_names)
-    n, numeric = table.num_rows, len(names) == 1 and _is_number(table[names[0]].type)
+    n, kind = table.num_rows, table[names[0]].type
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
     if n > CHARTED:
         table = listed(table, ev.metrics, LOSS, LISTED)
     scores = drawn_scores(ev)
     rows = [_row(row, names, ev, scores) for row in table.to_pylist()]
     return {
-        "by": name, "names": names, "scores": scores, "n": n, "ordered": n <= CHARTED, "numeric": numeric,
-        "overall": {score: ev.overall[score] for score in scores}, "rows": rows,
+        "by": name, "names": names, "scores": scores, "n": n, "ordered": n <= CHARTED,
+        "numeric": len(names) == 1 and is_number, "overall": {score: ev.overall[score] for score in scores},
+        "rows": rows,
     }  # fmt: skip
 
 
@@ -553,9 +522,10 @@ def by_size_content(ev: Evaluation) -> dict[str, Any]:
         else:
             continue
         rows = [_row(row, [key], ev, [score]) for row in table.to_pylist()]
+        rows.sort(key=lambda row: int(row["slice"][0].partition("-")[0]))  # 4 of "4-7"
         found[key] = {
             "by": key, "names": [key], "scores": [score], "n": len(rows), "ordered": True, "numeric": True,
-            "overall": {score: ev.overall[score]}, "rows": sorted(rows, key=_smallest),
+            "overall": {score: ev.overall[score]}, "rows": rows,
         }  # fmt: skip
     return found
 
@@ -566,16 +536,11 @@ def drawn_scores(ev: Evaluation) -> list[str]:
     return [score for score in DRAWN if score in known] or known[:3]
 
 
-def _smallest(row: Mapping[str, Any]) -> int:
-    return int(row["slice"][0].partition("-")[0])  # 4 of "4-7"
-
-
 def _has_errors(ev: Evaluation) -> bool:
     """Return whether standard errors of slices are quickly computed."""
     cells = ev.contingency
-    return (
-        ev.has_items and ev.kept.lazy is None and isinstance(cells, Contingency) and cells.n_cells <= ALWAYS
-    )
+    in_memory = ev.has_items and ev.kept.lazy is None
+    return in_memory and isinstance(cells, Contingency) and cells.n_cells <= ALWAYS
 
 
 def _with_errors(ev: Evaluation, key: SliceKey) -> Any:
@@ -611,12 +576,6 @@ def _by_size_of_clusters(ev: Evaluation, key: str, score: str) -> Any:
     columns = {key: size_names(found.smallest), "n_items": found.n_items[:n], "weight": weight}
     table = table_of({**columns, **lost, score: value})
     return table.filter(table["n_items"].to_numpy() > 0)
-
-
-def _is_number(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind))
 
 
 def _row(row: Mapping[str, Any], names: list[str], ev: Evaluation, scores: list[str]) -> dict[str, Any]:
@@ -667,7 +626,12 @@ def evaluation_content(ev: Evaluation, asked: Asked, gates: Sequence[Gate] = ())
             "overall": dict(ev.overall),
             "coverage": coverage_for_json(ev.coverage, ev.bounds),
             "warnings": {"n": len(ev.warnings), "rows": ev.warnings[:MESSAGES]},
-            "sides": sides_content(ev),
+            "sides": {
+                "summary": ev.summary,
+                "sizes": size_rows(ev) if isinstance(ev.contingency, Contingency) else None,
+                "outcomes": None if ev._outcomes is None else ev._outcomes.to_pylist(),
+                "lorenz": loss_curves_content(ev),
+            },
             "by_size": by_size_content(ev),
             "slices": slices_content(ev, asked.by),
             "clusters": clusters_content(ev, asked),
@@ -686,13 +650,8 @@ def gates_content(gates: Sequence[Gate]) -> dict[str, Any]:
 
 def head(kind: str, title: str) -> dict[str, Any]:
     """Return the identifying head of content."""
-    return {
-        "format": "fastbcubed report",
-        "layout": LAYOUT,
-        "fastbcubed": __version__,
-        "kind": kind,
-        "title": title,
-    }
+    found = {"format": "fastbcubed report", "layout": LAYOUT, "fastbcubed": __version__}
+    return {**found, "kind": kind, "title": title}
 
 
 def title_of(names: Mapping[str, Any]) -> str:
@@ -742,10 +701,9 @@ def repairs_content(ev: Evaluation, limit: int) -> dict[str, Any] | None:
     """Return which clusters to fix first; None where that is not defined or not known."""
     if ev.contingency.overlapping or isinstance(ev.contingency, NoCells) or not limit:
         return None
-    try:
+    found = None
+    with suppress(FastBCubedError):  # there are no labels, or no room
         found = repairs_at_hand(ev.kept, ev.losses.of_all, limit)
-    except FastBCubedError:  # there are no labels, or no room
-        return None
     if found is None:
         return None
     return {

@@ -46,9 +46,20 @@ CLUSTER_BYTES, CELL_BYTES, BESIDE = 100, 16, 128 << 20
 
 def list_repairs(kept: Kept, lost: Lost, kinds: str | Iterable[str], limit: int | None) -> Table:
     """Return repairs as `Evaluation.repairs` does."""
-    wanted = kinds_asked(kinds, limit)
+    require_limit(limit)
+    wanted = as_several(kinds)
+    if not wanted or not all(is_one_of(kind, KINDS) for kind in wanted):
+        raise OptionError(f'kinds are "split", "gather" or both, not {kinds!r}')
+    wanted = [kind for kind in KINDS if kind in wanted]
     found = None if limit is None else _in_tables(kept, lost, wanted, limit)
-    return _listing_of(kept, wanted, rank_repairs(kept, wanted, limit) if found is None else found)
+    if found is None:  # all cells are read
+        require_repairable(1, keep="cells", overlapping=kept.cells.overlapping)
+        if kept.ranges is not None:
+            _require_room(kept.cells, kept.memory_limit)
+        start = Start.of(kept.cells)
+        chosen = first_repairs(kept, wanted, Repairs.all_of(start, wanted), limit)
+        found = chosen, start.running(chosen)
+    return _listing_of(kept, wanted, *found)
 
 
 def repairs_at_hand(kept: Kept, lost: Lost, limit: int) -> Table | None:
@@ -56,17 +67,7 @@ def repairs_at_hand(kept: Kept, lost: Lost, limit: int) -> Table | None:
     if kept.lazy is None or kept.cells.n_cells <= FEW_CELLS:
         return list_repairs(kept, lost, list(KINDS), limit)
     found = _in_tables(kept, lost, list(KINDS), limit)
-    return None if found is None else _listing_of(kept, list(KINDS), found)
-
-
-def rank_repairs(kept: Kept, kinds: Sequence[str], limit: int | None) -> Ranked:
-    """Return the repairs of some kinds that bring most, from all cells."""
-    require_repairable(1, keep="cells", overlapping=kept.cells.overlapping)
-    if kept.ranges is not None:
-        _require_room(kept.cells, kept.memory_limit)
-    start = Start.of(kept.cells)
-    chosen = first_repairs(kept, kinds, Repairs.all_of(start, kinds), limit)
-    return Ranked(chosen, start.running(chosen))
+    return None if found is None else _listing_of(kept, list(KINDS), *found)
 
 
 def _require_room(table: Contingency, limit: int | None) -> None:
@@ -79,15 +80,6 @@ def _require_room(table: Contingency, limit: int | None) -> None:
             f"memory_limit of at least {(2 * (needed - BESIDE) >> 20) + 1} MiB, or save the result: the first repairs "
             "of one that is loaded with check=False are read from its tables"
         )
-
-
-def kinds_asked(kinds: str | Iterable[str], limit: int | None) -> list[str]:
-    """Return the requested kinds of repairs."""
-    require_limit(limit)
-    wanted = as_several(kinds)
-    if not wanted or not all(is_one_of(kind, KINDS) for kind in wanted):
-        raise OptionError(f'kinds are "split", "gather" or both, not {kinds!r}')
-    return [kind for kind in KINDS if kind in wanted]
 
 
 def require_repairable(n: int, *, keep: str, overlapping: bool) -> None:
@@ -209,14 +201,6 @@ class Repairs:
         return Repairs(*(getattr(self, name)[rows] for name in self.__dataclass_fields__))
 
 
-@dataclass(frozen=True, eq=False)
-class Ranked:
-    """Repairs in their order, and the precision and the recall after each. Shape of these: (n_repairs, 2)."""
-
-    repairs: Repairs
-    running: Floats
-
-
 def first_repairs(kept: Kept, kinds: Sequence[str], every: Repairs, limit: int | None) -> Repairs:
     """Return the first repairs in order: of clusters that have a label, as others a policy has made."""
     n, limit = every.codes.size, every.codes.size if limit is None else limit
@@ -288,9 +272,9 @@ def _type_of_both(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     return None if pa.uint64() in (a, b) else WIDEST[id_kind(a, "")][0]
 
 
-def _listing_of(kept: Kept, kinds: Sequence[str], ranked: Ranked) -> Table:
-    """Return repairs of some kinds in their order as `Evaluation.repairs` does."""
-    repairs, (precision, recall) = ranked.repairs, ranked.running.T
+def _listing_of(kept: Kept, kinds: Sequence[str], repairs: Repairs, running: Floats) -> Table:
+    """Return repairs in their order, and precision and recall after each, as `Evaluation.repairs` does."""
+    precision, recall = running.T
     splits, every = repairs.splits.tolist(), np.arange(repairs.codes.size)
     clusters = _in_one({kind: _labels(kept, repairs, every, kind) for kind in kinds}, repairs.splits)
     columns = {
@@ -310,7 +294,7 @@ def _listing_of(kept: Kept, kinds: Sequence[str], ranked: Ranked) -> Table:
     return Table(table_of(columns))
 
 
-def _in_tables(kept: Kept, lost_of: Lost, kinds: Sequence[str], limit: int) -> Ranked | None:
+def _in_tables(kept: Kept, lost_of: Lost, kinds: Sequence[str], limit: int) -> tuple[Repairs, Floats] | None:
     """Return the first repairs of some kinds from tables of clusters; None if that takes all cells, or too many tie.
 
     Splitting a predicted cluster gains what it loses of precision; see `MayGather` for true ones. So the tables of
@@ -330,24 +314,20 @@ def _in_tables(kept: Kept, lost_of: Lost, kinds: Sequence[str], limit: int) -> R
         listed = tables.costliest(
             "pred", limit, ("code", "cluster", lambda c: kept.cluster_labels("pred", c))
         )
-        splits = to_numpy(listed["code"])
-        found.append(_splits(listed, lost))
+        names = ("code", "n_items", "weight", "precision_loss")
+        splits, n, weight, gain = (to_numpy(listed[name]) for name in names)
+        none = np.zeros(gain.size)
+        gain_of_f = f_gain(lost, gain, none)
+        found.append(Repairs(np.ones(gain.size, bool), splits, n, weight, gain_of_f, gain, none))
     if not (gathers.size or splits.size):
-        return Ranked(found[0], np.empty((0, 2)))
+        return found[0], np.empty((0, 2))
     preds = _Preds.of(tables.clusters["pred"], kept.excerpt({"true": gathers, "pred": splits}))
     found.append(_gathers(preds, gathers, total, lost))
     every = Repairs(*map(np.concatenate, zip(*(vars(each).values() for each in found), strict=True)))
     chosen = first_repairs(kept, kinds, every.take(np.flatnonzero(every.gain > 0)), limit)
     pred, true = (np.searchsorted(preds.cells.in_whole[side], chosen.codes) for side in ("pred", "true"))
     in_excerpt = replace(chosen, codes=np.where(chosen.splits, pred, true))
-    return Ranked(chosen, preds.start(total, lost).running(in_excerpt))
-
-
-def _splits(table: pa.Table, lost: tuple[float, float]) -> Repairs:
-    names = ("code", "n_items", "weight", "precision_loss")
-    code, n, weight, gain = (to_numpy(table[name]) for name in names)
-    none = np.zeros(gain.size)
-    return Repairs(np.ones(gain.size, bool), code, n, weight, f_gain(lost, gain, none), gain, none)
+    return chosen, preds.start(total, lost).running(in_excerpt)
 
 
 def _gathers(preds: _Preds, codes: NDArray[np.int64], total: float, lost: tuple[float, float]) -> Repairs:

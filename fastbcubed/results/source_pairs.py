@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import SliceError
 from fastbcubed.inputs.arrays import from_texts
 from fastbcubed.inputs.tables import readable
@@ -36,7 +35,9 @@ def list_source_pairs(kept: Kept, by: Any, attributes: Any) -> Table:
     if not isinstance(by, str | Bins) or not by:
         raise SliceError(f"sources are distinguished by one attribute, or bins of one, not by {by!r}")
     items, contingency = kept.require_items(), kept.cells
-    _require_defined(contingency)
+    metric, how = METRICS["pair_f1"], {"outside": contingency.outside, "overlapping": contingency.overlapping}
+    if reason := metric.undefined(weighted=False, weighting="pointwise", **how):
+        raise metric.not_defined(reason)
     cut = slice_codes(by, contingency, items, kept.attributes_or(attributes))
     (names,) = cut.values.values()
     n = len(names)
@@ -54,15 +55,6 @@ def list_source_pairs(kept: Kept, by: Any, attributes: Any) -> Table:
         codes = np.ascontiguousarray(getattr(contingency, side)).astype(np.int64)[units]
         together[side] = _pairs(*_grouped(codes, sources, counts, n), n, few)
     return _listed(names, together)
-
-
-def _require_defined(table: Contingency) -> None:
-    metric = METRICS["pair_f1"]
-    reason = metric.undefined(
-        weighted=False, weighting="pointwise", outside=table.outside, overlapping=table.overlapping
-    )
-    if reason is not None:
-        raise metric.not_defined(reason)
 
 
 def _grouped(units: Counts, sources: Counts, counts: Counts, n: int) -> tuple[Counts, Counts, Counts]:

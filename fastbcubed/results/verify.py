@@ -111,10 +111,8 @@ def _slices_differ(ev: Evaluation) -> tuple[list[str], list[str]]:
         if anew is None:
             continue
         done.append(by)
-        same = anew.num_rows == table.num_rows and all(
-            _equal(table[name], anew[name]) for name in table.column_names if name in anew.column_names
-        )
-        if not same:
+        shared = [name for name in table.column_names if name in anew.column_names]
+        if anew.num_rows != table.num_rows or not all(_equal(table[name], anew[name]) for name in shared):
             faults.append(f"slices by {by} are not those that the cells give")
     return done, faults
 
@@ -179,8 +177,17 @@ class Rows:
 
     def anew(self, row: int) -> dict[str, float]:
         """Return the same from the items that share a label with it."""
-        if self._table.overlapping:
-            return self._of_sets(row)
+        if (
+            self._table.overlapping
+        ):  # Extended BCubed: how many clusters are shared with each item on either side
+            true, pred = (self._labels[side].shared(row, self._scored.size) for side in SIDES)
+            true = np.where(self._scored, true, 0)
+            found = {}
+            for name, own in (("precision", pred), ("recall", true)):
+                mates = np.flatnonzero(own)
+                alike = np.minimum(true[mates], pred[mates]) / own[mates]
+                found[name] = float((self._mass[mates] * alike).sum() / self._mass[mates].sum())
+            return found
         true, pred = (self._labels[side] == self._labels[side][row] for side in SIDES)
         with_true, with_pred = true & self._scored, pred & self._counts
         return {
@@ -188,17 +195,6 @@ class Rows:
             "fp": float(self._mass[with_pred & ~with_true].sum()),
             "fn": float(self._mass[with_true & ~with_pred].sum()),
         }
-
-    def _of_sets(self, row: int) -> dict[str, float]:
-        """Return Extended BCubed of an item: by how many clusters it shares with each item on either side."""
-        true, pred = (self._labels[side].shared(row, self._scored.size) for side in SIDES)
-        true = np.where(self._scored, true, 0)
-        found = {}
-        for name, own in (("precision", pred), ("recall", true)):
-            mates = np.flatnonzero(own)
-            alike = np.minimum(true[mates], pred[mates]) / own[mates]
-            found[name] = float((self._mass[mates] * alike).sum() / self._mass[mates].sum())
-        return found
 
     def scores(self) -> dict[str, float]:
         """Return precision, recall and F1 over all items, from how many share both labels or one; none of covers."""

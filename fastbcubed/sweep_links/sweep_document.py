@@ -195,12 +195,8 @@ def drawn(sweep: Any, best: Best) -> list[str]:
     values = {letter: curve.figures(name, points) for letter, name in letters.items()}
     marked = [best.figures[name] for name in letters.values()]
     axis = axis_of(values, "F" if "F" in values else next(iter(values)), marked)
-    lines = draw(
-        values,
-        (sweep.shown(first), sweep.shown(last)),
-        round((at - first) / (last - first) * (COLUMNS - 1)),
-        axis=axis,
-    )
+    ends, column = (sweep.shown(first), sweep.shown(last)), (at - first) / (last - first) * (COLUMNS - 1)
+    lines = draw(values, ends, round(column), axis=axis)
     named = ", ".join(f"{letter} {name}" for letter, name in letters.items())
     lines.append(f"     {named}, {SEVERAL} several, by threshold; ^ the best {best.score}")
     if axis[0] > 0:
@@ -256,14 +252,10 @@ def _named(
         apart = np.hypot(*(places[:, at] - marked))
         at = at[apart > NEAR * (axis[1] - axis[0])]
     found = [
-        {
-            "threshold": thresholds[k],
-            **{name: of[k] for name, of in values.items()},
-            "best": False,
-            "text": shown(float(thresholds[k])),
-        }
+        {"threshold": thresholds[k], **{name: of[k] for name, of in values.items()}, "best": False,
+         "text": shown(float(thresholds[k]))}
         for k in at
-    ]
+    ]  # fmt: skip
     if best is not None and marked is not None:
         figures = {name: best.figures[name] for name in values}
         found.append({"threshold": best.threshold, **figures, "best": True, "text": best.shown})
@@ -309,10 +301,7 @@ def sweep_page(sweep: Any, best: Best, asked: Asked) -> Page:
             *(f"{name} is not known at every threshold: {reason}." for name, reason in sweep.not_computed.items()),
         ]),
     ]  # fmt: skip
-    facts = {
-        "Truth": truth,
-        "Links": links,
-        "Scored": f"{count(sweep.coverage.n_scored(sweep.policies))} items",
-    }
+    scored = f"{count(sweep.coverage.n_scored(sweep.policies))} items"
+    facts = {"Truth": truth, "Links": links, "Scored": scored}
     warnings = [each for each in sweep.warnings if each["code"] != "made-of-links"]  # which is of the best F1
     return page_of("sweep", asked.title or f"Thresholds for {links}", facts, sections, warnings)
