@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fastbcubed.compare_runs.comparison import Comparison
 from fastbcubed.diff_runs.diff_result import Diff
 from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, SliceError, arg
-from fastbcubed.render.wording import label
+from fastbcubed.render.number_formats import label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.page import require_packages
 from fastbcubed.results.slices import SliceKey, check_key, slice_name

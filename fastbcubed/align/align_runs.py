@@ -11,22 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.align.apply_policies import Combination, starts_of_runs
 from fastbcubed.align.policies import Coverage, Policies
-from fastbcubed.align.rows import (
-    Alignment,
-    CheckedWeights,
-    Combination,
-    Rows,
-    WeightTable,
-    is_used,
-    matched,
-    starts_of_runs,
-)
+from fastbcubed.align.rows import Alignment, is_used, matched
+from fastbcubed.align.sides import CheckedWeights, Rows, WeightTable
 from fastbcubed.errors import EmptyInputError, WeightError, arg, naming
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.keys import key_pair
-from fastbcubed.runtime.codes import OneToMany, match
+from fastbcubed.runtime.key_partitions import OneToMany, match
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Mask
 

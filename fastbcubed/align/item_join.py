@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.align_runs import RowsOfRun
+from fastbcubed.align.apply_policies import Combination, combine
 from fastbcubed.align.data_errors import (
     Fault,
     Faults,
@@ -45,21 +46,21 @@ from fastbcubed.align.row_blocks import (
     without_repeats,
 )
 from fastbcubed.align.rows import (
-    Combination,
     Facts,
+    aligned_keys,
+    is_used,
+    require_common,
+    rows_of_attributes,
+    rows_or_null,
+)
+from fastbcubed.align.sides import (
     Matched,
     Side,
     Weights,
-    aligned_keys,
     check_weights,
-    combine,
-    is_used,
     join_weights,
     own_weights,
-    require_common,
     require_known_type,
-    rows_of_attributes,
-    rows_or_null,
     weights_by_key,
 )
 from fastbcubed.inputs.arrays import from_numpy
@@ -69,7 +70,7 @@ from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.keys import are_plain, seeded_keys
 from fastbcubed.inputs.pair import Block, Pair
 from fastbcubed.inputs.tables import Stretch
-from fastbcubed.runtime.codes import MAX_SHARD_BITS, match_parts, part_bits
+from fastbcubed.runtime.key_partitions import MAX_SHARD_BITS, match_parts, part_bits
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.threads import Pool, blocks
 

@@ -1,6 +1,6 @@
 """Policies for items that one side lacks or leaves unlabelled; and coverage, their numbers.
 
-`align.rows` applies "drop" and "singleton" to the rows; "outside" takes effect in the margins of cells, in
+`align.apply_policies` applies "drop" and "singleton" to the rows; "outside" takes effect in the margins of cells, in
 `kernels.cells` (for covers in `overlap`): its items count in their predicted cluster and are not scored.
 """
 

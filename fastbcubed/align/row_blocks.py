@@ -15,13 +15,8 @@ from fastbcubed.align.data_errors import (
     Report,
 )
 from fastbcubed.align.policies import Policies
-from fastbcubed.align.rows import (
-    Matched,
-    Side,
-    either_id,
-    in_common,
-    rows_or_null,
-)
+from fastbcubed.align.rows import either_id, in_common, rows_or_null
+from fastbcubed.align.sides import Matched, Side
 from fastbcubed.errors import IdTypeError
 from fastbcubed.inputs.arrays import from_numpy, of_one_dictionary, read_only
 from fastbcubed.inputs.clustering import Clustering
@@ -30,7 +25,8 @@ from fastbcubed.inputs.keys import are_plain, check_kinds, find_collision, prove
 from fastbcubed.inputs.pipes import Stash
 from fastbcubed.inputs.tables import Source, attributes
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.codes import MAX_BITS, ItemParts, number, offsets
+from fastbcubed.runtime.key_partitions import MAX_BITS, ItemParts, offsets
+from fastbcubed.runtime.numbering import number
 from fastbcubed.runtime.spill import Spill, Spool
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Mask

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.row_blocks import AlignedBlock
-from fastbcubed.cells import stages
+from fastbcubed.cells import partitioned
 from fastbcubed.cells.contingency import (
     CELL,
     SIDES,
@@ -26,18 +26,18 @@ from fastbcubed.cells.contingency import (
     add_products,
     set_aside,
 )
+from fastbcubed.cells.partitioned import mixed_keys
 from fastbcubed.cells.shards import CellShards, HeavySums, RowShards, pred_codes
-from fastbcubed.cells.stages import mixed_keys
 from fastbcubed.errors import EmptyInputError, NotKeptError, arg
 from fastbcubed.inputs.arrays import from_numpy, to_numpy
 from fastbcubed.inputs.pipes import Stash
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.codes import MAX_BITS
+from fastbcubed.runtime.key_partitions import MAX_BITS
 from fastbcubed.runtime.spill import Packed, Pages, Spill, Spool
 from fastbcubed.runtime.threads import Pool, blocks
 
 if TYPE_CHECKING:
-    from fastbcubed.cells.stages import Built
+    from fastbcubed.cells.partitioned import Built
 
 #: Minimal number of cells of a bucket.
 LEAST = 1 << 16
@@ -309,7 +309,7 @@ class WayBack:
         """Return the position of each row's cell in the batch that left its shard."""
         numbered = self._rows.plan.records["numbered row"]
         plan, rows, bounds = self._rows.in_parts(raw, np.arange(raw.size), numbered, pool)
-        return stages.locate_rows(plan, rows, bounds, pool, skip=MAX_BITS, bits=self._rows.layout.bits)
+        return partitioned.locate_rows(plan, rows, bounds, pool, skip=MAX_BITS, bits=self._rows.layout.bits)
 
 
 def _scored_sizes(cells: np.ndarray, closed: np.ndarray) -> tuple[int, NDArray[np.int64]]:

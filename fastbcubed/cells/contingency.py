@@ -28,7 +28,7 @@ from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.threads import Pool, blocks
 
 if TYPE_CHECKING:
-    from fastbcubed.cells.stages import Built
+    from fastbcubed.cells.partitioned import Built
 
 #: A cell: what its items share. Engines may give counts and codes 32 bits.
 CELL = np.dtype([("fp", "f8"), ("weight", "f8"), ("fn", "f8"), ("true", "i8"), ("n", "i8")])

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells import stages
+from fastbcubed.cells import partitioned
 from fastbcubed.cells.contingency import OneSided
 from fastbcubed.cells.dense import Condensed, PairTable
-from fastbcubed.cells.stages import WIDE, IfAlone, Plan
+from fastbcubed.cells.partitioned import WIDE, IfAlone, Plan
 from fastbcubed.errors import OptionError, arg
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.codes import MAX_BITS, MAX_SHARD_BITS, offsets, part_bits
+from fastbcubed.runtime.key_partitions import MAX_BITS, MAX_SHARD_BITS, offsets, part_bits
 from fastbcubed.runtime.spill import Behind, Packed, Spill, Spool
 from fastbcubed.runtime.threads import Pool, blocks
 
@@ -100,7 +100,7 @@ class HeavySums:
             kernels.sums.count_by_code(code, cells["n"], counts)
             side.append(added)
 
-    def close(self, built: stages.Built, *, outer: bool, outside: bool) -> stages.Built:
+    def close(self, built: partitioned.Built, *, outer: bool, outside: bool) -> partitioned.Built:
         """Add the false positives to cells of spread clusters, and return which clusters of the shard those are."""
         if not self._spread:
             return built
@@ -113,10 +113,10 @@ class HeavySums:
         del base
         there = np.flatnonzero(cluster >= 0)
         own, cluster = built.cells[there], cluster[there]
-        mass, rest = stages.add_heavy_sums(self._mass)
+        mass, rest = partitioned.add_heavy_sums(self._mass)
         others = (mass[cluster] - (own["n"] if outer else own["weight"])) + rest[cluster]
         if outside:
-            others += stages.add_heavy_sums(self._only).sum(axis=0)[cluster]
+            others += partitioned.add_heavy_sums(self._only).sum(axis=0)[cluster]
         built.cells["fp"][there] = others
         return replace(built, heavy=heavy)
 
@@ -127,7 +127,7 @@ class HeavySums:
         if heavy is None or not self.strangers.any():
             return found
         codes = np.flatnonzero(heavy >= 0)
-        mass = stages.add_heavy_sums(self._only).sum(axis=0)[heavy[codes]]
+        mass = partitioned.add_heavy_sums(self._only).sum(axis=0)[heavy[codes]]
         parts = [OneSided(codes, self.strangers[heavy[codes]], mass)]
         if "pred" in found:
             own = heavy[found["pred"].codes] < 0
@@ -246,7 +246,7 @@ class RowShards:
         self.layout = layout
         self.spill = spill
         self.spread = spread
-        self._heavy = stages.HeavyKeys.of(self.plan.heavy)
+        self._heavy = partitioned.HeavyKeys.of(self.plan.heavy)
         self.n_shards = (1 << layout.bits) * (2 if self.plan.heavy.size else 1)
         self.rows = Spool(self.plan.row_type(weighted), self.n_shards, spill, layout.rows_kept)
 
@@ -273,7 +273,7 @@ class RowShards:
             true_keys, pred_keys, weight, n_each = condensed
         n, bits = true_keys.size, self.layout.bits
         pred_keys = self.spread.stand_ins(true_keys, pred_keys)
-        true_keys, pred_keys, weight, n_each = stages.for_reading(true_keys, pred_keys, weight, n_each)
+        true_keys, pred_keys, weight, n_each = partitioned.for_reading(true_keys, pred_keys, weight, n_each)
         counts = np.zeros((1, self.n_shards), np.int64)
         others = pred_keys if self.plan.heavy.size else None
         kernels.partition.count_parts(true_keys, others, 0, n, False, MAX_BITS, bits, *self._heavy, counts[0])
@@ -333,7 +333,7 @@ class RowShards:
             self.rows.clear()
         return found
 
-    def _built(self, pool: Pool, *, with_keys: bool) -> Iterator[tuple[int, Plan, stages.Parts]]:
+    def _built(self, pool: Pool, *, with_keys: bool) -> Iterator[tuple[int, Plan, partitioned.Parts]]:
         """Yield the shards without heavy clusters, with their cells."""
         for shard, raw in self.rows.read_ahead(range(1 << self.layout.bits), pool, "build cells"):
             yield shard, *self._build(raw, pool, with_keys=with_keys)
@@ -344,12 +344,14 @@ class RowShards:
         """Return the plan of a shard's parts, its rows in parts, and where each part begins."""
         plan = replace(self.plan, n_rows=raw.size, bits=part_bits(raw.size))
         piece = (raw["true"], raw["pred"], payload, raw["n"] if "n" in (dtype.names or ()) else None)
-        return plan, *stages.partition_rows(plan, [piece], dtype, pool, mixed=True)
+        return plan, *partitioned.partition_rows(plan, [piece], dtype, pool, mixed=True)
 
-    def _build(self, raw: np.ndarray, pool: Pool, *, with_keys: bool = False) -> tuple[Plan, stages.Parts]:
+    def _build(
+        self, raw: np.ndarray, pool: Pool, *, with_keys: bool = False
+    ) -> tuple[Plan, partitioned.Parts]:
         plan, rows, bounds = self.in_parts(raw, raw["x"] if self.weighted else None, raw.dtype, pool)
         del raw
-        return plan, stages.build_parts(
+        return plan, partitioned.build_parts(
             plan, rows, bounds, pool, weighted=self.weighted, skip=MAX_BITS, bits=self.layout.bits,
             with_keys=with_keys,
         )  # fmt: skip
@@ -362,7 +364,7 @@ class RowShards:
         counts = np.zeros(self.plan.heavy.size, np.int64)
         for shard, raw in self.rows.read_ahead(shards, pool, "build large clusters"):
             plan, parts = self._build(raw, pool)
-            sums.append(stages.heavy_sums(plan, parts, pool, outer=outer))
+            sums.append(partitioned.heavy_sums(plan, parts, pool, outer=outer))
             for part in range(1 << plan.bits, plan.n_parts):
                 first, n = parts.bounds[part], parts.n_cells[part]
                 kernels.cells.count_items(parts.cells, first, n, plan.absent_pred, counts)
@@ -381,7 +383,7 @@ class RowShards:
             counts[np.searchsorted(self.plan.heavy, self.plan.absent_true[0])] = 0
         found.heavy_sizes = counts
         found.true_sizes.add(counts)
-        total = stages.add_heavy_sums(sums) if sums else None
+        total = partitioned.add_heavy_sums(sums) if sums else None
         read_again = cells.read_ahead(shards, pool, "send large clusters")
         for (shard, plan, parts), (_, again) in zip(waiting, read_again, strict=True):
             base = np.zeros(plan.n_parts, np.int64)
@@ -407,7 +409,7 @@ class CellShards:
         self,
         shard: int,
         plan: Plan,
-        parts: stages.Parts,
+        parts: partitioned.Parts,
         base: NDArray[np.int64],
         sums: NDArray[np.float64] | None,
         pool: Pool,
@@ -415,7 +417,9 @@ class CellShards:
         """Take the cells of a shard of rows."""
         pages, outer = self._leaving.pages(), self._outer
         self.alone.add(plan, parts, pool)
-        arrived, bounds = stages.send_cells(plan, parts, base, sums, pool, outer=outer, empty=pages.empty)
+        arrived, bounds = partitioned.send_cells(
+            plan, parts, base, sums, pool, outer=outer, empty=pages.empty
+        )
         self.heavy_preds.add(arrived, outer=outer)
         self._leaving.hand_over((sums is None, shard), pages, bounds)
 
@@ -423,7 +427,7 @@ class CellShards:
         """Wait until all cells have left."""
         self._leaving.settle()
 
-    def count_items(self, plan: Plan, parts: stages.Parts, pool: Pool) -> None:
+    def count_items(self, plan: Plan, parts: partitioned.Parts, pool: Pool) -> None:
         """Count the true clusters of a shard by their size."""
 
         def count(first: int, last: int) -> SizeCounts:
@@ -445,7 +449,7 @@ class CellShards:
 
     def close(
         self, pool: Pool, *, outer: bool, outside: bool, placed: bool = False, with_keys: bool = False
-    ) -> Iterator[tuple[int, stages.Built, NDArray[np.int64] | None]]:
+    ) -> Iterator[tuple[int, partitioned.Built, NDArray[np.int64] | None]]:
         """Close the cells, shard by shard; codes of predicted clusters begin at 0 in each.
 
         Yields the shard, its cells and, where `placed`, the position among them of each cell that arrived.
@@ -454,16 +458,16 @@ class CellShards:
         for shard, raw in self.cells.read_ahead(range(self.cells.n_shards), pool, "close cells"):
             plan = replace(self.plan, n_rows=raw.size, bits=part_bits(raw.size))
             places = buffers.empty(raw.size, np.int64) if placed else None
-            arrived, bounds = stages.partition_cells(plan, raw, pool, places)
+            arrived, bounds = partitioned.partition_cells(plan, raw, pool, places)
             del raw
-            built = stages.close_parts(
+            built = partitioned.close_parts(
                 plan, arrived, bounds, self.n_true, pool, outer=outer, outside=outside,
                 with_keys=with_keys or self._spread,
             )  # fmt: skip
             built = self.heavy_preds.close(built, outer=outer, outside=outside)
             yield shard, self._count_closed(built, pool), places
 
-    def _count_closed(self, built: stages.Built, pool: Pool) -> stages.Built:
+    def _count_closed(self, built: partitioned.Built, pool: Pool) -> partitioned.Built:
         """Count the predicted clusters of a shard by size, and return whether some cells are one-sided."""
 
         def count(first: int, last: int) -> tuple[SizeCounts, int, int]:

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fastbcubed.cells.build import cells_of_keys
 from fastbcubed.cells.contingency import Contingency, ScoredRows
-from fastbcubed.cells.dense import cells_of_keys
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Floats
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed._version import __version__
-from fastbcubed.cli.flags import columns_of, numbers_of, read_as, warnings_said
+from fastbcubed.cli.flag_values import columns_of, numbers_of, read_as, warnings_said
 from fastbcubed.cli.options import add_options, limit_of
 from fastbcubed.cli.output import Terminal, print_json, say
 from fastbcubed.errors import OptionError
@@ -113,7 +113,7 @@ def _counts(
 
 def _print(links: Links, told: list[dict[str, Any]]) -> None:
     from fastbcubed.render.document import Grid
-    from fastbcubed.render.wording import count
+    from fastbcubed.render.number_formats import count
 
     terminal = Terminal()
     terminal.line(f"{count(len(links))} links of {count(len(links.items))} items ({links.name})")

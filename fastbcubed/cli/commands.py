@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 from fastbcubed._version import __version__
+from fastbcubed.runtime.exit_codes import WRONG
 
 NOTES = """\
 Names of columns
@@ -285,10 +286,6 @@ Exit codes
   70   an error of fastbcubed itself; FASTBCUBED_TRACEBACK=1 shows where, please report it
   130  Ctrl-C; 143 SIGTERM; 141 nobody reads the output any more
 Nothing half-written and nothing spilled is left in any case."""
-
-
-#: The exit code for invalid use.
-WRONG = 2
 
 
 class Command(NamedTuple):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flags import check_report, column_names, read_flags
+from fastbcubed.cli.flag_values import check_report, column_names, read_flags
 from fastbcubed.cli.gate_options import BOUND, add_bound_flags, bounds_of, finish, with_slices
 from fastbcubed.cli.options import (
     OR_COLUMNS,
@@ -157,7 +157,7 @@ def _slicings(cmp: Comparison, arguments: dict[str, Any]) -> dict[str, Any]:
 def _print_slices(cmp: Comparison, terminal: Terminal, name: str, key: Any, worst: int) -> None:
     """Write the slices that changed most, and the differences of their scores from the baseline."""
     from fastbcubed.compare_runs.comparison_document import slices_grid
-    from fastbcubed.render.wording import label
+    from fastbcubed.render.number_formats import label
 
     if cmp.experiments and worst:
         table = cmp.slices(key, order_by="delta", limit=worst * len(cmp.experiments))
@@ -167,7 +167,7 @@ def _print_slices(cmp: Comparison, terminal: Terminal, name: str, key: Any, wors
 
 def _print_clusters(cmp: Comparison, terminal: Terminal, worst: int) -> None:
     from fastbcubed.compare_runs.comparison_document import changed, clusters_grid
-    from fastbcubed.render.wording import label
+    from fastbcubed.render.number_formats import label
 
     for name in cmp.experiments:
         terminal.title(f"True clusters that changed most from {label(cmp.baseline)} to {label(name)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from fastbcubed.cli.flags import score_names
+from fastbcubed.cli.flag_values import score_names
 from fastbcubed.cli.options import add_options, number
 from fastbcubed.cli.output import Terminal, print_json
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.output import SHARES, Terminal, cluster_grid, slices_of
 from fastbcubed.render.document import Grid
-from fastbcubed.render.wording import count, label, percent, score_text
+from fastbcubed.render.number_formats import count, label, percent, score_text
 
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flags import check_report, column_names, read_flags
+from fastbcubed.cli.flag_values import check_report, column_names, read_flags
 from fastbcubed.cli.gate_options import BOUND, bounds_of, finish, gate_group, with_slices
 from fastbcubed.cli.options import (
     OR_COLUMNS,
@@ -126,8 +126,8 @@ def _has_changed(row: dict[str, Any]) -> bool:
 def _print(diff: Diff, opened: Sequence[Any], gates: Sequence[Gate], worst: int) -> None:
     """Write the diff, its slices, the clusters that changed most, the opened clusters, and the gates."""
     from fastbcubed.diff_runs.diff_document import overview
+    from fastbcubed.render.number_formats import count, label
     from fastbcubed.render.text import drawn
-    from fastbcubed.render.wording import count, label
 
     terminal = Terminal()
     terminal.line(drawn(overview(diff), in_flags))
@@ -154,7 +154,7 @@ def _print(diff: Diff, opened: Sequence[Any], gates: Sequence[Gate], worst: int)
 def _print_table(terminal: Terminal, table: Table) -> None:
     """Write a listing: the names of its rows, and selected figures."""
     from fastbcubed.render.document import Grid
-    from fastbcubed.render.wording import count, label, score_text
+    from fastbcubed.render.number_formats import count, label, score_text
     from fastbcubed.results.slices import name_columns
 
     names = name_columns(table.column_names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from fastbcubed.cli.flags import check_report, columns_of_sides, score_names, write_result
+from fastbcubed.cli.flag_values import check_report, columns_of_sides, score_names, write_result
 from fastbcubed.cli.options import FILES, add_options
 from fastbcubed.cli.output import Terminal, in_flags, print_json, say_warnings
 

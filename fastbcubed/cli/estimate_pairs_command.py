@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from fastbcubed.cli.flags import check_report, write_result
+from fastbcubed.cli.flag_values import check_report, write_result
 from fastbcubed.cli.options import add_options
 from fastbcubed.cli.output import Terminal, print_json, say
 
@@ -54,8 +54,8 @@ def run(options: argparse.Namespace) -> int:
 def _print(found: PairEstimates, level: float) -> None:
     """Write the estimates, with the unsure pairs if there are any."""
     from fastbcubed.render.document import Grid
+    from fastbcubed.render.number_formats import count, label, percent, score_text
     from fastbcubed.render.text import paragraph
-    from fastbcubed.render.wording import count, label, percent, score_text
 
     names = [name for name in ("stratum", "score") if name in found.column_names]
     rows, unsure = found.to_pylist(), any(found["n_unsure"].to_pylist())

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from fastbcubed.cli.flags import check_report, evaluate_arguments, with_links, with_order
+from fastbcubed.cli.flag_values import check_report, evaluate_arguments, with_links, with_order
 from fastbcubed.cli.gate_options import Gates, add_gate_flags, finish
 from fastbcubed.cli.options import add_evaluate_flags, add_link_flags
 from fastbcubed.cli.output import (
@@ -144,8 +144,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _more(ev: Any, options: argparse.Namespace) -> str:
     """Return a hint naming the flags that show more."""
+    from fastbcubed.render.number_formats import label
     from fastbcubed.render.text import paragraph
-    from fastbcubed.render.wording import label
     from fastbcubed.results.slices import id_parts
 
     hints = [f"--worst {max(20, 4 * options.worst)}"] if ev.has_clusters else []

@@ -7,18 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flags import report_columns
+from fastbcubed.cli.flag_values import report_columns
 from fastbcubed.cli.options import GATE_FLAGS, add_report_flags
 from fastbcubed.cli.output import in_flags, say, with_scores
 from fastbcubed.errors import OptionError
+from fastbcubed.runtime.exit_codes import FAILED_GATE
 
 if TYPE_CHECKING:
     from fastbcubed.results.baseline_gates import Baseline
     from fastbcubed.results.gates import Bound, Gate
-
-
-#: The exit code if a gate failed.
-FAILED_GATE = 1
 
 
 def finish(options: argparse.Namespace, result: Any, gates: Sequence[Gate] = ()) -> int:

@@ -17,7 +17,8 @@ from fastbcubed._version import __version__
 from fastbcubed.cli.commands import parser
 from fastbcubed.cli.output import give_up, in_flags, say, to_stdout
 from fastbcubed.errors import FastBCubedError, OptionError, VerificationError
-from fastbcubed.runtime.starting import STOPPED, WRONG, lacking
+from fastbcubed.runtime.exit_codes import FAULT, READER_GONE, STOPPED, TERMINATED, WRONG
+from fastbcubed.runtime.starting import lacking
 
 #: Options that name a file or directory to write, by their name in argparse.
 OUTPUTS = {"out": "--out", "pairs_out": "--out", "report": "--report", "summary": "--summary"}
@@ -57,8 +58,6 @@ def _is_in(file: str, out: str | os.PathLike[str]) -> bool:
 
 #: Objects made between two runs of the garbage collector: more than a command loads. The default is 700.
 OBJECTS_AT_ONCE = 500_000
-
-FAULT, READER_GONE, TERMINATED = 70, 141, 143
 
 
 class Terminated(BaseException):

@@ -14,11 +14,11 @@ import numpy as np
 
 from fastbcubed.errors import Argument, Either, EvaluationWarning, IdTypeError, Message, Part, alternatives
 from fastbcubed.inputs.arrays import from_numpy, to_numpy
-from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
+from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.render import markdown
 from fastbcubed.render.document import Block, Grid, Heading, Notices, Prose
+from fastbcubed.render.number_formats import count, label, percent, score_text
 from fastbcubed.render.text import drawn
-from fastbcubed.render.wording import count, label, percent, score_text
 from fastbcubed.results.evaluation_text import outcomes, overview, score_rows, verdict
 from fastbcubed.results.gates import Gate
 from fastbcubed.results.slices import name_columns

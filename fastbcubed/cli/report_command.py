@@ -6,7 +6,7 @@ import argparse
 from inspect import signature
 from typing import Any
 
-from fastbcubed.cli.flags import MEMBERS, WORST, key_of, report_columns
+from fastbcubed.cli.flag_values import MEMBERS, WORST, key_of, report_columns
 from fastbcubed.cli.options import number
 from fastbcubed.cli.output import say
 from fastbcubed.errors import OptionError

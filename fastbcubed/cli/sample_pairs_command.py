@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flags import column_names, key_of, read_flags
+from fastbcubed.cli.flag_values import column_names, key_of, read_flags
 from fastbcubed.cli.options import OR_COLUMNS, add_engine_flags, add_input_flags, add_options, number
 from fastbcubed.cli.output import call, say, to_stdout
 from fastbcubed.inputs.suggestions import plain, split

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flags import evaluate_arguments, with_links
+from fastbcubed.cli.flag_values import evaluate_arguments, with_links
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     add_engine_flags,

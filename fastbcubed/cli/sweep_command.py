@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from fastbcubed.cli.flags import (
+from fastbcubed.cli.flag_values import (
     check_report,
     columns_of,
     numbers_of,

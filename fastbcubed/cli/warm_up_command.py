@@ -87,7 +87,7 @@ def _few_clusters(work: Path) -> None:
 
     import fastbcubed as fb
     from fastbcubed.cells.dense import FEWEST_TO_SAMPLE
-    from fastbcubed.runtime.codes import sampled_rows
+    from fastbcubed.runtime.key_partitions import sampled_rows
 
     rows = np.arange(FEWEST_TO_SAMPLE)
     labels = rows % 10

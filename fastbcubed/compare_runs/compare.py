@@ -241,7 +241,9 @@ def _answers(
 ) -> _Found:
     """Score all runs, with the engine that the largest needs; a column that is the unit is one of the baseline's."""
     requests = [replace(first, given=replace(first.given, prediction=runs[name])) for name in names]
-    if engine == "spark" or any(map(is_spark, [source for each in requests for source in each.given.sources])):
+    if engine == "spark" or any(
+        map(is_spark, [source for each in requests for source in each.given.sources])
+    ):
         raise OptionError(
             "runs are compared in memory or on disk, not on Spark; write DataFrames of Spark as Parquet files, and "
             "pass the paths of these"

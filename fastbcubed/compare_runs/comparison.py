@@ -54,7 +54,7 @@ from fastbcubed.metrics.score import Metric
 from fastbcubed.render.document import Block
 from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
-from fastbcubed.render.wording import label
+from fastbcubed.render.number_formats import label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.load import evaluation_of, with_nan
 from fastbcubed.results.save import save_tables

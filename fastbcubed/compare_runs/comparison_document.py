@@ -14,7 +14,7 @@ from fastbcubed.compare_runs.comparison_listings import slice_deltas
 from fastbcubed.compare_runs.rankings import LACKING, lacks_more, n_dropped, why_no_ranks
 from fastbcubed.compare_runs.units import metrics_with_errors, why_no_errors
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
-from fastbcubed.metrics.pointwise import distinct
+from fastbcubed.metrics.bcubed import distinct
 from fastbcubed.metrics.score import lead_score, without_rounding
 from fastbcubed.render.document import (
     PAGE,
@@ -30,7 +30,7 @@ from fastbcubed.render.document import (
     Section,
 )
 from fastbcubed.render.json import shortened
-from fastbcubed.render.wording import (
+from fastbcubed.render.number_formats import (
     count,
     counted,
     label,

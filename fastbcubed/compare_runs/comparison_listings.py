@@ -23,16 +23,16 @@ from fastbcubed.errors import NotKeptError, OptionError, arg
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, from_texts, to_numpy
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics.pointwise import LOSSES
+from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.metrics.score import without_rounding
 from fastbcubed.render.document import Grid
 from fastbcubed.render.html import escaped, html_table
+from fastbcubed.render.number_formats import count, counted, label
 from fastbcubed.render.text import aligned
-from fastbcubed.render.wording import count, counted, label
 from fastbcubed.results import clusters
+from fastbcubed.results.cluster_outcomes import OUTCOMES
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.members import chosen_columns, deal, rows_of_cluster, with_attributes
-from fastbcubed.results.outcomes import OUTCOMES
 from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, subset_mask
 from fastbcubed.results.standard_errors import COMPONENT, RowUnits
 from fastbcubed.results.table import Table, first_rows, require_limit, sortable

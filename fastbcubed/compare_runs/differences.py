@@ -39,7 +39,7 @@ from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics.pointwise import COMPLEMENTS
+from fastbcubed.metrics.bcubed import COMPLEMENTS
 from fastbcubed.metrics.score import Metric, without_rounding
 from fastbcubed.metrics.sums import CellSums
 from fastbcubed.results.evaluation import Evaluation

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fastbcubed.compare_runs.rankings import lacks_more, n_dropped
 from fastbcubed.errors import Message, OptionError, arg
-from fastbcubed.render.wording import count, counted, label
+from fastbcubed.render.number_formats import count, counted, label
 from fastbcubed.results.baseline_gates import gate_of_change
 from fastbcubed.results.gates import COVERAGES, Bound, Gate, gate_of, on_part, value_of
 

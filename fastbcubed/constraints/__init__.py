@@ -20,7 +20,7 @@ from fastbcubed.constraints.checker import (
     check_constraints,
     table,
 )
-from fastbcubed.constraints.instances import (
+from fastbcubed.constraints.formal_constraints import (
     AMIGO_TEST_CASES,
     Instance,
     completeness,

@@ -10,7 +10,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fastbcubed.constraints.instances import AMIGO_TEST_CASES, CONSTRAINTS, Instance, as_text, partitions
+from fastbcubed.constraints.formal_constraints import (
+    AMIGO_TEST_CASES,
+    CONSTRAINTS,
+    Instance,
+    as_text,
+    partitions,
+)
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics.functions import as_cover, compute
 from fastbcubed.metrics.registry import METRICS, OF_BETA, resolve

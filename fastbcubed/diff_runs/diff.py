@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from fastbcubed.align.policies import Duplicates, Nulls, Policies, Weighting
 from fastbcubed.align.rows import align
+from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.contingency import MAX_PAIRS
-from fastbcubed.cells.dense import build_cells
 from fastbcubed.diff_runs.diff_result import Diff
 from fastbcubed.diff_runs.diff_summary import DEFAULT, JUDGING
 from fastbcubed.diff_runs.judgement import Judgement, label, weighed_by

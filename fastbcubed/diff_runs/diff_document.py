@@ -27,7 +27,7 @@ from fastbcubed.render.document import (
     Section,
 )
 from fastbcubed.render.json import few_entries, shortened
-from fastbcubed.render.wording import (
+from fastbcubed.render.number_formats import (
     count,
     counted,
     label,

@@ -37,14 +37,14 @@ from fastbcubed.errors import IdTypeError, MetricError, OptionError, SliceError,
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of, to_numpy
 from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.render.wording import score_text
+from fastbcubed.render.number_formats import score_text
 from fastbcubed.results import clusters
+from fastbcubed.results.cluster_outcomes import marked, require_defined
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.evaluation_text import PLACES as PLACES_OF_ITEM
 from fastbcubed.results.evaluation_text import Cluster, Item
 from fastbcubed.results.items import AttributeTable, Items
 from fastbcubed.results.members import chosen_columns, rows_in_clusters, with_attributes
-from fastbcubed.results.outcomes import marked, require_defined
 from fastbcubed.results.slices import (
     SliceKey,
     beside,
@@ -59,7 +59,7 @@ from fastbcubed.results.slices import (
 )
 from fastbcubed.results.table import Table, listed
 from fastbcubed.runtime.arguments import as_several, is_one_of
-from fastbcubed.runtime.codes import number
+from fastbcubed.runtime.numbering import number
 from fastbcubed.runtime.threads import Pool, blocks
 
 if TYPE_CHECKING:

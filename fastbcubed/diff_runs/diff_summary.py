@@ -15,7 +15,7 @@ from fastbcubed.errors import FileFormatError, Message, arg
 from fastbcubed.inputs.pair import CODES as OF_INPUT
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.json import as_json
-from fastbcubed.render.wording import count, percent
+from fastbcubed.render.number_formats import count, percent
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.warnings import NOTE, WARNING, found_in

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.align.policies import Policies
 from fastbcubed.align.rows import align, take_or_null
-from fastbcubed.cells.dense import cells_of_keys
+from fastbcubed.cells.build import cells_of_keys
 from fastbcubed.cells.three_way import Joint, join
 from fastbcubed.diff_runs.vocabulary import TRUE_CLUSTER
 from fastbcubed.errors import ColumnError, FastBCubedError, IdTypeError, NotKeptError, OptionError, arg

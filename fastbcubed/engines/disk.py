@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed.align.align_runs import CommonRows, RowsOfRun, require_some
+from fastbcubed.align.apply_policies import starts_of_runs
 from fastbcubed.align.item_join import Aligner
 from fastbcubed.align.row_blocks import AlignedBlock, Choice, Retry
-from fastbcubed.align.rows import starts_of_runs
 from fastbcubed.cells.cell_parts import CellParts, NoCells, Question, RowBlocks
 from fastbcubed.cells.dense import PairTable
+from fastbcubed.cells.partitioned import find_heavy_in_sample
 from fastbcubed.cells.shards import Layout, RowShards, Spread
-from fastbcubed.cells.stages import find_heavy_in_sample
 from fastbcubed.engines.memory import Answers
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.scoring import Scorer, require_room

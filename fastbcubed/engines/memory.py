@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from fastbcubed.align.policies import Coverage
 from fastbcubed.align.rows import align
+from fastbcubed.cells.build import TrueRows, build_cells
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.cells.dense import TrueRows, build_cells
-from fastbcubed.cells.stages import WIDE, Plan, find_heavy
+from fastbcubed.cells.partitioned import WIDE, Plan, find_heavy
 from fastbcubed.engines.request import Answer, Labels, Request
 from fastbcubed.engines.scoring import OnePart, Scorer
 from fastbcubed.inputs.pair import Pair, notes_of, open_pair
 from fastbcubed.overlap.cover import build_cover
 from fastbcubed.results.items import AlignedItems, AttributeTable, CoverItems
-from fastbcubed.runtime.codes import PART_ROWS, part_bits
+from fastbcubed.runtime.key_partitions import PART_ROWS, part_bits
 from fastbcubed.runtime.threads import Pool
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from fastbcubed.inputs.arrays import (
     plain,
     require_valid,
 )
-from fastbcubed.inputs.formats import (
+from fastbcubed.inputs.file_formats import (
     COMPRESSED,
     DELIMITERS,
     PLAIN_TEXT,

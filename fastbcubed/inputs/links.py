@@ -29,8 +29,8 @@ from fastbcubed.inputs.arrays import (
     plain_type,
     to_numpy,
 )
+from fastbcubed.inputs.file_formats import in_blocks
 from fastbcubed.inputs.files import Stream, as_rows, bytes_of_text, open_stream
-from fastbcubed.inputs.formats import in_blocks
 from fastbcubed.inputs.id_columns import Column, as_column, in_order_of
 from fastbcubed.inputs.keys import check_kinds, proved_keys, seeded_keys
 from fastbcubed.inputs.layouts import LinkColumns, choose_links
@@ -48,8 +48,8 @@ from fastbcubed.inputs.tables import (
     read_columns,
 )
 from fastbcubed.runtime.arguments import is_bare
-from fastbcubed.runtime.codes import Numbering
 from fastbcubed.runtime.memory_budget import Allowance
+from fastbcubed.runtime.numbering import Numbering
 from fastbcubed.runtime.threads import Pool, ahead, blocks
 
 #: The widest and narrowest float types.

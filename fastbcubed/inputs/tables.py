@@ -44,7 +44,7 @@ from fastbcubed.inputs.arrays import (
     with_parts,
     without_views,
 )
-from fastbcubed.inputs.formats import ENDS
+from fastbcubed.inputs.file_formats import ENDS
 from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.runtime.threads import blocks

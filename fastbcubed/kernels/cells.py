@@ -613,7 +613,7 @@ def count_closed(cells, pred_codes, start, stop, counts):
 
 @kernel
 def sum_if_alone(cells, first, n_cells, weighted, outer, absent_pred, sums):
-    """Add the cells of one part to the sums of their true clusters, (5, n_clusters): see `cells.stages.IfAlone`."""
+    """Add the cells of one part to the sums (5, n_clusters) of true clusters: see `cells.partitioned.IfAlone`."""
     for j in range(first, first + n_cells):
         k = cells[at(j)].cluster
         weight = np.float64(cells[at(j)].n)

@@ -197,7 +197,7 @@ def find_parts(true, pred, n, skip, bits, heavy, shift, parts):
     """Find the parts of a run of rows, given by these bits of their mixed true key.
 
     Rows with a heavy key go by their pred key, to a second set of parts. A heavy key is in `heavy` at its bits
-    from `shift` on: see `cells.stages.HeavyKeys`. There is no branch on the kind of row.
+    from `shift` on: see `cells.partitioned.HeavyKeys`. There is no branch on the kind of row.
     """
     if not heavy.size:
         for i in range(n):

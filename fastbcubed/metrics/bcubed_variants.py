@@ -1,6 +1,6 @@
 """Variants of BCubed: means by cluster, for unbalanced data, beyond chance; and ELM, "Elements Like Me".
 
-BCubed precision, recall and F themselves are the pointwise scores, in `pointwise.py`.
+BCubed precision, recall and F themselves are in `bcubed.py`.
 
 The matrix that the formulas of ELM get leaves the item itself out of every set: tp, fp and fn are what
 the *other* members of its clusters count. So tp may be 0, and a rate of an empty set is 1.
@@ -12,7 +12,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from fastbcubed.metrics.pointwise import pointwise
+from fastbcubed.metrics.bcubed import pointwise
 from fastbcubed.metrics.score import Family, f_measure, rate, slopes_of_f1
 from fastbcubed.types import Floats
 

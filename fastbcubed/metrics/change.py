@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastbcubed.metrics.pointwise import pointwise
+from fastbcubed.metrics.bcubed import pointwise
 from fastbcubed.metrics.score import Family, Metric
 from fastbcubed.types import Floats
 

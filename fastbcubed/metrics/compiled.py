@@ -1,6 +1,6 @@
 """The commonest scores, compiled: all of them in one pass over the cells.
 
-The formulas are those of `pointwise` and `impact`, so this file alone of those with kernels stands outside `kernels`.
+The formulas are those of `bcubed` and `change`, so this file alone of those with kernels stands outside `kernels`.
 It only spares the temporaries of NumPy: the sums are the same.
 """
 
@@ -15,17 +15,17 @@ from fastbcubed.kernels.cache import at, inlined, kernel
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.components import add_shares, square_units
 from fastbcubed.kernels.partition import PIECE, RUN, add_to_lanes, read_run, sum_lanes
-from fastbcubed.metrics import change, pointwise
+from fastbcubed.metrics import bcubed, change
 
 #: The formulas, in the order in which `weigh_run` knows them.
 FORMULAS: tuple[Callable[..., Any], ...] = (
-    pointwise.precision,
-    pointwise.recall,
-    pointwise.over_merge_rate,
-    pointwise.under_merge_rate,
-    pointwise.mean_f1,
-    pointwise.jaccard_index,
-    pointwise.jaccard_distance,
+    bcubed.precision,
+    bcubed.recall,
+    bcubed.over_merge_rate,
+    bcubed.under_merge_rate,
+    bcubed.mean_f1,
+    bcubed.jaccard_index,
+    bcubed.jaccard_distance,
     change.split_jaccard_distance,
     change.merge_jaccard_distance,
 )
@@ -135,7 +135,7 @@ def add_cell(counts, run, outcome, n, w, of_precision, of_recall):
 def add_by_outcome(cells, pred, start, stop, outer, firsts, true_marks, pred_marks, counts, sums):
     """Add up a range of cells by the outcome of their true cluster, and of their predicted one, if it has a mark.
 
-    Marks are those of `kernels.outcomes.mark_clusters`. Outputs, by outcome, first those of true clusters: `counts`
+    Marks are those of `kernels.clusters.mark_clusters`. Outputs, by outcome, first those of true clusters: `counts`
     (8,), items; `sums` (n_runs, 3, 8), weight and what is lost of precision and of recall in each run of RUN cells.
     """
     for begin in range(start, stop, RUN):

@@ -19,7 +19,7 @@ from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Counts, Floats
 
 if TYPE_CHECKING:
-    from fastbcubed.overlap.mates import Sides
+    from fastbcubed.overlap.extended_bcubed import Sides
 
 #: A cell that shares its cluster with others: weight of the cell, what counts as its items, and the rest of the
 #: cluster, Jaccard index; the best of a cluster so far.

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from fastbcubed.align.policies import Policies
 from fastbcubed.align.rows import align
+from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
-from fastbcubed.cells.dense import build_cells
 from fastbcubed.errors import OptionError, OverlapError, arg
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.pair import Given, Pair, open_pair

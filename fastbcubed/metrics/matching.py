@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastbcubed.metrics.pointwise import pointwise
+from fastbcubed.metrics.bcubed import pointwise
 from fastbcubed.metrics.score import Family, f_measure
 from fastbcubed.types import Floats
 

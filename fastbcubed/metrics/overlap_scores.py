@@ -1,7 +1,8 @@
 """Scores of overlapping clusterings: Extended BCubed, ELM, CICE-BCubed, the Omega index, mutual information.
 
-The first two are the precision and recall that a cover gives its cells (`overlap/cover.py`, `kernels/mates.py`), under
-other names. CICE-BCubed lets each hit count as much as the clusters that a pair shares match each other.
+The first two are the precision and recall that a cover gives its cells (`overlap/cover.py`, with the multiplicities
+of `kernels/extended_bcubed.py`), under other names. CICE-BCubed lets each hit count as much as the clusters that a
+pair shares match each other.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from fastbcubed.metrics.bcubed import f1, mean_f1, pointwise, precision, recall
 from fastbcubed.metrics.bcubed_variants import elm
-from fastbcubed.metrics.pointwise import f1, mean_f1, pointwise, precision, recall
 from fastbcubed.metrics.score import Family, slopes_of_f1
 from fastbcubed.types import Floats
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from fastbcubed.errors import Message, MetricError
 from fastbcubed.inputs.suggestions import most_similar
+from fastbcubed.metrics.bcubed import pointwise
 from fastbcubed.metrics.bcubed_variants import bcubed, elm
 from fastbcubed.metrics.change import diff, quality
 from fastbcubed.metrics.coreference import coreference
@@ -21,7 +22,6 @@ from fastbcubed.metrics.entropy import entropy
 from fastbcubed.metrics.matching import matching
 from fastbcubed.metrics.overlap_scores import cice, extended, overlap
 from fastbcubed.metrics.pairs import pairs
-from fastbcubed.metrics.pointwise import pointwise
 from fastbcubed.metrics.score import Formula, Metric, weight_of_precision
 
 _FAMILIES = (

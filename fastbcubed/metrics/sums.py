@@ -23,6 +23,7 @@ from fastbcubed.metrics.aggregation import (
     means_by_cluster,
     with_needs,
 )
+from fastbcubed.metrics.bcubed import LOSSES, pointwise
 from fastbcubed.metrics.counterparts import (
     counterparts,
     entities,
@@ -31,7 +32,6 @@ from fastbcubed.metrics.counterparts import (
     pair_entities,
     pair_mentions,
 )
-from fastbcubed.metrics.pointwise import LOSSES, pointwise
 from fastbcubed.metrics.score import Metric
 from fastbcubed.overlap.omega_and_nmi import entropies_of_clusters, shared_clusters, sides_of
 from fastbcubed.runtime.threads import BLOCK, Pool, blocks

@@ -17,10 +17,10 @@ from fastbcubed.cells.contingency import CELL, MAX_PAIRS, SIDES, Contingency, Sc
 from fastbcubed.errors import TooMuchWorkError, Word, arg
 from fastbcubed.inputs.layouts import Memberships
 from fastbcubed.inputs.pair import Pair
+from fastbcubed.overlap.extended_bcubed import Shares, Sides
 from fastbcubed.overlap.item_sets import Gathered, gather
-from fastbcubed.overlap.mates import Shares, Sides
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.codes import (
+from fastbcubed.runtime.key_partitions import (
     NO_ROWS,
     PART_ROWS,
     offsets,
@@ -549,7 +549,7 @@ def likeness(sides: Sides, similarity: str) -> tuple[Floats, Floats, Floats]:
         best = [1.0 - (sizes_true + sizes_pred.min()) / total, 1.0 - (sizes_pred + sizes_true.min()) / total]
     n, true_n, pred_n = table.sizes.n, sides.sizes[0].n[table.true], sides.sizes[1].n[table.pred]
     like = np.where((n == true_n) & (n == pred_n), 1.0, np.minimum(like, 1.0))
-    kernels.mates.find_best(table.bounds, table.pred, like, *best)
+    kernels.extended_bcubed.find_best(table.bounds, table.pred, like, *best)
     return like, best[0], best[1]
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.align.data_errors import RepeatedMemberships, UnevenWeights
 from fastbcubed.align.policies import Policies
-from fastbcubed.align.rows import Side, either, require_known_type
+from fastbcubed.align.sides import Side, either, require_known_type
 from fastbcubed.errors import FastBCubedError
 from fastbcubed.inputs.arrays import from_numpy, read_only, take_rows
 from fastbcubed.inputs.clustering import Clustering
@@ -23,15 +23,8 @@ from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.layouts import Memberships
 from fastbcubed.inputs.tables import Source, attributes
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.codes import (
-    PART_ROWS,
-    Numbered,
-    number,
-    part_bits,
-    part_blocks,
-    scatter_keys,
-    slots_for,
-)
+from fastbcubed.runtime.key_partitions import PART_ROWS, part_bits, part_blocks, scatter_keys, slots_for
+from fastbcubed.runtime.numbering import Numbered, number
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Int64s
 

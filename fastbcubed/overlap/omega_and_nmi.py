@@ -12,9 +12,9 @@ from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.errors import TooMuchWorkError, arg
 from fastbcubed.inputs.layouts import Memberships
 from fastbcubed.overlap.cover import Cover
+from fastbcubed.overlap.extended_bcubed import Sides, Totals
 from fastbcubed.overlap.item_sets import Signatures, signatures
-from fastbcubed.overlap.mates import Sides, Totals
-from fastbcubed.runtime.codes import number
+from fastbcubed.runtime.numbering import number
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Counts, Floats
 

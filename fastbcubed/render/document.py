@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, Union
 
-from fastbcubed.render.wording import (
+from fastbcubed.render.number_formats import (
     amount,
     count,
     fixed,

@@ -22,9 +22,9 @@ from fastbcubed.render.document import (
     Prose,
 )
 from fastbcubed.render.json import halved
+from fastbcubed.render.number_formats import count, label, visible
 from fastbcubed.render.text import drawn as as_text
 from fastbcubed.render.text import sentence
-from fastbcubed.render.wording import count, label, visible
 from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.output_files import written_aside
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from fastbcubed.render.document import NUMBERS, Block, Grid, Heading, Notices, Prose
-from fastbcubed.render.wording import visible
+from fastbcubed.render.number_formats import visible
 
 
 def drawn(blocks: Iterable[Block], say: Callable[[str], str] = str) -> str:

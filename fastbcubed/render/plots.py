@@ -13,7 +13,7 @@ from typing import Any
 import altair as alt
 
 from fastbcubed.render.document import Chart
-from fastbcubed.render.wording import label
+from fastbcubed.render.number_formats import label
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import FileFormatError, Message, OptionError, arg
 from fastbcubed.metrics.score import without_rounding
 from fastbcubed.render.json import plain
-from fastbcubed.render.wording import count, score_text
+from fastbcubed.render.number_formats import count, score_text
 from fastbcubed.results.gates import (
     COVERAGES,
     Bound,

@@ -27,10 +27,18 @@ from fastbcubed.inputs.pipes import Stash
 from fastbcubed.inputs.tables import Stretch
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.aggregation import WEIGHT, cell_scores, means_of_groups, summed
-from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
+from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.score import Metric
 from fastbcubed.metrics.sums import overall
 from fastbcubed.overlap.cover import Cover, charged, split_equally
+from fastbcubed.results.cluster_outcomes import (
+    marked,
+    mixed,
+    named,
+    outcome_code,
+    require_defined,
+    with_unlabelled,
+)
 from fastbcubed.results.concentration import (
     LossCurve,
     SizeClasses,
@@ -40,11 +48,11 @@ from fastbcubed.results.concentration import (
 )
 from fastbcubed.results.figures import Figures, resolved
 from fastbcubed.results.items import Items, Kept
-from fastbcubed.results.outcomes import marked, mixed, named, outcome_code, require_defined, with_unlabelled
 from fastbcubed.results.table import LOSS, NamedBy, Table, Top, listed, require_known
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import is_one_of
-from fastbcubed.runtime.codes import MAX_BITS, match, number
+from fastbcubed.runtime.key_partitions import MAX_BITS, match
+from fastbcubed.runtime.numbering import number
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.output_files import ROW_GROUP
 from fastbcubed.runtime.spill import Spill, Spool

@@ -15,9 +15,9 @@ from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import OptionError
 from fastbcubed.inputs.arrays import read_only, table_of
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
-from fastbcubed.render.wording import counted
-from fastbcubed.results.outcomes import ranges_of_clusters
+from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
+from fastbcubed.render.number_formats import counted
+from fastbcubed.results.cluster_outcomes import ranges_of_clusters
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import blocks
 from fastbcubed.types import Floats

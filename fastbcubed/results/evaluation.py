@@ -13,6 +13,7 @@ from fastbcubed.render.html import Page, Report, Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.results import clusters, repairs, save, saved, slices, source_pairs
 from fastbcubed.results.bins import Bins
+from fastbcubed.results.cluster_outcomes import by_side, outcomes_of, require_outcomes
 from fastbcubed.results.clusters import Losses
 from fastbcubed.results.concentration import ROWS, concentration
 from fastbcubed.results.evaluation_text import Cluster, Item, document
@@ -21,7 +22,6 @@ from fastbcubed.results.intervals import Interval
 from fastbcubed.results.items import Items, Kept, list_cells
 from fastbcubed.results.members import list_items, open_cluster, open_item
 from fastbcubed.results.origin import Origin
-from fastbcubed.results.outcomes import by_side, outcomes_of, require_outcomes
 from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.standard_errors import COMPONENT, ScoreErrors, Units, warn_of_units
 from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit, under_old_name
@@ -32,7 +32,7 @@ from fastbcubed.runtime.object_attributes import cached_property, documented
 if TYPE_CHECKING:
     from fastbcubed.results.gates import Gate
     from fastbcubed.results.page import Asked
-    from fastbcubed.results.verify import Verified
+    from fastbcubed.results.verify_scores import Verified
 
 
 class Evaluation(Shown, HasTable):
@@ -792,9 +792,9 @@ class Evaluation(Shown, HasTable):
         >>> fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]).verify()
         verified: 4 items agree with the rows, and so do 7 scores over all items
         """
-        from fastbcubed.results import verify
+        from fastbcubed.results import verify_scores
 
-        return verify.verify(self, n, seed)
+        return verify_scores.verify(self, n, seed)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fastbcubed.metrics.pointwise import LOSS_OF_SIDE
+from fastbcubed.metrics.bcubed import LOSS_OF_SIDE
 from fastbcubed.render.document import (
     Beside,
     Block,
@@ -24,7 +24,7 @@ from fastbcubed.render.document import (
     Section,
 )
 from fastbcubed.render.json import as_json
-from fastbcubed.render.wording import count, counted, label, named, percent, score_text
+from fastbcubed.render.number_formats import count, counted, label, named, percent, score_text
 from fastbcubed.results.page import Content, about_slicings, notices
 
 KINDS = {"true": "true clusters", "pred": "predicted clusters"}

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fastbcubed.align.policies import Policies
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import OptionError
-from fastbcubed.metrics.pointwise import LOSSES, distinct
+from fastbcubed.metrics.bcubed import LOSSES, distinct
 from fastbcubed.metrics.score import Metric
 from fastbcubed.render.document import Beside, Block, Grid, Notices, Prose
 from fastbcubed.render.html import escaped, html_table
-from fastbcubed.render.text import aligned
-from fastbcubed.render.wording import (
+from fastbcubed.render.number_formats import (
     amount,
     count,
     counted,
@@ -27,6 +26,7 @@ from fastbcubed.render.wording import (
     score_text,
     with_error,
 )
+from fastbcubed.render.text import aligned
 from fastbcubed.results.concentration import concentration_sentence
 from fastbcubed.results.slices import id_parts
 from fastbcubed.results.standard_errors import are_uneven

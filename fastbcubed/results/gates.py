@@ -16,7 +16,7 @@ from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import FastBCubedError, GateError, OptionError, SliceError, arg, first_few
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
-from fastbcubed.render.wording import count, counted, label, score_text
+from fastbcubed.render.number_formats import count, counted, label, score_text
 from fastbcubed.results.bins import Bins, element_of
 from fastbcubed.results.slices import Element, name_columns, names_element
 from fastbcubed.results.table import Table

@@ -34,7 +34,7 @@ from fastbcubed.inputs.id_columns import Column, as_column, in_order_of
 from fastbcubed.inputs.keys import key_pair
 from fastbcubed.inputs.layouts import Memberships
 from fastbcubed.inputs.tables import Source, as_kept, attribute, read_columns, refused
-from fastbcubed.metrics.pointwise import LOSSES
+from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.overlap.cover import Cover, Covered
 from fastbcubed.results.table import LOSS, NamedBy, Table, Top, listed, require_known, require_limit
 from fastbcubed.runtime.object_attributes import cached_property
@@ -378,7 +378,7 @@ def _share_label(lists: pa.ChunkedArray, row: int) -> NDArray[np.bool_]:
 
 def _find_all(items: Column, wanted: Column) -> RowNumbers:
     """Return the row of each wanted item, -1 where there is none."""
-    from fastbcubed.runtime.codes import match
+    from fastbcubed.runtime.key_partitions import match
 
     with Pool() as pool:
         matches = match(*key_pair(items, wanted, pool), pool)

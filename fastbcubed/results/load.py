@@ -22,11 +22,11 @@ from fastbcubed.inputs.arrays import table_of
 from fastbcubed.inputs.pair import CODES
 from fastbcubed.metrics.registry import lifted
 from fastbcubed.metrics.score import Metric
+from fastbcubed.results.cluster_outcomes import SCHEMA
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Bounds, Figures, Scores
 from fastbcubed.results.items import Items, Kept, TableItems
 from fastbcubed.results.origin import Origin
-from fastbcubed.results.outcomes import SCHEMA
 from fastbcubed.results.save import as_path
 from fastbcubed.results.saved import (
     ITEMS,

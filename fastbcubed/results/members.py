@@ -26,14 +26,14 @@ from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.suggestions import most_similar
 from fastbcubed.inputs.tables import readable
-from fastbcubed.metrics.pointwise import LOSSES
+from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.metrics.score import Metric
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.item_sets import signatures
+from fastbcubed.results.cluster_outcomes import OUTCOMES
 from fastbcubed.results.clusters import item_columns, losses_of_cover, one_item
 from fastbcubed.results.evaluation_text import KINDS, Cluster, Item
 from fastbcubed.results.items import Items, Kept, ReadAttributes, TableItems, without_noise
-from fastbcubed.results.outcomes import OUTCOMES
 from fastbcubed.results.slices import attribute_values
 from fastbcubed.results.table import Table, listed, order_of
 from fastbcubed.runtime.arguments import as_several, whole_number

@@ -35,7 +35,7 @@ from fastbcubed.errors import (
 from fastbcubed.inputs.arrays import table_of, to_numpy
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.inputs.tables import is_path
-from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES, distinct
+from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES, distinct
 from fastbcubed.render.document import (
     Beside,
     Block,
@@ -51,7 +51,7 @@ from fastbcubed.render.document import (
 )
 from fastbcubed.render.html import Page, Report
 from fastbcubed.render.json import few_entries, plain, shortened
-from fastbcubed.render.wording import count, named, percent, score_text
+from fastbcubed.render.number_formats import count, named, percent, score_text
 from fastbcubed.results.bins import element_of
 from fastbcubed.results.clusters import list_clusters
 from fastbcubed.results.concentration import POINTS

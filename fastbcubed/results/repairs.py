@@ -17,7 +17,7 @@ from fastbcubed.align.rows import WIDEST
 from fastbcubed.cells.contingency import Contingency, Excerpt
 from fastbcubed.errors import MetricError, OptionError, arg
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
-from fastbcubed.render.wording import label
+from fastbcubed.render.number_formats import label
 from fastbcubed.results.items import Kept
 from fastbcubed.results.saved import StoredTable
 from fastbcubed.results.table import (

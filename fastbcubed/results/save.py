@@ -24,9 +24,9 @@ from fastbcubed.inputs.locations import at_home
 from fastbcubed.metrics.sums import pair_counts
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.render.json import as_json
+from fastbcubed.results.cluster_outcomes import ListedOutcomes, named
 from fastbcubed.results.clusters import columns_by_code, known_by_cluster
 from fastbcubed.results.figures import coverage_for_json
-from fastbcubed.results.outcomes import ListedOutcomes, named
 from fastbcubed.results.repairs import require_repairable
 from fastbcubed.results.saved import (
     ITEMS,

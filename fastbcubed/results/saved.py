@@ -28,7 +28,7 @@ from fastbcubed.metrics.overlap_scores import cice
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.score import Metric
 from fastbcubed.overlap.cover import Cover
-from fastbcubed.overlap.mates import Shares
+from fastbcubed.overlap.extended_bcubed import Shares
 from fastbcubed.results.items import Kept, TableItems
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.output_files import (

@@ -15,7 +15,7 @@ from fastbcubed.errors import SliceError
 from fastbcubed.inputs.arrays import from_texts
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.render.wording import label
+from fastbcubed.render.number_formats import label
 from fastbcubed.results.bins import Bins
 from fastbcubed.results.items import Kept
 from fastbcubed.results.slices import slice_codes

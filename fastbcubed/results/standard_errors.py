@@ -25,7 +25,7 @@ from fastbcubed.errors import (
     arg,
 )
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics.pointwise import COMPLEMENTS
+from fastbcubed.metrics.bcubed import COMPLEMENTS
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.score import Metric, without_rounding
 from fastbcubed.metrics.sums import CellSums, overall
@@ -36,7 +36,7 @@ from fastbcubed.results.intervals import Interval, check_level, interval
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.arguments import is_one_of
-from fastbcubed.runtime.codes import number
+from fastbcubed.runtime.numbering import number
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool, blocks

@@ -17,12 +17,12 @@ from fastbcubed.errors import MetricError, MissingPackageError, OptionError, Wor
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import from_numpy, storage_of, to_numpy, values_of_codes
 from fastbcubed.inputs.tables import readable
-from fastbcubed.metrics.pointwise import LOSS_OF_SIDE, LOSSES
+from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.score import Metric
 from fastbcubed.render.document import Grid
 from fastbcubed.render.html import escaped, html_table
+from fastbcubed.render.number_formats import amount, count, label, score_text
 from fastbcubed.render.text import aligned
-from fastbcubed.render.wording import amount, count, label, score_text
 from fastbcubed.results.concentration import LossCurve, SizeClasses
 from fastbcubed.runtime.arguments import is_one_of, whole_number
 from fastbcubed.runtime.object_attributes import documented

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
-from fastbcubed.cells.stages import frequent_keys
+from fastbcubed.cells.partitioned import frequent_keys
 from fastbcubed.errors import (
     ESTIMATE,
     PREDICTION,
@@ -33,9 +33,9 @@ from fastbcubed.errors import (
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.metrics.score import f_measure
-from fastbcubed.render.wording import count, label, percent, score_text
+from fastbcubed.render.number_formats import count, label, percent, score_text
 from fastbcubed.results.slices import name_columns
-from fastbcubed.runtime.codes import sampled_rows
+from fastbcubed.runtime.key_partitions import sampled_rows
 
 WARNING, NOTE = "warning", "note"
 #: With fewer items shares show nothing: so few can be read in full.

@@ -6,7 +6,7 @@ import os
 import sys
 from types import TracebackType
 
-WRONG, STOPPED = 2, 130
+from fastbcubed.runtime.exit_codes import STOPPED, WRONG
 
 
 def lacking(error: ImportError) -> str | None:

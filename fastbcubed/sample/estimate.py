@@ -15,7 +15,7 @@ from fastbcubed.engines.lookup import touch
 from fastbcubed.engines.request import Request, as_threads
 from fastbcubed.errors import Message, OptionError, arg, without_overlap
 from fastbcubed.inputs.pair import Given, PerSide, notes_of_side, one_side, side_requests
-from fastbcubed.render.wording import amount, count, counted, percent, score_text
+from fastbcubed.render.number_formats import amount, count, counted, percent, score_text
 from fastbcubed.results.intervals import Interval, check_level, t_quantile
 from fastbcubed.results.origin import by_names
 from fastbcubed.results.warnings import FEW_ITEMS, FEW_UNITS, FLATTERED, NOTE, WARNING, Notice, give
@@ -23,7 +23,7 @@ from fastbcubed.runtime.arguments import is_one_of, refuse_bare, true_or_false, 
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.sample import judged_pairs
-from fastbcubed.sample.cluster_sample import (
+from fastbcubed.sample.cluster_estimators import (
     CLUSTER_SIZE,
     UNIFORM,
     ClusterSample,

@@ -17,14 +17,14 @@ from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of
 from fastbcubed.render.document import Block, Notices, Prose
 from fastbcubed.render.html import Page, Shown
 from fastbcubed.render.json import as_json
-from fastbcubed.render.wording import amount, count, counted, label, not_computed, percent, score_text
+from fastbcubed.render.number_formats import amount, count, counted, label, not_computed, percent, score_text
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval, check_level, interval, t_quantile
 from fastbcubed.results.page import Asked, chart, page_of, section
 from fastbcubed.results.save import save_tables
 from fastbcubed.results.table import HasTable, Table, grid_of, refuse_table_verb, under_old_name
 from fastbcubed.runtime.object_attributes import documented
-from fastbcubed.sample.cluster_sample import (
+from fastbcubed.sample.cluster_estimators import (
     DESCRIPTIVE,
     RATIOS,
     ClusterSample,

@@ -22,14 +22,14 @@ from fastbcubed.errors import (
     first_few,
 )
 from fastbcubed.inputs.arrays import from_texts, table_of
+from fastbcubed.inputs.file_formats import as_it_was
 from fastbcubed.inputs.files import as_rows
-from fastbcubed.inputs.formats import as_it_was
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.inputs.tables import Source
 from fastbcubed.render import html, text
 from fastbcubed.render.document import Prose
 from fastbcubed.render.json import as_json
-from fastbcubed.render.wording import count, label, percent, percent_with_error, score_text, with_error
+from fastbcubed.render.number_formats import count, label, percent, percent_with_error, score_text, with_error
 from fastbcubed.results.intervals import check_level, sum_of_shares
 from fastbcubed.results.save import save_tables
 from fastbcubed.results.table import Table

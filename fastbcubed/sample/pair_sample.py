@@ -22,10 +22,10 @@ from fastbcubed import kernels
 from fastbcubed.cells.contingency import Confusion, Contingency, ScoredRows, confusion
 from fastbcubed.errors import EmptyInputError, FastBCubedError, MetricError, OptionError, SliceError
 from fastbcubed.inputs.arrays import from_numpy, from_texts
-from fastbcubed.inputs.formats import no_formulas
+from fastbcubed.inputs.file_formats import no_formulas
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.keys import comparable_keys, write_both
-from fastbcubed.render.wording import label
+from fastbcubed.render.number_formats import label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import without_noise
 from fastbcubed.results.members import chosen_columns

@@ -27,7 +27,7 @@ from fastbcubed.align.data_errors import (
 )
 from fastbcubed.align.policies import Policies
 from fastbcubed.cells.contingency import CELL, Contingency, ScoredRows, add_products
-from fastbcubed.cells.stages import change_by_cell
+from fastbcubed.cells.partitioned import change_by_cell
 from fastbcubed.errors import FastBCubedError, SparkJobError
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.score import Metric

@@ -15,7 +15,7 @@ import pyarrow as pa
 from fastbcubed import kernels
 from fastbcubed.align.data_errors import NullLabels
 from fastbcubed.align.policies import Policies
-from fastbcubed.align.rows import require_known_type
+from fastbcubed.align.sides import require_known_type
 from fastbcubed.errors import (
     ColumnError,
     EmptyInputError,

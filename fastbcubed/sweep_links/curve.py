@@ -22,7 +22,7 @@ from fastbcubed.metrics.entropy import entropy
 from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.registry import METRICS, computed_as, known_as, resolve
 from fastbcubed.metrics.score import Metric, f_measure
-from fastbcubed.render.wording import counted, score_text
+from fastbcubed.render.number_formats import counted, score_text
 from fastbcubed.results.items import AlignedItems, without_noise
 from fastbcubed.results.slices import (
     SliceKey,

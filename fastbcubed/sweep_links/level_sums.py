@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.metrics.pointwise import COMPLEMENTS
+from fastbcubed.metrics.bcubed import COMPLEMENTS
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.score import Metric
 from fastbcubed.results.standard_errors import slopes, standard_error

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.align.policies import Duplicates, Nulls, Policies, Unmatched
 from fastbcubed.align.rows import Alignment, align
-from fastbcubed.cells.dense import build_cells
+from fastbcubed.cells.build import build_cells
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Request, as_metrics, as_slices, as_threads
 from fastbcubed.errors import AlignmentError, EmptyInputError, IdTypeError, arg, first_few, without_overlap

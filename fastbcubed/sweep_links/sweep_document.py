@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.document import Beside, Block, Code, Grid, Prose
 from fastbcubed.render.html import Page
-from fastbcubed.render.wording import count, counted, label, score_text
+from fastbcubed.render.number_formats import count, counted, label, score_text
 from fastbcubed.results.evaluation_text import coverage, definition
 from fastbcubed.results.page import Asked, chart, page_of, section
 from fastbcubed.sweep_links.curve import COUNTED, Best, shown

@@ -18,23 +18,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastbcubed as fb
-from fastbcubed.cells import dense, stages
-from fastbcubed.cells import dense as boxed
-from fastbcubed.cells import dense as memory
-from fastbcubed.cells import stages as planning
-from fastbcubed.cells.stages import HeavyKeys
+from fastbcubed.cells import build as in_memory
+from fastbcubed.cells import dense, partitioned
+from fastbcubed.cells.partitioned import HeavyKeys
 from fastbcubed.errors import ColumnError, EmptyInputError, WeightError
 from fastbcubed.kernels import cache, partition
-from fastbcubed.kernels import cells as cell_closing
 from fastbcubed.kernels import cells as cell_kernels
-from fastbcubed.kernels import cells as cells_kernels
 from fastbcubed.kernels import dense as dense_kernels
 from fastbcubed.kernels import preaggregate as condensing_kernels
 from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.sums import overall
-from fastbcubed.runtime import codes as joining
-from fastbcubed.runtime import codes as parts
+from fastbcubed.runtime import key_partitions
 from fastbcubed.runtime.threads import Pool
 
 #: Keys that stand for "not on this side"; any number can.
@@ -51,15 +46,15 @@ def build(true, pred, weight=None, *, absent=False, part_rows=4, wide=None, thre
     """Build cells of raw keys as the pipeline does; with `absent` the two special keys mean that."""
     true, pred = keys(true), keys(pred)
     mass = None if weight is None else np.array(weight, np.float64)
-    plan = planning.plan_parts(
+    plan = partitioned.plan_parts(
         [true], *((ABSENT_TRUE, ABSENT_PRED) if absent else (None, None)), part_rows=part_rows, wide=wide
     )
     with Pool(threads) as pool:
-        built = memory.build(plan, [(true, pred, mass, None)], pool, **options)
+        built = in_memory.build(plan, [(true, pred, mass, None)], pool, **options)
 
     def locate():
         with Pool(threads) as pool:
-            return memory.locate(plan, [(true, pred, None, None)], pool)
+            return in_memory.locate(plan, [(true, pred, None, None)], pool)
 
     table = fb.Contingency.from_built(
         built,
@@ -94,10 +89,10 @@ def condense(
         if table == "grid":
             patch.setattr(dense.PairTable, "_box", lambda *ranges: None)
             patch.setattr(dense, "RARE", 0)
-        patch.setattr(boxed, "SLOTS_AT_ONCE", 7)
-        patch.setitem(planning.plan_parts.__kwdefaults__, "part_rows", 4)
+        patch.setattr(dense, "SLOTS_AT_ONCE", 7)
+        patch.setitem(partitioned.plan_parts.__kwdefaults__, "part_rows", 4)
         with Pool(threads) as pool:
-            found = memory.cells_of_keys(
+            found = in_memory.cells_of_keys(
                 np.array(true, true_type), np.array(pred, pred_type),
                 None if weight is None else np.array(weight, np.float64), pool,
                 weighting="outer" if outer else "pointwise", outside=outside,
@@ -265,7 +260,7 @@ def test_narrow_keys_have_the_cells_of_wide_ones(n, weighted):
             (true.astype(np.int64), pred.astype(np.int64)),
         ):
             with Pool(2) as pool:
-                tables.append(memory.cells_of_keys(*sides, weight, pool, weighting="pointwise"))
+                tables.append(in_memory.cells_of_keys(*sides, weight, pool, weighting="pointwise"))
         assert len({table.cells.tobytes() for table in tables}) == 1
         assert len({table.rows.cell.tobytes() for table in tables}) == 1
 
@@ -274,7 +269,7 @@ def test_narrow_keys_have_the_cells_of_wide_ones(n, weighted):
 def test_a_box_has_room_for_the_ends_of_a_range_that_a_sample_misses(n_clusters):
     n = dense.FEWEST_TO_SAMPLE
     true = 3 + np.arange(n) % n_clusters
-    sampled = parts.sampled_rows(n)
+    sampled = key_partitions.sampled_rows(n)
     ends = (true < 3 + n_clusters // 2000) | (true >= 3 + n_clusters - n_clusters // 2000)
     true[sampled[ends[sampled]]] = 3 + n_clusters // 2
     with Pool(1) as pool:
@@ -290,8 +285,8 @@ def test_one_part_with_far_more_cells_than_any_other(n_pred):
     n = 1_200_000
     true, pred = np.arange(n), np.arange(n) % n_pred
     plan, table = build(true, pred, part_rows=10**9 if n_pred == n else 30_000)
-    small = parts.slots_for(n).size
-    assert n > cell_closing.LARGE * small and (n_pred > small // 2) == (n_pred == n)
+    small = key_partitions.slots_for(n).size
+    assert n > cell_kernels.LARGE * small and (n_pred > small // 2) == (n_pred == n)
     sizes = np.bincount(pred)
     assert plan.bits == 0 or n_pred < n
     assert table.n_cells == n and table.n_pred == n_pred
@@ -306,9 +301,9 @@ def test_one_part_with_far_more_cells_than_any_other(n_pred):
 def test_condensed_rows_that_the_sample_missed(table, spread, weighted, width):
     """Pairs have tens of rows each, but for a few rows whose keys no look at the sample could tell."""
     rng = np.random.default_rng(8)
-    n = parts.SAMPLE + 2000
+    n = key_partitions.SAMPLE + 2000
     true, pred = rng.integers(0, 3, n), rng.integers(0, spread, n)
-    missed = np.setdiff1d(np.arange(n), parts.sampled_rows(n))[:12]
+    missed = np.setdiff1d(np.arange(n), key_partitions.sampled_rows(n))[:12]
     far = (10**12, -(10**15)) if width == "wide" else (10**9, -(10**9))
     true[missed], pred[missed[:6]] = far[0] + np.arange(12) // 2, far[1]
     weight = rng.uniform(1, 2, n) if weighted else None
@@ -330,13 +325,13 @@ def test_boxes_of_all_shapes(shape, weighted, monkeypatch):
 @pytest.mark.parametrize("case", ["box", "grid", "missed", "absent", "frequent"])
 def test_when_a_box_is_closed(case, monkeypatch):
     """A box is closed as it stands if all rows are in it, and all have clusters of both sides."""
-    closed, close = [], boxed.close_box
-    monkeypatch.setattr(memory, "close_box", lambda *a, **k: closed.append(a) or close(*a, **k))
+    closed, close = [], dense.close_box
+    monkeypatch.setattr(in_memory, "close_box", lambda *a, **k: closed.append(a) or close(*a, **k))
     rng = np.random.default_rng(9)
-    n = parts.SAMPLE + 2000
+    n = key_partitions.SAMPLE + 2000
     true, pred = rng.integers(0, 7, n), rng.integers(0, 5, n)
     if case == "missed":
-        true[np.setdiff1d(np.arange(n), parts.sampled_rows(n))[0]] = 7
+        true[np.setdiff1d(np.arange(n), key_partitions.sampled_rows(n))[0]] = 7
     if case == "absent":
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(globals(), "ABSENT_TRUE", 6)
@@ -355,7 +350,7 @@ def test_a_box_that_leaves_the_cache():
     tables = []
     for threads in (1, 2):
         with Pool(threads) as pool:
-            tables.append(memory.cells_of_keys(true, pred, weight, pool, weighting="pointwise"))
+            tables.append(in_memory.cells_of_keys(true, pred, weight, pool, weighting="pointwise"))
     one, two = tables
     assert k**2 > condensing_kernels.CACHED_SLOTS
     assert one.cells.tobytes() == two.cells.tobytes()
@@ -417,7 +412,7 @@ def test_each_known_key_has_a_slot_of_its_own(n):
 
 
 def test_which_keys_are_few():
-    n = parts.SAMPLE
+    n = key_partitions.SAMPLE
     few = partition.mix_all(np.arange(n) % 1000)
     assert dense.KnownKeys.of(few).keys.tolist() == partition.mix_all(np.arange(1000)).tolist()
     assert dense.KnownKeys.of(np.arange(n)) is None and dense.KnownKeys.of(np.arange(n) // 2) is None
@@ -452,7 +447,7 @@ def test_a_larger_sample_knows_more_pairs(monkeypatch):
     assert known[0].size < known[1].size <= np.unique(side).size
     assert np.isin(known[1]["true"], side).all() and (known[1]["true"] == known[1]["pred"]).all()
     with Pool(2) as pool:
-        found = memory.cells_of_keys(side, side, None, pool, weighting="pointwise")
+        found = in_memory.cells_of_keys(side, side, None, pool, weighting="pointwise")
     assert np.sort(found.n).tolist() == sorted(Counter(side.tolist()).values())
 
 
@@ -494,7 +489,7 @@ def test_parts_without_rows(part_rows):
 
 def test_one_predicted_cluster_at_full_size():
     """More parts than predicted clusters, with parts of the usual size."""
-    n = 3 * joining.PART_ROWS + 5
+    n = 3 * key_partitions.PART_ROWS + 5
     ev = fb.evaluate(np.arange(n), np.zeros(n, np.int64), metrics=["precision", "recall"])
     assert ev.recall == 1 and ev.precision == pytest.approx(1 / n, rel=1e-15)
     dual = fb.evaluate(np.zeros(n, np.int64), np.arange(n), metrics=["precision", "recall"])
@@ -561,7 +556,7 @@ def test_keys_that_collide_in_the_hash_table(weighted):
 @pytest.mark.parametrize("name", ["true", "pred", "cells"])
 def test_more_entries_than_the_table_was_made_for(name, monkeypatch):
     """The workspace is for parts of usual size; where a part is larger, tables grow."""
-    monkeypatch.setattr(stages, "slots_for", lambda rows: np.empty(1024, np.int32))
+    monkeypatch.setattr(partitioned, "slots_for", lambda rows: np.empty(1024, np.int32))
     n = 3000
     rng = np.random.default_rng(2)
     true = np.arange(n) if name == "true" else rng.integers(0, 100, n)
@@ -587,7 +582,7 @@ def test_wide_records(case, part_rows):
 
 def test_the_plan_depends_on_the_keys_alone():
     true = np.random.default_rng(0).zipf(1.6, 5000) % 400
-    one, other = (planning.plan_parts([keys(true)], part_rows=100) for _ in range(2))
+    one, other = (partitioned.plan_parts([keys(true)], part_rows=100) for _ in range(2))
     assert one.bits == other.bits == 6 and np.array_equal(one.heavy, other.heavy)
     tasks = one.tasks
     assert sorted(part for a, b in tasks for part in range(a, b)) == list(range(one.n_parts))
@@ -596,19 +591,19 @@ def test_the_plan_depends_on_the_keys_alone():
 
 def test_number_of_parts():
     for n, part_rows, bits in [(1, 1, 0), (2, 1, 1), (3, 1, 2), (100, 100, 0), (101, 100, 1), (400, 100, 2)]:
-        assert planning.plan_parts([np.arange(n)], part_rows=part_rows).bits == bits
-    assert planning.plan_parts([np.zeros(5000, np.int64)], part_rows=1).bits == parts.MAX_BITS
+        assert partitioned.plan_parts([np.arange(n)], part_rows=part_rows).bits == bits
+    assert partitioned.plan_parts([np.zeros(5000, np.int64)], part_rows=1).bits == key_partitions.MAX_BITS
 
 
 def test_tables_are_as_large_as_kernels_take_them_for():
     for n in (0, 1, 511, 512, 513, 30_000, 32_768, 32_769, 10**9):
-        assert parts.table_slots(n) == cells_kernels.table_size(n)
+        assert key_partitions.table_slots(n) == cell_kernels.table_size(n)
 
 
 def test_find_heavy_finds():
     """Every key with twice the share is found, wherever its rows stand; small ones are not."""
     n = 100_000
-    share = planning.HEAVY_SHARE
+    share = partitioned.HEAVY_SHARE
     for position in ("first", "last", "scattered", "every 16th"):
         true = np.arange(n) + 10
         count = math.ceil(2 * share * n)
@@ -619,12 +614,12 @@ def test_find_heavy_finds():
             "every 16th": np.arange(0, n, 16)[: max(count, n // 16)],
         }[position]
         true[place] = -3
-        assert -3 in planning.find_heavy([true]), position
-        assert planning.find_heavy([true]).size <= 1 / share
+        assert -3 in partitioned.find_heavy([true]), position
+        assert partitioned.find_heavy([true]).size <= 1 / share
         cuts = np.sort(np.random.default_rng(4).integers(0, n, 7))
-        assert np.array_equal(planning.find_heavy(np.split(true, cuts)), planning.find_heavy([true]))
+        assert np.array_equal(partitioned.find_heavy(np.split(true, cuts)), partitioned.find_heavy([true]))
     true = np.arange(n) // 50  # all alike: none has more than a two-thousandth
-    assert planning.find_heavy([true]).size == 0
+    assert partitioned.find_heavy([true]).size == 0
 
 
 def test_mixing_is_one_to_one():
@@ -744,11 +739,13 @@ def test_wide_counts_of_an_engine_that_met_them(monkeypatch):
     table = fb.Contingency.from_cells([0, 0, 0, 0], [0, 1, 2, 3], [2**30] * 4)
     assert table.true_n.tolist() == [2**32]
     assert table.fn.tolist() == [3.0 * 2**30] * 4
-    assert planning.WIDE <= 2**31
-    plan = planning.plan_parts([np.lib.stride_tricks.as_strided(np.zeros(1, np.int64), (2**31,), (0,))])
-    assert plan.records is planning.WIDE_RECORDS
-    plan = planning.plan_parts([np.lib.stride_tricks.as_strided(np.zeros(1, np.int64), (2**31 - 1,), (0,))])
-    assert plan.records is planning.NARROW_RECORDS
+    assert partitioned.WIDE <= 2**31
+    plan = partitioned.plan_parts([np.lib.stride_tricks.as_strided(np.zeros(1, np.int64), (2**31,), (0,))])
+    assert plan.records is partitioned.WIDE_RECORDS
+    plan = partitioned.plan_parts(
+        [np.lib.stride_tricks.as_strided(np.zeros(1, np.int64), (2**31 - 1,), (0,))]
+    )
+    assert plan.records is partitioned.NARROW_RECORDS
 
 
 # -- Contingency.from_cells ------------------------------------------------------------------------
@@ -891,9 +888,8 @@ def test_leaving_out_the_heaviest_item(n):
 def test_match(true, pred, part_rows, threads):
     """The first row of an item on each side is matched; later ones are counted, and have no match."""
     with pytest.MonkeyPatch.context() as patch, Pool(threads) as pool:
-        for module in (joining, parts):
-            patch.setattr(module, "PART_ROWS", part_rows)
-        found = joining.match(keys(true), keys(pred), pool)
+        patch.setattr(key_partitions, "PART_ROWS", part_rows)
+        found = key_partitions.match(keys(true), keys(pred), pool)
     first_true, first_pred = {}, {}
     for row, key in enumerate(true):
         first_true.setdefault(key, row)
@@ -912,7 +908,7 @@ def test_match(true, pred, part_rows, threads):
 def test_match_of_keys_that_collide():
     some = colliding(80)
     with Pool(1) as pool:
-        found = joining.match(keys(some), keys(some[::-2]), pool)
+        found = key_partitions.match(keys(some), keys(some[::-2]), pool)
     expected = [(79 - k) // 2 if k % 2 else -1 for k in range(80)]
     assert found.pred_of_true.tolist() == expected
     assert found.true_of_pred.tolist() == list(range(79, 0, -2))
@@ -922,11 +918,11 @@ def test_match_of_keys_that_collide():
 def test_match_at_full_size():
     """More rows than one part, one row block and one table are made for."""
     rng = np.random.default_rng(4)
-    n = 3 * joining.PART_ROWS
+    n = 3 * key_partitions.PART_ROWS
     universe = rng.permutation(2 * n) * 7919
     true, pred = rng.permutation(universe[:n]), rng.permutation(universe[n // 2 :])
     with Pool(2) as pool:
-        found = joining.match(true, pred, pool)
+        found = key_partitions.match(true, pred, pool)
     place = {key: row for row, key in enumerate(pred.tolist())}
     assert found.pred_of_true.tolist() == [place.get(key, -1) for key in true.tolist()]
     here = found.true_of_pred >= 0

@@ -6,9 +6,9 @@ from both_engines import SPILLS, assert_same, both
 from effort import pairwise
 
 import fastbcubed as fb
-from fastbcubed.align.rows import starts_of_runs
+from fastbcubed.align.apply_policies import starts_of_runs
+from fastbcubed.cells.partitioned import mixed_keys
 from fastbcubed.cells.shards import Spread, pred_codes
-from fastbcubed.cells.stages import mixed_keys
 
 
 def test_stand_ins():

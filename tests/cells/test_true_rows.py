@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastbcubed as fb
-from fastbcubed.cells.dense import TrueRows, cells_of_keys
-from fastbcubed.cells.stages import Plan
+from fastbcubed.cells.build import TrueRows, cells_of_keys
+from fastbcubed.cells.partitioned import Plan
 from fastbcubed.engines import memory
-from fastbcubed.runtime import codes
+from fastbcubed.runtime import key_partitions
 from fastbcubed.runtime.threads import Pool
 
 
@@ -56,7 +56,7 @@ def test_cells_are_those_of_a_dictionary(data, n, bits, weighted):
 @pytest.mark.parametrize("weighting", ["pointwise", "outer"])
 def test_large_cells_small_tables_and_items_that_a_run_lacks(weighting, monkeypatch):
     """Weights of large cells are added up exactly; tables of usual size do not do for these parts."""
-    monkeypatch.setattr(codes, "PART_ROWS", 1)
+    monkeypatch.setattr(key_partitions, "PART_ROWS", 1)
     rng = np.random.default_rng(7)
     n = 20_000
     true = np.where(rng.random(n) < 0.5, rng.integers(0, 5000, n), rng.integers(0, 20, n))

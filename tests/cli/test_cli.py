@@ -23,10 +23,10 @@ import fastbcubed as fb
 from fastbcubed.cli import commands, demo_command, evaluate_command, generate_command
 from fastbcubed.cli import main as cli
 from fastbcubed.cli.commands import NOTES
-from fastbcubed.cli.gate_options import FAILED_GATE
 from fastbcubed.cli.output import in_flags
 from fastbcubed.errors import Message, arg
 from fastbcubed.metrics.registry import ALSO_CALLED, FAMILIES, METRICS, SYNONYMS
+from fastbcubed.runtime.exit_codes import FAILED_GATE
 
 TRUTH = {
     "item": ["a", "b", "c", "d", "e"],

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import fastbcubed as fb
-from fastbcubed.align import rows as weights
+from fastbcubed.align import sides as weights
 
 ROWS = pa.table({"t": [1, 1, 2], "p": [1, 1, 1], "q": [1, 2, 3], "w": [1.0, 2.0, 4.0]})
 RUNS = {"a": "p", "b": "q"}

@@ -18,7 +18,7 @@ from fastbcubed.errors import IdTypeError
 from fastbcubed.inputs import keys
 from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.keys import KnownTexts, number_texts
-from fastbcubed.runtime.codes import sampled_rows
+from fastbcubed.runtime.key_partitions import sampled_rows
 from fastbcubed.runtime.threads import Pool
 
 KINDS = [pa.string(), pa.large_string(), pa.binary(), pa.large_binary(), pa.string_view(), pa.binary_view()]

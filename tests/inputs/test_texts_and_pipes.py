@@ -22,8 +22,8 @@ import fastbcubed as fb
 from fastbcubed.cli import main as cli
 from fastbcubed.errors import ColumnError, FileFormatError, OptionError
 from fastbcubed.inputs import pipes
+from fastbcubed.inputs.file_formats import CsvFile, delimiter_of
 from fastbcubed.inputs.files import read_integers, read_table
-from fastbcubed.inputs.formats import CsvFile, delimiter_of
 
 TRUTH = pa.table({"item": [1, 2, 3], "cluster": ["a", "a", "b"]})
 PREDICTION = pa.table({"item": [1, 2, 3], "cluster": ["x", "y", "y"]})

@@ -24,7 +24,7 @@ from strategies import POLICIES, Pair, pairs, weights
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, SliceError, WeightError
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.results.outcomes import OUTCOMES
+from fastbcubed.results.cluster_outcomes import OUTCOMES
 
 WITH_TWINS = ("pointwise", "bcubed", "elm", "overlap")
 MATRIX = ("tp", "fp", "fn", "tn")

@@ -20,7 +20,7 @@ import fastbcubed as fb
 import fastbcubed.metrics as fbm
 from fastbcubed import Contingency
 from fastbcubed.errors import MetricError, OptionError
-from fastbcubed.metrics import bcubed_variants, pointwise
+from fastbcubed.metrics import bcubed, bcubed_variants
 from fastbcubed.metrics import score as rates
 from fastbcubed.metrics.registry import DEFAULT, FAMILIES, METRICS, lifted, resolve
 from fastbcubed.metrics.score import REFERENCES, Family
@@ -230,7 +230,7 @@ def test_perfect_is_exact(name, tp, tn):
 def test_perfect_f_is_exact(beta):
     alpha = rates.weight_of_precision(beta)
     assert rates.f_measure(1.0, 1.0, alpha) == 1.0
-    assert pointwise.item_fbeta(beta)(0.1, 0.0, 0.0, 7.0) == 1.0
+    assert bcubed.item_fbeta(beta)(0.1, 0.0, 0.0, 7.0) == 1.0
 
 
 # Sets that are empty (METRICS 0.1): by hand, R = tp / (tp + fn) and so on.
@@ -352,7 +352,7 @@ def test_f_measure():
     assert alpha == 1 / 5
     # METRICS 0.2: 5 * 1/2 * 1/4 / (4 * 1/2 + 1/4) = 5/18
     assert rates.f_measure(0.5, 0.25, alpha) == pytest.approx(5 / 18)
-    assert pointwise.item_fbeta(2)(1.0, 1.0, 3.0, 0.0) == pytest.approx(5 / 18)  # P 1/2, R 1/4
+    assert bcubed.item_fbeta(2)(1.0, 1.0, 3.0, 0.0) == pytest.approx(5 / 18)  # P 1/2, R 1/4
     assert rates.f_measure(0.5, 0.25, 0.5) == pytest.approx(1 / 3)
 
 
@@ -378,7 +378,7 @@ def test_an_items_own_f_is_that_of_its_precision_and_recall(beta, matrix):
     tp, fp, fn, _ = matrix
     alpha = Fr(0) if beta == math.inf else 1 / (1 + Fr(beta) ** 2)
     exact = f_measure(Fr(tp, tp + fp), Fr(tp, tp + fn), alpha)
-    found = pointwise.item_fbeta(beta)(*map(float, matrix))
+    found = bcubed.item_fbeta(beta)(*map(float, matrix))
     assert found == pytest.approx(float(exact), rel=1e-14)
 
 
@@ -614,12 +614,12 @@ def test_names_that_are_none():
 
 
 def test_a_formula_of_ones_own():
-    metric = lifted(pointwise.precision)
+    metric = lifted(bcubed.precision)
     assert resolve(metric)[0] == [metric]
     assert metric.uses_tn
     assert not lifted(len, outside=True).uses_tn
     cells = table(E17_TABLE)
-    assert fbm.pointwise_score(pointwise.recall, contingency=cells) == pytest.approx(149 / 255)
+    assert fbm.pointwise_score(bcubed.recall, contingency=cells) == pytest.approx(149 / 255)
     half = fbm.pointwise_score(
         lambda tp, fp, fn, tn: (tp + tn) / (tp + fp + fn + tn), None, None, contingency=cells
     )

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from fastbcubed.cells.stages import NARROW_RECORDS
+from fastbcubed.cells.partitioned import NARROW_RECORDS
 from fastbcubed.kernels.partition import PIECE, RUN
-from fastbcubed.metrics import compiled, pointwise
+from fastbcubed.metrics import bcubed, compiled
 
-FORMULAS = (pointwise.precision, pointwise.recall, pointwise.jaccard_index)
+FORMULAS = (bcubed.precision, bcubed.recall, bcubed.jaccard_index)
 
 
 @pytest.mark.parametrize("outer", [False, True])

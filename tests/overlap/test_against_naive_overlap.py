@@ -13,7 +13,7 @@ from strategies import pairs
 from strategies_overlap import Covers, covers, item_weights
 
 import fastbcubed as fb
-from fastbcubed.overlap import mates
+from fastbcubed.overlap import extended_bcubed
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 many = examples(100)
@@ -44,7 +44,7 @@ def evaluate(pair, weight=None, **options) -> fb.Evaluation:
 
 
 def finding(narrow):
-    return mock.patch.object(mates, "NARROW", narrow)
+    return mock.patch.object(extended_bcubed, "NARROW", narrow)
 
 
 def exact(weight):

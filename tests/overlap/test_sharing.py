@@ -10,7 +10,7 @@ import pytest
 
 from fastbcubed.inputs.layouts import Memberships
 from fastbcubed.kernels.overlap import AHEAD, MEMBERS_AT_ONCE
-from fastbcubed.overlap.mates import Sides
+from fastbcubed.overlap.extended_bcubed import Sides
 from fastbcubed.runtime.threads import Pool
 
 N_CELLS = 2 * MEMBERS_AT_ONCE + AHEAD
@@ -71,7 +71,7 @@ def test_what_true_clusters_share_with_all_predicted_ones_of_a_cell(truth, predi
 @pytest.mark.parametrize("bits", [0, 3, 7])
 @pytest.mark.parametrize("side", SIDES)
 def test_pairs_of_clusters_that_several_cells_have(monkeypatch, side, bits):
-    monkeypatch.setattr("fastbcubed.overlap.mates.part_bits", lambda n: bits)
+    monkeypatch.setattr("fastbcubed.overlap.extended_bcubed.part_bits", lambda n: bits)
     sides = sides_of(side, "many", weighted=False, threads=2)
     close, n_true = sides.close, sides.truth.n_clusters
     listed = []

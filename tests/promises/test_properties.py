@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from strategies import LABELS, aligned_pairs, label_arrays, weights
 
 import fastbcubed as fb
-from fastbcubed.cells import dense, stages
+from fastbcubed.cells import dense, partitioned
 from fastbcubed.cells.contingency import BLOCKS_AT_ONCE, CELL_BLOCK
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.runtime import codes
+from fastbcubed.runtime import key_partitions
 from fastbcubed.runtime import threads as pools
 
 TIGHT = 1e-12
@@ -376,9 +376,8 @@ def seeded_weights(n, kind):
 @pytest.fixture
 def small_parts(monkeypatch):
     """Cut even small inputs into many parts, blocks and tasks."""
-    monkeypatch.setitem(stages.plan_parts.__kwdefaults__, "part_rows", 50)
-    for module in (codes, codes):
-        monkeypatch.setattr(module, "PART_ROWS", 50)
+    monkeypatch.setitem(partitioned.plan_parts.__kwdefaults__, "part_rows", 50)
+    monkeypatch.setattr(key_partitions, "PART_ROWS", 50)
     monkeypatch.setattr(aggregation, "CELL_BLOCK", 64)
     monkeypatch.setattr(sys.modules[fb.Contingency.__module__], "CELL_BLOCK", 64)
     monkeypatch.setattr(pools.blocks, "__defaults__", (97,))
@@ -440,7 +439,7 @@ def test_parts_do_not_matter(name, weight, monkeypatch):
     labels, mass = shape(name, 1200), seeded_weights(1200, weight)
     whole = evaluate(labels, mass)
     for part_rows in (1, 7, 300):
-        monkeypatch.setitem(stages.plan_parts.__kwdefaults__, "part_rows", part_rows)
+        monkeypatch.setitem(partitioned.plan_parts.__kwdefaults__, "part_rows", part_rows)
         codes = evaluate(labels, mass)
         assert_same(whole, codes)
         assert cells_of(whole) == cells_of(codes)
@@ -487,7 +486,7 @@ def test_wide_records_equal_narrow_ones(name, weight, small_parts, monkeypatch):
     """Inputs of 2**31 rows and more use records of 64-bit counts; nothing else may differ."""
     labels, mass = shape(name, 1500), seeded_weights(1500, weight)
     narrow = evaluate(labels, mass)
-    monkeypatch.setitem(stages.plan_parts.__kwdefaults__, "wide", True)
+    monkeypatch.setitem(partitioned.plan_parts.__kwdefaults__, "wide", True)
     wide = evaluate(labels, mass)
     assert narrow.contingency.n.dtype == np.int32 and wide.contingency.n.dtype == np.int64
     assert narrow.overall == wide.overall

@@ -11,8 +11,8 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.render.document import Grid
+from fastbcubed.render.number_formats import amount, label, percent, score_text
 from fastbcubed.render.text import aligned
-from fastbcubed.render.wording import amount, label, percent, score_text
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
 from fastbcubed.errors import MetricError, NotKeptError, OptionError
-from fastbcubed.results import outcomes
+from fastbcubed.results import cluster_outcomes
 from fastbcubed.runtime.threads import Pool
 
 NAMES = {
@@ -95,7 +95,7 @@ def test_outcomes_by_definition(many_shards, tmp_path, pair, data):
 @given(pairs(max_size=25), st.data(), st.integers(1, 9))
 def test_many_passes_come_to_the_same(pair, data, most):
     _, ev = both(*pair, **options_of(data, pair))
-    found = outcomes.count_outcomes(ev.contingency, Pool(1), most)
+    found = cluster_outcomes.count_outcomes(ev.contingency, Pool(1), most)
     for name in found.column_names[:4]:
         assert found[name].equals(ev.outcomes()[name])
     for name in found.column_names[4:]:
@@ -183,13 +183,13 @@ def test_outcomes_are_the_same_for_any_number_of_threads():
     ev = fb.evaluate(
         rng.integers(0, 300_000, n), rng.integers(0, 300_000, n), weight=rng.random(n) + 0.1, metrics=["f1"]
     )
-    tables = [outcomes.count_outcomes(ev.contingency, Pool(threads)) for threads in (1, 2)]
+    tables = [cluster_outcomes.count_outcomes(ev.contingency, Pool(threads)) for threads in (1, 2)]
     assert tables[0].equals(tables[1])
 
 
 def test_outcomes_are_not_worked_out_before_they_are_asked_for(monkeypatch):
     asked = []
-    monkeypatch.setattr(outcomes, "count_outcomes", lambda *_: asked.append(1))
+    monkeypatch.setattr(cluster_outcomes, "count_outcomes", lambda *_: asked.append(1))
     ev = fb.evaluate([0, 0, 1, 1], [0, 1, 1, 1], slices=["true_size"])
     assert not asked and ev.warnings is not None and ev.f1 and not asked
     assert ev.summary["true"]["clusters"] == 2 and asked == [1]

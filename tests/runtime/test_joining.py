@@ -7,8 +7,8 @@ from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastbcubed.runtime import codes
-from fastbcubed.runtime.codes import OneToMany, match, take
+from fastbcubed.runtime import key_partitions
+from fastbcubed.runtime.key_partitions import OneToMany, match, take
 from fastbcubed.runtime.threads import Pool
 
 KEYS = st.lists(st.integers(-5, 5), max_size=8, unique=True).map(lambda keys: np.array(keys, np.int64))
@@ -52,9 +52,9 @@ def test_rows_that_repeat_an_item(true, pred):
 def test_equal_keys_are_partitioned_once(monkeypatch):
     sizes = []
     for name in ("scatter_keys", "place_keys"):
-        cut = getattr(codes, name)
+        cut = getattr(key_partitions, name)
         monkeypatch.setattr(
-            codes, name, lambda keys, *rest, cut=cut: sizes.append(keys.size) or cut(keys, *rest)
+            key_partitions, name, lambda keys, *rest, cut=cut: sizes.append(keys.size) or cut(keys, *rest)
         )
     rng = np.random.default_rng(0)
     true = rng.permutation(100_000)

@@ -28,7 +28,7 @@ from fastbcubed.errors import (
     MetricError,
     OptionError,
 )
-from fastbcubed.inputs.formats import as_it_was, no_formulas
+from fastbcubed.inputs.file_formats import as_it_was, no_formulas
 from fastbcubed.sample.judged_pairs import PAIR_SCORES
 from fastbcubed.sample.pair_sample import sample_pairs, write_csv, write_pairs
 

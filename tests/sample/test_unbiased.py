@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import fastbcubed as fb
-from fastbcubed.sample.cluster_sample import RATIOS, Drawn, Ratio, choose
+from fastbcubed.sample.cluster_estimators import RATIOS, Drawn, Ratio, choose
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 
@@ -48,10 +48,10 @@ def estimate(chosen: tuple[int, ...], sampling: str) -> fb.Estimates:
 @pytest.fixture
 def ratios(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[tuple[float, float]]]:
     """Note mean(N) and mean(D) of all that is estimated, by score."""
-    from fastbcubed.sample import cluster_sample
+    from fastbcubed.sample import cluster_estimators
 
     found: dict[str, list[tuple[float, float]]] = {}
-    inner = cluster_sample.estimate_ratio
+    inner = cluster_estimators.estimate_ratio
 
     def noting(ratio: Ratio, drawn: Drawn) -> Any:
         m = drawn.draws.sum()
@@ -59,7 +59,7 @@ def ratios(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[tuple[float, float
         found.setdefault("", []).append((means[0], means[1]))
         return inner(ratio, drawn)
 
-    monkeypatch.setattr(cluster_sample, "estimate_ratio", noting)
+    monkeypatch.setattr(cluster_estimators, "estimate_ratio", noting)
     return found
 
 

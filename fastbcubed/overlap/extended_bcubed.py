@@ -1,4 +1,4 @@
-"""Mates: the items shared by the cells of overlapping clusterings, in memory or by subsets of clusters."""
+"""The pairs of items that Extended BCubed scores: those that share clusters, in memory or by subsets of clusters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.inputs.layouts import Memberships, ranges
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.codes import offsets, part_bits, part_blocks, scatter_keys, table_slots
+from fastbcubed.runtime.key_partitions import offsets, part_bits, part_blocks, scatter_keys, table_slots
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks, lend
 from fastbcubed.types import Codes, Counts, Floats
@@ -58,20 +58,20 @@ def close_mates(rows: CellRows, n_clusters: int, pool: Pool) -> CloseMates:
     bounds = np.zeros(n_cells + 1, np.int64)
     wide = any(
         pool.map(
-            lambda a, b: kernels.mates.count_pairs(a, b, rows, NARROW, bounds[1:]),
+            lambda a, b: kernels.extended_bcubed.count_pairs(a, b, rows, NARROW, bounds[1:]),
             starts, stops, stage="count pairs of clusters",
         )
     )  # fmt: skip
     np.cumsum(bounds, out=bounds)
     keys = buffers.empty(int(bounds[-1]), np.int64)
     pool.map(
-        lambda a, b: kernels.mates.list_pairs(a, b, rows, NARROW, n_clusters, bounds, keys),
+        lambda a, b: kernels.extended_bcubed.list_pairs(a, b, rows, NARROW, n_clusters, bounds, keys),
         starts, stops, stage="list pairs of clusters",
     )  # fmt: skip
     groups, sizes = _groups(keys, pool)
     group_bounds = np.concatenate([[0], np.cumsum(sizes)])
     members = buffers.empty(int(group_bounds[-1]), row_type(rows))
-    kernels.mates.fill_groups(rows.starts, bounds, groups, group_bounds[:-1].copy(), members)
+    kernels.extended_bcubed.fill_groups(rows.starts, bounds, groups, group_bounds[:-1].copy(), members)
     return CloseMates(
         NARROW, bounds, groups, group_bounds, members, wide, *_by_cluster(rows, n_clusters * wide)
     )
@@ -91,7 +91,7 @@ def _groups(keys: Counts, pool: Pool) -> tuple[Codes, Counts]:
 
     def find(start: int, stop: int) -> tuple[int, int]:
         with pool.workspace("repeats", room, lambda space: len(space[1]) >= largest) as space:
-            return kernels.mates.find_repeats(mixed, rows, bounds, start, stop, *space)
+            return kernels.extended_bcubed.find_repeats(mixed, rows, bounds, start, stop, *space)
 
     cuts = part_blocks(1 << bits)
     counts = pool.map(find, *zip(*cuts, strict=True), stage="group pairs of clusters")
@@ -100,7 +100,7 @@ def _groups(keys: Counts, pool: Pool) -> tuple[Codes, Counts]:
 
     def number(cut: tuple[int, int], n: int, base: int) -> None:
         some = slice(bounds[cut[0]], bounds[cut[0]] + n)
-        kernels.mates.number_repeats(mixed[some], rows[some], base, groups, sizes)
+        kernels.extended_bcubed.number_repeats(mixed[some], rows[some], base, groups, sizes)
 
     pool.map(number, cuts, (n for n, _ in counts), bases, stage="number pairs of clusters")
     return groups, sizes
@@ -111,11 +111,11 @@ def _by_cluster(rows: CellRows, n_clusters: int) -> tuple[Counts, Counts, Codes]
     if not n_clusters:
         return np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, row_type(rows))
     bounds, wide = np.zeros(n_clusters + 1, np.int64), np.zeros(n_clusters, np.int64)
-    kernels.mates.count_several(rows, NARROW, wide, bounds[1:])
+    kernels.extended_bcubed.count_several(rows, NARROW, wide, bounds[1:])
     np.cumsum(bounds, out=bounds)
     several = buffers.empty(int(bounds[-1]), row_type(rows))
     ends = bounds[:-1] + wide
-    kernels.mates.fill_several(rows, NARROW, bounds[:-1].copy(), ends.copy(), several)
+    kernels.extended_bcubed.fill_several(rows, NARROW, bounds[:-1].copy(), ends.copy(), several)
     return bounds, ends, several
 
 
@@ -332,7 +332,7 @@ class Sides:
     def visits(self) -> Visits:
         """The number of mates that `shares` will visit, at a cost linear in the memberships."""
         n_true, visits = self.truth.n_clusters, np.zeros(self.n_clusters, np.int64)
-        total, most = kernels.mates.count_visits(self.rows, self.close, visits)
+        total, most = kernels.extended_bcubed.count_visits(self.rows, self.close, visits)
         return Visits(total, most, visits[:n_true], visits[n_true:])
 
     def _found(self) -> Found:
@@ -358,7 +358,7 @@ class Sides:
 
         def add(start: int, stop: int) -> None:
             with lend(idle, workspace) as space:
-                kernels.mates.add_matches(
+                kernels.extended_bcubed.add_matches(
                     start, stop, pairwise, items, rows, close, overlaps, likeness, best, space, hits
                 )
 
@@ -384,7 +384,7 @@ class Sides:
 
         def charge(start: int, stop: int) -> None:
             with lend(idle, workspace) as space:
-                kernels.mates.charge_clusters(
+                kernels.extended_bcubed.charge_clusters(
                     start, stop, items, rows, clusters, close, overlaps, space, lost
                 )
 
@@ -411,7 +411,7 @@ class Sides:
 
         def score(start: int, stop: int) -> None:
             with lend(idle, self._found) as found:
-                kernels.mates.score_cells(
+                kernels.extended_bcubed.score_cells(
                     start, stop, items, rows, clusters, close, common, *found, parts, mates
                 )
 

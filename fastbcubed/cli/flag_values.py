@@ -105,8 +105,8 @@ def _weight(text: str | None) -> Any:
         return None
     from pathlib import Path
 
+    from fastbcubed.inputs.file_formats import ENDS
     from fastbcubed.inputs.files import open_files
-    from fastbcubed.inputs.formats import ENDS
     from fastbcubed.inputs.locations import is_uri
 
     if is_uri(text):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.inputs.arrays import read_only
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.codes import (
+from fastbcubed.runtime.key_partitions import (
     PART_ROWS,
     offsets,
     part_bits,

@@ -19,7 +19,7 @@ from fastbcubed.errors import ColumnError, OptionError, SliceError, Verification
 from fastbcubed.inputs import arrow_functions as pc
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.metrics.sums import overall
-from fastbcubed.render.wording import count
+from fastbcubed.render.number_formats import count
 from fastbcubed.results.bins import element_of
 from fastbcubed.results.items import without_noise
 from fastbcubed.results.slices import name_columns

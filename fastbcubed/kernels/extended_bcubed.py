@@ -1,4 +1,4 @@
-"""Pairs of cells of overlapping clusterings: shared items, losses by cluster, and similarity of clusters."""
+"""Pairs of cells of overlapping clusterings, as Extended BCubed counts them: multiplicities, losses, similarities."""
 
 from __future__ import annotations
 

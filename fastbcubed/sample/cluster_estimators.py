@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from fastbcubed import kernels
 from fastbcubed.align.policies import Policies
-from fastbcubed.align.rows import Side
+from fastbcubed.align.sides import Side
 from fastbcubed.errors import (
     AlignmentError,
     ColumnError,
@@ -32,11 +32,11 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.inputs.tables import read_columns
-from fastbcubed.metrics import pointwise
+from fastbcubed.metrics import bcubed
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as
 from fastbcubed.metrics.score import Formula, Metric, f_measure, weight_of_precision, without_rounding
 from fastbcubed.results.standard_errors import standard_error
-from fastbcubed.runtime.codes import number
+from fastbcubed.runtime.numbering import number
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Counts, Floats
 
@@ -94,10 +94,10 @@ class Estimate(NamedTuple):
 #: What each score is the ratio of, by name, given alpha = 1 / (1 + beta^2).
 RATIOS: dict[str, Callable[[Drawn, float], Ratio]] = {
     "bcubed_precision_by_true_cluster": lambda c, _: Ratio(
-        c.weight * (c.sums(pointwise.precision) / c.size), c.weight
+        c.weight * (c.sums(bcubed.precision) / c.size), c.weight
     ),
     "bcubed_recall_by_true_cluster": lambda c, _: Ratio(
-        c.weight * (c.sums(pointwise.recall) / c.size), c.weight
+        c.weight * (c.sums(bcubed.recall) / c.size), c.weight
     ),
     "pair_precision": lambda c, _: Ratio(c.weight * c.found, c.weight * c.linked),
     "pair_recall": lambda c, _: Ratio(c.weight * c.found, c.weight * c.pairs),

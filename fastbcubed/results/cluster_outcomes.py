@@ -16,7 +16,7 @@ from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import MetricError, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import codes_of, from_numpy, from_texts, to_numpy
-from fastbcubed.metrics.pointwise import LOSSES
+from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.threads import Pool, blocks
 

@@ -1,0 +1,349 @@
+"""A side of an alignment and the weights of its rows: labels, nulls, repeats, own and joined weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.align.data_errors import (
+    NullLabels,
+    Overlap,
+    RepeatedRows,
+    RepeatedTableRows,
+    Report,
+    Reweighted,
+    WeightsOutOfRange,
+    enforce,
+)
+from fastbcubed.align.policies import Policies
+from fastbcubed.errors import AlignmentError, IdTypeError
+from fastbcubed.inputs.clustering import Clustering
+from fastbcubed.inputs.id_columns import Column
+from fastbcubed.inputs.keys import key_pair
+from fastbcubed.runtime.key_partitions import match, take
+from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Mask
+
+Rows = NDArray[np.int64]
+
+
+class Ids(Protocol):
+    """Item ids, some of which a message names."""
+
+    def first_of(self, rows: Rows) -> list[Any]:
+        """Return the names of the first few of these rows."""
+
+
+@dataclass(eq=False)
+class Side:
+    """A clustering, or a block of one, during alignment: keys of its labels, and masks of special rows."""
+
+    name: str  #: the clustering's name in messages
+    #: keys, int64 or int32, equal for equal clusters; shape (n_rows,), as for all arrays here
+    labels: NDArray[Any]
+    policies: Policies
+    absent: Mask | None = None  #: rows treated as if the side lacked the item
+    alone: Mask | None = None  #: rows that are singletons
+    weight: NDArray[np.float64] | None = None
+    items: Ids | None = None  #: None if items are matched by position
+    n_null: int = 0
+    n_noise: int = 0
+    first_row: int = 0  #: the number of a block's first row
+    report: Report = enforce  #: callback for faults of the rows
+    n_duplicates: int = 0  #: rows dropped as repeats of an earlier one
+
+    @classmethod
+    def of(
+        cls,
+        clustering: Clustering,
+        policies: Policies,
+        labels: NDArray[Any],
+        null_is_absent: bool,
+        *,
+        first_row: int = 0,
+        report: Report = enforce,
+    ) -> Side:
+        """Make a side of a clustering with these label keys; nulls are a fault if the policy says so."""
+        nulls = clustering.labels.null_rows
+        n_null = 0 if nulls is None else int(nulls.sum())
+        absent = alone = None
+        if nulls is not None and n_null:
+            if null_is_absent or policies.nulls == "drop":
+                absent = nulls
+            elif policies.nulls == "singleton":
+                alone = nulls
+            else:
+                where = clustering.items
+                rows = np.flatnonzero(nulls)
+                named = (rows[:4] + first_row).tolist() if where is None else where.first_of(rows)
+                what = "rows" if where is None else "items"
+                report(
+                    NullLabels(clustering.name, n_null, len(clustering), named, clustering.labels.name, what)
+                )
+        n_noise = 0
+        if policies.noise is not None:
+            rows = _rows_of_noise(clustering.labels, policies.noise)
+            n_noise = int(rows.size)
+            if n_noise:
+                noise = np.zeros(len(clustering), np.bool_)
+                noise[rows] = True
+                alone = either(alone, noise)
+        return cls(
+            clustering.name, labels, policies, absent=absent, alone=alone, weight=clustering.weight,
+            items=clustering.items, n_null=n_null, n_noise=n_noise, first_row=first_row, report=report,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return int(self.labels.size)
+
+    def take(self, rows: Rows) -> Side:
+        """Choose rows, and count the others as repeated; item ids are dropped."""
+
+        def some(values: NDArray[Any] | None) -> NDArray[Any] | None:
+            return None if values is None else values[rows]
+
+        return replace(
+            self, labels=self.labels[rows], absent=some(self.absent), alone=some(self.alone),
+            weight=some(self.weight), items=None, n_duplicates=self.n_duplicates + len(self) - rows.size,
+        )  # fmt: skip
+
+    def aligned(
+        self, rows: Rows | None, pool: Pool, brought: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.int64], Mask | None, Mask | None]:
+        """Return keys, lacking and alone by aligned row; keys may already be in this order."""
+        if rows is None:
+            return self.labels, self.absent, self.alone
+        missing = rows < 0
+        keys = take(self.labels, rows, pool) if brought is None else brought
+        alone = None if self.alone is None else self.alone[rows] & ~missing
+        lacks: Mask | None = missing if missing.any() else None
+        if self.absent is not None:
+            lacks = missing | self.absent[rows]
+        return keys, lacks, alone
+
+    def take_items(self, rows: Rows) -> list[Any]:
+        """Return the ids of the first few of these rows, for a message."""
+        return (rows[:4] + self.first_row).tolist() if self.items is None else self.items.first_of(rows)
+
+    def without_repeats(self, keys: NDArray[np.int64]) -> Rows:
+        """Return the rows left after dropping repeats of earlier rows; report those that may not be dropped."""
+        order = np.argsort(keys, kind="stable")
+        again = np.flatnonzero(keys[order][1:] == keys[order][:-1]) + 1
+        begins = np.ones(keys.size, np.bool_)
+        begins[again] = False
+        first = order[np.flatnonzero(begins)[np.cumsum(begins) - 1]]
+        rows, firsts = order[again], first[again]
+        differ = self.labels[rows] != self.labels[firsts]
+        for mask in (self.absent, self.alone):
+            if mask is not None:  # keys of nulls are arbitrary
+                differ = np.where(mask[rows] & mask[firsts], False, differ | (mask[rows] != mask[firsts]))
+        self._report_repeats(rows, firsts, differ)
+        self.n_duplicates = int(rows.size)
+        keep = np.ones(keys.size, np.bool_)
+        keep[rows] = False
+        return np.flatnonzero(keep)
+
+    def _report_repeats(self, rows: Rows, firsts: Rows, differ: Mask) -> None:
+        """Report rows that repeat an item of these first rows, or put it into another cluster."""
+        n_rows, weight = len(self), self.weight
+
+        def named(firsts: Rows) -> list[Any]:
+            return self.take_items(np.unique(firsts))
+
+        if differ.any():
+            items = np.unique(firsts[differ])
+            self.report(Overlap(self.name, items.size, n_rows - rows.size, self.take_items(items)))
+        elif weight is not None and (other := weight[rows] != weight[firsts]).any():
+            n_other = int(np.count_nonzero(other))
+            self.report(Reweighted(self.name, n_other, n_rows, named(firsts[other])))
+        elif self.policies.duplicates == "raise":
+            self.report(RepeatedRows(self.name, rows.size, n_rows, named(firsts)))
+
+
+def require_known_type(noise: Any, *columns: Column) -> None:
+    """Raise if the noise label has a type that neither side can hold."""
+    faults = []
+    for labels in columns:
+        try:
+            labels.find(noise)
+        except IdTypeError as error:
+            faults.append(error)
+    if len(faults) == len(columns):
+        raise faults[0]
+
+
+def _rows_of_noise(labels: Column, noise: Any) -> Rows:
+    """Return the rows with the noise label; a label of another type occurs only on the other side."""
+    try:
+        return labels.find(noise)
+    except IdTypeError:
+        return np.empty(0, np.int64)
+
+
+def either(a: Mask | None, b: Mask | None) -> Mask | None:
+    """Return the rows in `a` or in `b`; None is an empty mask."""
+    if a is None or b is None:
+        return b if a is None else a
+    return a | b
+
+
+def only(a: Mask | None, b: Mask | None) -> Mask | None:
+    """Return the rows in `a` and not in `b`."""
+    return a if a is None or b is None else a & ~b
+
+
+WeightTable = tuple[Column, NDArray[np.float64]]
+#: The truth's and the prediction's row of each aligned row, -1 for none; None if rows are unchanged.
+Matched = tuple[Rows | None, Rows | None]
+#: The weight of each aligned row, NaN if unknown, and the total; NaN unless every row surely has a weight.
+Weights = tuple[NDArray[np.float64] | None, float]
+
+
+class CheckedWeights:
+    """Checked weights and their sums; those of a truth are shared by all runs."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[NDArray[np.float64], float]] = []
+
+    def total(self, weight: NDArray[np.float64], name: str, outer: bool, pool: Pool) -> float:
+        """Return the sum of weights, which are checked when first seen."""
+        for known, total in self._known:
+            if known is weight:
+                return total
+        total = check_weights(weight, name, outer, pool)
+        self._known.append((weight, total))
+        return total
+
+
+def row_weights(
+    sides: tuple[Clustering, Clustering],
+    table: WeightTable | None,
+    matched: Matched,
+    *,
+    outer: bool,
+    pool: Pool,
+    checked: CheckedWeights | None = None,
+) -> Weights:
+    """Check weights (a table's replace the clusterings' own) and join them; zeros pass if `outer`.
+
+    Those in `checked` are not checked again.
+    """
+    if table is None and all(side.weight is None for side in sides):
+        return None, math.nan
+    checked = checked or CheckedWeights()
+    if table is not None:
+        checked.total(table[1], "the weight table", outer, pool)
+        return join_weights([_look_up(side, *table, pool) for side in sides], matched), math.nan
+    as_they_are = all(rows is None for rows in matched)
+    given = [(side.weight, side.name) for side in sides if side.weight is not None]
+    if len(given) == 2 and given[0][0] is given[1][0]:  # one column of a common table
+        del given[1]
+    totals = [checked.total(*each, outer, pool) for each in given]
+    weight = join_weights([side.weight for side in sides], matched)
+    return weight, totals[0] if totals and as_they_are else math.nan
+
+
+def own_weights(sides: Sequence[Side], matched: Matched) -> Weights:
+    """Join the checked weights of the sides."""
+    return join_weights([side.weight for side in sides], matched), math.nan
+
+
+def join_weights(
+    weights: Sequence[NDArray[np.float64] | None], matched: Matched
+) -> NDArray[np.float64] | None:
+    """Return the weight of each aligned row: the first known one among the sides' rows."""
+    result: NDArray[np.float64] | None = None
+    for weight, rows in zip(weights, matched, strict=True):
+        if weight is None:
+            continue
+        if rows is None:
+            return weight  # this side has every row
+        values = np.where(rows < 0, np.nan, weight[rows]) if weight.size else np.full(rows.size, np.nan)
+        result = values if result is None else np.where(np.isnan(result), values, result)
+    return result
+
+
+def _look_up(
+    clustering: Clustering, column: Column, values: NDArray[np.float64], pool: Pool
+) -> NDArray[np.float64]:
+    items = clustering.items
+    if items is None:
+        raise AlignmentError("a table of weights needs items with ids; pass an array of weights instead")
+    own, given = key_pair(items, column, pool)
+    return weights_by_key(own, given, values, column.first_of, pool)
+
+
+def weights_by_key(
+    own: NDArray[np.int64],
+    given: NDArray[np.int64],
+    values: NDArray[np.float64],
+    first_of: Callable[[Rows], list[Any]],
+    pool: Pool,
+    report: Report = enforce,
+) -> NDArray[np.float64]:
+    """Return the weight of each item by key, NaN if it has none; `first_of` names rows of the table."""
+    matches = match(own, given, pool)
+    if matches.pred_repeats:
+        named = first_of(repeated_rows(given))
+        report(RepeatedTableRows("the weight table", matches.pred_repeats, given.size, named, "one weight"))
+    found = matches.pred_of_true
+    if matches.true_repeats:  # repeated rows of an item also get its weight
+        order = np.argsort(own, kind="stable")
+        begins = np.concatenate([[True], own[order][1:] != own[order][:-1]])
+        found[order] = found[order][np.flatnonzero(begins)[np.cumsum(begins) - 1]]
+    return np.where(found >= 0, np.append(values, np.nan)[found], np.nan)
+
+
+def repeated_rows(keys: NDArray[np.int64]) -> Rows:
+    """Return the first row of each repeated key, in order."""
+    _, firsts, counts = np.unique(keys, return_index=True, return_counts=True)
+    return np.sort(firsts[counts > 1])
+
+
+def check_weights(
+    weight: NDArray[np.float64],
+    name: str,
+    outer: bool,
+    pool: Pool,
+    *,
+    first_row: int = 0,
+    report: Report = enforce,
+) -> float:
+    """Report invalid weights, the first belonging to row `first_row`, and return the sum of all."""
+
+    def check(start: int, stop: int) -> tuple[int, float]:
+        return kernels.sums.check_weights(weight, start, stop, outer)
+
+    found = pool.map(check, *zip(*blocks(weight.size), strict=True), stage="check weights")
+    bad = sum(count for count, _ in found)
+    if bad:
+        least, most = kernels.sums.LEAST, kernels.sums.MOST
+        in_range = (weight >= least) & (weight <= most) | (weight == 0) & outer
+        rows = np.flatnonzero(~in_range)
+        values, few = weight[rows], rows[:4]
+        first = list(zip(weight[few].tolist(), (few + first_row).tolist(), strict=True))
+        finite = bool(((values > 0) & (values < np.inf)).all())
+        report(WeightsOutOfRange(name, bad, weight.size, first, finite, bool((values == 0).all())))
+    return math.fsum(total for _, total in found)
+
+
+def lacks_weight(
+    weight: NDArray[np.float64], policies: Policies, lacks_true: Mask | None, lacks_pred: Mask | None
+) -> Rows:
+    """Return the aligned rows that are scored or counted but have no weight."""
+    needed = np.isnan(weight)
+    if not needed.any():
+        return np.empty(0, np.int64)
+    if lacks_true is not None and policies.prediction == "drop":
+        needed &= ~lacks_true
+    if lacks_pred is not None and policies.truth == "drop":
+        needed &= ~lacks_pred
+    if lacks_true is not None and lacks_pred is not None:
+        needed &= ~(lacks_true & lacks_pred)
+    return np.flatnonzero(needed)
