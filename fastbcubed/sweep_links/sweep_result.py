@@ -582,7 +582,7 @@ class Sweep(Shown, HasTable):
         own = {
             "at_best": self.at_best.to_dict(),
             "columns": links.columns._asdict(),
-            "links": {"name": links.name, "complete": links.complete},
+            "complete": links.complete,
             "precision": links.precision.str,
             "metrics": [[metric.name for metric in each] for each in (self.metrics, self.others)],
             "weighted": self._curve.weighted,
@@ -596,8 +596,8 @@ class Sweep(Shown, HasTable):
         own, ascending, curve = head["saved"], head["ascending"], tables["curve"]
         lacking: Any = NotKept(NOT_SAVED)
         ev, precision = evaluation_of(own["at_best"]), np.dtype(own["precision"])
-        columns, more = LinkColumns(**own["columns"]), {**own["links"], "precision": precision}
-        links = JoinedLinks(lacking, head["links"], columns, **more)
+        columns, known = LinkColumns(**own["columns"]), (own["complete"], precision)
+        links = JoinedLinks(lacking, head["links"], columns, "the links", *known)
         sums = {name: curve[name].to_numpy() for name in curve.column_names}
         thresholds = sums["threshold"]
         scores = thresholds[thresholds.size - head["thresholds"] :].astype(precision).astype(np.float64)
