@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
-from fastbcubed.compare_runs.comparison import Comparison
 from fastbcubed.diff_runs.diff_result import Diff
 from fastbcubed.diff_runs.diff_summary import MARK, parts_of
 from fastbcubed.results.load import read_saved
 from fastbcubed.runtime.arguments import true_or_false
-from fastbcubed.sample.estimates import Estimates
-from fastbcubed.sample.judged_pairs import PairEstimates
-from fastbcubed.sweep_links.sweep_result import Sweep
 
-#: The classes of results that are saved as tables.
-KINDS: dict[str, Any] = {
-    "comparison": Comparison,
-    "sweep": Sweep,
-    "estimates": Estimates,
-    "pairs": PairEstimates,
+#: The classes of results that are saved as tables, and their modules, which are imported for these alone.
+KINDS = {
+    "comparison": ("compare_runs.comparison", "Comparison"),
+    "sweep": ("sweep_links.sweep_result", "Sweep"),
+    "estimates": ("sample.estimates", "Estimates"),
+    "pairs": ("sample.judged_pairs", "PairEstimates"),
 }
 
 
@@ -68,5 +65,6 @@ def load(directory: Any, *, check: bool = True) -> Any:
 def _made(found: Any, head: Mapping[str, Any]) -> Any:
     """Return a result from its tables and manifest, or from its evaluation, which a diff has, too."""
     if "kind" in head:
-        return KINDS[head["kind"]]._restored(head, found)
+        module, name = KINDS[head["kind"]]
+        return getattr(import_module(f"fastbcubed.{module}"), name)._restored(head, found)
     return Diff(**parts_of(found, head[MARK])) if MARK in head else found
