@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fastbcubed.runtime import starting as _starting  # noqa: F401  (first: later imports are slow, or may be missing)
+from fastbcubed.runtime import startup_errors as _starting  # noqa: F401  (first: later imports are slow, or may be missing)
 
 # isort: split
 from fastbcubed import errors, metrics
@@ -11,8 +11,8 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import EvaluationWarning, FastBCubedError
 from fastbcubed.evaluate import cice_bcubed, contingency, evaluate, extended_bcubed
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.results.bins import bins
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.slice_bins import bins
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.object_attributes import only_all
 

@@ -31,7 +31,7 @@ from fastbcubed.align.sides import (
     row_weights,
 )
 from fastbcubed.errors import AlignmentError, EmptyInputError, IdTypeError, first_few
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, id_kind, plain, storage_of
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import Column

@@ -1,4 +1,4 @@
-"""Means of scores over the items of each cell, computed in any order and spilled to disk in the order of cells."""
+"""Cells that come in parts: means of scores by cell, the way back from cells to rows, and blocks of rows."""
 
 from __future__ import annotations
 

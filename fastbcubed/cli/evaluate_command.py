@@ -27,7 +27,7 @@ from fastbcubed.errors import MissingPackageError, OptionError
 from fastbcubed.inputs.files import refuse_logs
 from fastbcubed.inputs.locations import is_uri
 from fastbcubed.inputs.tables import is_path
-from fastbcubed.results.bins import element_of
+from fastbcubed.results.slice_bins import element_of
 from fastbcubed.runtime.output_files import append_text
 
 #: Bytes of local files below which one machine is faster; see the benchmarks.

@@ -14,7 +14,7 @@ from fastbcubed.cli.options import GATE_FLAGS, LINK_FLAGS
 from fastbcubed.cli.output import in_flags, say, with_scores
 from fastbcubed.errors import Argument, EvaluationWarning, OptionError, rewording
 from fastbcubed.inputs.suggestions import plain, split
-from fastbcubed.results.bins import element_of
+from fastbcubed.results.slice_bins import element_of
 
 if TYPE_CHECKING:
     from fastbcubed.inputs.layouts import LinkColumns

@@ -18,7 +18,7 @@ from fastbcubed.cli.commands import parser
 from fastbcubed.cli.output import give_up, in_flags, say, to_stdout
 from fastbcubed.errors import FastBCubedError, OptionError, VerificationError
 from fastbcubed.runtime.exit_codes import FAULT, READER_GONE, STOPPED, TERMINATED, WRONG
-from fastbcubed.runtime.starting import lacking
+from fastbcubed.runtime.startup_errors import lacking
 
 #: Options that name a file or directory to write, by their name in argparse.
 OUTPUTS = {"out": "--out", "pairs_out": "--out", "report": "--report", "summary": "--summary"}

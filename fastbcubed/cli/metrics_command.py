@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fastbcubed.cli.output import Terminal, print_json
+from fastbcubed.metrics.metric import REFERENCES, Metric
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as, resolve
-from fastbcubed.metrics.score import REFERENCES, Metric
 from fastbcubed.render.document import Grid
 
 #: Minimal width of a terminal for every column.

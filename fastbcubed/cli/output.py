@@ -27,7 +27,7 @@ from fastbcubed.results.table import LOSS, listed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from fastbcubed.metrics.score import Metric
+    from fastbcubed.metrics.metric import Metric
     from fastbcubed.results.evaluation import Evaluation
     from fastbcubed.results.table import Table
 

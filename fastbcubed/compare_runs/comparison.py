@@ -50,7 +50,7 @@ from fastbcubed.compare_runs.units import (
 )
 from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
 from fastbcubed.inputs.arrays import from_texts, table_of
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.document import Block
 from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json

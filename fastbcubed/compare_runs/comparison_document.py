@@ -15,7 +15,7 @@ from fastbcubed.compare_runs.rankings import LACKING, lacks_more, n_dropped, why
 from fastbcubed.compare_runs.units import metrics_with_errors, why_no_errors
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
 from fastbcubed.metrics.bcubed import distinct
-from fastbcubed.metrics.score import lead_score, without_rounding
+from fastbcubed.metrics.metric import lead_score, without_rounding
 from fastbcubed.render.document import (
     PAGE,
     Block,

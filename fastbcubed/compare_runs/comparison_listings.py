@@ -20,11 +20,11 @@ from fastbcubed.compare_runs.units import (
     why_no_errors,
 )
 from fastbcubed.errors import NotKeptError, OptionError, arg
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy, from_texts, to_numpy
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.bcubed import LOSSES
-from fastbcubed.metrics.score import without_rounding
+from fastbcubed.metrics.metric import without_rounding
 from fastbcubed.render.document import Grid
 from fastbcubed.render.html import escaped, html_table
 from fastbcubed.render.number_formats import count, counted, label

@@ -40,7 +40,7 @@ from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.bcubed import COMPLEMENTS
-from fastbcubed.metrics.score import Metric, without_rounding
+from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.sums import CellSums
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.intervals import Interval, t_quantile
@@ -258,7 +258,7 @@ def _other_sums(
         scores |= {name: each[start:stop] for name, each in of_all.items()}
         deviations = np.array([scores[m.name] for m in metrics]) - origins[:, None]
         shares = table.weight[start:stop] / table.total_weight
-        kernels.components.add_scores(table.cells[start:stop], units, shares, deviations, sums)
+        kernels.units.add_scores(table.cells[start:stop], units, shares, deviations, sums)
     return sums
 
 
@@ -342,7 +342,7 @@ def replicates(
     ranges = blocks(n, AT_ONCE)
     with Pool() as pool:
         pool.map(
-            lambda a, b: kernels.components.resample(seed % 2**63, a, b, keys, values, totals[a:b]),
+            lambda a, b: kernels.units.resample(seed % 2**63, a, b, keys, values, totals[a:b]),
             *zip(*ranges, strict=True),
             stage="bootstrap",
         )

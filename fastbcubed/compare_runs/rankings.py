@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from fastbcubed.errors import Message, arg
 from fastbcubed.inputs.arrays import from_texts, table_of
-from fastbcubed.metrics.score import Metric, directed, lead_score, without_rounding
+from fastbcubed.metrics.metric import Metric, directed, lead_score, without_rounding
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.warnings import OfRun, runs_lack_items
 from fastbcubed.results.warnings import lacks_more as coverage_lacks_more

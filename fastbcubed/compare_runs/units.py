@@ -17,7 +17,7 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import Message, NotKeptError, arg
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.keys import comparable_keys
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.results import clusters
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.slices import slice_codes
@@ -141,7 +141,7 @@ class CellsByUnit:
         pieces = [(piece, codes) for run, codes in zip(runs, units, strict=True) for piece in run]
         counts = np.zeros((len(pieces), 1 + ((n_units - 1) >> shift)), np.int64)
         pool.map(
-            lambda piece, own: kernels.components.name_units(piece[0].codes, piece[1], shift, own),
+            lambda piece, own: kernels.units.name_units(piece[0].codes, piece[1], shift, own),
             pieces, counts, stage="units",
         )  # fmt: skip
         of_run = np.repeat(np.arange(len(runs)), [len(run) for run in runs])
@@ -150,7 +150,7 @@ class CellsByUnit:
         next_cell = np.concatenate([own + base for (_, own), base in zip(by_run, bases, strict=False)])
         out = buffers.empty(int(bases[-1]), pieces[0][0].cells.dtype)
         pool.map(
-            lambda piece, to: kernels.components.scatter_units(*piece[0][:3], shift, to, out),
+            lambda piece, to: kernels.units.scatter_units(*piece[0][:3], shift, to, out),
             pieces, next_cell, stage="units",
         )  # fmt: skip
         bounds = np.array([own + base for (own, _), base in zip(by_run, bases, strict=False)])

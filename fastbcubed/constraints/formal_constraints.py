@@ -1,4 +1,4 @@
-"""Small clusterings: conversion to and from text, enumeration, and equality."""
+"""Formal constraints on scores (homogeneity, completeness, rag bag, …), and small clusterings to test them on."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.pair import Given, SideRequest, one_side, open_pair, order_of, pair_of_table
 from fastbcubed.inputs.suggestions import Typed
 from fastbcubed.inputs.tables import ColumnName
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as, members
-from fastbcubed.metrics.score import Metric
 from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import AlignedItems

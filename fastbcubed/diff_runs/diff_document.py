@@ -11,7 +11,7 @@ from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.diff_runs.diff_summary import verdict_scores
 from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, PLACES, SIDES, SIZES
 from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
-from fastbcubed.metrics.score import without_rounding
+from fastbcubed.metrics.metric import without_rounding
 from fastbcubed.render.document import (
     Beside,
     Block,

@@ -34,7 +34,7 @@ from fastbcubed.diff_runs.vocabulary import (
     side_of,
 )
 from fastbcubed.errors import IdTypeError, MetricError, OptionError, SliceError, arg, first_few
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of, to_numpy
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.render.number_formats import score_text

@@ -41,8 +41,8 @@ from fastbcubed.diff_runs.vocabulary import (
     renamed,
 )
 from fastbcubed.errors import MetricError, NotKeptError, OptionError, arg
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as
-from fastbcubed.metrics.score import Metric
 from fastbcubed.render.document import Block
 from fastbcubed.render.html import Page, Shown
 from fastbcubed.render.json import as_json

@@ -24,7 +24,7 @@ from fastbcubed.inputs.tables import attribute, refused
 from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics import change as formulas
 from fastbcubed.metrics.change import judged
-from fastbcubed.metrics.score import Metric, f_measure
+from fastbcubed.metrics.metric import Metric, f_measure
 from fastbcubed.metrics.sums import overall
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import AlignedItems, AttributeTable

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fastbcubed.errors import Argument, ColumnError, Message, MetricError, OptionError, Word, arg, rewording
 from fastbcubed.inputs.pair import default_for_truth_only
-from fastbcubed.results.bins import Bins
+from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slices import OURS, Element, Renamed, SliceKey, name_columns
 from fastbcubed.results.table import LOSS, Table
 from fastbcubed.runtime.arguments import is_one_of

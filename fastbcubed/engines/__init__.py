@@ -1,1 +1,1 @@
-"""How the stages are run: the choice of engine, and each engine from the request to its answer."""
+"""Engines: each from the request to its answer."""

@@ -26,7 +26,7 @@ from fastbcubed.inputs.tables import BLOCK_ROWS
 from fastbcubed.results.clusters import ClusterRanges, NamesByKey, label_bytes
 from fastbcubed.results.figures import describe
 from fastbcubed.results.items import TableItems
-from fastbcubed.results.saved import StoredRows
+from fastbcubed.results.saved_files import StoredRows
 from fastbcubed.results.slice_sums import RowQuestions
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.spill import Spill, readable, spill_directory

@@ -13,8 +13,8 @@ from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.errors import MetricError, OptionError, SliceError, arg
 from fastbcubed.inputs.files import require_outside
 from fastbcubed.inputs.pair import Given, Pair
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as, lifted, resolve
-from fastbcubed.metrics.score import Metric
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Bounds
 from fastbcubed.results.items import AttributeTable, Items

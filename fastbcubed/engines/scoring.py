@@ -18,10 +18,10 @@ from fastbcubed.inputs.pair import per_side
 from fastbcubed.inputs.tables import column_names, is_path
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.aggregation import LeavingOut
-from fastbcubed.metrics.score import Metric, Sums
+from fastbcubed.metrics.metric import Metric, Sums
 from fastbcubed.metrics.sums import CellSums
-from fastbcubed.results.bins import Bins
 from fastbcubed.results.figures import Bounds, bound_sums, bounds_from
+from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slices import elements
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool

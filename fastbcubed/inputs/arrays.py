@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed.errors import ColumnError, FastBCubedError, IdTypeError, NullError, WeightError, first_few
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 
 #: Exceptions that a conversion to Arrow may raise.
 CONVERSION = (pa.ArrowException, OverflowError, TypeError, ValueError)

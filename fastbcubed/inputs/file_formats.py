@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from fastbcubed.errors import FastBCubedError, FileFormatError
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.locations import LOCAL, Place
 
 #: Suffixes of compressed text.

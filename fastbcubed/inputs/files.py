@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed.errors import ColumnError, FileFormatError, IdTypeError, OptionError, arg
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
     from_numpy,
     from_stream,

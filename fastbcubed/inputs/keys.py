@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from fastbcubed import kernels
 from fastbcubed.errors import IdTypeError, arg
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
     codes_of,
     combined,

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed import kernels
 from fastbcubed.errors import ColumnError, Either, OptionError, arg, first_few
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import plain, to_numpy
 from fastbcubed.inputs.suggestions import Typed, similar
 from fastbcubed.inputs.tables import ColumnName, Source, column_names, listed

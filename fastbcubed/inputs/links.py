@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.errors import ColumnError, EvaluationWarning, LinkError, OptionError, arg, first_few
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
     Nulls,
     combined,

@@ -21,7 +21,7 @@ from fastbcubed.errors import (
     WeightError,
     first_few,
 )
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
     CONVERSION,
     Nulls,

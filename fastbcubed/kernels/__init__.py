@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         partition,
         preaggregate,
         sums,
+        units,
     )  # fmt: skip
 
 
@@ -47,6 +48,7 @@ __all__ = [
     "partition",
     "preaggregate",
     "sums",
+    "units",
 ]
 
 if not TYPE_CHECKING:  # type checkers should report any other name

@@ -23,7 +23,7 @@ from fastbcubed.cells.contingency import (
 from fastbcubed.errors import MetricError, WeightError, arg
 from fastbcubed.inputs.arrays import read_only
 from fastbcubed.metrics.bcubed import LOSSES, losses_of
-from fastbcubed.metrics.score import Metric, Sums
+from fastbcubed.metrics.metric import Metric, Sums
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Floats
 

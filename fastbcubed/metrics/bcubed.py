@@ -13,7 +13,7 @@ from math import inf
 
 import numpy as np
 
-from fastbcubed.metrics.score import (
+from fastbcubed.metrics.metric import (
     Family,
     Formula,
     f_measure,

@@ -13,7 +13,7 @@ from math import inf
 from typing import Any
 
 from fastbcubed.metrics.bcubed import pointwise
-from fastbcubed.metrics.score import Family, f_measure, rate, slopes_of_f1
+from fastbcubed.metrics.metric import Family, f_measure, rate, slopes_of_f1
 from fastbcubed.types import Floats
 
 bcubed = Family("bcubed", low=0.0, high=1.0, best="higher")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastbcubed.metrics.bcubed import pointwise
-from fastbcubed.metrics.score import Family, Metric
+from fastbcubed.metrics.metric import Family, Metric
 from fastbcubed.types import Floats
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.metrics.score import Family, f_measure
+from fastbcubed.metrics.metric import Family, f_measure
 
 if TYPE_CHECKING:
     from fastbcubed.metrics.counterparts import Side

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from math import inf
 
-from fastbcubed.metrics.score import Family
+from fastbcubed.metrics.metric import Family
 
 edit = Family("edit", low=0.0, high=inf, best="lower", labelled_only=True)
 STEPS = "Steps are counted; weights play no part."

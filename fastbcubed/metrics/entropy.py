@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fastbcubed.errors import OptionError
-from fastbcubed.metrics.score import LIKE_SKLEARN, Family, Page, rate
+from fastbcubed.metrics.metric import LIKE_SKLEARN, Family, Page, rate
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.types import Floats
 

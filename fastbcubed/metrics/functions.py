@@ -24,8 +24,8 @@ from fastbcubed.inputs.pair import Given, Pair, open_pair
 from fastbcubed.metrics.change import judged
 from fastbcubed.metrics.coreference import FIGURES, SCORES, Three
 from fastbcubed.metrics.entropy import entropy, v_of
+from fastbcubed.metrics.metric import REFERENCES, Metric, Page, f_measure, weight_of_precision
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.metrics.score import REFERENCES, Metric, Page, f_measure, weight_of_precision
 from fastbcubed.metrics.sums import CellSums, overall
 from fastbcubed.overlap.cover import build_cover
 from fastbcubed.runtime.threads import Pool

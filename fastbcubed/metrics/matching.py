@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastbcubed.metrics.bcubed import pointwise
-from fastbcubed.metrics.score import Family, f_measure
+from fastbcubed.metrics.metric import Family, f_measure
 from fastbcubed.types import Floats
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 
 from fastbcubed.metrics.bcubed import f1, mean_f1, pointwise, precision, recall
 from fastbcubed.metrics.bcubed_variants import elm
-from fastbcubed.metrics.score import Family, slopes_of_f1
+from fastbcubed.metrics.metric import Family, slopes_of_f1
 from fastbcubed.types import Floats
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fastbcubed.metrics.score import LIKE_SKLEARN, Family, Page, rate
+from fastbcubed.metrics.metric import LIKE_SKLEARN, Family, Page, rate
 
 #: A fraction, or an array of floats.
 Number = Any

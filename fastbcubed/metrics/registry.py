@@ -20,9 +20,9 @@ from fastbcubed.metrics.coreference import coreference
 from fastbcubed.metrics.edit import edit
 from fastbcubed.metrics.entropy import entropy
 from fastbcubed.metrics.matching import matching
+from fastbcubed.metrics.metric import Formula, Metric, weight_of_precision
 from fastbcubed.metrics.overlap_scores import cice, extended, overlap
 from fastbcubed.metrics.pairs import pairs
-from fastbcubed.metrics.score import Formula, Metric, weight_of_precision
 
 _FAMILIES = (
     pointwise, bcubed, elm, pairs, matching, entropy, edit, coreference, extended, cice(), overlap, diff, quality,

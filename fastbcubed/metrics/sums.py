@@ -32,7 +32,7 @@ from fastbcubed.metrics.counterparts import (
     pair_entities,
     pair_mentions,
 )
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.overlap.omega_and_nmi import entropies_of_clusters, shared_clusters, sides_of
 from fastbcubed.runtime.threads import BLOCK, Pool, blocks
 from fastbcubed.types import Floats, Int64s, Sizes

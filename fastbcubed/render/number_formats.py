@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from fastbcubed.metrics.score import ROUNDED, without_rounding
+from fastbcubed.metrics.metric import ROUNDED, without_rounding
 
 #: What clusters of an outcome are called when they are counted, if not as the outcome.
 SEVERAL = {"fragment": "fragments", "union": "unions"}

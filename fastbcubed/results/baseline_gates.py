@@ -11,7 +11,7 @@ from typing import Any
 
 from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import FileFormatError, Message, OptionError, arg
-from fastbcubed.metrics.score import without_rounding
+from fastbcubed.metrics.metric import without_rounding
 from fastbcubed.render.json import plain
 from fastbcubed.render.number_formats import count, score_text
 from fastbcubed.results.gates import (
@@ -26,7 +26,7 @@ from fastbcubed.results.gates import (
     value_in_slice,
     value_of,
 )
-from fastbcubed.results.saved import MANIFEST, is_in_file, read_manifest
+from fastbcubed.results.saved_files import MANIFEST, is_in_file, read_manifest
 from fastbcubed.results.slices import Element, name_columns, slice_name
 from fastbcubed.results.warnings import lacks_more
 

@@ -28,7 +28,7 @@ from fastbcubed.inputs.tables import Stretch
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.aggregation import WEIGHT, cell_scores, means_of_groups, summed
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.sums import overall
 from fastbcubed.overlap.cover import Cover, charged, split_equally
 from fastbcubed.results.cluster_outcomes import (

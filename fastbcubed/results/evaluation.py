@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from fastbcubed.cells.contingency import side_of
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.html import Page, Report, Shown
 from fastbcubed.render.json import as_json
-from fastbcubed.results import clusters, repairs, save, saved, slices, source_pairs
-from fastbcubed.results.bins import Bins
+from fastbcubed.results import clusters, repairs, save, saved_files, slices, source_pairs
 from fastbcubed.results.cluster_outcomes import by_side, outcomes_of, require_outcomes
 from fastbcubed.results.clusters import Losses
 from fastbcubed.results.concentration import ROWS, concentration
@@ -22,6 +21,7 @@ from fastbcubed.results.intervals import Interval
 from fastbcubed.results.items import Items, Kept, list_cells
 from fastbcubed.results.members import list_items, open_cluster, open_item
 from fastbcubed.results.origin import Origin
+from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.standard_errors import COMPONENT, ScoreErrors, Units, warn_of_units
 from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit, under_old_name
@@ -101,7 +101,7 @@ class Evaluation(Shown, HasTable):
         self.names, self.engine = origin.names, origin.engine
 
     _document = document
-    __getstate__, __setstate__ = saved.state_of, saved.set_state
+    __getstate__, __setstate__ = saved_files.state_of, saved_files.set_state
 
     def __getattr__(self, name: str) -> float:
         overall: Scores | None = self.__dict__.get("overall")

@@ -11,7 +11,7 @@ from fastbcubed.align.policies import Policies
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.bcubed import LOSSES, distinct
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.document import Beside, Block, Grid, Notices, Prose
 from fastbcubed.render.html import escaped, html_table
 from fastbcubed.render.number_formats import (

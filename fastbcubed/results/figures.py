@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.contingency import CELL_BLOCK, Contingency, confusion
 from fastbcubed.errors import ESTIMATE, MetricError, arg
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, computed_as, known_as, lifted, resolve
-from fastbcubed.metrics.score import Metric
 from fastbcubed.render.number_formats import percent, score_text
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.threads import blocks

@@ -17,7 +17,7 @@ from fastbcubed.errors import FastBCubedError, GateError, OptionError, SliceErro
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
 from fastbcubed.render.number_formats import count, counted, label, score_text
-from fastbcubed.results.bins import Bins, element_of
+from fastbcubed.results.slice_bins import Bins, element_of
 from fastbcubed.results.slices import Element, name_columns, names_element
 from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import FLATTERED, MOSTLY_COMMON, NOTE, WARNING, covered, if_alone

@@ -15,7 +15,7 @@ from fastbcubed.errors import (
     OptionError,
     arg,
 )
-from fastbcubed.metrics.score import without_rounding
+from fastbcubed.metrics.metric import without_rounding
 from fastbcubed.types import Floats
 
 if TYPE_CHECKING:

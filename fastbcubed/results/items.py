@@ -26,7 +26,7 @@ from fastbcubed.errors import (
     first_few,
 )
 from fastbcubed.inputs import arrays
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import as_rows

@@ -17,18 +17,18 @@ from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import CELL, SIDES, Contingency, OneSided, ScoredRows
 from fastbcubed.errors import FastBCubedError, FileFormatError, NotKeptError, arg
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import table_of
 from fastbcubed.inputs.pair import CODES
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import lifted
-from fastbcubed.metrics.score import Metric
 from fastbcubed.results.cluster_outcomes import SCHEMA
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Bounds, Figures, Scores
 from fastbcubed.results.items import Items, Kept, TableItems
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.save import as_path
-from fastbcubed.results.saved import (
+from fastbcubed.results.saved_files import (
     ITEMS,
     MANIFEST,
     PAGE,

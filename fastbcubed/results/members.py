@@ -21,13 +21,13 @@ from fastbcubed.cells.contingency import (
     side_of,
 )
 from fastbcubed.errors import IdTypeError, OptionError, SliceError, Word, first_few
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.suggestions import most_similar
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.bcubed import LOSSES
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.item_sets import signatures
 from fastbcubed.results.cluster_outcomes import OUTCOMES

@@ -19,7 +19,7 @@ from fastbcubed.errors import FastBCubedError, Message
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.inputs.pair import Pair
 from fastbcubed.inputs.tables import is_path
-from fastbcubed.results.bins import Bins
+from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.warnings import same_source, swapped_names
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool

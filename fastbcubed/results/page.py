@@ -52,7 +52,6 @@ from fastbcubed.render.document import (
 from fastbcubed.render.html import Page, Report
 from fastbcubed.render.json import few_entries, plain, shortened
 from fastbcubed.render.number_formats import count, named, percent, score_text
-from fastbcubed.results.bins import element_of
 from fastbcubed.results.clusters import list_clusters
 from fastbcubed.results.concentration import POINTS
 from fastbcubed.results.evaluation_text import (
@@ -69,6 +68,7 @@ from fastbcubed.results.gates import Gate
 from fastbcubed.results.intervals import interval
 from fastbcubed.results.members import OpenOne, chosen_columns, opener
 from fastbcubed.results.repairs import repairs_at_hand
+from fastbcubed.results.slice_bins import element_of
 from fastbcubed.results.slices import OURS, SliceKey, check_key, name_columns, size_names, slice_name
 from fastbcubed.results.standard_errors import ALWAYS, FEW
 from fastbcubed.results.table import LOSS, listed

@@ -19,7 +19,7 @@ from fastbcubed.errors import MetricError, OptionError, arg
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.items import Kept
-from fastbcubed.results.saved import StoredTable
+from fastbcubed.results.saved_files import StoredTable
 from fastbcubed.results.table import (
     MOST_GATHERS,
     ONLY_HERE,

@@ -28,7 +28,7 @@ from fastbcubed.results.cluster_outcomes import ListedOutcomes, named
 from fastbcubed.results.clusters import columns_by_code, known_by_cluster
 from fastbcubed.results.figures import coverage_for_json
 from fastbcubed.results.repairs import require_repairable
-from fastbcubed.results.saved import (
+from fastbcubed.results.saved_files import (
     ITEMS,
     MANIFEST,
     PAGE,

@@ -17,16 +17,16 @@ from fastbcubed.align.row_blocks import Carried
 from fastbcubed.cells.cell_parts import RowBlock, RowCells
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import TRUTH, OptionError, SliceError, arg
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, table_of, to_numpy
 from fastbcubed.inputs.pair import Pair
 from fastbcubed.inputs.tables import refused
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.aggregation import WEIGHT
-from fastbcubed.metrics.score import Metric
-from fastbcubed.results.bins import Bins
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.items import TableItems, attribute_sides
-from fastbcubed.results.saved import StoredTable, destination, items_of_block
+from fastbcubed.results.saved_files import StoredTable, destination, items_of_block
+from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slices import (
     ID,
     Element,

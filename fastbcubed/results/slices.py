@@ -24,7 +24,7 @@ from fastbcubed.errors import (
     arg,
     first_few,
 )
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
     combined,
     from_numpy,
@@ -40,10 +40,10 @@ from fastbcubed.inputs.arrays import (
 from fastbcubed.inputs.suggestions import did_you_mean, similar
 from fastbcubed.inputs.tables import UNABLE, number_values, readable
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics.score import Metric
-from fastbcubed.results.bins import Bins, bins, bins_meant, element_of
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.figures import Figures, Scores
 from fastbcubed.results.items import AttributeTable, Items, Kept, named_sides
+from fastbcubed.results.slice_bins import Bins, bins, bins_meant, element_of
 from fastbcubed.results.table import LOSS, Table, listed
 from fastbcubed.runtime.arguments import is_bare, whole_number
 

@@ -16,8 +16,8 @@ from fastbcubed.inputs.arrays import from_texts
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.number_formats import label
-from fastbcubed.results.bins import Bins
 from fastbcubed.results.items import Kept
+from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.table import Table
 from fastbcubed.types import Counts

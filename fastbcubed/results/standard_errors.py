@@ -26,8 +26,8 @@ from fastbcubed.errors import (
 )
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.bcubed import COMPLEMENTS
+from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.metrics.score import Metric, without_rounding
 from fastbcubed.metrics.sums import CellSums, overall
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.results.clusters import known_by_cluster, require_items
@@ -97,7 +97,7 @@ class CellUnits:
         kernels.memberships.count_codes(codes, starts[1:])
         np.cumsum(starts, out=starts)
         order = np.empty(starts[-1], np.int32 if codes.size < 2**31 else np.int64)
-        kernels.components.order_by_code(codes, starts[:-1].copy(), order)
+        kernels.units.order_by_code(codes, starts[:-1].copy(), order)
         return cls(order, starts, alone, n_codes + codes.size - order.size)
 
     def ranges(self) -> list[tuple[int, int]]:
@@ -254,7 +254,7 @@ def errors_of_cells(
         sums = np.zeros((3, len(wanted)))
         for start in range(units.starts[first], end, CELLS_AT_ONCE):
             moved = influences(units.order[start : min(start + CELLS_AT_ONCE, end)])
-            unit = kernels.components.square_sums(moved, start, units.starts, unit, sums)
+            unit = kernels.units.square_sums(moved, start, units.starts, unit, sums)
         return list(sums[2].tolist())
 
     squares = [_squares_of_alone(table, units, influences)]

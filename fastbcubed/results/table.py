@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import CELL, SIDES, Contingency, ScoredRows
 from fastbcubed.errors import MetricError, MissingPackageError, OptionError, Word, arg
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy, storage_of, to_numpy, values_of_codes
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.document import Grid
 from fastbcubed.render.html import escaped, html_table
 from fastbcubed.render.number_formats import amount, count, label, score_text
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from fastbcubed.results.saved import StoredTable
+    from fastbcubed.results.saved_files import StoredTable
 
 #: Rows that a table shows of itself: all if they are no more than FEW, else the first FIRST.
 FEW, FIRST = 20, 10

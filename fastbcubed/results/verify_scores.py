@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import SIDES
 from fastbcubed.errors import ColumnError, OptionError, SliceError, VerificationError, first_few
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.metrics.sums import overall
 from fastbcubed.render.number_formats import count
-from fastbcubed.results.bins import element_of
 from fastbcubed.results.items import without_noise
+from fastbcubed.results.slice_bins import element_of
 from fastbcubed.results.slices import name_columns
 from fastbcubed.runtime.arguments import whole_number
 

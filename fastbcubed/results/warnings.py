@@ -32,7 +32,7 @@ from fastbcubed.errors import (
 )
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.tables import is_path
-from fastbcubed.metrics.score import f_measure
+from fastbcubed.metrics.metric import f_measure
 from fastbcubed.render.number_formats import count, label, percent, score_text
 from fastbcubed.results.slices import name_columns
 from fastbcubed.runtime.key_partitions import sampled_rows

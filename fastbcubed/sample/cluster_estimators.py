@@ -33,8 +33,8 @@ from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.inputs.tables import read_columns
 from fastbcubed.metrics import bcubed
+from fastbcubed.metrics.metric import Formula, Metric, f_measure, weight_of_precision, without_rounding
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as
-from fastbcubed.metrics.score import Formula, Metric, f_measure, weight_of_precision, without_rounding
 from fastbcubed.results.standard_errors import standard_error
 from fastbcubed.runtime.numbering import number
 from fastbcubed.runtime.threads import Pool

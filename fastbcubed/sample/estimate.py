@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 
 from fastbcubed.align.policies import Duplicates, Nulls, Policies
-from fastbcubed.engines.lookup import touch
 from fastbcubed.engines.request import Request, as_threads
+from fastbcubed.engines.sampled_cells import touch
 from fastbcubed.errors import Message, OptionError, arg, without_overlap
 from fastbcubed.inputs.pair import Given, PerSide, notes_of_side, one_side, side_requests
 from fastbcubed.render.number_formats import amount, count, counted, percent, score_text

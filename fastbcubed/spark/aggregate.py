@@ -30,7 +30,7 @@ from fastbcubed.cells.contingency import CELL, Contingency, ScoredRows, add_prod
 from fastbcubed.cells.partitioned import change_by_cell
 from fastbcubed.errors import FastBCubedError, SparkJobError
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.sums import count_part, ordered_pairs, weigh_part
 from fastbcubed.results.figures import bound_sums
 from fastbcubed.results.slice_sums import Part, SliceSums

@@ -22,7 +22,7 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics.aggregation import WEIGHT
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.sums import (
     PRECISION,
     RECALL,
@@ -34,12 +34,12 @@ from fastbcubed.metrics.sums import (
     sums_of_counts,
 )
 from fastbcubed.results import save
-from fastbcubed.results.bins import Bins
 from fastbcubed.results.cluster_outcomes import OUTCOMES, SCHEMA, outcome_code
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Bounds, Figures, bounds_from, describe
 from fastbcubed.results.items import Kept
 from fastbcubed.results.origin import Origin
+from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slice_sums import SliceSums
 from fastbcubed.results.slices import ID, Element, SliceKey, attribute_home, elements, size_named, slice_name
 from fastbcubed.results.table import LOSS, Table, listed, require_known, require_limit

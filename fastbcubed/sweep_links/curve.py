@@ -19,9 +19,9 @@ from fastbcubed.errors import Message, MetricError, OptionError, SliceError, arg
 from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.entropy import entropy
+from fastbcubed.metrics.metric import Metric, f_measure
 from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.registry import METRICS, computed_as, known_as, resolve
-from fastbcubed.metrics.score import Metric, f_measure
 from fastbcubed.render.number_formats import counted, score_text
 from fastbcubed.results.items import AlignedItems, without_noise
 from fastbcubed.results.slices import (

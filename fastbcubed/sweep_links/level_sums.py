@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.metrics.bcubed import COMPLEMENTS
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.metrics.score import Metric
 from fastbcubed.results.standard_errors import slopes, standard_error
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.threads import Pool, ahead

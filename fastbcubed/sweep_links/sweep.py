@@ -24,7 +24,7 @@ from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.links import JoinedLinks, Links, as_thresholds, read_links, warn_if_distances
 from fastbcubed.inputs.pair import Given, Pair, open_pair
 from fastbcubed.inputs.tables import ColumnName
-from fastbcubed.metrics.score import Metric
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import AlignedItems
 from fastbcubed.results.slices import SliceKey, slice_name

@@ -16,14 +16,14 @@ from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.align.rows import Alignment
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.layouts import LinkColumns
 from fastbcubed.inputs.links import Connected, JoinedLinks, as_score, as_threshold, as_thresholds, column_at
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.metrics.score import Metric
 from fastbcubed.render.document import Block
 from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
@@ -31,7 +31,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.intervals import Interval, check_level, interval
 from fastbcubed.results.load import evaluation_of
 from fastbcubed.results.save import save_tables
-from fastbcubed.results.saved import NotKept, metrics_by_name
+from fastbcubed.results.saved_files import NotKept, metrics_by_name
 from fastbcubed.results.slices import SliceKey
 from fastbcubed.results.table import HasTable, Table, require_limit
 from fastbcubed.results.warnings import give

@@ -1,4 +1,4 @@
-"""Shapes of synthetic clusterings: the number of clusters of each size, and how many change.
+"""Synthetic clusterings: the number of clusters of each size, how many change, and the files written of them.
 
 The sizes are not drawn but are quantiles of a law, so that a clustering of n items has the sizes expected
 by the law, to within one cluster of each size. A seed determines where items lie and which clusters change.

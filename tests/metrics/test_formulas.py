@@ -21,9 +21,9 @@ import fastbcubed.metrics as fbm
 from fastbcubed import Contingency
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.metrics import bcubed, bcubed_variants
-from fastbcubed.metrics import score as rates
+from fastbcubed.metrics import metric as rates
+from fastbcubed.metrics.metric import REFERENCES, Family
 from fastbcubed.metrics.registry import DEFAULT, FAMILIES, METRICS, lifted, resolve
-from fastbcubed.metrics.score import REFERENCES, Family
 from fastbcubed.metrics.sums import ADD_UP, losses_by_chance, overall
 from fastbcubed.runtime.threads import Pool
 

@@ -21,7 +21,7 @@ import fastbcubed as fb
 from fastbcubed.cli import main as cli
 from fastbcubed.engines import disk
 from fastbcubed.errors import ColumnError, SliceError
-from fastbcubed.results.bins import Bins
+from fastbcubed.results.slice_bins import Bins
 
 NAN = float("nan")
 DATES = [datetime.date(1989, 12, 31), datetime.date(1990, 1, 1), datetime.date(1999, 12, 31), None]

@@ -23,7 +23,7 @@ from effort import pairwise
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
 from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError
-from fastbcubed.results import save, saved
+from fastbcubed.results import save, saved_files
 
 Keep = Callable[[fb.Evaluation, Path], fb.Evaluation]
 
@@ -171,7 +171,7 @@ def test_many_slices_are_in_their_file_alone(engine, keep, tmp_path, monkeypatch
     told = json.loads((tmp_path / "many" / "overall.json").read_text())["slices"]
     assert told["day"] == {"n_slices": 3, "columns": ["day"]} and len(told["some"]) == 1
     assert pq.read_table(tmp_path / "many" / "slices.parquet").select(texts.column_names).equals(texts)
-    monkeypatch.setattr(saved, "LARGE", 0)  # so that it is not read as a whole
+    monkeypatch.setattr(saved_files, "LARGE", 0)  # so that it is not read as a whole
     for loaded in (fb.load(tmp_path / "many"), fb.load(tmp_path / "many", check=False)):
         assert loaded.to_json() == ev.to_json() == few.to_json()
         for by, table in ev.sliced.items():
@@ -430,6 +430,6 @@ def test_files_outside_the_directory_are_not_opened(tmp_path: Path, place: str |
     manifest = tmp_path / "overall.json"
     head = {name: value for name, value in json.loads(manifest.read_text()).items() if name != "crc32"}
     head["staged_in"] = place
-    manifest.write_text(json.dumps({**head, "crc32": saved._checksum(head)}))
+    manifest.write_text(json.dumps({**head, "crc32": saved_files._checksum(head)}))
     with pytest.raises(FileFormatError, match="names a place outside"):
         fb.load(tmp_path)

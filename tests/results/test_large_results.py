@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, FileFormatError
-from fastbcubed.results import page, saved, standard_errors
+from fastbcubed.results import page, saved_files, standard_errors
 from fastbcubed.results import table as tables
 
 HOW: dict[str, dict[str, Any]] = {
@@ -33,7 +33,7 @@ HOW: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(autouse=True)
 def _every_result_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saved, "LARGE", 0)
+    monkeypatch.setattr(saved_files, "LARGE", 0)
 
 
 def evaluated(seed: int, how: dict[str, Any], n: int = 400) -> fb.Evaluation:

@@ -19,12 +19,12 @@ import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning
 from fastbcubed.results import load, repairs, save, standard_errors
 from fastbcubed.results import page as page_content
-from fastbcubed.results import saved as manifest
+from fastbcubed.results import saved_files as manifest
 from fastbcubed.results import table as listing
 from fastbcubed.results.clusters import list_clusters
 from fastbcubed.results.gates import as_bounds, try_bound
 from fastbcubed.results.page import Asked
-from fastbcubed.results.saved import StoredTable
+from fastbcubed.results.saved_files import StoredTable
 from fastbcubed.runtime.output_files import Stamp
 
 HOW: dict[str, dict[str, Any]] = {

@@ -370,19 +370,19 @@ def test_columns_of_the_sample_alone_may_be_named(engine: Any) -> None:
 
 
 def test_large_files_are_read_block_by_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fastbcubed.engines import lookup
+    from fastbcubed.engines import sampled_cells
 
     used: list[str] = []
     for name in ("_in_blocks", "_as_a_whole"):
-        inner = getattr(lookup, name)
+        inner = getattr(sampled_cells, name)
         monkeypatch.setattr(
-            lookup, name, lambda *a, inner=inner, name=name: (used.append(name), inner(*a))[1]
+            sampled_cells, name, lambda *a, inner=inner, name=name: (used.append(name), inner(*a))[1]
         )
     prediction = pa.table({"item": list(PREDICTION), "cluster": list(PREDICTION.values())})
     path = tmp_path / "prediction.parquet"
     pq.write_table(prediction, path)
     fb.estimate(sample_of(C1, C2), path)
-    monkeypatch.setattr(lookup, "READ_WHOLE", 7)
+    monkeypatch.setattr(sampled_cells, "READ_WHOLE", 7)
     fb.estimate(sample_of(C1, C2), path)
     fb.estimate(sample_of(C1, C2), path, engine="memory")
     fb.estimate(sample_of(C1, C2), prediction)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.errors import Either, SliceError, first_few
-from fastbcubed.inputs import arrow_functions as pc
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy, from_texts, is_null, to_numpy
 from fastbcubed.inputs.suggestions import plain as unescaped
 from fastbcubed.inputs.suggestions import similar, split

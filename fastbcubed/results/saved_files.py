@@ -24,9 +24,9 @@ from fastbcubed.errors import FileFormatError, NotKeptError, SpillError, arg
 from fastbcubed.inputs import files
 from fastbcubed.inputs.arrays import combined, from_numpy, table_of, to_numpy
 from fastbcubed.inputs.layouts import Memberships
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.overlap_scores import cice
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.metrics.score import Metric
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.extended_bcubed import Shares
 from fastbcubed.results.items import Kept, TableItems
@@ -443,7 +443,7 @@ FIRST = ("item", "true_cluster", "pred_cluster", "weight", "cell")
 
 
 def items_of_block(block: RowBlock) -> pa.Table:
-    """Return the rows of a block as `storage` writes them: ids, labels, weight, cell (null: not scored), attributes."""
+    """Return the rows of a block as `save` writes them: ids, labels, weight, cell (null: not scored), attributes."""
     cell = block.found["cell"].astype(np.int64)
     weight = np.ones(cell.size) if block.weight is None else block.weight
     columns = dict(zip(block.columns.column_names, block.columns.columns, strict=True))

@@ -1,0 +1,190 @@
+"""Sums by unit, squared for standard errors, differences of runs by unit, and the bootstrap of units."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastbcubed.kernels.cache import at, inlined, kernel
+from fastbcubed.kernels.cells import add_exactly
+from fastbcubed.kernels.partition import RUN, mix, sum_run
+
+
+@kernel
+def order_by_code(codes, places, order):
+    """Write positions in order of their codes, without negative codes.
+
+    `places` is where the positions of each code begin, and on return where they end.
+    """
+    for i in range(codes.size):
+        code = codes[i]
+        if code >= 0:
+            order[places[code]] = i
+            places[code] += 1
+
+
+@kernel
+def square_sums(values, first, starts, unit, sums):
+    """Add up the values of several scores by unit, and the squared sums of complete units.
+
+    The values (scores, n) begin at `first`, in the order of units; `starts` is where each unit begins. `sums`
+    (3, scores) are the sums of the unfinished unit, as two floats, and the squares. Returns the next unit.
+    """
+    for i in range(values.shape[1]):
+        for k in range(values.shape[0]):
+            sums[0, k], sums[1, k] = add_exactly(sums[0, k], sums[1, k], values[k, i])
+        if first + i + 1 == starts[unit + 1]:
+            for k in range(values.shape[0]):
+                total = sums[0, k] + sums[1, k]
+                sums[2, k] += total * total
+            sums[:2] = 0.0
+            unit += 1
+    return unit
+
+
+@kernel
+def name_units(codes, units, shift, counts):
+    """Replace true clusters by their units, and count them by range of 2**shift units."""
+    for i in range(codes.size):
+        unit = units[at(codes[at(i)])]
+        codes[at(i)] = unit
+        counts[at(unit >> shift)] += 1
+
+
+@kernel
+def scatter_units(cells, places, units, shift, next_cell, out):
+    """Copy the cells at these places to the range of their unit, which replaces their true cluster.
+
+    `next_cell` is the next place of each range.
+    """
+    for i in range(places.size):
+        to = units[at(i)] >> shift
+        j = next_cell[at(to)]
+        next_cell[at(to)] = j + 1
+        out[at(j)] = cells[at(places[at(i)])]
+        out[at(j)].true = units[at(i)]
+
+
+@kernel
+def add_shares(cells, first, total, shares):
+    """Add up the shares of cells in the total weight by their unit; `first` is the first unit."""
+    for i in range(cells.size):
+        shares[at(cells[at(i)].true - first)] += cells[at(i)].weight / total
+
+
+@kernel
+def add_scores(cells, units, shares, deviations, sums):
+    """Add share * deviation of cells to the sums of the unit of their true cluster; -1 is skipped.
+
+    Shapes: records (n,), (n_true,), (n,), (n_scores, n), (n_units, n_scores).
+    """
+    for i in range(cells.size):
+        unit = units[cells[i].true]
+        if unit >= 0:
+            for k in range(deviations.shape[0]):
+                sums[unit, k] += shares[i] * deviations[k, i]
+
+
+@kernel
+def square_units(shares, sums, moves, space, squares, counted):
+    """Add up the squared contributions of units to scores of runs, minus their contributions to the baseline.
+
+    `moves` are the position of the baseline, and the derivative of each score by each of the sums, (n_runs, n_scores,
+    k), and by the share, (n_runs, n_scores); `space` is for RUN units: (n_shares, RUN), (n_runs, k, RUN), (RUN,).
+    Outputs: `squares` (n_runs, n_scores); `counted` (3,), units with a share, squares of shares, the largest share.
+    Shapes: `shares` (n_shares, n), common to all runs or one each; `sums` (n_runs, n, k).
+    """
+    baseline, of_scores, of_shares = moves
+    own, columns, moved = space
+    n_shares, last = own.shape[0], own.shape[0] - 1
+    for begin in range(0, shares.shape[1], RUN):
+        read_units(shares, sums, begin, min(RUN, shares.shape[1] - begin), own, columns)
+        for i in range(RUN):
+            moved[i] = 0.0
+            for s in range(n_shares):
+                moved[i] += own[s, i] / n_shares
+            counted[0] += moved[i] > 0.0
+            counted[2] = max(counted[2], moved[i])
+            moved[i] *= moved[i]
+        counted[1] += sum_run(moved)
+        for r in range(squares.shape[0]):
+            if r == baseline:
+                continue
+            for m in range(squares.shape[1]):
+                before = of_shares[baseline, m], own[min(baseline, last)]
+                move_shares(before, (of_shares[r, m], own[min(r, last)]), moved)
+                for k in range(columns.shape[1]):
+                    if of_scores[r, m, k] != 0.0 or of_scores[baseline, m, k] != 0.0:
+                        before = of_scores[baseline, m, k], columns[baseline, k]
+                        move_sums(before, (of_scores[r, m, k], columns[r, k]), moved)
+                for i in range(RUN):
+                    moved[i] *= moved[i]
+                squares[r, m] += sum_run(moved)
+
+
+@inlined
+def read_units(shares, sums, begin, n, own, columns):
+    """Read n units from `begin` on, column by column; the rest of the run is 0."""
+    own[:, n:] = 0.0
+    columns[:, :, n:] = 0.0
+    for s in range(shares.shape[0]):
+        for i in range(n):
+            own[s, i] = shares[s, begin + i]
+    for r in range(sums.shape[0]):
+        for i in range(n):
+            for k in range(sums.shape[2]):
+                columns[r, k, i] = sums[r, begin + i, k]
+
+
+@inlined
+def move_shares(before, after, moved):
+    """Write the difference of shares, each times its slope."""
+    for i in range(RUN):
+        moved[i] = after[0] * after[1][i] - before[0] * before[1][i]
+
+
+@inlined
+def move_sums(before, after, moved):
+    """Add the difference of sums, each times its slope."""
+    for i in range(RUN):
+        moved[i] += after[0] * after[1][i] - before[0] * before[1][i]
+
+
+#: Probabilities that a Poisson variable of mean 1 is at most 0, 1, …, in units of 2**-63.
+STEPS = 19
+CHANCES = np.empty(STEPS, np.int64)
+_chance, _sum = np.exp(-1.0), 0.0
+for _k in range(STEPS):
+    _sum += _chance
+    CHANCES[_k] = int(min(_sum, 1.0 - 2.0**-53) * 2.0**63)
+    _chance /= _k + 1
+
+
+@kernel
+def draw(seed, replicate, unit):
+    """Return the number of draws of a unit in a replicate: Poisson with mean 1, from a hash of the three alone."""
+    number = mix(mix(seed ^ mix(replicate)) ^ unit) & 0x7FFFFFFFFFFFFFFF
+    drawn = 0
+    while drawn < STEPS and number >= CHANCES[drawn]:
+        drawn += 1
+    return drawn
+
+
+#: Number of units summed for all replicates before the next ones are read: they stay in a core's cache.
+UNITS_AT_ONCE = 1 << 12
+
+
+@kernel
+def resample(seed, first, last, units, values, totals):
+    """Add up the values of the units drawn by replicates, each times its number of draws.
+
+    Shapes: (n_units,), (n_units, n_values), (last - first, n_values).
+    """
+    for begin in range(0, units.size, UNITS_AT_ONCE):
+        end = min(begin + UNITS_AT_ONCE, units.size)
+        for replicate in range(first, last):
+            own = totals[replicate - first]
+            for u in range(begin, end):
+                drawn = draw(seed, replicate, units[u])
+                if drawn:
+                    for k in range(values.shape[1]):
+                        own[k] += drawn * values[u, k]
