@@ -421,7 +421,7 @@ def test_a_column_of_units_that_is_not_there_is_refused_before_the_work(tmp_path
         assert fb.compare(truth, runs, unit=known, **options).deltas().num_rows == 7
     assert fb.compare(truth, runs, unit="src", baseline="new", **options).deltas().num_rows == 7
     assert fb.compare(truth, {"old": truth, "new": truth}, unit="country", item=["source", "id"]).units.n == 2
-    monkeypatch.setattr("fastbcubed.engines.memory.align_together", lambda *_, **__: pytest.fail("at work"))
+    monkeypatch.setattr("fastbcubed.align.align_runs.align_together", lambda *_, **__: pytest.fail("at work"))
     for wrong, meant in (
         ("colunm", "colour"),
         ("countri", "country"),

@@ -16,7 +16,6 @@ import fastbcubed as fb
 from fastbcubed import Clustering, kernels
 from fastbcubed.inputs import fingerprint
 from fastbcubed.inputs.keys import write_both
-from fastbcubed.results import origin
 from fastbcubed.runtime.threads import Pool
 
 ITEMS, LABELS = ["a", "b", "c", "d"], [1, 1, 2, -7]
@@ -60,7 +59,7 @@ def test_rows_that_are_scored_and_written_are_read_once(how, tmp_path, monkeypat
     for each, file in zip(tables, files, strict=True):
         pq.write_table(each, file, row_group_size=2)
     expected = prints(*tables, engine="memory", **how)
-    monkeypatch.setattr(origin, "contents", None)  # what reads them again
+    monkeypatch.setattr(fingerprint, "contents", None)  # what reads them again
     assert prints(*files, engine="disk", out=tmp_path / "result", **how) == expected
 
 
