@@ -230,7 +230,7 @@ def check_report(options: argparse.Namespace) -> None:
 
 
 def write_result(options: argparse.Namespace, found: Any, how: Mapping[str, Any], **of_page: Any) -> None:
-    """Write a result to ``--out`` and ``--report``, where requested, and name what was written."""
+    """Write a result to ``--out`` and ``--report``, where requested, and name the files written."""
     if options.out is not None:
         found.save(options.out, **how)
         say(f"wrote {options.out}; in Python, fastbcubed.load({options.out!r}) reads it")

@@ -399,7 +399,7 @@ class Differences:
 
 
 def with_units(deltas: pa.Table, found: Differences) -> pa.Table:
-    """Return a table of differences with the units of each, and its replicates or null: what errors come from."""
+    """Return a table of differences with the units of each, and its replicates or null, from which errors come."""
     rows = deltas.select(["experiment", "score"]).to_pylist()
     keys = [(row["experiment"], row["score"]) for row in rows]
     for k, (name, kind) in enumerate(

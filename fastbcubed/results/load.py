@@ -59,7 +59,7 @@ Make = Callable[[Any, Mapping[str, Any]], Any]
 
 
 def read_saved(directory: Any, make: Make, *, check: bool = True) -> Any:
-    """Return the result of `make` for what was saved, and its manifest; see `fastbcubed.load`.
+    """Return the result that `make` returns for saved parts, and its manifest; see `fastbcubed.load`.
 
     The files are checked first: that they are those of one result, as they were saved. So a directory that was damaged
     is refused. Without `check`, those of a large evaluation are checked when they are read.

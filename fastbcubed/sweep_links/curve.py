@@ -307,7 +307,7 @@ class Curve:
 
 
 class StoredCurve(Curve):
-    """A curve whose scores at every point are columns, beside the figures of the clusters."""
+    """A curve whose scores at every point are columns, with the figures of the clusters."""
 
     def scores(self, metric: Metric) -> Floats:
         """Return a score at every point."""
