@@ -25,8 +25,8 @@ from fastbcubed.inputs.keys import are_plain, check_kinds, find_collision, prove
 from fastbcubed.inputs.pipes import Stash
 from fastbcubed.inputs.tables import Source, attributes
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.key_partitions import MAX_BITS, ItemParts, offsets
-from fastbcubed.runtime.numbering import number
 from fastbcubed.runtime.spill import Spill, Spool
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Mask

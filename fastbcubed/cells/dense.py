@@ -26,8 +26,8 @@ from fastbcubed.cells.partitioned import (
     Built,
 )
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.key_codes import ATTEMPTS, MOST_VALUES, placed
 from fastbcubed.runtime.key_partitions import ROWS_AT_ONCE, sampled_rows, table_slots
-from fastbcubed.runtime.numbering import ATTEMPTS, MOST_VALUES, placed
 from fastbcubed.runtime.threads import Pool, blocks
 
 #: The first keys of a sample: if these are too many already, the others are not examined.

@@ -229,11 +229,16 @@ def check_report(options: argparse.Namespace) -> None:
         require_writable(Path(options.out))
 
 
+def say_saved(directory: str) -> None:
+    """Name the directory of a saved result, and how Python reads it."""
+    say(f"wrote {directory}; in Python, fastbcubed.load({directory!r}) reads it")
+
+
 def write_result(options: argparse.Namespace, found: Any, how: Mapping[str, Any], **of_page: Any) -> None:
     """Write a result to ``--out`` and ``--report``, where requested, and name the files written."""
     if options.out is not None:
         found.save(options.out, **how)
-        say(f"wrote {options.out}; in Python, fastbcubed.load({options.out!r}) reads it")
+        say_saved(options.out)
     if options.report is not None:
         found.report(options.report, **how, **of_page, overwrite=True)
         say(f"wrote {options.report}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flag_values import report_columns
+from fastbcubed.cli.flag_values import report_columns, say_saved
 from fastbcubed.cli.options import GATE_FLAGS, add_report_flags
 from fastbcubed.cli.output import in_flags, say, with_scores
 from fastbcubed.errors import OptionError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def finish(options: argparse.Namespace, result: Any, gates: Sequence[Gate] = ()) -> int:
     """Name the written files, write the page of a result if requested, and return 1 if a gate failed."""
     if getattr(options, "out", None) is not None:
-        say(f"wrote {options.out}; in Python, fastbcubed.load({options.out!r}) reads it")
+        say_saved(options.out)
     if options.report is not None:
         from fastbcubed.results.page import report_of
 

@@ -23,8 +23,8 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER, why_none
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.key_partitions import match, offsets
-from fastbcubed.runtime.numbering import number
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes
 

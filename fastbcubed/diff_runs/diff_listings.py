@@ -59,7 +59,7 @@ from fastbcubed.results.slices import (
 )
 from fastbcubed.results.table import Table, listed
 from fastbcubed.runtime.arguments import as_several, is_one_of
-from fastbcubed.runtime.numbering import number
+from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.threads import Pool, blocks
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from fastbcubed.inputs.files import open_files
 from fastbcubed.inputs.pair import Cut, Given, notes_of_side, one_side, open_pair, side_requests
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.runtime.arguments import is_one_of
-from fastbcubed.runtime.numbering import number
+from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.spill import Packed, Spill
 from fastbcubed.runtime.threads import Pool
 

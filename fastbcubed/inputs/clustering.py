@@ -100,7 +100,7 @@ def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tu
     ColumnError or NullError if these are not links. A row without label has no ancestors.
     Shapes: `items` (n_rows,), `rows` (n_new,).
     """
-    from fastbcubed.runtime.numbering import number
+    from fastbcubed.runtime.key_codes import number
 
     _refuse_null_children(child, parent)
     if (nulls := parent.null_rows) is not None:  # roots

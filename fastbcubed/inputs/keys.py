@@ -28,8 +28,8 @@ from fastbcubed.inputs.arrays import (
 )
 from fastbcubed.inputs.suggestions import Typed
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.key_codes import ATTEMPTS, MOST_VALUES, placed
 from fastbcubed.runtime.key_partitions import ROWS_AT_ONCE, sampled_rows
-from fastbcubed.runtime.numbering import ATTEMPTS, MOST_VALUES, placed
 from fastbcubed.runtime.threads import BLOCK, Pool, blocks, lend
 
 Pairs = tuple[np.ndarray, np.ndarray]

@@ -48,8 +48,8 @@ from fastbcubed.inputs.tables import (
     read_columns,
 )
 from fastbcubed.runtime.arguments import is_bare
+from fastbcubed.runtime.key_codes import Numbering
 from fastbcubed.runtime.memory_budget import Allowance
-from fastbcubed.runtime.numbering import Numbering
 from fastbcubed.runtime.threads import Pool, ahead, blocks
 
 #: The widest and narrowest float types.

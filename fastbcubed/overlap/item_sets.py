@@ -23,8 +23,8 @@ from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.layouts import Memberships
 from fastbcubed.inputs.tables import Source, attributes
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.key_codes import Numbered, number
 from fastbcubed.runtime.key_partitions import PART_ROWS, part_bits, part_blocks, scatter_keys, slots_for
-from fastbcubed.runtime.numbering import Numbered, number
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Int64s
 

@@ -14,7 +14,7 @@ from fastbcubed.inputs.layouts import Memberships
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.extended_bcubed import Sides, Totals
 from fastbcubed.overlap.item_sets import Signatures, signatures
-from fastbcubed.runtime.numbering import number
+from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Counts, Floats
 

@@ -51,8 +51,8 @@ from fastbcubed.results.items import Items, Kept
 from fastbcubed.results.table import LOSS, NamedBy, Table, Top, listed, require_known
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import is_one_of
+from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.key_partitions import MAX_BITS, match
-from fastbcubed.runtime.numbering import number
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.output_files import ROW_GROUP
 from fastbcubed.runtime.spill import Spill, Spool

@@ -741,7 +741,7 @@ class Evaluation(Shown, HasTable):
         Parameters
         ----------
         *gates : str
-            What has to hold, such as "f1>=0.9", "jaccard_distance<=0.1", or of a slice "f1>=0.9@country=US", of bins
+            Required bounds, such as "f1>=0.9", "jaccard_distance<=0.1", or of a slice "f1>=0.9@country=US", of bins
             "f1>=0.9@year:10=1990-1999", of subsets by name that were given to `evaluate` "f1>=0.9@slice=new".
         **scores : float
             Scores by name, or truth_coverage and prediction_coverage: the least that each has to be; the most, if

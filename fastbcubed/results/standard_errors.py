@@ -36,7 +36,7 @@ from fastbcubed.results.intervals import Interval, check_level, interval
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.arguments import is_one_of
-from fastbcubed.runtime.numbering import number
+from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool, blocks

@@ -36,7 +36,7 @@ from fastbcubed.metrics import bcubed
 from fastbcubed.metrics.metric import Formula, Metric, f_measure, weight_of_precision, without_rounding
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as
 from fastbcubed.results.standard_errors import standard_error
-from fastbcubed.runtime.numbering import number
+from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Counts, Floats
 

@@ -23,8 +23,8 @@ from fastbcubed import kernels
 from fastbcubed.align.rows import Alignment
 from fastbcubed.errors import EmptyInputError
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.key_partitions import PARTS_AT_ONCE, offsets, part_bits, row_blocks
-from fastbcubed.runtime.numbering import number
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Counts, Floats

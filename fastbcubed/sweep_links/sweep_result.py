@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 #: Merges and true clusters that are written.
 LISTED = 1000
-#: What to do about the parts of a sweep that are not saved with it.
+#: The advice where a part of a sweep was not saved with it.
 NOT_SAVED = (
     "a sweep is saved with its scores, the clusters at one threshold (clusters.parquet), and the first "
     f"{LISTED:,} merges and weakest links; sweep again to have more"
@@ -231,7 +231,7 @@ class Sweep(Shown, HasTable):
         score : str
             A score of the curve.
         where : str or list of str, optional
-            What has to hold: "precision >= 0.98", or several such conditions joined by "and"; on scores, on clusters,
+            Required bounds: "precision >= 0.98", or several such conditions joined by "and"; on scores, on clusters,
             largest, singletons and threshold.
 
         Returns

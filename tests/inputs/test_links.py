@@ -36,7 +36,7 @@ from fastbcubed.errors import (
 from fastbcubed.inputs import links as link_blocks
 from fastbcubed.inputs import links as links_module
 from fastbcubed.inputs.links import Links, connect_at, read_links
-from fastbcubed.runtime.numbering import LEAST, Numbering
+from fastbcubed.runtime.key_codes import LEAST, Numbering
 
 #: Scores with ties, among them some that no binary fraction is.
 SCORES = [0.1, 0.5, 0.7, 0.9, 1.0]

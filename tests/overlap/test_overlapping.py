@@ -29,7 +29,7 @@ from fastbcubed.errors import (
 )
 from fastbcubed.inputs.layouts import Memberships
 from fastbcubed.overlap.item_sets import signatures
-from fastbcubed.runtime.numbering import number
+from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.threads import Pool
 
 SCORES = ["precision", "recall", "f1", "mean_f1", "over_merge_rate", "under_merge_rate", "elm"]
