@@ -728,6 +728,14 @@ class Comparison(Shown, HasTable):
         directory : path
             Made if need be. Files of an earlier result in it are replaced, together at the end. ``overall.json`` is
             the content of `to_json` and the page, ``scores.parquet`` and ``deltas.parquet`` are these tables.
+
+        Examples
+        --------
+        >>> import tempfile, fastbcubed as fb
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     fb.compare([0, 0, 1], {"old": [0, 1, 1], "new": [0, 0, 1]}).save(directory)
+        ...     fb.load(directory)["new"].f1
+        1.0
         """
         from fastbcubed.results.page import Asked
 

@@ -204,6 +204,15 @@ class Estimates(Shown, HasTable):
         ----------
         directory : path
             Made if need be. Files of an earlier result in it are replaced, together at the end.
+
+        Examples
+        --------
+        >>> import tempfile, fastbcubed as fb
+        >>> sample = {"a": 1, "b": 1, "c": 2}
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     fb.estimate(sample, {"a": 1, "b": 1, "c": 1}).save(directory)
+        ...     fb.load(directory).overall["precision"] < 1
+        True
         """
         table = self.to_arrow()
         for name in ("effective", "ceiling"):
