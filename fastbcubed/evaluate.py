@@ -53,7 +53,7 @@ def evaluate(
     max_pairs: float = MAX_PAIRS,
     table: Any = None,
     out: Any = None,
-    keep: Keep = "cells",
+    keep: Keep | None = None,
     repairs: int = 0,
     paths: bool = False,
     engine: Literal["memory", "disk", "spark"] | None = None,
@@ -116,8 +116,9 @@ def evaluate(
     out : path, optional
         A directory to write the result to; see `Evaluation.save`. Write access is checked
         before the work.
-    keep : {"scores", "cells", "items"}
-        How much of the result to write to `out`; with the disk engine, how much to hold.
+    keep : {"scores", "cells", "items"}, optional
+        How much of the result to write to `out`; with the disk engine, how much to hold. By default "cells"; but
+        without `out` and `repairs`, "scores" if the disk has no room for the cells, and a note says so.
     repairs : int
         How many repairs to write to `out`, as ``repairs.parquet``; see `Evaluation.repairs`.
     paths : bool
@@ -179,6 +180,8 @@ def evaluate(
     if out is not None and not any(map(is_spark, (truth, prediction))):
         out = save.as_path(out)
         require_writable(out)
+    narrows = keep is None and out is None and not repairs
+    keep = "cells" if keep is None else keep
     require_repairable(repairs, keep=keep, overlapping=overlapping)
     truth_only = default_for_truth_only(prediction)
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
@@ -191,6 +194,7 @@ def evaluate(
         max_pairs=max_pairs,
         slices=as_slices(slices),
         keep=keep,
+        narrows=narrows,
         out=out,
         memory_limit=memory_limit,
         spill_dir=spill_dir,

@@ -337,6 +337,7 @@ class Question(NamedTuple):
     negatives: bool = False  #: whether these matrices need their true negatives
     #: scores that need items with their own weights; may be empty if only pairs are needed
     own: ItemScores | None = None
+    narrows: bool = False  #: whether the cells are left out if the disk has no room to keep them
 
     @property
     def asks_rows(self) -> bool:
@@ -394,6 +395,7 @@ class CellParts:
         self.rows: WayBack | None = None
         self.of_items: list[Mapping[str, float]] = []  #: sums of blocks of items by their own weights
         self.recall_if_alone = 0.0
+        self.without_room = 0  #: bytes of cells that were to be kept, and for which the disk had no room
 
     def __iter__(self) -> Iterator[Contingency]:
         """Yield the scored cells of each shard that has any; their margins cover all shards."""
@@ -402,6 +404,8 @@ class CellParts:
         kept = _Kept(shards, question) if question.keep else None
         keys = {} if kept is None else kept.keys
         cells = shards.cells(pool, outer=outer, again=asked, keys=keys.get("true"))
+        if kept is not None and not self._has_room(kept, int(cells.cells.sizes().sum())):
+            kept, keys = None, {}
         back = None
         if asked:
             back = WayBack(shards, cells, question.rows, weighed=question.own is not None)
@@ -427,6 +431,17 @@ class CellParts:
             self.whole, self.keys = kept.finish(cells.n_true), kept.finished_keys()
         if back is not None:
             self._go_back(back, cells.heavy_sizes)
+
+    def _has_room(self, kept: _Kept, n_cells: int) -> bool:
+        """Return whether the disk has room to keep this many cells; raise if they have to be kept."""
+        needed, spill = n_cells * kept.cell_bytes, self._shards.spill
+        if spill.has_room(needed):
+            return True
+        if self._question.narrows:
+            self.without_room = needed
+            return False
+        spill.require_free(needed, f"{arg('keep', 'scores')} keeps no cells, and takes nothing more. ")
+        return False
 
     def _go_back(self, back: WayBack, heavy_sizes: NDArray[np.int64]) -> None:
         """Pass the closed cells back to the rows, and sum the rows' scores by their own weights."""
@@ -500,6 +515,12 @@ def _true_negatives(contingency: Contingency, shards: RowShards) -> NDArray[np.f
     return packed.finish()
 
 
+#: Bytes of a cell that is kept, with the keys of its clusters if it is the only one of these.
+KEPT_BYTES = 52
+#: Bytes of a row whose cell is passed back, besides its columns.
+BACK_BYTES = MATRIX_OF_ROW.itemsize + CLOSED.itemsize + 12
+
+
 class _Kept:
     """The cells of all shards in order, in files that a contingency can map."""
 
@@ -517,6 +538,8 @@ class _Kept:
             self.keys["pred"].append(mixed_keys(shards.spread.keys))
         self._weighted = shards.weighted
         self._question = question
+        #: bytes of a cell that is the only one of its clusters, besides the key of the true one
+        self.cell_bytes = records["final"].itemsize + np.dtype(shards.plan.code).itemsize + 8 * bool(sides)
 
     def add(self, apart: SetAside, built: Built) -> None:
         """Add the cells of a shard, whose codes of predicted clusters begin at 0."""

@@ -151,6 +151,8 @@ SMALLEST_LIMIT = 64 << 20
 #: Maximal bytes of a row while its shard is processed: as spilled (twice: the next shard is read ahead), in its part
 #: (twice: the next shard is built), as a cell that leaves (twice: the last shard's are being written).
 WORK_BYTES = 24 + 24 + 24 + 24 + 40 + 40
+#: Bytes of a cell on its way to the shard of its pred key.
+ARRIVED_BYTES = 32
 #: The part of the limit for the labels of a shard, of which several copies exist while they are written.
 LABEL_SHARE = 16
 #: Clusters up to this size are counted in a table, larger ones one by one.
@@ -178,9 +180,13 @@ class Layout:
         shards = max(shards, n_rows * label_bytes // (limit // LABEL_SHARE))
         return cls(min(max(shards - 1, 0).bit_length(), MAX_SHARD_BITS), limit * 3 // 10, limit // 5)
 
-    def expected_spill(self, n_rows: int, row_bytes: int) -> int:
-        """Return the bytes that would be spilled if every row were a cell of its own."""
-        return max(0, n_rows * row_bytes - self.rows_kept) + max(0, n_rows * 32 - self.cells_kept)
+    def spill_of_rows(self, n_rows: int, row_bytes: int) -> int:
+        """Return the bytes of rows that are spilled."""
+        return max(0, n_rows * row_bytes - self.rows_kept)
+
+    def spill_of_cells(self, n_cells: int) -> int:
+        """Return the bytes of cells that are spilled on their way to the shards of their pred keys."""
+        return max(0, n_cells * ARRIVED_BYTES - self.cells_kept)
 
 
 def require_limit(limit: int) -> None:
@@ -321,7 +327,12 @@ class RowShards:
         apart = list(range(1 << self.layout.bits, self.n_shards))
         if apart:
             self._heavy_cells(found, apart, pool, outer)
+        n_rows = None
         for shard, plan, parts in pool.ahead(self._built(pool, with_keys=keys is not None)):
+            if n_rows is None:  # shards are random samples of the true clusters: the first one tells of all
+                n_rows = int(self.rows.sizes()[: 1 << self.layout.bits].sum())
+                n_cells = n_rows * int(parts.n_cells.sum()) // plan.n_rows
+                self.spill.require_free(self.layout.spill_of_cells(n_cells))
             if keys is not None and parts.keys is not None:
                 keys.append(parts.keys)
             base = found.n_true + np.cumsum(parts.n_clusters) - parts.n_clusters

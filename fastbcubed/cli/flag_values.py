@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.options import GATE_FLAGS, LINK_FLAGS
+from fastbcubed.cli.options import GATE_FLAGS, LINK_FLAGS, WORST_LISTED
 from fastbcubed.cli.output import in_flags, say, with_scores
 from fastbcubed.errors import Argument, EvaluationWarning, OptionError, rewording
 from fastbcubed.inputs.suggestions import plain, split
@@ -30,6 +30,8 @@ def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
     given.pop("report_columns", None)
     if (options.show or options.verify or options.slice_pairs or report) and options.out is None:
         given["keep"] = "items"
+    elif options.keep is None and (options.worst != WORST_LISTED or options.order_by != LOSS):
+        given["keep"] = "cells"  # they are asked for
     if options.table is not None:
         given["truth"], given["prediction"] = column_names(options.truth), column_names(options.prediction)
     return given | read_flags(options)

@@ -36,6 +36,8 @@ def _option(*flags: str, help: str, **how: Any) -> Option:
     return Option(flags, help, how)
 
 
+#: Clusters of each side that are listed unless another number is asked for.
+WORST_LISTED = 5
 _REPEATED: dict[str, Any] = {"action": "append"}
 #: The options that several commands have or that are arguments of the library, by the name of the argument.
 OPTIONS = {
@@ -174,7 +176,10 @@ OPTIONS = {
         "--paths", action="store_true",
         help="show the paths of files, as they were given, in all that is written (default: their names)",
     ),
-    "worst": _option("--worst", type=number, default=5, metavar="N", help="how many of {worst} to list (default: 5)"),
+    "worst": _option(
+        "--worst", type=number, default=WORST_LISTED, metavar="N",
+        help=f"how many of {{worst}} to list (default: {WORST_LISTED})",
+    ),
     "show": _option("--show", type=number, default=0, metavar="N", help="open the N {show}"),
     "repairs": _option(
         "--repairs", type=number, default=0, metavar="N",
@@ -183,7 +188,7 @@ OPTIONS = {
     "out": _option("--out", metavar="DIR", help="directory to write the result to, as JSON and Parquet files"),
     "keep": _option(
         "--keep", default="cells", choices=("scores", "cells", "items"),
-        help="how much of the result to write to --out (default: cells); with items it can be sliced later",
+        help="how much of the result to write to --out (default: cells{room}); with items it can be sliced later",
     ),
     "overwrite": _option("--overwrite", action="store_true", help="replace files that exist"),
     "report": _option(
@@ -219,7 +224,7 @@ WORDS = {
     "beta": "fbeta and mean_fbeta",
     "weight": "; a file is what ends in .parquet, .csv and so on, has a slash in its path, or is a URI",
     "results": "scores do", "memory": "memory of the disk engine, such as 2GiB (default: half of what is free)",
-    "takes": "; takes fastbcubed[report]",
+    "room": "", "takes": "; takes fastbcubed[report]",
     "engine": "where the work is done (default: disk for Parquet and Arrow files that would not fit in memory)",
 }  # fmt: skip
 
@@ -228,7 +233,7 @@ def add_options(group: Any, names: str, **words: Any) -> None:
     """Add options by name to a parser, or a group of one; `words` fill in their help, or are `choices`."""
     for name in names.split():
         flags, text, how = OPTIONS[name]
-        how = {"dest": name, **how, **({"choices": words["choices"]} if "choices" in words else {})}
+        how = {"dest": name, **how, **{key: words[key] for key in ("choices", "default") if key in words}}
         group.add_argument(*flags, help=text.format_map(WORDS | words), **how)
 
 
@@ -260,7 +265,10 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
         "--verify", type=number, default=0, metavar="N",
         help="work N items drawn at random, and the scores, out anew from the rows by their definition",
     )  # fmt: skip
-    add_options(group, "out keep")
+    add_options(group, "out")
+    add_options(
+        group, "keep", default=None, room=", or scores if there is no room for cells and nothing needs them"
+    )
     add_engine_flags(parser, spark=True)
 
 

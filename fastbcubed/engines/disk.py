@@ -12,14 +12,14 @@ from fastbcubed.align.align_runs import CommonRows, RowsOfRun, require_some
 from fastbcubed.align.apply_policies import starts_of_runs
 from fastbcubed.align.item_join import Aligner
 from fastbcubed.align.row_blocks import AlignedBlock, Choice, Retry
-from fastbcubed.cells.cell_parts import CellParts, NoCells, Question, RowBlocks
+from fastbcubed.cells.cell_parts import BACK_BYTES, KEPT_BYTES, CellParts, NoCells, Question, RowBlocks
 from fastbcubed.cells.dense import PairTable
 from fastbcubed.cells.partitioned import find_heavy_in_sample
 from fastbcubed.cells.shards import Layout, RowShards, Spread
 from fastbcubed.engines.memory import Answers
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.scoring import Scorer, require_room
-from fastbcubed.errors import EmptyInputError, OptionError, WeightError, arg, naming
+from fastbcubed.errors import EmptyInputError, Message, OptionError, WeightError, arg, naming
 from fastbcubed.inputs.fingerprint import BlocksSeen
 from fastbcubed.inputs.pair import Cut, Pair, notes_of, open_pair, open_pairs
 from fastbcubed.inputs.tables import BLOCK_ROWS
@@ -86,10 +86,11 @@ def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOf
             request.weighting, request.outside,
             keep=request.keep != "scores" or scorer.needs_all, named=request.keep != "scores",
             rows=questions.told, negatives=scorer.rows_need_negatives, own=scorer.own,
+            narrows=request.narrows and not scorer.needs_all,
         )  # fmt: skip
         widest = max(label_bytes(side.labels) for side in aligner.firsts) if question.named else 0
         layout = Layout.of(pair.n_rows, request.limit, widest)
-        announce(pair, aligner, layout, question.keep, request.limit, spill, pool)
+        announce(pair, aligner, layout, request.keep, question.keep, request.limit, spill, pool)
 
         blocks = RowBlocks(spill) if questions else None
         rows = ShardedRows(
@@ -104,7 +105,7 @@ def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOf
         names = _names(pair, aligner, parts, layout, spill, pool)
 
         how = {"weighted": aligner.weighted, "weighting": request.weighting, "outside": request.outside}
-        cells: Any = parts.whole if question.named else NoCells(parts.n_items, **how)  # type: ignore[arg-type]
+        cells: Any = parts.whole if parts.keys is not None else NoCells(parts.n_items, **how)  # type: ignore[arg-type]
         sliced: dict[str, pa.Table] = {}
         items = None
         if blocks is not None and parts.rows is not None:
@@ -122,7 +123,7 @@ def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOf
             ranges=_ranges(parts, request, widest, pool),
             summary=describe(parts.sizes, parts.n_items, dict.fromkeys(parts.sizes, parts.n_exact)),
             bounds=bounds,
-            notes=notes_of(aligner.firsts),
+            notes=notes_of(aligner.firsts) + _not_kept(parts, spill),
             pair=pair,
             contents=None if seen is None else seen.contents(),
             change_if_alone=parts.recall_if_alone,
@@ -130,28 +131,51 @@ def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOf
 
 
 def announce(
-    pair: Pair, aligner: Aligner, layout: Layout, keeps_cells: bool, limit: int, spill: Spill, pool: Pool
+    pair: Pair,
+    aligner: Aligner,
+    layout: Layout,
+    keep: str | None,
+    keeps_cells: bool,
+    limit: int,
+    spill: Spill,
+    pool: Pool,
 ) -> None:
-    """Announce the plan, and raise if the disk has no room for it."""
-    row_bytes = 24 if aligner.weighted else 16
-    announce_spill(
-        f"{pair.n_rows:,} rows, {1 << layout.bits} shard{'s' * (layout.bits > 0)}",
-        pair.n_rows,
-        aligner.expected_spill + layout.expected_spill(pair.n_rows, row_bytes),
-        limit,
-        spill,
-        pool,
-        beside=", besides the cells that are kept" * keeps_cells,
+    """Announce the plan, and raise if the disk has no room for the rows alone; `keep` is None where it is no choice.
+
+    How many cells the rows have is known once the first shard is built, and checked then.
+    """
+    n_rows, row_bytes = pair.n_rows, 24 if aligner.weighted else 16
+    rows_of_side = n_rows // len(pair.stretches)
+    least = aligner.expected_spill + layout.spill_of_rows(rows_of_side, row_bytes)
+    most = aligner.expected_spill + layout.spill_of_rows(n_rows, row_bytes) + layout.spill_of_cells(n_rows)
+    by_keep = ""
+    if keep is not None:
+        kept = most + rows_of_side * KEPT_BYTES
+        back = kept + rows_of_side * BACK_BYTES
+        by_keep = (
+            f"Depending on the number of cells, {arg('keep', 'scores')} takes {readable(least)} to {readable(most)}, "
+            f"{arg('keep', 'cells')} up to {readable(kept)}, {arg('keep', 'items')} up to {readable(back)} and the "
+            "columns of attributes. "
+        )
+    spill.require_free(least, by_keep)
+    pool.spilled = lambda: spill.written
+    pool.announce(
+        f"disk engine: {n_rows:,} rows, {1 << layout.bits} shard{'s' * (layout.bits > 0)}, limit {readable(limit)}; "
+        f"{spill.describe(most)}{', besides the cells that are kept' * keeps_cells}",
+        n_rows,
     )
 
 
-def announce_spill(
-    what: str, n_rows: int, expected: int, limit: int, spill: Spill, pool: Pool, beside: str = ""
-) -> None:
-    """Announce the plan for `n_rows` rows, and raise if the disk has no room for the expected spill."""
-    spill.require_free(expected)
-    pool.spilled = lambda: spill.written
-    pool.announce(f"disk engine: {what}, limit {readable(limit)}; {spill.describe(expected)}{beside}", n_rows)
+def _not_kept(parts: CellParts, spill: Spill) -> list[dict[str, Any]]:
+    """Return a note if the disk had no room for cells that would have been kept."""
+    if not parts.without_room:
+        return []
+    message = (
+        f"The cells were not kept, since {spill.directory} has no room for {readable(parts.without_room)} more: there "
+        f"are scores, but no clusters and standard errors. Name a larger disk with {arg('spill_dir', ...)}, or pass "
+        f"{arg('keep', 'scores')} if scores are enough."
+    )
+    return [{"code": "cells-not-kept", "level": "note", "message": Message(message)}]
 
 
 def _names(

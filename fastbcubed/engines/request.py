@@ -44,6 +44,7 @@ class Request:
     max_pairs: float = MAX_PAIRS
     slices: list[SliceKey] = field(default_factory=list)
     keep: str = "cells"
+    narrows: bool = False  #: whether `keep` may be "scores" where the disk has no room for the cells
     out: Any = None
     memory_limit: int | str | None = None
     spill_dir: Any = None

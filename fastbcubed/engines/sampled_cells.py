@@ -134,7 +134,7 @@ def _in_blocks(sample: Clustering, request: Request, pool: Pool) -> Touched:
                 pair, request.policies, choice, spill, request.limit, pool, outer=False, null_is_absent=False
             )
             layout = Layout.of(pair.n_rows, request.limit)
-            disk.announce(pair, aligner, layout, False, request.limit, spill, pool)
+            disk.announce(pair, aligner, layout, None, False, request.limit, spill, pool)
             rows = disk.ShardedRows(pair.n_rows, aligner, layout, spill, False, pool, None, request.limit)
             with pool.wider() as readers:
                 coverage = aligner.run(rows.take, readers)

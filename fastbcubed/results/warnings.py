@@ -724,6 +724,7 @@ CODES = {
     "slices-without-scores": Code("There are slices, and no score that slices have.", slices_without_scores),
     "small-slice": Code("Some slices have very few items.", small_slices),
     "not-checked": Code("Some warnings take cells, which were not kept.", not_checked),
+    "cells-not-kept": Code("The disk had no room for the cells, so that only scores were kept."),
     "best-at-end": Code("The best threshold of a sweep is that of the weakest or the strongest link."),
     "columns-recognised": Code("Columns of ids and clusters were found by their names."),
     "whole-floats": Code("Floats or decimals were read as integers."),

@@ -76,14 +76,21 @@ class Spill:
         self._direct = True
         self.written = 0
 
-    def require_free(self, expected: int) -> None:
-        """Raise, before the work begins, if the disk lacks room for this many bytes."""
+    def has_room(self, expected: int) -> bool:
+        """Return whether this many bytes more leave as many free, or what is always left free."""
+        return self.free() >= expected + min(expected, LEAVE_FREE)
+
+    def require_free(self, expected: int, alternatives: str = "") -> None:
+        """Raise, before the bytes are written, if the disk lacks room for this many.
+
+        `alternatives` are sentences on the room that other ways to work take.
+        """
         free = self.free()
         if expected and free < expected + LEAVE_FREE:
             raise SpillError(
                 f"about {readable(expected)} would be spilled to {self.directory}, which has {readable(free)} free, "
-                f"of which {readable(LEAVE_FREE)} are left alone. Name a larger disk with {arg('spill_dir', ...)}, "
-                f"or raise {arg('memory_limit', ...)}"
+                f"of which {readable(LEAVE_FREE)} are left alone. {alternatives}Name a larger disk with "
+                f"{arg('spill_dir', ...)}, or raise {arg('memory_limit', ...)}"
             )
 
     def describe(self, expected: int) -> str:

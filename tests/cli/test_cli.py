@@ -116,6 +116,9 @@ def test_every_argument_has_a_flag_of_its_name_and_default(capsys) -> None:
         ("--no-progress", "progress", False),
         ("--table t.parquet", "table", "t.parquet"),
         ("--out results --keep items", "keep", "items"),
+        ("--json", "keep", None),  # cells, if there is room
+        ("--worst 9", "keep", "cells"),
+        ("--order-by f1", "keep", "cells"),
     ],
 )  # fmt: skip
 def test_flags_become_arguments(flags: str, name: str, value: object) -> None:

@@ -462,3 +462,62 @@ def test_all_scores_with_weights():
     assert found[0].overall["elm_precision"] == 1 / 6
     names = ["extended_elm_precision", "extended_elm_f1"]
     assert_same(*both(*sides, weight=weight, metrics=names))
+
+
+def needy(monkeypatch, free: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return clusterings of 500 rows in 167 cells, all to be spilled to a disk that pretends to have this room."""
+    monkeypatch.setattr(disk.Layout, "of", lambda *given: disk.Layout(2, 0, 0))
+    monkeypatch.setattr(spill, "LEAVE_FREE", 0)
+    monkeypatch.setattr(spill.Spill, "free", lambda self: free)
+    return np.arange(500) // 3, np.arange(500) // 3
+
+
+def test_scores_are_kept_where_the_disk_has_no_room_for_cells(monkeypatch, tmp_path):
+    true, pred = needy(monkeypatch, 7300)  # the 167 cells take 7,348 bytes, after the rows
+    monkeypatch.setattr(disk.Layout, "spill_of_rows", lambda *given: 0)
+    options = {"engine": "disk", "spill_dir": tmp_path}
+    ev = fb.evaluate(true, pred, **options)
+    assert ev.f1 == 1 and not ev.has_clusters
+    note = next(note for note in ev.warnings if note["code"] == "cells-not-kept")
+    assert note["level"] == "note" and "no room for 0 MiB more" in note["message"]
+    with pytest.raises(NotKeptError, match="cells were not kept"):
+        ev.clusters("pred")
+    assert fb.evaluate(true, pred, keep="scores", **options).overall == ev.overall
+    for asked in ({"keep": "cells"}, {"out": tmp_path / "out"}, {"repairs": 3, "out": tmp_path / "out"}):
+        with pytest.raises(SpillError, match=r'would be spilled .*keep="scores" keeps no cells'):
+            fb.evaluate(true, pred, **options, **asked)
+
+
+def test_cells_are_kept_where_the_disk_has_room(monkeypatch, tmp_path):
+    true, pred = needy(monkeypatch, 9000)  # less than where every row is a cell of its own
+    ev = fb.evaluate(true, pred, engine="disk", spill_dir=tmp_path)
+    assert ev.has_clusters and "cells-not-kept" not in {note["code"] for note in ev.warnings}
+
+
+def test_scores_that_need_all_cells_are_not_given_up(monkeypatch, tmp_path):
+    true, pred = needy(monkeypatch, 7300)
+    monkeypatch.setattr(disk.Layout, "spill_of_rows", lambda *given: 0)
+    with pytest.raises(SpillError, match="keeps no cells"):
+        fb.evaluate(true, pred, engine="disk", spill_dir=tmp_path, metrics="purity")
+
+
+def test_too_many_cells_are_noticed_with_the_first_shard(monkeypatch, tmp_path):
+    needy(monkeypatch, 2 << 20)  # rows take 1.6 MB, and as many cells 3.2
+    true = np.arange(100_000) // 3
+    assert fb.evaluate(true, true, engine="disk", spill_dir=tmp_path, keep="scores").f1 == 1
+    with pytest.raises(SpillError, match="about 3 MiB would be spilled"):
+        fb.evaluate(true, np.arange(true.size), engine="disk", spill_dir=tmp_path, keep="scores")
+
+
+def test_the_error_before_the_work_names_what_each_keep_takes(monkeypatch, tmp_path):
+    true, pred = needy(monkeypatch, 100)
+    monkeypatch.setattr(spill, "readable", lambda size: f"{size} bytes")
+    monkeypatch.setattr(sharded, "readable", lambda size: f"{size} bytes")
+    with pytest.raises(SpillError) as error:
+        fb.evaluate(true, pred, engine="disk", spill_dir=tmp_path)
+    assert "about 8000 bytes would be spilled" in str(error.value)
+    # 500 rows of 16, in 500 cells of 32 on their way, kept in 52 each, and passed back in 92
+    assert (
+        'keep="scores" takes 8000 bytes to 24000 bytes, keep="cells" up to 50000 bytes, keep="items" up to 96000 bytes'
+        in str(error.value)
+    )
