@@ -55,6 +55,7 @@ markedness: Score = make.score("markedness")
 mcc: Score = make.score("mcc")
 pointwise_ari: Score = make.score("pointwise_ari")
 pointwise_fowlkes_mallows: Score = make.score("pointwise_fowlkes_mallows")
+element_centric: Score = make.score("element_centric")
 symmetric_difference: Score = make.score("symmetric_difference")
 
 # BCubed
@@ -186,6 +187,7 @@ coref_bcubed_f1: CoreferenceScore[float] = make.coreference_score("coref_bcubed_
 coref_bcubed_precision_recall_fscore: CoreferenceScore[PrecisionRecallFscore] = make.coreference_scores(
     "coref_bcubed"
 )
+conll_f1: CoreferenceScore[float] = make.coreference_score("conll_f1")
 
 # Overlapping clusterings
 

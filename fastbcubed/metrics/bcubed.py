@@ -343,6 +343,22 @@ def pointwise_fowlkes_mallows(tp: Floats, fp: Floats, fn: Floats, tn: Floats) ->
 
 
 @pointwise.mean_over_items(
+    "tp / max(tp + fp, tp + fn)",
+    source="Gates et al. 2019",
+    example="""
+    >>> element_centric(list("aabb"), [1, 1, 2, 3])  # (2 * 2/2 + 2 * 1/2) / 4
+    0.75
+    """,
+)
+def element_centric(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
+    """Mean over items of the overlap of an item's two clusters, relative to the larger one.
+
+    On partitions, that is the element-centric similarity of CluSim, whatever its alpha.
+    """
+    return tp / (tp + np.maximum(fp, fn))
+
+
+@pointwise.mean_over_items(
     "fp + fn, in the unit of the weights",
     high=inf,
     best="lower",

@@ -331,3 +331,40 @@ def coref_bcubed(
 ) -> Three:
     """Return the mean share of its entity that a mention shares with that of the other side."""
     return with_f(*(side.bcubed / side.mentions for side in (response, key)))
+
+
+def conll(
+    key: Side,
+    response: Side,
+    mentions: int,
+    parts: int,
+    alone: int,
+    best: float,
+    every: float,
+    zero_division: float = 0.0,
+) -> Three:
+    """Mean of the F1 of MUC, of BCubed and of CEAF of entities, by which the CoNLL shared tasks rank systems."""
+    cells = key, response, mentions, parts, alone
+    each = (
+        muc(*cells, zero_division),
+        coref_bcubed(*cells, zero_division),
+        ceaf_e(*cells, best, every, zero_division),
+    )
+    p, r, f = (sum(figures) / len(each) for figures in zip(*each, strict=True))
+    return p, r, f
+
+
+SCORES["conll"] = conll
+coreference.of_sums(
+    "(M + B + C) / 3, with M = muc_f1, B = coref_bcubed_f1 and C = ceaf_e_f1",
+    of=("entities", "pairing of entities"),
+    finalize=partial(figure, 2, conll),
+    name="conll_f1",
+    source="Pradhan et al. 2012",
+    pairs_clusters=True,
+    example="""
+    >>> score = conll_f1(list("xxyy"), [1, 1, 1, 1])
+    >>> round(score, 6)  # (4/5 + 2/3 + 4/9) / 3 = 86/135
+    0.637037
+    """,
+)(conll)

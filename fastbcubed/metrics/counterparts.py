@@ -233,7 +233,7 @@ def _too_tangled(rows: Codes, columns: Codes, n_rows: int, n_columns: int) -> st
     return (
         f"the best one-to-one pairing of clusters takes too long: {true} true and {pred} predicted clusters "
         f"hang together through {cells[largest]} cells, and the search gave up after {LIMIT:.0e} looks at a "
-        "cell. Leave out matching_accuracy, ceaf_m and ceaf_e; no other score takes that search"
+        "cell. Leave out matching_accuracy, ceaf_m, ceaf_e and conll_f1; no other score takes that search"
     )
 
 

@@ -157,6 +157,8 @@ REFERENCES = {
     "Amigó et al. 2009": "E. Amigó, J. Gonzalo, J. Artiles and F. Verdejo, A comparison of"
     " extrinsic clustering evaluation metrics based on formal constraints, Information Retrieval"
     " 12, 2009.",
+    "Gates et al. 2019": "A. J. Gates, I. B. Wood, W. P. Hetrick and Y.-Y. Ahn, Element-centric clustering"
+    " comparison unifies overlaps and hierarchy, Scientific Reports 9, 2019.",
     "Rand 1971": "W. M. Rand, Objective Criteria for the Evaluation of Clustering Methods, Journal of"
     " the American Statistical Association 66, 1971.",
     "Hubert and Arabie 1985": "L. Hubert and P. Arabie, Comparing Partitions, Journal of Classification"
@@ -203,6 +205,8 @@ REFERENCES = {
     "Luo 2005": "X. Luo, On Coreference Resolution Performance Metrics, HLT-EMNLP 2005.",
     "Luo et al. 2014": "X. Luo, S. Pradhan, M. Recasens and E. Hovy, An Extension of BLANC to System"
     " Mentions, ACL 2014.",
+    "Pradhan et al. 2012": "S. Pradhan, A. Moschitti, N. Xue, O. Uryupina and Y. Zhang, CoNLL-2012 Shared Task:"
+    " Modeling Multilingual Unrestricted Coreference in OntoNotes, CoNLL 2012.",
     "Moosavi and Strube 2016": "N. S. Moosavi and M. Strube, Which Coreference Evaluation Metric Do You"
     " Trust? A Proposal for a Link-based Entity Aware Metric, ACL 2016.",
     "Collins and Dent 1988": "L. M. Collins and C. W. Dent, Omega: A General Formulation of the Rand Index"

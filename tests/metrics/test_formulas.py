@@ -33,6 +33,7 @@ EXACT = {
     **WITH_TN,
     "mean_f1": lambda tp, fp, fn, tn: f_measure(Fr(tp, tp + fp), Fr(tp, tp + fn), Fr(1, 2)),
 }
+EXACT["element_centric"] = lambda tp, fp, fn, tn: Fr(tp, max(tp + fp, tp + fn))
 EXACT["mean_fbeta"] = EXACT["mean_f1"]  # at beta = 1
 ELM = {name: METRICS[name].formula for name in ("elm_precision", "elm_recall", "elm_mean_f1")}
 LOSSES = [name for name, m in POINTWISE.items() if m.best == "lower"]
@@ -82,6 +83,7 @@ W3_SCORES = {
         math.sqrt(3 / 4),
         (math.sqrt(1 / 12) + 2 * math.sqrt(2 / 3) + 3 * math.sqrt(3 / 4)) / 6,
     ),
+    "element_centric": (Fr(1, 4), Fr(2, 3), Fr(3, 4), Fr(23, 36)),
     "symmetric_difference": (5, 1, 1, Fr(5, 3)),
 }
 
@@ -456,7 +458,7 @@ def test_adjusted_where_nothing_can_be_lost():
 LISTED = {
     "pointwise": "precision recall f1 mean_f1 jaccard_index jaccard_distance over_merge_rate"
     " under_merge_rate accuracy balanced_accuracy specificity npv informedness markedness mcc"
-    " pointwise_ari pointwise_fowlkes_mallows symmetric_difference fbeta mean_fbeta",
+    " pointwise_ari pointwise_fowlkes_mallows element_centric symmetric_difference fbeta mean_fbeta",
     "bcubed": "bcubed_precision bcubed_recall bcubed_f1 bcubed_mean_f1"
     " bcubed_precision_by_true_cluster bcubed_recall_by_true_cluster bcubed_f1_by_true_cluster"
     " bcubed_precision_by_pred_cluster bcubed_recall_by_pred_cluster bcubed_f1_by_pred_cluster"
@@ -473,7 +475,8 @@ LISTED = {
         f"{name}_{rate}"
         for name in ("muc", "ceaf_m", "ceaf_e", "blanc", "lea", "coref_bcubed")
         for rate in ("precision", "recall", "f1")
-    ),
+    )
+    + " conll_f1",
     "overlap": "extended_bcubed_precision extended_bcubed_recall extended_bcubed_f1 extended_bcubed_mean_f1"
     " extended_elm_precision extended_elm_recall extended_elm_f1 extended_elm_mean_f1"
     " cice_bcubed_precision cice_bcubed_recall cice_bcubed_f1 cice_bcubed_mean_f1"

@@ -109,3 +109,6 @@ for position, figure in enumerate(("precision", "recall", "f1")):
     SCORES[f"blanc_{figure}"] = lambda key, response, i=position: blanc(key, response)[i]
     for name, f in RECALLS.items():
         SCORES[f"{name}_{figure}"] = lambda k, r, f=f, i=position: three_figures(f, k, r)[i]
+SCORES["conll_f1"] = lambda k, r: (
+    sum(SCORES[f"{name}_f1"](k, r) for name in ("muc", "coref_bcubed", "ceaf_e")) / 3
+)

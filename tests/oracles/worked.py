@@ -25,7 +25,7 @@ COREFERENCE = [
     f"{stem}_{figure}"
     for stem in ("muc", "ceaf_m", "ceaf_e", "blanc", "lea", "coref_bcubed")
     for figure in ("precision", "recall", "f1")
-]
+] + ["conll_f1"]
 ALL_FAMILIES = [*PAIRS, *MATCHING, *ENTROPY, *EDIT, *COREFERENCE]
 
 
