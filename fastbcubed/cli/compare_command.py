@@ -121,12 +121,12 @@ def runs_of(named: list[str], *, in_table: bool) -> dict[str, Any]:
 
 
 def _scores_of(bounds: list[Bound]) -> list[str]:
-    """Return the scores that have bounds, without coverage."""
+    """Return the scores that have bounds, without coverage and sizes."""
     if not bounds:
         return []
-    from fastbcubed.results.gates import COVERAGES
+    from fastbcubed.results.gates import is_score
 
-    return [bound.name for bound in bounds if bound.name not in COVERAGES]
+    return [bound.name for bound in bounds if is_score(bound.name)]
 
 
 def _judged(cmp: Comparison, bounds: list[Bound], worse: list[Bound], codes: list[str]) -> list[Gate]:

@@ -111,9 +111,12 @@ def _needed(arguments: dict[str, Any], bounds: Sequence[Bound]) -> dict[str, Any
     if not bounds:
         return arguments
     from fastbcubed.diff_runs.diff_summary import DEFAULT, JUDGING
+    from fastbcubed.results.gates import is_score
 
     usual = [*DEFAULT, *(JUDGING if arguments["truth"] is not None else ())]
-    return with_slices(with_scores(arguments, [bound.name for bound in bounds], usual), bounds, usual)
+    return with_slices(
+        with_scores(arguments, [b.name for b in bounds if is_score(b.name)], usual), bounds, usual
+    )
 
 
 # Text

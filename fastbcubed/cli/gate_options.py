@@ -38,7 +38,10 @@ def add_gate_flags(parser: argparse.ArgumentParser) -> None:
         "--baseline", metavar="PATH",
         help="an earlier result of the same truth, saved or as JSON, that --fail-worse compares with",
     )  # fmt: skip
-    worse = "a score is worse than that of the baseline by more than a value, such as f1=0.002; repeatable"
+    worse = (
+        "a score is worse than that of the baseline by more than a value, such as f1=0.002, or a size is that far "
+        "away, such as clusters_pred=1000; repeatable"
+    )
     add("--fail-worse", **BOUND, help=f"fail if {worse}")
     add(
         "--summary", metavar="FILE",
@@ -57,7 +60,8 @@ def add_bound_flags(parser: argparse.ArgumentParser) -> Any:
     """Add the flags of gates that need no other result, and return the function that adds more to their group."""
     add = gate_group(parser)
     under = (
-        "fail if a score is below a value, or truth_coverage or prediction_coverage is; in a slice, such as "
+        "fail if a score is below a value, or truth_coverage, prediction_coverage or a size is (clusters_pred, "
+        "largest_pred, singletons_pred as a share of the clusters; of true; items, cells); in a slice, such as "
         "f1=0.9@country=US, f1=0.9@country=US,year=2020, or f1=0.9@year:10=1990-1999 of a bin, if one is named; "
         "repeatable"
     )

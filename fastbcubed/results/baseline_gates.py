@@ -16,10 +16,13 @@ from fastbcubed.render.json import plain
 from fastbcubed.render.number_formats import count, score_text
 from fastbcubed.results.gates import (
     COVERAGES,
+    SIZES,
     Bound,
     Gate,
     Row,
+    is_score,
     same_slicing,
+    size_in,
     slice_of,
     slices_of,
     subject_of,
@@ -31,7 +34,7 @@ from fastbcubed.results.slices import Element, name_columns, slice_name
 from fastbcubed.results.warnings import lacks_more
 
 #: The parts of an evaluation's JSON that are compared.
-PARTS = ("definition", "overall", "coverage", "manifest", "slices")
+PARTS = ("definition", "overall", "coverage", "summary", "manifest", "slices")
 #: How far the weight of the truth may differ since it was added up in another order.
 ROUNDING = 1e-9
 
@@ -137,12 +140,32 @@ class Baseline:
             return value_in_slice(bound, self._slices)
         if bound.name in COVERAGES:
             return float(getattr(self.coverage, bound.name))
+        if bound.name in SIZES or bound.name == "items":
+            return size_in(self.result["summary"], bound.name)
+        if bound.name == "cells":
+            return float(self._n_cells())
         if bound.name not in self.result["overall"]:
             raise OptionError(
                 f"{self.name} has no {bound.name}; evaluate it with {arg('metrics', bound.name)}, too"
             )
         value = self.result["overall"][bound.name]
         return math.nan if value is None else float(value)
+
+    def _n_cells(self) -> int:
+        """Return the number of cells, which are saved in a file."""
+        import pyarrow.parquet as pq
+
+        place = self._directory / "cells.parquet"
+        if not place.is_file():
+            raise OptionError(
+                f"{self.name} has no cells to count; save it as a directory, with {arg('keep', 'cells')}"
+            )
+        return int(pq.read_metadata(place).num_rows)
+
+    @property
+    def _directory(self) -> Path:
+        place = Path(self.name)
+        return place.parent if place.name == MANIFEST else place
 
     def _slices(self, names: tuple[Element, ...]) -> tuple[list[Row], list[str]]:
         for by, rows in self.result.get("slices", {}).items():
@@ -157,14 +180,17 @@ class Baseline:
         """Return slices that are too many for the manifest."""
         from fastbcubed.results.load import read_saved
 
-        place = Path(self.name)
-        directory = place.parent if place.name == MANIFEST else place
-        table: Any = read_saved(directory, lambda ev, _: ev.sliced[by], check=False)
+        table: Any = read_saved(self._directory, lambda ev, _: ev.sliced[by], check=False)
         return list(table.to_pylist())
 
 
 def gate_of_change(bound: Bound, now: float, before: float, where: str) -> Gate:
-    """Return whether a score is at most `bound.value` worse than in the named result; False for NaN."""
+    """Return whether a score is at most `bound.value` worse than in the named result; False for NaN.
+
+    A size may be that far away in either direction.
+    """
+    if not is_score(bound.name) and bound.name not in COVERAGES:
+        return _gate_of_size(bound, now, before, where)
     change = before - now if subject_of(bound, bound.name).best == "higher" else now - before
     worse = float(without_rounding(change, now))
     figures = {"score": bound.name, "slice": bound.slice, "value": now, "baseline": before}
@@ -175,13 +201,28 @@ def gate_of_change(bound: Bound, now: float, before: float, where: str) -> Gate:
     return Gate(bound.subject, f"wanted at most {bound.value:g} worse", found, passed, figures)
 
 
+def _gate_of_size(bound: Bound, now: float, before: float, where: str) -> Gate:
+    """Return whether a size is at most `bound.value` away from that in the named result."""
+    away = float(without_rounding(now - before, now))
+    figures = {"score": bound.name, "slice": None, "value": now, "baseline": before}
+    figures |= {"away_by": abs(away), "at_most_away_by": bound.value}
+    text = f"{score_text(abs(away))} {'more' if away > 0 else 'less'}" if away else "the same"
+    found = f"is {score_text(now)}, {score_text(before)} in {where}: {text}"
+    passed = bool(without_rounding(abs(away) - bound.value, now) <= 0)
+    return Gate(
+        bound.subject, f"wanted at most {score_text(bound.value)} more or less", found, passed, figures
+    )
+
+
 def require_worse(bound: Bound, written: str) -> Bound:
-    """Return a bound on how much worse a score may be, or raise OptionError."""
+    """Return a bound on how much worse a score may be, or how far away a size, or raise OptionError."""
     name, _, _, best = subject_of(bound, written)
-    if best == "neither":
+    if best == "neither" and is_score(bound.name):
         raise OptionError(f"{written}: neither more nor less of {name} is better, so that none is worse")
     if not 0 <= bound.value < math.inf:
-        raise OptionError(f"{written}: how much worse {name} may be is 0 or more")
+        raise OptionError(
+            f"{written}: how {'much worse' if is_score(bound.name) else 'far away'} {name} may be is 0 or more"
+        )
     return Bound(name, bound.value, where=bound.where)
 
 

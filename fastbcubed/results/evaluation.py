@@ -742,10 +742,10 @@ class Evaluation(Shown, HasTable):
         ----------
         *gates : str
             Required bounds, such as "f1>=0.9", "jaccard_distance<=0.1", or of a slice "f1>=0.9@country=US", of bins
-            "f1>=0.9@year:10=1990-1999", of subsets by name that were given to `evaluate` "f1>=0.9@slice=new".
+            "f1>=0.9@year:10=1990-1999", of subsets by name that were given to `evaluate` "f1>=0.9@slice=new"; or
+            of sizes, "largest_pred<=50": clusters, largest, singletons (a share) of true or pred; items; cells.
         **scores : float
-            Scores by name, or truth_coverage and prediction_coverage: the least that each has to be; the most, if
-            less of it is better.
+            The least that scores, truth_coverage or prediction_coverage have to be; the most, if less is better.
 
         Returns
         -------

@@ -24,6 +24,13 @@ from fastbcubed.results.warnings import FLATTERED, MOSTLY_COMMON, NOTE, WARNING,
 
 #: Shares of the items of a side that the other has; from 0 to 1, the more the better.
 COVERAGES = ("truth_coverage", "prediction_coverage")
+#: Sizes of a side's clusters, and numbers of an evaluation, which are no scores: none is better than another.
+SIZES = tuple(
+    f"{figure}_{side}"
+    for figure in ("clusters", "singletons", "largest")
+    for side in ("true", "pred", "baseline", "experiment")
+)
+NUMBERS = ("items", "cells")
 #: Syntax of a gate: a score, a comparison, a value, and a slice.
 WRITTEN = re.compile(r"\s*([^\s<>=@]+)\s*(>=|<=)\s*([^@]+?)\s*(?:@(.*\S.*))?")
 #: A comma between the attributes of a slice: without a backslash before it, and not that of a bin such as [0.5, 1).
@@ -38,7 +45,7 @@ SlicesBy = Callable[[tuple[Element, ...]], tuple[Sequence[Row], list[str]]]
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound on a score: at least or at most a value, over all items or in the slice of these attributes."""
+    """A bound on a score, coverage, size or number: at least or at most a value, over all items or in a slice."""
 
     name: str
     value: float
@@ -63,7 +70,7 @@ class Bound:
 
 
 class Subject(NamedTuple):
-    """The subject of a bound, a score or a coverage: its name in the registry, its range, the better end."""
+    """The subject of a bound: its name, for a score that in the registry, its range, the better end."""
 
     name: str
     low: float
@@ -98,7 +105,7 @@ class Gate:
 
 
 def require_bound(bound: Bound, written: str, instead: str = "") -> Bound:
-    """Return a bound on a score of the registry or a coverage, or raise OptionError.
+    """Return a bound on a score of the registry, a coverage, a size or a number, or raise OptionError.
 
     `written` is how it was given, `instead` how to write the other sense.
     """
@@ -116,6 +123,9 @@ def subject_of(bound: Bound, written: str) -> Subject:
     """Return the subject of a bound; raise OptionError if it is a family, or not defined for slices."""
     if bound.name in COVERAGES:
         found, overall_only = Subject(bound.name, 0.0, 1.0, "higher"), True
+    elif not is_score(bound.name):
+        high = 1.0 if bound.name.startswith("singletons_") else math.inf
+        found, overall_only = Subject(bound.name, 0.0, high, "neither"), True
     else:
         known = known_as(bound.name)
         if known not in METRICS:
@@ -127,6 +137,11 @@ def subject_of(bound: Bound, written: str) -> Subject:
     if bound.where and overall_only:
         raise OptionError(f"{written}: {found.name} is of all items at once, and slices have none")
     return found
+
+
+def is_score(name: str) -> bool:
+    """Return whether the subject of a bound is a score, rather than a coverage, a size or a number."""
+    return name not in (*COVERAGES, *SIZES, *NUMBERS)
 
 
 def as_bounds(written: Sequence[str], named: Mapping[str, float]) -> list[Bound]:
@@ -196,7 +211,7 @@ def on_part(
     that before several runs are restricted to common items, and `alone` returns what `if_alone` says.
     """
     n, n_truth = ev.coverage.n_common, coverage.n_common + coverage.n_truth_only
-    if bound.where or bound.name in COVERAGES or ev.policies.truth != "drop" or n == n_truth:
+    if bound.where or not is_score(bound.name) or ev.policies.truth != "drop" or n == n_truth:
         return gate
     known, shown = alone(), ev.overall.get("f1", math.nan)
     flattered = (known["f1"] if math.isnan(shown) else shown) - known["f1_if_alone"]
@@ -231,10 +246,30 @@ def _exact(value: float) -> str:
 
 
 def value_of(bound: Bound, ev: Any) -> float:
-    """Return the score or coverage that a bound is about."""
+    """Return the figure that a bound is about."""
     if bound.name in COVERAGES:
         return float(getattr(ev.coverage, bound.name))
+    if bound.name in SIZES or bound.name == "items":
+        return size_in(ev.summary, bound.name)
+    if bound.name == "cells":
+        return float(getattr(ev, "evaluation", ev).contingency.n_cells)
     return value_in_slice(bound, slices_of(ev)) if bound.where else float(ev.metric(bound.name))
+
+
+def size_in(summary: Mapping[str, Mapping[str, Any]], name: str) -> float:
+    """Return the size of this name, of a share of the clusters where it is about those of one item.
+
+    >>> size_in({"pred": {"clusters": 4, "singletons": 1, "largest": 7}}, "singletons_pred")
+    0.25
+    """
+    if name == "items":
+        return float(next(iter(summary.values()))["items"])
+    figure, _, side = name.rpartition("_")
+    if side not in summary:
+        names = " and ".join(f"{figure}_{each}" for each in summary)
+        raise OptionError(f"there is no {name}; the sizes of the two sides are {names}")
+    found = float(summary[side][figure])
+    return found / summary[side]["clusters"] if figure == "singletons" else found
 
 
 def slices_of(ev: Any) -> SlicesBy:

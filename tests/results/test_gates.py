@@ -488,3 +488,91 @@ def test_json_of_an_evaluation_that_was_changed_is_no_baseline(
     flags = ["--baseline", str(tmp_path / "x.json"), "--fail-worse", "f1=0"]
     assert cli.main(["evaluate", *paths, *flags]) == 2
     assert "x.json is not the JSON of an evaluation of this version" in capsys.readouterr().err
+
+
+# -- sizes and numbers -------------------------------------------------------------------------------
+
+#: Two clusters against a pair and three items alone, in four cells.
+SIZED = [0, 0, 0, 1, 1], [0, 0, 1, 2, 3]
+
+
+def test_check_of_sizes() -> None:
+    found = fb.evaluate(*SIZED).check(
+        "largest_pred<=2", "singletons_pred<=0.75", "clusters_true>=2", "items>=5", "cells<=4", f1=0.1
+    )
+    assert found["value"].to_pylist()[:-1] == [2, 0.75, 2, 5, 4]
+    with pytest.raises(GateError, match="failed: largest_true is 3, wanted at most 2"):
+        fb.evaluate(*SIZED).check("largest_true<=2")
+    with pytest.raises(GateError, match=r"singletons_pred is 0\.75000, wanted at most 0\.4"):
+        fb.evaluate(*SIZED).check("singletons_pred<=0.4")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ("singletons_pred<=40", "singletons_pred is from 0 to 1. Write 40 % as 0.4"),
+        ("largest_pred<=-1", "largest_pred is from 0 to inf"),
+        ("largest_pred<=9@country=US", "is of all items at once"),
+        ("largest_experiment<=9", "the sizes of the two sides are largest_true and largest_pred"),
+        ("largest_items<=9", "Unknown score 'largest_items'"),
+    ],
+)
+def test_sizes_that_there_are_not(wrong: str, reason: str) -> None:
+    with pytest.raises(fb.errors.FastBCubedError, match=reason):
+        fb.evaluate(*SIZED).check(wrong)
+
+
+def test_no_size_is_better() -> None:
+    with pytest.raises(OptionError, match='write "largest_pred>=9" or "largest_pred<=9"'):
+        fb.evaluate(*SIZED).check(largest_pred=9)
+
+
+def test_sizes_on_both_engines_and_where_no_cells_were_kept(tmp_path: Path) -> None:
+    gates = ("largest_pred<=2", "singletons_pred<=0.75", "clusters_true<=2", "items>=5")
+    disk = fb.evaluate(*SIZED, engine="disk", keep="scores", spill_dir=tmp_path)
+    assert disk.check(*gates) == fb.evaluate(*SIZED).check(*gates)
+    with pytest.raises(fb.errors.NotKeptError, match="cells were not kept"):
+        disk.check("cells<=4")
+
+
+def test_sizes_of_a_diff(capsys, tmp_path: Path) -> None:
+    for name, labels in zip(("a.parquet", "b.parquet"), SIZED, strict=True):
+        pq.write_table(pa.table({"item": range(5), "cluster": labels}), tmp_path / name)
+    files = [str(tmp_path / "a.parquet"), str(tmp_path / "b.parquet")]
+    assert cli.main(["diff", *files, "--fail-over", "largest_experiment=2"]) == 0
+    assert cli.main(["diff", *files, "--fail-over", "singletons_experiment=0.5"]) == 1
+    assert "failed: singletons_experiment is 0.75000, wanted at most 0.5" in capsys.readouterr().out
+
+
+def test_sizes_against_a_baseline(capsys, tmp_path: Path) -> None:
+    truth, before, now = (tmp_path / f"{name}.parquet" for name in ("truth", "before", "now"))
+    for path, labels in ((truth, SIZED[0]), (before, SIZED[1]), (now, [0, 0, 0, 1, 2])):
+        pq.write_table(pa.table({"item": range(5), "cluster": labels}), path)
+    fb.evaluate(truth, before, out=tmp_path / "old")
+    (tmp_path / "old.json").write_text(fb.evaluate(truth, before).to_json())
+
+    def compared(*flags: str, baseline: str = "old") -> tuple[int, str]:
+        code = cli.main(["evaluate", str(truth), str(now), "--baseline", str(tmp_path / baseline), *flags])
+        told = capsys.readouterr()
+        return code, told.out + told.err
+
+    assert compared("--fail-worse", "clusters_pred=1", "--fail-worse", "cells=1")[0] == 0
+    code, told = compared("--fail-worse", "clusters_pred=0.5", baseline="old.json")
+    assert code == 1
+    assert "failed: clusters_pred is 3, 4 in old.json: 1 less, wanted at most 0.50000 more or less" in told
+    code, told = compared("--fail-worse", "largest_pred=0", baseline="old.json")
+    assert code == 1 and "largest_pred is 3, 2 in old.json: 1 more" in told
+    code, told = compared("--fail-worse", "cells=1", baseline="old.json")
+    assert code == 2 and "has no cells to count; save it as a directory, with --keep cells" in told
+
+
+def test_sizes_of_compared_runs() -> None:
+    from fastbcubed.compare_runs.gates_of_runs import try_bound, try_worse
+    from fastbcubed.results.gates import Bound
+
+    cmp = fb.compare(SIZED[0], {"old": SIZED[1], "new": [0, 0, 0, 1, 2]})
+    assert [gate.passed for gate in try_bound(cmp, Bound("largest_pred", 2.0, at_least=False))] == [
+        True,
+        False,
+    ]
+    assert [gate.passed for gate in try_worse(cmp, Bound("clusters_pred", 1.0))] == [True]
