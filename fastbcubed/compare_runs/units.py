@@ -21,7 +21,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.results import clusters
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.slices import slice_codes
-from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER, why_none
+from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER, is_mean
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.key_partitions import match, offsets
@@ -300,7 +300,7 @@ def _makes_true_clusters(ev: Evaluation) -> bool:
 
 def metrics_with_errors(comparison: Comparison) -> list[Metric]:
     """Return the scores whose differences have standard errors."""
-    found = [m for m in comparison.metrics if why_none(m) is None]
+    found = [m for m in comparison.metrics if is_mean(m)]
     for ev in comparison.runs.values():
         found = clusters.known_by_cluster(ev.contingency, found, ev.beta)
     return found

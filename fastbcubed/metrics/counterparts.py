@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.contingency import SIDES, Contingency
+from fastbcubed.cells.contingency import BLOCKS_AT_ONCE, CELL_BLOCK, SIDES, Contingency
 from fastbcubed.errors import PairingError
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.runtime import buffers
@@ -161,6 +161,10 @@ LIMIT = 10_000_000_000
 PATIENCE = 100_000_000
 
 
+#: Cells whose gains are summed plainly.
+CELLS_OF_SUM = CELL_BLOCK * BLOCKS_AT_ONCE
+
+
 class Pairing(NamedTuple):
     """The gain of the best pairing, and that of all cells together."""
 
@@ -168,42 +172,60 @@ class Pairing(NamedTuple):
     every: float
 
 
-def pair_clusters(contingency: Contingency, gain: Callable[[int, int], Floats], pool: Pool) -> Pairing:
+class Paired(NamedTuple):
+    """The best pairing of clusters: what each cell is worth, and the pairs among cells that have rivals."""
+
+    of_cells: Floats
+    rivals: NDArray[np.bool_]  #: cells whose clusters have other cells; the others are pairs
+    pred: Codes  #: the predicted cluster of each pair of these
+    gains: Floats  #: what that is worth
+
+    def pairing(self) -> Pairing:
+        """Add up the gains."""
+        sure = math.fsum(
+            float(gains[~rivals].sum())
+            for gains, rivals in (
+                (self.of_cells[a:b], self.rivals[a:b]) for a, b in blocks(self.of_cells.size, CELLS_OF_SUM)
+            )
+        )
+        return Pairing(sure + float(self.gains.sum()), sure + float(self.of_cells[self.rivals].sum()))
+
+
+def pair_clusters(contingency: Contingency, gain: Callable[[int, int], Floats], pool: Pool) -> Paired:
     """Pair true and predicted clusters, each at most once, so that the sum of gains is the largest.
 
     `gain` returns what each of a range of cells is worth, 0 or more. Raise PairingError if the search takes
     more than `LIMIT` looks at a cell.
     """
-    pred = contingency.pred
+    of_cells = np.empty(contingency.n_cells)
+    rivals = np.empty(contingency.n_cells, np.bool_)
 
-    def take(start: int, stop: int) -> tuple[float, Codes, Codes, Floats]:
-        gains = gain(start, stop)
+    def take(start: int, stop: int) -> None:
+        of_cells[start:stop] = gains = gain(start, stop)
         cells = contingency.cells[start:stop]
-        rivals = ((cells["fp"] != 0) | (cells["fn"] != 0)) & (gains > 0)
-        pair = cells["true"][rivals], pred[start:stop][rivals]
-        return float(gains[~rivals].sum()), *(codes.astype(np.int64) for codes in pair), gains[rivals]
+        rivals[start:stop] = ((cells["fp"] != 0) | (cells["fn"] != 0)) & (gains > 0)
 
-    parts = contingency.map(take, pool, "pair clusters")
-    alone, true, predicted, gains = zip(*parts, strict=True)
-    sure, rest = math.fsum(alone), np.concatenate(gains)
+    contingency.map(take, pool, "pair clusters")
+    true, pred = (codes[rivals].astype(np.int64) for codes in (contingency.true, contingency.pred))
     sizes = contingency.codes("true")[1], contingency.codes("pred")[1]
-    found = best_pairs(np.concatenate(predicted), np.concatenate(true), rest, *sizes[::-1])
-    return Pairing(sure + float(found.sum()), sure + float(rest.sum()))
+    return Paired(of_cells, rivals, *best_pairs(pred, true, of_cells[rivals], *sizes[::-1]))
 
 
-def best_pairs(rows: Codes, columns: Codes, gains: Floats, n_rows: int, n_columns: int) -> Floats:
-    """Return the gains of the pairs, each row and column in at most one, whose sum is the largest.
+def best_pairs(
+    rows: Codes, columns: Codes, gains: Floats, n_rows: int, n_columns: int
+) -> tuple[Codes, Floats]:
+    """Return the rows and the gains of the pairs, each row and column in at most one, whose sum is the largest.
 
     Shapes: `rows`, `columns` and `gains` (n_cells,), codes of the two sides, none of them together twice, and
-    what pairing them is worth, more than 0 -> (n_pairs,). Raise PairingError after `LIMIT` looks at a cell.
+    what pairing them is worth, more than 0 -> (n_pairs,) each. Raise PairingError after `LIMIT` looks at a cell.
 
     >>> rows, columns = np.array([0, 0, 1]), np.array([0, 1, 0])
-    >>> best_pairs(rows, columns, np.array([3.0, 2.0, 2.0]), 2, 2).tolist()  # 2 + 2 beats 3
-    [2.0, 2.0]
+    >>> [each.tolist() for each in best_pairs(rows, columns, np.array([3.0, 2.0, 2.0]), 2, 2)]  # 2 + 2 beats 3
+    [[0, 1], [2.0, 2.0]]
     """
     if not gains.size:
-        return gains
-    rows, columns = rows.copy(), columns.copy()
+        return rows, gains
+    given, rows, columns = rows, rows.copy(), columns.copy()
     n_rows = kernels.hashing.number_codes(rows, np.full(n_rows, -1, np.int32))
     n_columns = kernels.hashing.number_codes(columns, np.full(n_columns, -1, np.int32))
     starts = np.zeros(n_rows + 1, np.int64)
@@ -220,7 +242,10 @@ def best_pairs(rows: Codes, columns: Codes, gains: Floats, n_rows: int, n_column
             raise PairingError(_too_tangled(rows, columns, n_rows, n_columns))
         done, more = kernels.metrics.pair_rows(done, (starts, *edges), prices, pairs, space, PATIENCE)
         looks += more
-    return edges[1][pairs[0][pairs[0] >= 0]]
+    paired = pairs[0] >= 0
+    codes = np.empty(n_rows, np.int64)
+    codes[rows] = given
+    return codes[paired], edges[1][pairs[0][paired]]
 
 
 def _too_tangled(rows: Codes, columns: Codes, n_rows: int, n_columns: int) -> str:
@@ -237,7 +262,7 @@ def _too_tangled(rows: Codes, columns: Codes, n_rows: int, n_columns: int) -> st
     )
 
 
-def pair_by_weight(contingency: Contingency, pool: Pool) -> Pairing:
+def pairs_by_weight(contingency: Contingency, pool: Pool) -> Paired:
     """Pair clusters one to one, so that the cells of the pairs weigh the most."""
 
     def weights(start: int, stop: int) -> Floats:
@@ -312,7 +337,7 @@ class Entities(NamedTuple):
 
 def entities(contingency: Contingency, pool: Pool) -> Entities:
     """Count entities and mentions, and add up the sums behind the scores."""
-    true_sizes, pred_sizes = _sizes(contingency, "true"), _sizes(contingency, "pred")
+    true_sizes, pred_sizes = sizes_of_entities(contingency, "true"), sizes_of_entities(contingency, "pred")
     pred = contingency.pred if pred_sizes.size else pred_sizes
 
     def add_up(start: int, stop: int) -> Floats:
@@ -331,7 +356,8 @@ def entities(contingency: Contingency, pool: Pool) -> Entities:
     return Entities(sides[0], sides[1], contingency.n_items, contingency.n_cells, round(alone))
 
 
-def _sizes(contingency: Contingency, side: str) -> Counts:
+def sizes_of_entities(contingency: Contingency, side: str) -> Counts:
+    """Return the mentions of each entity of a side, by code; nothing if the other side has all of them."""
     only = contingency.only(side)
     if only is None:
         return np.empty(0, np.int64)
@@ -342,7 +368,7 @@ def _scored(contingency: Contingency, side: str) -> Counts:
     return contingency.true_n if side == "true" else contingency.pred_n
 
 
-def pair_mentions(contingency: Contingency, pool: Pool) -> Pairing:
+def pairs_of_mentions(contingency: Contingency, pool: Pool) -> Paired:
     """Pair entities one to one, so that they share the most mentions."""
 
     def common(start: int, stop: int) -> Floats:
@@ -351,7 +377,7 @@ def pair_mentions(contingency: Contingency, pool: Pool) -> Pairing:
     return pair_clusters(contingency, common, pool)
 
 
-def pair_entities(contingency: Contingency, pool: Pool) -> Pairing:
+def pairs_by_similarity(contingency: Contingency, pool: Pool) -> Paired:
     """Pair entities one to one, so that the sum of their similarities 2 n / (k + r) is the largest."""
     found = contingency.once(entities, pool)
     key_sizes, response_sizes = found.key.sizes, found.response.sizes

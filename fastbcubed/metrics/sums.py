@@ -28,9 +28,9 @@ from fastbcubed.metrics.counterparts import (
     counterparts,
     entities,
     majorities,
-    pair_by_weight,
-    pair_entities,
-    pair_mentions,
+    pairs_by_similarity,
+    pairs_by_weight,
+    pairs_of_mentions,
 )
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.overlap.omega_and_nmi import entropies_of_clusters, shared_clusters, sides_of
@@ -483,11 +483,11 @@ ADD_UP: dict[str, Callable[[Contingency, Pool], Any]] = {
     "losses by chance": losses_by_chance,
     "counterparts": counterparts,
     "majorities": majorities,
-    "pairing by weight": pair_by_weight,
+    "pairing by weight": lambda cells, pool: cells.once(pairs_by_weight, pool).pairing(),
     "entities": entities,
     "links": links,
-    "pairing of mentions": pair_mentions,
-    "pairing of entities": pair_entities,
+    "pairing of mentions": lambda cells, pool: cells.once(pairs_of_mentions, pool).pairing(),
+    "pairing of entities": lambda cells, pool: cells.once(pairs_by_similarity, pool).pairing(),
     "shared clusters": lambda cells, pool: shared_clusters(cells.once(sides_of, pool), cells.max_pairs),
     "entropies of clusters": lambda cells, pool: entropies_of_clusters(cells.once(sides_of, pool)),
 }

@@ -138,10 +138,9 @@ class Evaluation(Shown, HasTable):
     def errors(self) -> Scores:
         """Standard errors of the overall scores, by connected component of truth and prediction.
 
-        They say how far a score would differ on other components of the same kind. Scores that are no means over
-        items have none, and asking for one raises a MetricError that says why. A single component gives NaN. An
-        error of 0 means that all components have the same score: none of the faults that may be was seen.
-        Computed on first access, at a cost in proportion to the cells.
+        They say how far a score would differ on as many other components of the same kind. Asking for that of a score
+        that has none raises a MetricError that says why. A single component gives NaN. An error of 0 means that all
+        components have the same score: none of the faults that may be was seen. Computed on first access, by cell.
         """
         found = self.standard_errors.by_component
         warn_of_units(found.units, COMPONENT, stacklevel=4)

@@ -29,6 +29,7 @@ from fastbcubed.metrics.bcubed import COMPLEMENTS
 from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.sums import CellSums, overall
+from fastbcubed.metrics.sums_by_unit import CellsByUnit, has_sums_by_unit
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.results.clusters import known_by_cluster, require_items
 from fastbcubed.results.figures import resolved
@@ -193,24 +194,26 @@ def count_units(table: Contingency, units: CellUnits) -> Units:
     return Units(n, 1.0 / math.fsum(squares), largest)
 
 
-#: What to do about a score that has no standard error.
-INSTEAD = (
-    "take a score that is a mean over items, or the F of two, such as f1; or evaluate samples of whole components "
-    "one by one, and see how the score differs"
-)
-
-
-def why_none(metric: Metric) -> str | None:
-    """Return why a score has no standard error, with an alternative; None if it has one."""
-    parts = metric.needs or (metric,)
-    if any(part.overall_only for part in parts) or (metric.combine and metric.slopes is None):
-        what = "it is no mean over items, but one figure of all clusters or pairs"
-    elif any(part.uses_tn or (part.options or {}).get("similarity") == "rand" for part in parts):
-        verb = "may need" if metric.family == "own" else "needs"
-        what = f"it {verb} the true negatives, which are of all units at once"
-    else:
+def why_none(metric: Metric, *, overlapping: bool = False) -> str | None:
+    """Return why a score has no standard error; None if it has one."""
+    if is_mean(metric) or has_sums_by_unit(metric, overlapping=overlapping):
         return None
-    return f"{metric.name} has no standard error: {what}, so it is no ratio of sums over independent units; {INSTEAD}"
+    if not metric.overall_only:
+        reason = "it needs the true negatives of overlapping clusters, or of items that leave out themselves"
+    elif overlapping:
+        reason = "it comes from sums that are not known by independent unit where clusters overlap"
+    else:
+        reason = "it is a function of all cells at once, of no known sums over independent units"
+    instead = "evaluate samples of whole components, and see how it differs"
+    return f"{metric.name} has no standard error: {reason}; {instead}"
+
+
+def is_mean(metric: Metric) -> bool:
+    """Return whether a score is a mean over items without true negatives, or a function of such means."""
+    parts = metric.needs or (metric,)
+    own = metric.combine is None or metric.slopes is not None
+    of_matrix = not any(part.uses_tn or (part.options or {}).get("similarity") == "rand" for part in parts)
+    return own and of_matrix and not any(part.overall_only for part in parts)
 
 
 def needed_by(metrics: Iterable[Metric], beta: float) -> list[Metric]:
@@ -244,9 +247,29 @@ def errors_of_cells(
     table: Contingency, metrics: Iterable[Metric], beta: float, units: CellUnits, n_units: int, pool: Pool
 ) -> dict[str, float]:
     """Return the standard errors of scores over all items, by name, where cells are in units."""
-    wanted = list(metrics)
-    if not wanted:
-        return {}
+    every = list(metrics)
+    wanted, others = [m for m in every if is_mean(m)], [m for m in every if not is_mean(m)]
+    found = _errors_of_means(table, wanted, beta, units, n_units, pool) if wanted else {}
+    if others:
+        by_unit = CellsByUnit(table, units.by_cell(table.n_cells), units.n, pool)
+        found |= errors_of_sums(by_unit, others, n_units)
+    return {m.name: found[m.name] for m in every}
+
+
+def errors_of_sums(by_unit: CellsByUnit, metrics: Iterable[Metric], n_units: int) -> dict[str, float]:
+    """Return the standard errors of scores that are functions of sums by unit; `n_units` have weight."""
+    found = {}
+    for metric in metrics:
+        moved, size = by_unit.moved(metric)
+        n = n_units + moved.size - by_unit.n
+        found[metric.name] = float(standard_error(float(moved @ moved), n, size))
+    return found
+
+
+def _errors_of_means(
+    table: Contingency, wanted: list[Metric], beta: float, units: CellUnits, n_units: int, pool: Pool
+) -> dict[str, float]:
+    """Return the standard errors of means over items, and of functions of these."""
     influences = _Influences(table, wanted, beta, pool)
 
     def squares_of(first: int, last: int) -> list[float]:
@@ -452,7 +475,7 @@ class ScoreErrors:
         figures = self._figures
         if figures.errors is not None:
             return [m for m in figures.metrics if m.name in figures.errors.of]
-        smooth = [m for m in figures.metrics if why_none(m) is None]
+        smooth = [m for m in figures.metrics if why_none(m, overlapping=self._kept.cells.overlapping) is None]
         return known_by_cluster(self._kept.cells, smooth, figures.beta)
 
     def missing(self) -> dict[str, str]:
@@ -460,7 +483,7 @@ class ScoreErrors:
         known = {m.name for m in self.metrics}
         not_kept = f"and the items were not kept; save with {arg('keep', 'items')} to have it"
         return {
-            m.name: why_none(m)
+            m.name: why_none(m, overlapping=self._kept.cells.overlapping)
             or Message(f"the standard error of {m.name} takes the weight of each item, {not_kept}")
             for m in self._figures.metrics
             if m.name not in known
@@ -534,15 +557,27 @@ class ScoreErrors:
             return saved
         whole = self.components  # raises if there are no cells
         require_items(table, metrics, figures.beta)
+        means, others = [m for m in metrics if is_mean(m)], [m for m in metrics if not is_mean(m)]
         if not is_one_of(unit, (COMPONENT, TRUE_CLUSTER)):
             codes = self._codes_of(unit)
             rows = RowUnits.of(table, np.zeros(codes.size, np.int64), 1, codes)
-            errors = rows.errors(table, metrics, figures.beta)
-            return Errors({name: float(each[0]) for name, each in errors.items()}, rows.units(0))
+            errors = {name: float(each[0]) for name, each in rows.errors(table, means, figures.beta).items()}
+            counted = rows.units(0)
+            if others and self._why_too_small(unit) is None:
+                errors |= errors_of_sums(self._by_column(rows), others, counted.n)
+            return Errors(errors, counted)
         units = whole if unit == COMPONENT else true_clusters(table)
         counted = self.units if unit == COMPONENT else count_units(table, units)
         with Pool() as pool:
-            return Errors(errors_of_cells(table, metrics, figures.beta, units, counted.n, pool), counted)
+            wanted = metrics if unit == COMPONENT else means
+            return Errors(errors_of_cells(table, wanted, figures.beta, units, counted.n, pool), counted)
+
+    def _by_column(self, rows: RowUnits) -> CellsByUnit:
+        """Return the cells by the values of a column, which have whole components."""
+        table = self._kept.cells
+        units = np.zeros(table.n_cells, np.int64)
+        units[self._kept.rows.cell[rows.rows]] = rows.code
+        return CellsByUnit(table, units, rows.group_of_code.size, Pool(1))
 
     def _codes_of(self, column: Any) -> NDArray[np.int64]:
         if not isinstance(column, str):
@@ -572,7 +607,7 @@ class ScoreErrors:
     def beside(self, columns: Mapping[str, Any], codes: NDArray[np.integer], n_groups: int) -> dict[str, Any]:
         """Return scores of groups of rows with n_units, and behind each score its standard error."""
         units = np.maximum(self._component_of_rows(), 0)
-        metrics = [m for m in self.metrics if m.name in columns]
+        metrics = [m for m in self.metrics if m.name in columns and is_mean(m)]
         rows = RowUnits.of(self._kept.cells, codes, n_groups, units)
         errors = rows.errors(self._kept.cells, metrics, self._figures.beta)
         result: dict[str, Any] = {}
@@ -590,9 +625,14 @@ class ScoreErrors:
         known = {m.name: m for m in figures.metrics}
         named = isinstance(which, str) and which in known
         metric = known[which] if named else resolved(self._kept.cells, which, figures.beta)
-        if (reason := why_none(metric)) is not None:
+        if (reason := why_none(metric, overlapping=self._kept.cells.overlapping)) is not None:
             raise MetricError(reason)
         found, value = self.by([metric], unit, stacklevel=3), figures.overall.get(metric.name)
+        if metric.name not in found.of:
+            raise MetricError(
+                f"{metric.name} has no standard error by {unit}: clusters with items of several units are of none; "
+                f"take {arg('unit', COMPONENT)}"
+            )
         if value is None:
             value = overall(self._kept.cells, [metric], beta=figures.beta)[metric.name]
         return found.interval(metric, value, level)

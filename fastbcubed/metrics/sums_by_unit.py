@@ -1,0 +1,461 @@
+"""The sums behind scores that are no means over items, by independent unit, and how scores move with each unit.
+
+Each function takes the cells with their units, and returns what adds up over units (numbers of items, of clusters, of
+pairs, logarithms of sizes) with the way from its totals to the sums over all cells that scores are computed from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.contingency import CELL_BLOCK, SIDES, Contingency, TrueNegatives, confusion
+from fastbcubed.metrics import sums
+from fastbcubed.metrics.aggregation import apply_formula
+from fastbcubed.metrics.counterparts import (
+    Fit,
+    Paired,
+    Side,
+    best_pairs,
+    pairs_by_similarity,
+    pairs_by_weight,
+    pairs_of_mentions,
+    sizes_of_entities,
+)
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.runtime.object_attributes import cached_property
+from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Codes, Floats, Sizes
+
+#: The steps of difference quotients, as a share of a total, and the factors of their six points.
+STEP = 2.0**-9
+FACTORS = {1: 45 / 60, 2: -9 / 60, 3: 1 / 60}
+#: The step in the true negatives of an item, as a share.
+STEP_OF_NEGATIVES = 2.0**-14
+
+
+class Additive(NamedTuple):
+    """Sums by unit, and the sums over all cells from their totals."""
+
+    by_unit: list[Floats]  #: each of shape (n_units,)
+    fields: Callable[..., Iterable[Any]]  #: takes the totals, and returns the fields that scores take
+
+
+class Moved(NamedTuple):
+    """How much a score moves with each unit, and how large the terms are that this consists of."""
+
+    by_unit: Floats  #: 0 on average
+    size: float
+
+
+class CellsByUnit:
+    """Cells with their units, and what is added up by unit for several scores.
+
+    Entities of which the other side has no mention are units of coreference scores, too: `n_all` counts these.
+    """
+
+    def __init__(self, table: Contingency, units: Codes, n: int, pool: Pool) -> None:
+        self.table, self.pool = table, pool
+        self._units, self.n = units, n
+        self._known: dict[str, Additive] = {}
+
+    def cells(self, values: Any) -> Floats:
+        """Add up values of cells by unit."""
+        values = np.broadcast_to(np.asarray(values, np.float64), self._units.shape)
+        return np.bincount(self._units, values, self.n).astype(np.float64, copy=False)
+
+    def clusters(self, side: str, values: NDArray[Any], *, every: bool = False) -> Floats:
+        """Add up values of clusters by unit: of those with a scored item, or of `every` one that has any."""
+        units = self._of_cluster[side] if every else self._of_scored[side]
+        there = units >= 0
+        n = self.n_all if every else self.n
+        return np.bincount(units[there], values[there], n).astype(np.float64, copy=False)
+
+    @cached_property
+    def _of_scored(self) -> dict[str, Codes]:
+        """The unit of each cluster by side, -1 for one without a scored item."""
+        found = {}
+        for side in SIDES:
+            codes, size = self.table.codes(side)
+            units = np.full(size, -1)
+            units[codes] = self._units
+            found[side] = units
+        return found
+
+    @cached_property
+    def _of_cluster(self) -> dict[str, Codes]:
+        """The same, where a cluster without a scored item is a unit by itself if it has items of its side alone."""
+        found, n = {}, self.n
+        for side, units in self._of_scored.items():
+            only = self.table.only(side)
+            if only is not None:
+                units = units.copy()
+                alone = np.flatnonzero((units < 0) & (only[0] > 0))
+                units[alone] = n + np.arange(alone.size)
+                n += alone.size
+            found[side] = units
+        return found
+
+    @cached_property
+    def n_all(self) -> int:
+        """The number of units, with those that have no scored item."""
+        return 1 + max(self.n - 1, *(int(units.max(initial=-1)) for units in self._of_cluster.values()))
+
+    def sums(self, name: str) -> Additive:
+        """Return sums by unit, added up when a score asks for them first."""
+        if name not in self._known:
+            self._known[name] = BY_UNIT[name](self)
+        return self._known[name]
+
+    def score(self, metric: Metric) -> float:
+        """Return a score as it comes from the sums of all units."""
+        by_unit, function = self._function(metric)
+        return function(np.array([each.sum() for each in by_unit]))
+
+    def moved(self, metric: Metric) -> Moved:
+        """Return how much a score moves with each unit: slopes times its sums, less the mean over units."""
+        by_unit, function = self._function(metric)
+        totals = np.array([each.sum() for each in by_unit])
+        slopes = difference_quotients(function, totals)
+        moved = np.zeros(max(each.size for each in by_unit))
+        for slope, each in zip(slopes, by_unit, strict=True):
+            moved[: each.size] += slope * each
+        return Moved(moved - moved.mean(), float(np.max(np.abs([function(totals), *(slopes * totals)]))))
+
+    def _function(self, metric: Metric) -> tuple[list[Floats], Callable[[Floats], float]]:
+        """Return the sums by unit of a score, and its formula by their totals."""
+        parts = (
+            [self.sums(name) for name in metric.sums] if metric.overall_only else [_of_formula(self, metric)]
+        )
+        ends = np.cumsum([len(part.by_unit) for part in parts])[:-1]
+
+        def score(totals: Floats) -> float:
+            fields = [part.fields(*own) for part, own in zip(parts, np.split(totals, ends), strict=True)]
+            if not metric.overall_only:
+                return float(next(iter(fields[0])))
+            return float(metric.of_sums(dict(zip(metric.sums, fields, strict=True))))
+
+        return [each for part in parts for each in part.by_unit], score
+
+
+def difference_quotients(function: Callable[[Floats], float], at: Floats) -> Floats:
+    """Return the derivatives by each argument, to some 13 digits; 0 where an argument is 0: no unit adds to it.
+
+    >>> slopes = difference_quotients(lambda x: x[0] / (x[0] + x[1]), np.array([1.0, 3.0]))
+    >>> slopes.round(12).tolist()  # 3 / 16, -1 / 16
+    [0.1875, -0.0625]
+    """
+    found = np.zeros(at.size)
+    for k in np.flatnonzero(at):
+        step = at[k] * STEP
+        for times, factor in FACTORS.items():
+            up, down = at.copy(), at.copy()
+            up[k], down[k] = at[k] + times * step, at[k] - times * step
+            found[k] += factor * (function(up) - function(down)) / step
+    return found
+
+
+def has_sums_by_unit(metric: Metric, *, overlapping: bool = False) -> bool:
+    """Return whether a score is a function of sums by unit that are listed here."""
+    if metric.overall_only:
+        return all(name in BY_UNIT and not overlapping for name in metric.sums)
+    plain = metric.formula is not None and metric.matrix is None and not metric.leave_one_out
+    return plain and metric.uses_tn and not overlapping
+
+
+# Means over items of formulas with true negatives
+def _of_formula(by: CellsByUnit, metric: Metric) -> Additive:
+    """Return weights, weights * score, and the total of which true negatives are a part."""
+    table = by.table
+    negatives = None if table.outside else TrueNegatives(table)
+    scores, slope = np.empty(table.n_cells), 0.0
+    for start, stop in blocks(table.n_cells, CELL_BLOCK):
+        matrix = confusion(table, start, stop, tn=negatives)
+        scores[start:stop] = apply_formula(metric, matrix)
+        if matrix.tn is not None:
+            up, down = (
+                apply_formula(metric, matrix._replace(tn=matrix.tn * (1 + step)))
+                for step in (STEP_OF_NEGATIVES, -STEP_OF_NEGATIVES)
+            )
+            steps = 2 * STEP_OF_NEGATIVES * matrix.tn
+            by_tn = np.divide(up - down, steps, out=np.zeros(stop - start), where=steps > 0)
+            slope += float(np.sum(table.weight[start:stop] * by_tn))
+    whole = table.n if table.weighting == "outer" else table.weight
+    of_all = float(np.sum(whole, dtype=np.float64))
+
+    def mean(weight: float, score: float, every: float) -> tuple[float]:
+        return ((score + slope * (every - of_all)) / weight,)
+
+    return Additive([by.cells(table.weight), by.cells(table.weight * scores), by.cells(whole)], mean)
+
+
+# Pairs
+def _pairs(by: CellsByUnit) -> Additive:
+    table = by.table
+    w: Floats = table.weight
+    of_items: Any = w
+    if table.weighted:
+        assert table.rows is not None
+        scored = table.rows.cell >= 0
+        of_items = np.bincount(table.rows.cell[scored], table.rows.weight[scored] ** 2, table.n_cells)
+    together = np.where(table.n == 1, 0.0, w * w - of_items)
+
+    def counts(weight: float, squares: float, tp: float, fp: float, fn: float) -> sums.PairCounts:
+        return sums.PairCounts(tp, fp, fn, (weight * weight - squares) / 2 - tp - fp - fn)  # type: ignore[arg-type]
+
+    pairs = (together / 2, w * table.fp / 2, w * table.fn / 2)
+    return Additive([by.cells(each) for each in (w, of_items, *pairs)], counts)
+
+
+def _wrong_pairs(by: CellsByUnit) -> Additive:
+    table = by.table
+    return Additive(
+        [by.cells(table.weight * wrong / 2) for wrong in (table.fp, table.fn)], lambda *wrong: wrong
+    )
+
+
+def _shared_clusters(by: CellsByUnit) -> Additive:
+    """Return the sums of pairs, of which Omega counts those that share one cluster and none."""
+    pairs = by.sums("pairs")
+
+    def fields(*totals: float) -> tuple[float, float, float]:
+        tp, fp, fn, tn = pairs.fields(*totals)
+        return tp + fp + fn + tn, tp + tn, (tp + fn) * (tp + fp) + (fn + tn) * (fp + tn)
+
+    return Additive(pairs.by_unit, fields)
+
+
+# Entropies
+def _entropies(by: CellsByUnit) -> Additive:
+    """Return weights, what the weight of true clusters lacks to one of all items, and both losses, in logarithms."""
+    table = by.table
+    w, whole = table.weight, table.total_weight
+    open_true = w * np.log(whole / (w + table.fn))
+    losses = [w * np.log1p(wrong / w) for wrong in (table.fp, table.fn)]
+
+    def entropies(
+        weight: float, true: float, true_given_pred: float, pred_given_true: float
+    ) -> sums.Entropies:
+        pred = true - true_given_pred + pred_given_true
+        more = np.log(weight / whole)
+        return sums.Entropies(
+            more + true / weight, more + pred / weight, true_given_pred / weight, pred_given_true / weight
+        )
+
+    return Additive([by.cells(each) for each in (w, open_true, *losses)], entropies)
+
+
+def _chance(by: CellsByUnit) -> Additive:
+    """Return items, and what the clusters of each side add to the information by chance."""
+    table, n = by.table, by.table.n_items
+    counts = table.once(sums.count, by.pool)
+    chance = sums.chance_of_counts(counts, n, by.pool)
+    around = [
+        kernels.metrics.expect_shared(n + step, *counts.true, 0, counts.true[0].size, *counts.pred)
+        for step in (1, -1)
+    ]
+    slope, nats = (around[0] - around[1]) / 2, chance.expected * n
+
+    def of_side(own: Sizes, other: Sizes) -> Floats:
+        once = own[0], np.ones_like(own[1])
+        found = by.pool.map(
+            lambda k: float(kernels.metrics.expect_shared(n, *once, k, k + 1, *other)), range(own[0].size)
+        )
+        return np.array(found)
+
+    def fields(items: float, true: float, pred: float) -> sums.Chance:
+        return sums.Chance((true + pred - nats + slope * (items - n)) / items, chance.fixed)
+
+    sides = ((counts.true, counts.pred), (counts.pred, counts.true))
+    by_side = []
+    for side, (own, other), sizes in zip(SIDES, sides, (table.true_n, table.pred_n), strict=True):
+        of_size = np.append(of_side(own, other), 0.0)
+        by_side.append(by.clusters(side, of_size[np.searchsorted(own[0], sizes)]))
+    return Additive([by.cells(table.n), *by_side], fields)
+
+
+def _code_lengths(by: CellsByUnit) -> Additive:
+    """Return items, true clusters, one loss, and the code lengths of the clusters for as many classes as there are."""
+    table, n_true = by.table, by.table.n_true
+    n = table.n.astype(np.float64)
+    loss = n * np.log1p(table.fp / n)
+    lengths, slopes = [], []
+    for side, sizes in zip(SIDES, (table.true_n, table.pred_n), strict=True):
+        usual, place = np.unique(sizes, return_inverse=True)
+        of_size, more, fewer = np.empty((3, usual.size))
+        for others, out in ((n_true - 1, of_size), (n_true, more), (max(n_true - 2, 0), fewer)):
+            kernels.metrics.log_choices(usual, others, out)
+        lengths.append(by.clusters(side, of_size[place]))
+        slopes.append(float(np.sum((more - fewer)[place])) / (2 if n_true > 1 else 1))
+
+    def fields(items: float, clusters: float, lost: float, true: float, pred: float) -> sums.CodeLengths:
+        of_truth, of_prediction = (
+            length + slope * (clusters - n_true) for length, slope in zip((true, pred), slopes, strict=True)
+        )
+        return sums.CodeLengths(of_truth, lost + of_prediction, items)  # type: ignore[arg-type]
+
+    ones = np.ones(table.n_codes["true"])
+    return Additive([by.cells(n), by.clusters("true", ones), by.cells(loss), *lengths], fields)
+
+
+# Clusters
+def _clusters(by: CellsByUnit) -> Additive:
+    n_clusters = [by.clusters(side, np.ones(by.table.n_codes[side])) for side in SIDES]
+    return Additive([by.cells(by.table.n), by.cells(1.0), *n_clusters], lambda *counts: counts)
+
+
+def _means_of_clusters(side: str, by: CellsByUnit) -> Additive:
+    """Return the number of clusters with weight, and their mean precision and recall, added up."""
+    table = by.table
+    tp, fp, fn, _ = confusion(table)
+    weight = table.true_weight if side == "true" else table.pred_weight
+    codes, size = table.codes(side)
+    scored = np.maximum(weight, np.finfo(np.float64).tiny)
+    means = [
+        np.bincount(codes, table.weight * score, size) / scored for score in (tp / (tp + fp), tp / (tp + fn))
+    ]
+    by_unit = [by.clusters(side, values) for values in ((weight > 0).astype(np.float64), *means)]
+    return Additive(by_unit, lambda n, *added: [each / n for each in added])
+
+
+def _losses(by: CellsByUnit) -> Additive:
+    table = by.table
+    tp, fp, fn, _ = confusion(table)
+    lost = [table.weight * wrong / (tp + wrong) for wrong in (fp, fn)]
+    return Additive(
+        [by.cells(each) for each in (table.weight, *lost)], lambda n, *lost: [each / n for each in lost]
+    )
+
+
+def _losses_by_chance(by: CellsByUnit) -> Additive:
+    """Return items, clusters, and the squares of their sizes."""
+    table = by.table
+    same = table.n_cells == table.n_true == table.n_pred
+    sizes = [table.true_n.astype(np.float64), table.pred_n.astype(np.float64)]
+
+    def fields(n: float, n_true: float, n_pred: float, true: float, pred: float) -> sums.LossesByChance:
+        of_precision, of_recall = (
+            (n - clusters) / n * (n * n - squares) / (n * (n - 1)) if n > clusters else 0.0
+            for clusters, squares in ((n_pred, true), (n_true, pred))
+        )
+        return sums.LossesByChance(of_precision, of_recall, same)
+
+    counts = [by.clusters(side, np.ones(own.size)) for side, own in zip(SIDES, sizes, strict=True)]
+    squares = [by.clusters(side, own * own) for side, own in zip(SIDES, sizes, strict=True)]
+    return Additive([by.cells(table.n), *counts, *squares], fields)
+
+
+# Counterparts
+def _counterparts(by: CellsByUnit) -> Additive:
+    """Return the figures of the best counterparts of both sides, each cluster with its own."""
+    table = by.table
+    own, fp, fn, _ = confusion(table)
+    w, exact = table.weight, by.cells((fp == 0) & (fn == 0))
+    f1, jaccard = 2 * own / (2 * own + fp + fn), own / (own + fp + fn)
+    figures: list[Floats] = []
+    for side, others in (("true", fn), ("pred", fp)):
+        codes, size = table.codes(side)
+        share, best_f1, best_jaccard = np.zeros((3, size))
+        for best, values in ((share, own / (own + others)), (best_f1, f1), (best_jaccard, jaccard)):
+            np.maximum.at(best, codes, values)
+        of_cells = (w, w * share[codes], w * (1.0 - share[codes]), w * best_f1[codes])
+        figures += [by.clusters(side, np.ones(size)), exact, *map(by.cells, of_cells)]
+        figures.append(by.clusters(side, best_jaccard))
+    n = len(Fit._fields)
+    return Additive(figures, lambda *fields: (Fit(*fields[:n]), Fit(*fields[n:])))
+
+
+def _majorities(by: CellsByUnit) -> Additive:
+    """Return the items in the largest cells of clusters, and the clusters matched with classes of these cells."""
+    table = by.table
+    codes, size = table.codes("pred")
+    largest = np.zeros(size, np.int64)
+    np.maximum.at(largest, codes, table.n)
+    exact = (table.fp == 0) & (table.fn == 0)
+    rivals = np.flatnonzero((table.n == largest[codes]) & ~exact)
+    pred, true = (own[rivals].astype(np.int64) for own in (codes, table.true))
+    matched, _ = best_pairs(pred, true, np.ones(rivals.size), size, table.n_codes["true"])
+    ones = np.bincount(matched, minlength=size).astype(np.float64)
+    both = by.cells(exact) + by.clusters("pred", ones)
+    return Additive([by.clusters("pred", largest.astype(np.float64)), both], lambda *fields: fields)
+
+
+# One-to-one pairings
+def _paired(find: Callable[[Contingency, Pool], Paired], by: CellsByUnit) -> Additive:
+    found = by.table.once(find, by.pool)
+    gains = np.bincount(found.pred, found.gains, by.table.n_codes["pred"])
+    sure = by.cells(np.where(found.rivals, 0.0, found.of_cells))
+    return Additive([sure + by.clusters("pred", gains), by.cells(found.of_cells)], lambda *fields: fields)
+
+
+# Entities of key and response
+def _entities(by: CellsByUnit) -> Additive:
+    table = by.table
+    n = table.n.astype(np.float64)
+    figures: list[Floats] = []
+    every = []
+    for side, others in (("true", table.fn), ("pred", table.fp)):
+        sizes, codes = sizes_of_entities(table, side), table.codes(side)[0]
+        own = sizes[codes].astype(np.float64) if sizes.size else n + others
+        sizes = sizes if sizes.size else (table.true_n if side == "true" else table.pred_n)
+        links = np.divide(n * (n - 1), own - 1, out=np.zeros(n.size), where=own > 1)
+        figures += [by.clusters(side, sizes, every=True), by.clusters(side, np.ones(sizes.size), every=True)]
+        figures += [by.cells(n * n / own), by.cells(links)]
+        every.append(own)
+    alone = by.cells((every[0] == 1) & (every[1] == 1))
+    none = np.empty(0, np.int64)
+
+    def fields(*totals: float) -> tuple[Any, ...]:
+        key, response = (Side(none, *totals[k : k + 4]) for k in (0, 4))  # type: ignore[arg-type]
+        return key, response, *totals[8:]
+
+    return Additive([*figures, by.cells(n), by.cells(1.0), alone], fields)
+
+
+def _links(by: CellsByUnit) -> Additive:
+    """Return mentions and links within entities: of both sides together, and of each with all of its mentions."""
+    table = by.table
+    n = table.n.astype(np.float64)
+    scored, every = [], []
+    for side, sizes in zip(SIDES, (table.true_n, table.pred_n), strict=True):
+        scored.append(by.clusters(side, sizes * (sizes - 1) / 2))
+        of_all = sizes_of_entities(table, side)
+        of_all = of_all if of_all.size else sizes
+        every += [by.clusters(side, own, every=True) for own in (of_all, of_all * (of_all - 1) / 2)]
+
+    def fields(*totals: float) -> tuple[sums.Links, sums.Links]:
+        mentions, both, key, response, in_key, within_key, in_response, within_response = totals
+        between = [m * (m - 1) / 2 - own for m, own in ((in_key, within_key), (in_response, within_response))]
+        apart = mentions * (mentions - 1) / 2 - key - response + both
+        of_kinds: Any = (within_key, within_response, both), (*between, apart)
+        return sums.Links(*of_kinds[0]), sums.Links(*of_kinds[1])
+
+    return Additive([by.cells(n), by.cells(n * (n - 1) / 2), *scored, *every], fields)
+
+
+#: How each of the sums is added up by unit.
+BY_UNIT: Mapping[str, Callable[[CellsByUnit], Additive]] = {
+    "pairs": _pairs,
+    "wrong pairs": _wrong_pairs,
+    "entropies": _entropies,
+    "chance": _chance,
+    "code lengths": _code_lengths,
+    "clusters": _clusters,
+    "means of true clusters": partial(_means_of_clusters, "true"),
+    "means of pred clusters": partial(_means_of_clusters, "pred"),
+    "losses": _losses,
+    "losses by chance": _losses_by_chance,
+    "counterparts": _counterparts,
+    "majorities": _majorities,
+    "pairing by weight": partial(_paired, pairs_by_weight),
+    "entities": _entities,
+    "links": _links,
+    "pairing of mentions": partial(_paired, pairs_of_mentions),
+    "shared clusters": _shared_clusters,
+    "pairing of entities": partial(_paired, pairs_by_similarity),
+}

@@ -1,0 +1,163 @@
+"""Standard errors of scores that are no means over items: against the twin, and properties of all scores."""
+
+from __future__ import annotations
+
+import math
+
+import naive_resampling as twin
+import numpy as np
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.metrics.registry import METRICS
+from fastbcubed.results.standard_errors import is_mean
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+
+
+def sample(seed: int, n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels of components, some of which merge true clusters and some of which split one."""
+    rng = np.random.default_rng(seed)
+    true, pred = [], []
+    for k in range(n):
+        merged = int(rng.integers(2, 6)) if rng.random() < 0.3 else 1
+        own = np.repeat(np.arange(merged), rng.geometric(0.3, merged))
+        parts = rng.integers(0, 2, own.size) if rng.random() < 0.4 else np.zeros(own.size, int)
+        true.append(own + 10 * k)
+        pred.append(parts + 10 * k)
+    return np.concatenate(true), np.concatenate(pred)
+
+
+def patents(name: str) -> tuple[list[str], list[str]]:
+    """Return the labels of the mentions that both sides have."""
+    data = fb.example("patentsview")
+    sides = [
+        dict(zip(table["item"].to_pylist(), table["cluster"].to_pylist(), strict=True))
+        for table in (data.truth, data.predictions[name])
+    ]
+    items = [item for item in sides[0] if item in sides[1]]
+    return [sides[0][item] for item in items], [sides[1][item] for item in items]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_errors_are_those_of_the_twin(seed: int) -> None:
+    true, pred = sample(seed)
+    every = [twin.figures(own) for own in twin.components(true.tolist(), pred.tolist())]
+    expected = twin.errors_by_shares(every)
+    ev = fb.evaluate(true, pred, metrics=list(expected))
+    assert ev.units.n == len(every)
+    values = twin.scores([(1, own) for own in every])
+    assert dict(ev.overall) == pytest.approx(values, rel=1e-9)
+    for name, error in expected.items():
+        assert ev.errors[name] == pytest.approx(error, rel=1e-5), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "room"), [("20200929", 0.15), ("20211230", 0.05)])
+def test_errors_are_near_those_without_each_component(name: str, room: float) -> None:
+    """Few large components have most of the pairs, so that curvature counts; less so if they have few wrong ones."""
+    true, pred = patents(name)
+    every = [twin.figures(own) for own in twin.components(true, pred)]
+    expected = twin.errors_by_deletion(every)
+    ev = fb.evaluate(true, pred, metrics=list(expected))
+    for score, error in expected.items():
+        assert ev.errors[score] == pytest.approx(error, rel=room), score
+
+
+def test_alike_components_have_no_error() -> None:
+    """All components are the same, so that no share changes with them, and no total of as many of them."""
+    true = [f"{k}.{label}" for k in range(7) for label in (0, 2, 1, 1, 2)]
+    pred = [f"{k}.{label}" for k in range(7) for label in (0, 2, 0, 1, 0)]
+    assert set(fb.evaluate(true, pred, metrics="all").errors.values()) == {0.0}
+
+
+def test_shares_that_all_components_have_have_no_error() -> None:
+    """Components of different sizes, of which each has a pair precision of 1/3 and a purity of 1/2."""
+    true, pred = [], []
+    for k, times in enumerate((1, 2, 5, 1, 3)):
+        for copy in range(times):
+            true += [f"{k}.{copy}.a"] * 2 + [f"{k}.{copy}.b"] * 2
+            pred += [f"{k}.{copy}"] * 4
+    ev = fb.evaluate(true, pred, metrics=["pair_precision", "purity", "muc_precision", "pair_f1"])
+    assert dict(ev.errors) == {"pair_precision": 0.0, "purity": 0.0, "muc_precision": 0.0, "pair_f1": 0.0}
+
+
+def test_order_names_and_threads_do_not_count() -> None:
+    true, pred = sample(3)
+    order = np.random.default_rng(4).permutation(true.size)
+    expected = fb.evaluate(true, pred, metrics="all", threads=1).errors
+    for other in (
+        fb.evaluate(true[order], pred[order], metrics="all", threads=4),
+        fb.evaluate([f"t{x}" for x in true], -pred, metrics="all"),
+    ):
+        assert dict(other.errors) == pytest.approx(dict(expected), rel=1e-9, abs=1e-11)
+
+
+def test_sides_trade_places() -> None:
+    true, pred = sample(5)
+    found, swapped = (fb.evaluate(*sides, metrics="all").errors for sides in ((true, pred), (pred, true)))
+    for name in (
+        "adjusted_rand",
+        "pair_f1",
+        "v_measure",
+        "ami",
+        "cluster_f1",
+        "muc_f1",
+        "ceaf_e_f1",
+        "omega",
+    ):
+        assert swapped[name] == pytest.approx(found[name], rel=1e-9), name
+    for one, other in (
+        ("homogeneity", "completeness"),
+        ("purity", "inverse_purity"),
+        ("lea_precision", "lea_recall"),
+    ):
+        assert swapped[one] == pytest.approx(found[other], rel=1e-9)
+
+
+def test_variances_of_independent_data_add_up() -> None:
+    """Totals of two data sets together: their variances add up, but that all have one mean."""
+    sides = [sample(seed, n=200) for seed in (6, 7)]
+    whole = tuple(np.concatenate([a, b + 10_000]) for a, b in zip(*sides, strict=True))
+    names = ["pair_fp", "pair_fn", "pair_tp", "split_join", "basic_merge_distance"]
+    parts = [fb.evaluate(*own, metrics=names) for own in sides]
+    found = fb.evaluate(*whole, metrics=names)
+    n = [ev.units.n for ev in parts]
+    for name in names:
+        between = (parts[0].overall[name] / n[0] - parts[1].overall[name] / n[1]) ** 2 * n[0] * n[1] / sum(n)
+        squares = sum(ev.errors[name] ** 2 * (k - 1) / k for ev, k in zip(parts, n, strict=True)) + between
+        assert found.errors[name] ** 2 == pytest.approx(squares * sum(n) / (sum(n) - 1), rel=1e-9)
+
+
+def test_errors_of_weighted_pairs_scale_with_nothing() -> None:
+    true, pred = sample(8)
+    weight = np.random.default_rng(9).uniform(0.5, 2.0, true.size)
+    names = ["pair_f1", "adjusted_rand", "v_measure", "purity_f1", "accuracy"]
+    ones, plain = (
+        fb.evaluate(true, pred, weight=w, metrics=names).errors for w in (np.ones(true.size), None)
+    )
+    assert dict(ones) == pytest.approx(dict(plain), rel=1e-9)
+    one, double = (fb.evaluate(true, pred, weight=w, metrics=names).errors for w in (weight, 2.0 * weight))
+    assert dict(one) == pytest.approx(dict(double), rel=1e-9)
+    assert one.pair_f1 != pytest.approx(plain.pair_f1, rel=1e-3)
+
+
+def test_an_entity_that_the_other_side_lacks_is_a_unit() -> None:
+    """Of three entities the response has two; recall is 1, 1 and 0."""
+    truth = {"a": 1, "b": 1, "c": 2, "d": 2, "e": 3, "f": 3}
+    ev = fb.evaluate(truth, {"a": 1, "b": 1, "c": 2, "d": 2}, metrics=["muc_recall", "muc_precision"])
+    assert ev.errors.muc_precision == 0
+    assert ev.errors.muc_recall == pytest.approx(math.sqrt(3 / 2 * (2 * (1 / 3) ** 2 + (2 / 3) ** 2) / 9))
+
+
+def test_values_behind_errors_are_the_scores() -> None:
+    """Sums by unit add up to the scores that are shown, so that their slopes are those of these scores."""
+    from fastbcubed.metrics.sums_by_unit import CellsByUnit
+    from fastbcubed.runtime.threads import Pool
+
+    ev = fb.evaluate(*sample(10), metrics="all")
+    components = ev.standard_errors.components
+    by_unit = CellsByUnit(ev.contingency, components.by_cell(ev.contingency.n_cells), components.n, Pool(1))
+    for name in ev.errors:
+        if not is_mean(METRICS[name]):
+            assert by_unit.score(METRICS[name]) == pytest.approx(ev.overall[name], rel=1e-9, abs=1e-12), name
