@@ -69,7 +69,8 @@ def _add_score_flags(parser: argparse.ArgumentParser) -> None:
         "--best",
         default="f1",
         metavar="SCORE",
-        help="the score that the threshold is to be best in (default: f1)",
+        help="the score that the threshold is to be best in (default: f1), or a cost that is to be as low as can be, "
+        "such as '5*pair_fp + pair_fn'",
     )
     add_options(group, "where")
     also = "also list the scores at these thresholds, some of which are known nowhere else, such as mean_f1"

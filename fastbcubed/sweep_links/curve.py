@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +38,7 @@ from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import NOTE
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import as_several, is_one_of
+from fastbcubed.runtime.expressions import Expression, is_expression, parse_expression
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.sweep_links.level_sums import SumsOnDemand
@@ -419,7 +421,7 @@ class Best:
     Attributes
     ----------
     score : str
-        The requested score.
+        The requested score or cost.
     value : float
         What it is there.
     threshold : float
@@ -457,11 +459,16 @@ class Best:
         """The sentence on the best threshold and its scores."""
         others = [n for n in ("precision", "recall", "f1") if n in self.figures and n != self.score]
         told = ", ".join(f"{name} {score_text(self.figures[name])}" for name in others)
+        where = f", where {self.where}" if self.where else ""
         return (
-            f"{self.score} is best {self._at}{f', where {self.where}' if self.where else ''}: {score_text(self.value)}"
+            f"{self.score} is {self._how} {self._at}{where}: {score_text(self.value)}"
             f"{f' ({told})' if told else ''}, with {counted(self.figures['clusters'], 'cluster')}, the "
             f"largest of {counted(self.figures['largest'], 'item')}."
         )
+
+    @property
+    def _how(self) -> str:
+        return "lowest" if is_expression(self.score) else "best"
 
     @property
     def _at(self) -> str:
@@ -500,7 +507,7 @@ class Best:
         """That the threshold is at an end of the curve, as a note; empty where it is not."""
         if not self.end:
             return []
-        message = f"{self.score} is best {self._at}. {self.end}"
+        message = f"{self.score} is {self._how} {self._at}. {self.end}"
         return [{"code": "best-at-end", "level": NOTE, "message": message, "score": self.score}]
 
     def to_dict(self) -> dict[str, Any]:
@@ -536,8 +543,9 @@ def shown(threshold: float, gap: float = 0.0, *, up: bool = False) -> str:
 def best_point(
     curve: Curve, name: str, where: str | Iterable[str] | None
 ) -> tuple[int, str, list[Condition]]:
-    """Return the point where a score is best (the highest threshold of several), and the score's name."""
-    known = known_score(curve, name)
+    """Return the point where a score is best, or a cost lowest (the highest threshold of several), and its name."""
+    cost = cost_of(curve, name)
+    known = known_score(curve, name) if cost is None else cost.text
     conditions = as_conditions(where, ["threshold", *curve.names], weighted=curve.weighted)
     allowed = np.ones(len(curve), np.bool_)
     for each in conditions:
@@ -546,11 +554,56 @@ def best_point(
         raise OptionError(
             f"no threshold has {' and '.join(map(str, conditions))}. {_nearest(curve, conditions)}"
         )
-    values = curve[known]
-    if not is_higher_better(known):
+    values = curve[known] if cost is None else cost.of(partial(_figures, curve))
+    if cost is not None or not is_higher_better(known):
         np.negative(values, out=values)
-    values[~allowed] = -np.inf
+    values[~(allowed & ~np.isnan(values))] = -np.inf
     return int(np.argmax(values)), known, conditions
+
+
+def cost_of(curve: Curve, text: str) -> Expression | None:
+    """Return the cost that a text such as "5*pair_fp + pair_fn" is; None for the name of a score."""
+    if not is_expression(text) or text in curve.names:
+        return None
+    cost = parse_expression(text, arg("score"))
+    for name in cost.names:
+        if _source(curve, name) is None:
+            raise MetricError(
+                f"the curve has no {name!r}; a cost may have {', '.join(curve.names)}."
+                f"{how_to_have(name, curve.names, curve.weighted)}"
+            )
+    if not cost.names:
+        raise OptionError(f"{arg('score')} is the same at every threshold: {text!r} names no score")
+    return cost
+
+
+def value_at(curve: Curve, name: str, point: int) -> float:
+    """Return a score, or a cost, at a point."""
+    cost = cost_of(curve, name)
+    if cost is None:
+        return float(curve.at(point, name)[name])
+    return cost.of(partial(_figures, curve, points=np.array([point]))).item()
+
+
+def _source(curve: Curve, name: str) -> str | Metric | None:
+    """Return the column of the curve that a name in a cost means, or a score whose sums are there; None if neither."""
+    if name in curve.names:
+        return name
+    if (known := computed_as(name, curve.names)) is not None:
+        return known
+    metric, families = METRICS.get(str(known_as(name))), {family_of(each) for each in curve.metrics}
+    if metric is None or isinstance(curve, StoredCurve) or family_of(metric) not in families - {None}:
+        return None
+    return metric
+
+
+def _figures(curve: Curve, name: str, points: Points | None = None) -> NDArray[Any]:
+    """Return what a name in a cost means, at some points or at all."""
+    source = _source(curve, name)
+    assert source is not None
+    if isinstance(source, str):
+        return curve[source] if points is None else curve.figures(source, points)
+    return curve.scores(source) if points is None else score_of(source, curve.kept.take(points))
 
 
 def known_score(curve: Curve, name: str) -> str:

@@ -185,9 +185,9 @@ def drawn(sweep: Any, best: Best) -> list[str]:
     finite = known[np.isfinite(known)]
     if finite.size < 2:
         return []
-    metric = METRICS[best.score]
+    metric = METRICS.get(best.score)
     letters = {letter: name for name, letter in DRAWN.items() if name in curve.names}
-    if best.score not in DRAWN and metric.low >= 0 and metric.high <= 1:
+    if metric is not None and best.score not in DRAWN and metric.low >= 0 and metric.high <= 1:
         letters["B"] = best.score
     first, last = finite[[0, -1]].tolist()
     points = np.array([sweep._point(threshold) for threshold in np.linspace(first, last, COLUMNS).tolist()])

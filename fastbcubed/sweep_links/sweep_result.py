@@ -50,6 +50,7 @@ from fastbcubed.sweep_links.curve import (
     list_weakest_links,
     shown,
     slice_thresholds,
+    value_at,
 )
 from fastbcubed.sweep_links.level_sums import UnitErrors, unit_errors
 from fastbcubed.sweep_links.merge_tree import Effects, MergeTree, PlacedRows, merge_effects
@@ -229,7 +230,8 @@ class Sweep(Shown, HasTable):
         Parameters
         ----------
         score : str
-            A score of the curve.
+            A score of the curve; or a cost, which is best where it is lowest: numbers, scores and the clusters,
+            largest and singletons of the curve with + - * / and parentheses, such as "5*pair_fp + pair_fn".
         where : str or list of str, optional
             Required bounds: "precision >= 0.98", or several such conditions joined by "and"; on scores, on clusters,
             largest, singletons and threshold.
@@ -254,6 +256,9 @@ class Sweep(Shown, HasTable):
         >>> sweep.best("recall", where="precision >= 0.98")
         recall is best at threshold 0.9, where precision >= 0.98: 0.75000 (precision 1, f1 0.85714), with 3 clusters, the largest of 2 items.
         Any threshold from there to just before 0.8 gives the same clusters. It is at the strong end of the curve: no link is stronger, and a score that tells these links apart may do better.
+        >>> best = sweep.best("5*pair_fp + pair_fn")  # no pair is wrong, and one of two is missed
+        >>> best.threshold, best.value
+        (0.9, 1.0)
         """  # noqa: E501
         point, name, conditions = best_point(self._curve, score, where)
         threshold = self._curve.thresholds[point].item()
@@ -261,7 +266,7 @@ class Sweep(Shown, HasTable):
         figures = self._curve.at(point)
         return Best(
             name,
-            float(self._curve.at(point, name)[name]),
+            value_at(self._curve, name, point),
             threshold,
             until,
             figures,

@@ -651,3 +651,40 @@ def test_a_page_of_the_best_threshold(tmp_path: Any) -> None:
     assert partly.content["facts"][-1]["message"] == "7 items"
     alone = fb.sweep({"a": 1, "b": 1}, [("a", "b", 0.5)], metrics="rand").report(score="rand")
     assert alone.content["sections"][0]["charts"] and "rand is best at threshold 0.5" in alone.html
+
+
+# Costs
+
+
+@pytest.mark.parametrize(
+    ("text", "cost"),
+    [
+        ("5*pair_fp + pair_fn", lambda row: 5 * row["pair_fp"] + row["pair_fn"]),
+        ("-pair_tp/ (2 - precision)+.5", lambda row: -row["pair_tp"] / (2 - row["precision"]) + 0.5),
+        ("clusters - largest", lambda row: row["clusters"] - row["largest"]),
+        ("1 / pair_tp", lambda row: 1 / row["pair_tp"] if row["pair_tp"] else math.inf),
+    ],
+)
+def test_the_best_threshold_of_a_cost_is_that_of_the_lowest(text, cost) -> None:
+    links = [("a", "b", 0.9), ("d", "e", 0.8), ("b", "c", 0.7), ("c", "d", 0.6), ("e", "f", 0.5)]
+    truth = {"a": 1, "b": 1, "c": 1, "d": 2, "e": 2, "f": 3}
+    names = ["precision", "pair_tp", "pair_fp", "pair_fn"]
+    rows = fb.sweep(truth, links, metrics=names).curve(limit=None).to_pylist()
+    expected = min(rows, key=cost)
+    for sweep in (fb.sweep(truth, links), fb.sweep(truth, links, metrics=names)):  # they need not be listed
+        best = sweep.best(text)
+        assert best.threshold == expected["threshold"] and best.value == pytest.approx(cost(expected))
+        assert best.score == text and "lowest at threshold" in best.sentence
+    narrow = fb.sweep(truth, links).best(text, where="threshold >= 0.85")
+    assert narrow.threshold == min((r for r in rows if r["threshold"] >= 0.85), key=cost)["threshold"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["pair_fp**2", "__import__('os').system('true')", "f1.real", "f1[0]", "f1 +", "'f1'*2", "f1 < 1", "True*f1",
+     "lambda: f1", "(" * 400 + "f1" + ")" * 400, "9" * 400 + "*f1", "f1\x00", "2", "5 * nothing", "purity + f1"],
+)  # fmt: skip
+def test_a_cost_is_arithmetic_on_scores_of_the_curve(text) -> None:
+    sweep = fb.sweep({"a": 1, "b": 1, "c": 2}, [("a", "b", 0.9), ("b", "c", 0.4)])
+    with pytest.raises((OptionError, MetricError)):
+        sweep.best(text)

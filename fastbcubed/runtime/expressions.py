@@ -1,0 +1,95 @@
+"""Arithmetic on named figures that users write as text, such as the cost "5*pair_fp + pair_fn"."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fastbcubed.errors import OptionError
+from fastbcubed.types import Floats
+
+#: Characters of the longest text that is read.
+LONGEST = 1000
+OPERATORS: dict[type, Callable[..., Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.UAdd: operator.pos, ast.USub: operator.neg,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A sum, difference, product or quotient of numbers and of figures by name."""
+
+    text: str
+    names: tuple[str, ...]  #: the figures, each once
+    _tree: ast.expr
+
+    def of(self, figure: Callable[[str], Any]) -> Floats:
+        """Return the value, given a function from names to numbers or arrays."""
+        known = {name: np.asarray(figure(name), np.float64) for name in self.names}
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            return np.asarray(_value(self._tree, known), np.float64)
+
+
+def is_expression(text: Any) -> bool:
+    """Return whether a text is more than a name.
+
+    >>> is_expression("pair_f1"), is_expression("5*pair_fp + pair_fn")
+    (False, True)
+    """
+    return isinstance(text, str) and not text.strip().isidentifier()
+
+
+def parse_expression(text: str, called: Any) -> Expression:
+    """Return the expression that a text is; nothing but numbers, names, + - * / and parentheses may be in it.
+
+    `called` is the argument that an error names.
+
+    >>> float(parse_expression("5*a + b/2", "score").of({"a": 1, "b": 4}.get))
+    7.0
+    """
+    try:
+        if len(text) > LONGEST:
+            raise ValueError
+        tree = ast.parse(text.strip(), mode="eval").body
+        names = [each.id for each in _parts(tree) if isinstance(each, ast.Name)]
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
+        short = text if len(text) <= 80 else f"{text[:80]}…"
+        raise OptionError(
+            f"{called} is a name, or numbers and names with + - * / and parentheses, such as "
+            f"'5*pair_fp + pair_fn', not {short!r}"
+        ) from None
+    return Expression(text.strip(), tuple(dict.fromkeys(names)), tree)
+
+
+def _parts(tree: ast.AST) -> list[ast.AST]:
+    """Return all numbers and names; raise ValueError for anything else than arithmetic."""
+    match tree:
+        case ast.BinOp(left, op, right) if type(op) in OPERATORS:
+            return _parts(left) + _parts(right)
+        case ast.UnaryOp(op, operand) if type(op) in OPERATORS:
+            return _parts(operand)
+        case ast.Constant(float()) | ast.Name():
+            return [tree]
+        case ast.Constant(int() as value) if not isinstance(value, bool):
+            float(value)
+            return [tree]
+    raise ValueError
+
+
+def _value(tree: ast.AST, known: dict[str, Floats]) -> Any:
+    match tree:
+        case ast.BinOp(left, op, right):
+            return OPERATORS[type(op)](_value(left, known), _value(right, known))
+        case ast.UnaryOp(op, operand):
+            return OPERATORS[type(op)](_value(operand, known))
+        case ast.Name(name):
+            return known[name]
+        case ast.Constant(int() | float() as value):
+            return np.float64(value)
+    raise AssertionError(tree)
