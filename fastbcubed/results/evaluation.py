@@ -384,7 +384,13 @@ class Evaluation(Shown, HasTable):
         """By side: "loss", "n_clusters", "n_lossy" (those that cost anything), "n_half" (so few have half of it)."""
         return concentration(self.losses.curves)
 
-    def repairs(self, kinds: str | Iterable[str] = ("split", "gather"), *, limit: int | None = 200) -> Table:
+    def repairs(
+        self,
+        kinds: str | Iterable[str] = ("split", "gather"),
+        *,
+        limit: int | None = 200,
+        order_by: str = "gain",
+    ) -> Table:
         """Return the clusters to repair first, with the gain of each alone and of the first k together.
 
         Parameters
@@ -395,33 +401,30 @@ class Evaluation(Shown, HasTable):
             they are, become one predicted cluster, without what they were clustered with.
         limit : int, optional
             The number of repairs to return; all that bring something when None.
+        order_by : str
+            Largest first: gain, precision_gain, recall_gain, n_items, weight; pair_fp, pair_fn, the wrong and missing
+            pairs that it removes alone; or + - * / of these, "5*pair_fp + pair_fn", which becomes the column `value`.
 
         Returns
         -------
         Table
             rank, kind, side, cluster, n_items, weight; gain, precision_gain, recall_gain: of this repair alone, in f1,
             precision and recall; running, running_precision, running_recall: these scores when it and all before it
-            are done. The largest gain comes first; ties are broken by weight, then by kind and label. Labels of
-            different kinds, such as integers and texts, are texts here.
-
-        Notes
-        -----
-        No repair lowers precision or recall. Repairs overlap: where one has been done, another may bring less than
-        its gain, or nothing. Cost is linear in the cells.
+            are done. Ties are broken by weight, then by kind and label; labels of different kinds are texts here.
+            No repair lowers precision or recall. Repairs overlap: where one has been done, another may bring less.
 
         Examples
         --------
         >>> import fastbcubed as fb
         >>> ev = fb.evaluate([0, 0, 0, 1, 1, 2], [5, 5, 6, 6, 7, 7])
-        >>> ev.repairs(limit=3).select(["rank", "kind", "side", "cluster", "gain", "running"])
-        rank  kind    side  cluster      gain  running
-        1     gather  true  1         0.23732  0.87500
-        2     gather  true  0         0.19565        1
-        3     split   pred  6        0.067447        1
+        >>> ev.repairs(limit=2).select(["rank", "kind", "side", "cluster", "gain", "running"])
+        rank  kind    side  cluster     gain  running
+        1     gather  true  1        0.23732  0.87500
+        2     gather  true  0        0.19565        1
         <BLANKLINE>
-        3 rows
+        2 rows
         """
-        return repairs.list_repairs(self.kept, self.losses.of_all, kinds, limit)
+        return repairs.list_repairs(self.kept, self.losses.of_all, kinds, limit, order_by)
 
     def slices(
         self,
@@ -695,10 +698,7 @@ class Evaluation(Shown, HasTable):
 
     @cached_property
     def summary(self) -> dict[str, dict[str, Any]]:
-        """Items, clusters, singletons, largest, size quantiles, exactly recovered and outcomes, of each side.
-
-        Outcomes are numbers of clusters; not where clusters overlap, or the cells were not kept.
-        """
+        """Items, clusters, singletons, largest, size quantiles, exact and, of partitions with cells, outcomes."""
         if self._outcomes is None:
             return self._sides
         outcomes = by_side(self._outcomes)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from fastbcubed.align.rows import WIDEST
 from fastbcubed.cells.contingency import Contingency, Excerpt
 from fastbcubed.errors import MetricError, OptionError, arg
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
+from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.items import Kept
 from fastbcubed.results.saved_files import StoredTable
@@ -30,6 +32,7 @@ from fastbcubed.results.table import (
     require_limit,
 )
 from fastbcubed.runtime.arguments import as_several, is_one_of, whole_number
+from fastbcubed.runtime.expressions import Expression, is_expression, parse_expression
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import blocks
 from fastbcubed.types import Floats
@@ -44,22 +47,56 @@ Lost = Callable[[str], float]
 CLUSTER_BYTES, CELL_BYTES, BESIDE = 100, 16, 128 << 20
 
 
-def list_repairs(kept: Kept, lost: Lost, kinds: str | Iterable[str], limit: int | None) -> Table:
+#: Figures of repairs that they may be ordered by, alone or in an expression.
+FIGURES = ("gain", "precision_gain", "recall_gain", "n_items", "weight", "pair_fp", "pair_fn")
+
+
+def list_repairs(
+    kept: Kept, lost: Lost, kinds: str | Iterable[str], limit: int | None, order_by: str = "gain"
+) -> Table:
     """Return repairs as `Evaluation.repairs` does."""
     require_limit(limit)
     wanted = as_several(kinds)
     if not wanted or not all(is_one_of(kind, KINDS) for kind in wanted):
         raise OptionError(f'kinds are "split", "gather" or both, not {kinds!r}')
     wanted = [kind for kind in KINDS if kind in wanted]
-    found = None if limit is None else _in_tables(kept, lost, wanted, limit)
+    order = order_of_repairs(order_by, kept.cells)
+    found = None if limit is None or order.text != "gain" else _in_tables(kept, lost, wanted, limit)
     if found is None:  # all cells are read
         require_repairable(1, keep="cells", overlapping=kept.cells.overlapping)
         if kept.ranges is not None:
             _require_room(kept.cells, kept.memory_limit)
         start = Start.of(kept.cells)
-        chosen = first_repairs(kept, wanted, Repairs.all_of(start, wanted), limit)
+        every = Repairs.all_of(start, wanted)
+        if order.text != "gain":
+            every = replace(every, value=order.of(partial(_figure, start, every)))
+        chosen = first_repairs(kept, wanted, every, limit)
         found = chosen, start.running(chosen)
-    return _listing_of(kept, wanted, *found)
+    return _listing_of(kept, wanted, *found, with_value=is_expression(order_by))
+
+
+def order_of_repairs(text: str, table: Contingency) -> Expression:
+    """Return what repairs are ordered by; raise if it is no figure of theirs, or pairs are not defined here."""
+    if not isinstance(text, str):
+        raise OptionError(f"{arg('order_by')} is a figure of repairs or an expression of these, not {text!r}")
+    order = parse_expression(text, arg("order_by"))
+    unknown = [name for name in order.names if name not in FIGURES]
+    if unknown or not order.names:
+        raise OptionError(
+            f"{arg('order_by')} has no figure {unknown[0] if unknown else text!r}; figures are {', '.join(FIGURES)}"
+        )
+    for metric in (METRICS[name] for name in order.names if name in METRICS):
+        reason = metric.undefined(weighted=table.weighted, weighting=table.weighting, outside=table.outside)
+        if reason is not None:
+            raise metric.not_defined(reason)
+    return order
+
+
+def _figure(start: Start, repairs: Repairs, name: str) -> Floats:
+    """Return a figure of repairs. Shape (n_repairs,)."""
+    if name in ("pair_fp", "pair_fn"):
+        return start.pairs_mended(name)[np.where(repairs.splits, 0, 1), repairs.codes]
+    return np.asarray(getattr(repairs, name.removesuffix("_gain")))
 
 
 def repairs_at_hand(kept: Kept, lost: Lost, limit: int) -> Table | None:
@@ -126,6 +163,24 @@ class Start:
         only = table.only("pred") if table.outside else None
         return cls(table, pred, left, mass, correct, split, gather, lost, only)
 
+    def pairs_mended(self, name: str) -> Floats:
+        """Return how many wrong pairs, or missing ones, each repair alone removes, by weight if items have any.
+
+        A split removes the wrong pairs of a predicted cluster, a gathering those of its items and the missing ones of
+        a true cluster. Shape (2, n_clusters), of splits and of gatherings.
+        """
+        cells = self.table.cells
+        own, other = cells["weight"], cells["fp" if name == "pair_fp" else "fn"]
+        n_true, n_pred = self.table.codes("true")[1], self.table.codes("pred")[1]
+        found = np.zeros((2, max(n_true, n_pred)))
+        halves = own * other / 2  # each pair of items in two cells of a cluster is seen from both
+        if name == "pair_fp":
+            found[0, :n_pred] = np.bincount(self.pred, halves, n_pred)
+            found[1, :n_true] = np.bincount(cells["true"], 2 * halves, n_true)
+        else:
+            found[1, :n_true] = np.bincount(cells["true"], halves, n_true)
+        return found
+
     @property
     def outer(self) -> bool:
         """Whether weights count in means alone."""
@@ -171,6 +226,7 @@ class Repairs:
     codes: NDArray[np.int64]  #: of the cluster
     n_items: NDArray[np.int64]
     weight: Floats
+    value: Floats  #: what they are ordered by, the largest first: usually the gain
     gain: Floats  #: of F1
     precision: Floats
     recall: Floats
@@ -178,7 +234,7 @@ class Repairs:
     @classmethod
     def none(cls) -> Repairs:
         """Return no repairs."""
-        return cls(np.zeros(0, np.bool_), *np.zeros((2, 0), np.int64), *np.zeros((4, 0)))
+        return cls(np.zeros(0, np.bool_), *np.zeros((2, 0), np.int64), *np.zeros((5, 0)))
 
     @classmethod
     def all_of(cls, start: Start, kinds: Sequence[str]) -> Repairs:
@@ -192,7 +248,7 @@ class Repairs:
             n, weight = (table.pred_n, table.pred_weight) if is_split else (table.true_n, table.true_weight)
             gain = f_gain(start.lost, precision, recall)
             found.append(
-                (np.full(codes.size, is_split), codes, n[codes], weight[codes], gain, precision, recall)
+                (np.full(codes.size, is_split), codes, n[codes], weight[codes], gain, gain, precision, recall)
             )
         return cls(*map(np.concatenate, zip(*found, strict=True)))
 
@@ -206,13 +262,13 @@ def first_repairs(kept: Kept, kinds: Sequence[str], every: Repairs, limit: int |
     n, limit = every.codes.size, every.codes.size if limit is None else limit
     wanted = min(limit, n)
     while True:
-        rows = first_rows(-every.gain, -every.weight, wanted)
+        rows = first_rows(-every.value, -every.weight, wanted)
         labels = {kind: _labels(kept, every, rows, kind) for kind in kinds}
         rows, rank = _named(every, rows, labels)
         if rows.size >= limit or wanted == n:
             break
         wanted = min(2 * wanted + 1, n)
-    order = np.lexsort((rank, ~every.splits[rows], -every.weight[rows], -every.gain[rows]))[:limit]
+    order = np.lexsort((rank, ~every.splits[rows], -every.weight[rows], -every.value[rows]))[:limit]
     return every.take(rows[order])
 
 
@@ -272,7 +328,9 @@ def _type_of_both(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     return None if pa.uint64() in (a, b) else WIDEST[id_kind(a, "")][0]
 
 
-def _listing_of(kept: Kept, kinds: Sequence[str], repairs: Repairs, running: Floats) -> Table:
+def _listing_of(
+    kept: Kept, kinds: Sequence[str], repairs: Repairs, running: Floats, *, with_value: bool = False
+) -> Table:
     """Return repairs in their order, and precision and recall after each, as `Evaluation.repairs` does."""
     precision, recall = running.T
     splits, every = repairs.splits.tolist(), np.arange(repairs.codes.size)
@@ -290,6 +348,7 @@ def _listing_of(kept: Kept, kinds: Sequence[str], repairs: Repairs, running: Flo
         "recall_gain": repairs.recall,
         "running_precision": np.ascontiguousarray(precision),
         "running_recall": np.ascontiguousarray(recall),
+        **({"value": repairs.value} if with_value else {}),
     }
     return Table(table_of(columns))
 
@@ -318,7 +377,7 @@ def _in_tables(kept: Kept, lost_of: Lost, kinds: Sequence[str], limit: int) -> t
         splits, n, weight, gain = (to_numpy(listed[name]) for name in names)
         none = np.zeros(gain.size)
         gain_of_f = f_gain(lost, gain, none)
-        found.append(Repairs(np.ones(gain.size, bool), splits, n, weight, gain_of_f, gain, none))
+        found.append(Repairs(np.ones(gain.size, bool), splits, n, weight, gain_of_f, gain_of_f, gain, none))
     if not (gathers.size or splits.size):
         return found[0], np.empty((0, 2))
     preds = _Preds.of(tables.clusters["pred"], kept.excerpt({"true": gathers, "pred": splits}))
@@ -337,9 +396,10 @@ def _gathers(preds: _Preds, codes: NDArray[np.int64], total: float, lost: tuple[
     kernels.clusters.add_gains(table.cells, table.pred, False, correct, np.zeros_like(correct), gains)
     own = np.searchsorted(in_whole["true"], codes)
     precision, recall = ((gains[own, ::2] + gains[own, 1::2]) / total).T
+    gain = f_gain(lost, precision, recall)
     return Repairs(
         np.zeros(own.size, bool), codes, table.true_n[own], table.true_weight[own],
-        f_gain(lost, precision, recall), precision, recall,
+        gain, gain, precision, recall,
     )  # fmt: skip
 
 

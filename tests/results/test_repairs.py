@@ -164,3 +164,57 @@ def test_repairs_are_a_file_of_a_saved_result(tmp_path: Path) -> None:
         fb.load(tmp_path)
     ev.save(tmp_path)
     assert not (tmp_path / "repairs.parquet").exists()
+
+
+# -- Orders ------------------------------------------------------------------------------------------
+
+
+def wrong_pairs(true: list[int], pred: list[int], weight: list[int]) -> tuple[int, int]:
+    """Return the weight of pairs that are wrongly together, and wrongly apart."""
+    fp = fn = 0
+    for a in range(len(true)):
+        for b in range(a):
+            here, there = true[a] == true[b], pred[a] == pred[b]
+            fp += weight[a] * weight[b] * (there and not here)
+            fn += weight[a] * weight[b] * (here and not there)
+    return fp, fn
+
+
+@given(st.data(), st.booleans())
+def test_repairs_by_cost_remove_the_pairs_that_relabelled_rows_lack(data, weighted) -> None:
+    n = data.draw(st.integers(2, 9))
+    true, pred = (data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)) for _ in range(2))
+    weight = data.draw(st.lists(st.integers(1, 5), min_size=n, max_size=n)) if weighted else [1] * n
+    ev = fb.evaluate(true, pred, weight=weight if weighted else None)
+    fp, fn = wrong_pairs(true, pred, weight)
+    found = ev.repairs(limit=None, order_by="5*pair_fp + pair_fn").to_pylist()
+    assert [row["value"] for row in found] == sorted((row["value"] for row in found), reverse=True)
+    assert len(found) == len(ev.repairs(limit=None))
+    for row in found:
+        if row["kind"] == "split":
+            after = [(p, t) if p == row["cluster"] else p for t, p in zip(true, pred, strict=True)]
+        else:
+            after = [-1 if t == row["cluster"] else p for t, p in zip(true, pred, strict=True)]
+        left = wrong_pairs(true, after, weight)
+        assert row["value"] == 5 * (fp - left[0]) + (fn - left[1])
+
+
+def test_orders_of_repairs(tmp_path: Path) -> None:
+    truth, prediction = [0, 0, 0, 1, 1, 2], [5, 5, 6, 6, 7, 7]
+    ev = fb.evaluate(truth, prediction)
+    usual = ev.repairs(limit=None)
+    assert ev.repairs(limit=None, order_by="gain").equals(usual)
+    for name in ("precision_gain", "recall_gain", "n_items"):
+        found = ev.repairs(order_by=name)[name].to_pylist()
+        assert found == sorted(usual[name].to_pylist(), reverse=True) and "value" not in usual.column_names
+    ev.save(tmp_path / "saved", keep="cells")
+    by = {"order_by": "gain / n_items", "limit": 2}
+    disk = fb.evaluate(truth, prediction, engine="disk", spill_dir=tmp_path)
+    for other in (disk, fb.load(tmp_path / "saved"), fb.load(tmp_path / "saved", check=False)):
+        assert other.repairs(**by).to_pylist() == ev.repairs(**by).to_pylist()
+    for wrong in ("f1", "gain**2", "2", "", None, "running", "gain, weight"):
+        with pytest.raises(OptionError, match="order_by"):
+            ev.repairs(order_by=wrong)
+    outer = fb.evaluate(truth, prediction, weight=[1, 2, 3, 4, 5, 6], weighting="outer")
+    with pytest.raises(MetricError, match="pair_fp is not defined here"):
+        outer.repairs(order_by="pair_fp")
