@@ -106,6 +106,7 @@ JSON (--json): one object. Later versions may add keys; these stay.
                   experiment_coverage
   summary         baseline, experiment -> items, clusters, singletons, largest, size_quantiles, unchanged, outcomes
   changes         list of {became, n_clusters, n_items, weight, share}; null where clusters overlap
+  id_churn        share of the items in clusters whose id changed although their members did not
   slices          slicing -> list of {its attributes, n_items, weight, split_change, merge_change, scores}
   verdict         with a truth: n_items, weight, n_unlabelled, weight_unlabelled, unlabelled,
                   levels {baseline, experiment} -> precision, recall, jaccard_distance; errors, by score

@@ -114,7 +114,19 @@ def overview(diff: Diff) -> list[Block]:
 
 def what_changed(diff: Diff) -> list[str]:
     """Return how many items are with other items now, whether clusters were split or merged, and where."""
-    return [line for line in (_affected(diff), _kind_of_change(diff), _where(diff)) if line]
+    lines = _affected(diff), _kind_of_change(diff), _where(diff), _new_ids(diff)
+    return [line for line in lines if line]
+
+
+def _new_ids(diff: Diff) -> str:
+    """Return how many items are in clusters that changed nothing but their id."""
+    churn = diff._known_id_churn
+    if not churn:
+        return ""
+    return (
+        f"{percent(churn)} of the items are in clusters whose id changed although their members did not; id_changes() "
+        "lists old and new ids."
+    )
 
 
 def _affected(diff: Diff) -> str:

@@ -28,6 +28,7 @@ from fastbcubed.diff_runs.diff_listings import (
     slices_of,
 )
 from fastbcubed.diff_runs.diff_summary import MARK, DiffScores, SharedItems, cautions, state_of
+from fastbcubed.diff_runs.id_changes import clusters_with_new_ids
 from fastbcubed.diff_runs.judgement import Judgement, Verdict
 from fastbcubed.diff_runs.vocabulary import (
     MEANT,
@@ -40,7 +41,7 @@ from fastbcubed.diff_runs.vocabulary import (
     meant,
     renamed,
 )
-from fastbcubed.errors import MetricError, NotKeptError, OptionError, arg
+from fastbcubed.errors import FastBCubedError, MetricError, NotKeptError, OptionError, arg
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as
 from fastbcubed.render.document import Block
@@ -52,7 +53,7 @@ from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval, check_level, interval
 from fastbcubed.results.slices import SliceKey, check_key, rows_for_json
 from fastbcubed.results.standard_errors import ALWAYS, COMPONENT
-from fastbcubed.results.table import HasTable, Table, refuse_table_verb, under_old_name
+from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit, under_old_name
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
 
@@ -350,6 +351,55 @@ class Diff(Shown, HasTable):
         return Table(self._changes)
 
     @property
+    def id_churn(self) -> float:
+        """The share of the items' weight in clusters whose id changed although their members did not."""
+        if self._saved.get("id_churn") is not None:
+            return float(self._saved["id_churn"])
+        weight = self._new_ids["weight"].to_numpy()
+        return float(weight.sum() / self.evaluation.contingency.total_weight)
+
+    def id_changes(self, *, limit: int | None = None) -> Table:
+        """Return the clusters whose id changed although their members did not: old and new id.
+
+        Parameters
+        ----------
+        limit : int, optional
+            How many to return; all by default.
+
+        Returns
+        -------
+        Table
+            baseline_cluster, experiment_cluster, n_items, weight; the heaviest first. Clusters that a policy made have
+            no id. Where one side has numbers and the other texts, 1 and "1" are the same id.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> d = fb.diff(list("aabbc"), list("aaxyc"))
+        >>> d.id_churn, fb.diff(list("aab"), list("xxb")).id_changes().to_pylist()
+        (0.0, [{'baseline_cluster': 'a', 'experiment_cluster': 'x', 'n_items': 2, 'weight': 2.0}])
+        """
+        require_limit(limit)
+        return Table(self._new_ids.slice(0, limit))
+
+    @cached_property
+    def _new_ids(self) -> pa.Table:
+        if self.evaluation.contingency.overlapping:
+            raise not_defined()
+        return clusters_with_new_ids(self.evaluation)
+
+    @property
+    def _known_id_churn(self) -> float | None:
+        """The id churn; None where it is not defined, takes labels of many clusters, or their file is gone."""
+        cells, known = self.evaluation.contingency, self._saved.get("id_churn") is not None
+        if not known and (isinstance(cells, NoCells) or cells.overlapping or cells.n_cells > ALWAYS):
+            return None
+        try:
+            return self.id_churn
+        except FastBCubedError:
+            return None
+
+    @property
     def sliced(self) -> dict[str, Table]:
         """Slices that were requested when the diff was made."""
         return self.evaluation.sliced
@@ -614,6 +664,7 @@ class Diff(Shown, HasTable):
             "coverage": {**asdict(shared), **shares},
             "summary": self.summary,
             "changes": None if self._changes is None else self._changes.to_pylist(),
+            "id_churn": self._known_id_churn,
             "slices": {name: rows_for_json(each) for name, each in self.sliced.items()},
             "warnings": self.warnings,
             "not_computed": self.not_computed,

@@ -158,7 +158,8 @@ def state_of(diff: Diff) -> dict[str, Any]:
     """Return the entry of a diff in the manifest, as JSON."""
     found = diff.to_dict()
     state: dict[str, Any] = {
-        name: found.get(name) for name in ("changes", "warnings", "not_computed", "truth", "verdict")
+        name: found.get(name)
+        for name in ("changes", "id_churn", "warnings", "not_computed", "truth", "verdict")
     }
     state |= {"errors": found.get("errors", {}), "judging": [metric.name for metric in diff._judging]}
     if diff.verdict is not None:
@@ -170,6 +171,7 @@ def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parts of a diff from its evaluation and its entry in the manifest."""
     verdict = None if state["verdict"] is None else _verdict(state["verdict"])
     saved = {"changes": state["changes"], "warnings": state["warnings"], "verdict": verdict}
+    saved["id_churn"] = state.get("id_churn")
     if state["errors"]:
         saved["errors"] = {name: _number(value) for name, value in state["errors"].items()}
     judgement = None

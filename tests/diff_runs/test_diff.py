@@ -834,3 +834,44 @@ def test_items_of_the_truth_that_a_side_lacks_are_warned_of_as_in_compare(weight
         fb.diff(full, full, truth=truth),
     ):
         assert "runs-lack-items" not in [found["code"] for found in other.warnings]
+
+
+# -- Ids ---------------------------------------------------------------------------------------------
+
+
+def test_new_ids_of_unchanged_clusters(tmp_path: Path) -> None:
+    """x and y keep their members, y is called otherwise, z is split, and one cluster moves to the id of another."""
+    old = {"a": "x", "b": "x", "c": "y", "d": "y", "e": "z", "f": "z", "g": "w"}
+    new = {"a": "x", "b": "x", "c": "v", "d": "v", "e": "z", "f": "u", "g": "y"}
+    weight = dict(zip(old, [1, 1, 2, 3, 1, 1, 1], strict=True))
+    for engine in ("memory", "disk"):
+        d = fb.diff(table(old), table(new), weight=weight, engine=engine, spill_dir=tmp_path)
+        assert d.id_churn == (2 + 3 + 1) / 10
+        assert d.id_changes().to_pylist() == [
+            {"baseline_cluster": "y", "experiment_cluster": "v", "n_items": 2, "weight": 5.0},
+            {"baseline_cluster": "w", "experiment_cluster": "y", "n_items": 1, "weight": 1.0},
+        ]
+        assert d.id_changes(limit=1).num_rows == 1 and d.to_dict()["id_churn"] == 0.6
+        d.save(tmp_path / engine, keep="scores")
+        assert fb.load(tmp_path / engine).id_churn == 0.6
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "churn"),
+    [
+        (list("aabb"), list("ppqq"), 1),  # all ids are new
+        (list("aabb"), list("aabb"), 0),
+        (list("aabb"), list("bbaa"), 1),  # each has the other's
+        ([1, 1, 2], ["1", "1", "3"], 1 / 3),
+        ([1, 1, 2], [1.0, 1.0, 2.0], 0),
+    ],
+)
+def test_id_churn(old: list[Any], new: list[Any], churn: float) -> None:
+    d = fb.diff(old, new)
+    assert d.id_churn == pytest.approx(churn)
+    assert ("whose id changed although" in " ".join(repr(d).split())) == (churn > 0)
+
+
+def test_clusters_that_a_policy_made_have_no_ids() -> None:
+    d = fb.diff({"a": 1, "b": 2}, {"a": 1}, unmatched="singleton")
+    assert d.id_churn == 0 and not d.id_changes().num_rows
