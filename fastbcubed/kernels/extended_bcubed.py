@@ -221,8 +221,9 @@ def find_mates(cell, rows, index, found, met):
     """List the close mates of a cell, each once, and return their number.
 
     A mate that shares two true clusters is found on that side, others on the predicted side: in the first common pair
-    if both cells are in few clusters there, else by counting. Workspace: `met` (n_cells,), 0 before and after, empty
-    if no cell is in many. Output: `found` (most, 3), its row, and the numbers of true and predicted clusters shared.
+    if both cells are in few clusters there, else by counting. Workspace: `met` (n_cells + n_clusters,), 0 before and
+    after, empty if no cell is in many. Output: `found` (most, 3), its row, and the numbers of true and predicted
+    clusters shared.
     """
     n = 0
     v = index.pair_bounds[cell]
@@ -270,22 +271,40 @@ def meet_in_clusters(cell, side, low, high, rows, index, found, met, n):
         if k != spared:
             first, last = listed(index, rows.codes[k], is_narrow)
             for m in range(first, last):
-                other = index.several[m]
-                found[stop, 0] = other
-                stop += met[other] == 0
-                met[other] = min(met[other] + 1, 2)
+                other = index.several[at(m)]
+                before = met[at(other)]
+                found[at(stop), 0] = other
+                stop += before == 0
+                met[at(other)] = before + (before < 2)
     meet_in_largest(rows, index, rows.codes[spared], is_narrow, found[n:stop, 0], met)
+    own = met[rows.starts.size :]
+    for k in range(begin, end):
+        own[rows.codes[k]] = 1
     for m in range(n, stop):
-        other = found[m, 0]
-        close = met[other] == 2 and other != cell
-        met[other] = 0
+        other = found[at(m), 0]
+        close = met[at(other)] == 2 and other != cell
+        met[at(other)] = 0
         if close:
-            row = rows.starts[other]
-            c, g, _, _ = compare(rows, (begin, end), row + 2)
+            row = rows.starts[at(other)]
+            c, g = count_common(rows, own, row + 2)
             if side == 0 or c < 2:
                 found[n, 0], found[n, 1], found[n, 2] = row, c, g
                 n += 1
+    for k in range(begin, end):
+        own[rows.codes[k]] = 0
     return n
+
+
+@inlined
+def count_common(rows, own, low):
+    """Return the numbers of true and predicted clusters of a row that a cell is in, whose clusters `own` marks."""
+    both = c = 0
+    for k in range(low, low + rows.codes[at(low - 1)]):
+        code = rows.codes[at(k)]
+        there = np.int64(own[at(code)])
+        both += there
+        c += there * (code < rows.n_true)
+    return c, both - c
 
 
 @kernel

@@ -336,10 +336,9 @@ class Sides:
         return Visits(total, most, visits[:n_true], visits[n_true:])
 
     def _found(self) -> Found:
-        """Return a workspace for the close mates of a cell, itself included, and for counts of the cells it meets."""
-        return np.empty((self.visits.most + 1, 3), row_type(self.rows)), np.zeros(
-            self.n.size * self.close.wide, np.uint8
-        )
+        """Return a workspace for the close mates of a cell, itself included, and marks of cells and clusters."""
+        met = np.zeros((self.n.size + self.n_clusters) * self.close.wide, np.uint8)
+        return np.empty((self.visits.most + 1, 3), row_type(self.rows)), met
 
     def matches(
         self, n_scored: int, pairwise: bool, likeness: Floats, best_true: Floats, best_pred: Floats
