@@ -301,7 +301,7 @@ def count_common(rows, own, low):
     both = c = 0
     for k in range(low, low + rows.codes[at(low - 1)]):
         code = rows.codes[at(k)]
-        there = np.int64(own[at(code)])
+        there = int(own[at(code)])
         both += there
         c += there * (code < rows.n_true)
     return c, both - c
