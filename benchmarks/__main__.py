@@ -197,7 +197,7 @@ def measure_fastbcubed(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Measure what is not one work of many rivals: the start, families, overlap, links, scikit-learn's functions."""
     runs, size = (1, QUICK_SIZES[0]) if options.quick else (options.repeat, None)
     if "startup" in options.only:
-        yield from measure_startup(options.data_dir, runs=1 if options.quick else 9)
+        yield from measure_startup(runs=1 if options.quick else 9)
     if "families" in options.only:
         yield from measure_families(size or FAMILY_SIZE, runs, options.threads)
     if "overlap" in options.only:

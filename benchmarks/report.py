@@ -405,19 +405,17 @@ def functions_table(records: list[Record]) -> str:
 
 
 def startup_table(records: list[Record]) -> str:
-    """One row for each thing that is started."""
-    names = {
-        "interpreter alone": "`python -c pass`",
-        "import": '`python -c "import fastbcubed"`',
-        "command line": "`fastbcubed evaluate` on 10,000 items",
-    }
-    rows = []
+    """One row for each process: processor time of the first and of later ones, and how long later ones last."""
+    heads = ("process", "first, all compiled", "first", "kernels compiled", "later", "from start to end")
+    rows: list[tuple[str, ...]] = []
     for record in records:
-        bar = record["bar_seconds"]
-        failed = record["seconds"] is None
-        time = "failed" if failed else seconds(record["seconds"])
-        rows.append((names[record["name"]], time, seconds(bar) if bar else ""))
-    return markdown(("process", "time", "bar"), rows, left=1)
+        if record["seconds"] is None:
+            rows.append((f"`{record['name']}`", "failed", "", "", "", ""))
+            continue
+        figures = [seconds(record[name]) for name in ("first_compiled", "first", "later", "seconds")]
+        figures.insert(2, str(record["kernels"]))
+        rows.append((f"`{record['name']}`", *figures))
+    return markdown(heads, rows, left=1)
 
 
 def reference_seconds(records: list[Record]) -> dict[tuple[Any, ...], float]:

@@ -1,66 +1,74 @@
-"""How long a user waits before any work is done: the import, and a warm run of the command line."""
+"""How long a user waits at first: the import, and each command on few items, with and without kept kernels."""
 
 from __future__ import annotations
 
+import os
+import resource
 import statistics
 import subprocess
 import sys
-import sysconfig
+import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from benchmarks.harness import ROOT
-from benchmarks.shapes import generate
 
 __all__ = ["measure_startup"]
 
 RUNS = 9
-N_ITEMS = 10_000
-BARS = {"import": 0.5, "command line": 1.5}  # seconds
+DATA = ROOT / "fastbcubed" / "data" / "patentsview"
+TRUTH, OLD, NEW = (str(DATA / f"{name}.parquet") for name in ("truth", "pred_20200929", "pred_20211230"))
+#: What is measured: code for Python, or the arguments of a command.
+PROCESSES: dict[str, str | list[str]] = {
+    'python -c "pass"': "pass",
+    'python -c "import fastbcubed"': "import fastbcubed",
+    "fastbcubed evaluate": ["evaluate", TRUTH, NEW],
+    "fastbcubed evaluate --metric all": ["evaluate", TRUTH, NEW, "--metric", "all"],
+    "fastbcubed evaluate --engine disk": ["evaluate", TRUTH, NEW, "--engine", "disk"],
+    "fastbcubed compare": ["compare", TRUTH, OLD, NEW],
+    "fastbcubed diff --truth": ["diff", OLD, NEW, "--truth", TRUTH],
+    "fastbcubed estimate": ["estimate", TRUTH, NEW],
+    "fastbcubed demo": ["demo"],
+    "fastbcubed warm-up": ["warm-up"],
+}
+ONCE = "fastbcubed warm-up"
 
 
-def measure_startup(directory: Path, runs: int = RUNS) -> list[dict[str, Any]]:
-    """Time fresh processes, after one that fills the compile cache; give result lines."""
-    python = [sys.executable, "-c"]
-    commands = {
-        "interpreter alone": [*python, "pass"],
-        "import": [*python, "import fastbcubed"],
-        "command line": command_line(directory),
-    }
-    records = []
-    for name, command in commands.items():
-        record: dict[str, Any] = {"kind": "startup", "name": name, "bar_seconds": BARS.get(name)}
-        try:
-            run_once(command)
-            seconds = [run_once(command) for _ in range(runs)]
-        except subprocess.CalledProcessError as error:
-            last = error.stderr.decode(errors="replace").strip().splitlines()[-1:]
-            record |= {"outcome": "error", "message": "".join(last)[:500], "seconds": None}
-        else:
-            record |= {"seconds": statistics.median(seconds), "all_seconds": seconds}
-        records.append(record)
-    return records
+def measure_startup(runs: int = RUNS, names: Iterable[str] = PROCESSES) -> list[dict[str, Any]]:
+    """Time processes: the first without compiled kernels, and later ones; give result lines.
+
+    The first is timed twice: as it is, and if every kernel that it calls is compiled.
+    """
+    return [_measure(name, runs) for name in names]
 
 
-def run_once(command: list[str]) -> float:
-    """Run a command and return its seconds from start to end."""
-    start = time.perf_counter()
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    return time.perf_counter() - start
+def _measure(name: str, runs: int) -> dict[str, Any]:
+    process = PROCESSES[name]
+    command = ["-c", process] if isinstance(process, str) else ["-m", "fastbcubed", *process]
+    record: dict[str, Any] = {"kind": "startup", "name": name, "outcome": "ok", "seconds": None}
+    try:
+        with tempfile.TemporaryDirectory() as compiled, tempfile.TemporaryDirectory() as cache:
+            _run(["-c", "import fastbcubed.cli.main"], cache)  # writes bytecode
+            record["first_compiled"], _ = _run(command, compiled, "0")
+            record["first"], _ = _run(command, cache)
+            record["kernels"] = len(list(Path(cache).rglob("*.nbi")))
+            later = [_run(command, cache) for _ in range(1 if name == ONCE else runs)]
+    except subprocess.CalledProcessError as error:
+        last = error.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        return record | {"outcome": "error", "message": "".join(last)[:500]}
+    record["later"], record["seconds"] = (statistics.median(each) for each in zip(*later, strict=True))
+    return record
 
 
-def command_line(directory: Path) -> list[str]:
-    """Write two tables of 10,000 items and return the command that evaluates them."""
-    directory.mkdir(parents=True, exist_ok=True)
-    rows = generate("er", N_ITEMS)
-    items = pa.array(range(N_ITEMS), pa.int64())
-    paths = [directory / "startup-truth.parquet", directory / "startup-prediction.parquet"]
-    for path, labels in zip(paths, rows[:2], strict=True):
-        pq.write_table(pa.table({"item": items, "cluster": labels}), path)
-    script = Path(sysconfig.get_path("scripts")) / "fastbcubed"
-    start = [str(script)] if script.exists() else [sys.executable, "-m", "fastbcubed"]
-    return [*start, "evaluate", *map(str, paths)]
+def _run(command: list[str], cache: str, interpret: str = "1") -> tuple[float, float]:
+    """Run a command, and return the seconds of the processor, and those from start to end."""
+    environment = os.environ | {"NUMBA_CACHE_DIR": cache, "FASTBCUBED_INTERPRET": interpret}
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall

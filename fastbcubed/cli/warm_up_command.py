@@ -31,10 +31,15 @@ def run(options: argparse.Namespace) -> int:
 
 def warm_up() -> str:
     """Compile the kernels, and return a message with the directory of their cache."""
-    directory = kernels.cache.kept_in(kernels.cache.at)
+    directory = None if kernels.jit.never_compiled() else kernels.cache.kept_in(kernels.jit.at.dispatcher)
     if directory is None or directory in kernels.cache.fallbacks:
         raise FileFormatError(f"kernels are not compiled ahead: {kept()}")
-    with announcing_compilation(), warnings.catch_warnings(), tempfile.TemporaryDirectory() as work:
+    with (
+        kernels.jit.compiling(),
+        announcing_compilation(),
+        warnings.catch_warnings(),
+        tempfile.TemporaryDirectory() as work,
+    ):
         warnings.simplefilter("ignore", EvaluationWarning)
         for ids in ("int", "string"):
             _one_table(ids, Path(work))
@@ -42,8 +47,8 @@ def warm_up() -> str:
         _few_clusters(Path(work))
         _covers(Path(work))
         _links()
-        if kernels.cache.failures:
-            raise FileFormatError(f"kernels could not be kept in {directory}: {kernels.cache.failures[0]}")
+        if kernels.jit.failures:
+            raise FileFormatError(f"kernels could not be kept in {directory}: {kernels.jit.failures[0]}")
     return f"kernels are kept in {directory}"
 
 

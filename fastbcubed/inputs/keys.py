@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import accumulate, chain, product
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -315,7 +316,9 @@ class Repeats:
 
 
 def _conflict(scratch: np.ndarray, bounds: np.ndarray, pool: Pool) -> bool:
-    with pool.workspace("slots", lambda: np.empty(2 * HEAVY, dtype=np.int32)) as slots:
+    size = 2 << int(np.diff(bounds).max()).bit_length()
+    make, fits = partial(np.empty, size, dtype=np.int32), lambda slots: slots.size >= size
+    with pool.workspace("slots", make, fits) as slots:
         return bool(kernels.hashing.find_conflict(scratch, bounds, slots))
 
 
@@ -569,6 +572,23 @@ def _pieces(offsets: np.ndarray, data: np.ndarray) -> list[tuple[np.ndarray, np.
     return [*first, (offsets[head:], data)] if head < offsets.size - 1 else first
 
 
+def number_few(columns: Sequence[Column]) -> list[np.ndarray] | None:
+    """Return a number per row of columns with few rows, equal across them for equal texts only; None for others.
+
+    Null rows get an arbitrary number. Text that is not UTF-8 raises pyarrow.ArrowInvalid.
+    """
+    parts = [part for column in columns for part in column.plain]
+    if sum(map(len, parts)) > FEW_VALUES or not all(
+        any(is_kind(part.type) for is_kind in TEXTS) for part in parts
+    ):
+        return None
+    numbers: dict[Any, int] = {}
+    for part in parts:
+        part.validate(full=True)
+    rows = (zip(*(part.to_pylist() for part in column.plain), strict=True) for column in columns)
+    return [np.array([numbers.setdefault(row, len(numbers)) for row in each], np.int64) for each in rows]
+
+
 def _with_others(numbers: np.ndarray, others: Sequence[Others], n_known: int) -> np.ndarray:
     """Return numbers in which unknown texts get the next ones if their rows are rare, else their hashes."""
     n_others, kept = sum(each.rows.size for each in others), numbers.dtype == np.int64
@@ -655,6 +675,8 @@ def comparable_keys(
                 numbers = number(columns[0].plain[0], threads, narrow=narrow)
                 if numbers is not None:
                     return [read_only(numbers)]
+        if (few := number_few(columns)) is not None:
+            return [read_only(keys) for keys in few]
         for seed in range(HASH_SEEDS):
             written = [write_pairs(column.plain, seed, threads) for column in columns]
             if not find_collision([pair for _, pairs in written for pair in pairs], threads):

@@ -1,4 +1,4 @@
-"""All Numba code: plain loops over valid, contiguous arrays, without checks or conversions.
+"""All kernels: plain loops over valid, contiguous arrays, without checks or conversions; see `jit`.
 
 A kernel module is loaded on first access, e.g. as ``kernels.sums``, so that ``import fastbcubed``
 does not need Numba.
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
         extended_bcubed,
         generation,
         hashing,
+        interpreter,
+        intrinsics,
+        jit,
         join,
         memberships,
         merge_tree,
@@ -40,6 +43,9 @@ __all__ = [
     "extended_bcubed",
     "generation",
     "hashing",
+    "interpreter",
+    "intrinsics",
+    "jit",
     "join",
     "memberships",
     "merge_tree",

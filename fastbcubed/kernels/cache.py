@@ -1,4 +1,4 @@
-"""The options of every Numba kernel, its index of arrays, and the cache of compiled kernels.
+"""Kernels compiled by Numba, and the cache of their code.
 
 Numba neither reads nor writes a cache in a read-only directory. In a container with read-only files, the
 kernels compiled with the image are therefore linked into a writable directory.
@@ -20,21 +20,20 @@ from functools import cache, cached_property, partial, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import numba
-import numpy as np
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.codegen import JitEngine
 from numba.core.runtime.nrt import rtsys
 
+from fastbcubed.kernels.jit import failures
+
 config: Any = numba.config
 #: Whether compiled kernels are cached; fleets of processes that start together may turn this off.
 WANTED = os.environ.get("FASTBCUBED_CACHE", "1") != "0"
-#: Why compiled kernels could not be cached although there was a directory for them.
-failures: list[str] = []
-
 #: Directories for temporary files, tried after those named by the environment.
 PLACES = ("/tmp", "/var/tmp", "/dev/shm")
 
@@ -54,8 +53,9 @@ class Sturdy:
     of the kernel, because Numba then tests whether it can write there: most loaded kernels are never called.
     """
 
-    def __init__(self, opened: Callable[[], Any]) -> None:
-        self._opened = opened
+    def __init__(self, opened: Callable[[], Any], missed: Callable[[], None]) -> None:
+        self._opened, self._missed = opened, missed
+        self._lacking: set[Any] = set()
 
     @cached_property
     def _cache(self) -> Any:
@@ -66,6 +66,15 @@ class Sturdy:
 
     def load_overload(self, signature: Any, context: Any) -> Any:
         """Return a cached kernel; None if there is none or its file is damaged."""
+        if signature not in self._lacking:
+            found = self._load_undamaged(signature, context)
+            if found is not None:
+                return found
+            self._lacking.add(signature)
+        self._missed()
+        return None
+
+    def _load_undamaged(self, signature: Any, context: Any) -> Any:
         try:
             found = self._load(signature, context)
             if found is None or tuple(found.signature.args) == tuple(signature):
@@ -135,13 +144,6 @@ class CheckedCache(FunctionCache):
         self._cache_file = CheckedFile(
             self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
         )
-
-
-def keep(kernel: Any) -> None:
-    """Cache the compiled code of a kernel if there is a directory for it."""
-    if hasattr(kernel, "enable_caching"):  # otherwise Numba's compilation is disabled
-        source = Path(kernel.py_func.__code__.co_filename)
-        kernel._cache = Sturdy(partial(_opened, kernel.py_func, source, _stamp(source)))
 
 
 def _opened(function: Any, source: Path, loaded: tuple[int, int] | None) -> Any:
@@ -214,9 +216,9 @@ def _link_compiled(source: Path, directory: Path) -> None:
                     (directory / file.name).symlink_to(file)
 
 
-def kept_in(kernel: Any) -> str | None:
-    """Return the root directory of the cache of a kernel and others; None if they are not cached."""
-    path = kernel.stats.cache_path if hasattr(kernel, "stats") else None
+def kept_in(compiled: Any) -> str | None:
+    """Return the root directory of the cache of a compiled kernel and others; None if they are not cached."""
+    path = compiled.stats.cache_path
     return None if path is None else os.path.dirname(path)
 
 
@@ -270,41 +272,15 @@ if "numba.np.arraymath" not in sys.modules:
         load_without_scipy()
 
 
-_numba_config: Any = numba.config
-
-
-def _interpreted(function: Any) -> Any:
-    """Return a kernel run by Python: record fields become attributes, and products of words wrap."""
-
-    @wraps(function)
-    def run(*arguments: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return function(*map(_with_fields, arguments))
-
-    return run
-
-
-def _with_fields(argument: Any) -> Any:
-    """Return an array of records with their fields as attributes; anything else unchanged."""
-    if isinstance(argument, np.ndarray) and argument.dtype.names:
-        return argument.view(np.recarray)
-    if isinstance(argument, tuple) and any(isinstance(each, np.ndarray) for each in argument):
-        made = map(_with_fields, argument)
-        return type(argument)(*made) if hasattr(argument, "_fields") else tuple(made)
-    return argument
-
-
-def kernel(function: Any = None, **options: Any) -> Any:
-    """Return a function that is compiled when called, and cached; with options alone, a decorator."""
-    if function is None:
-        return partial(kernel, **options)
-    if _numba_config.DISABLE_JIT:
-        return _interpreted(function)
-    options |= {"no_cfunc_wrapper": True}  # code for callers in C, of which there are none
-    compiled = numba.njit(nogil=True, error_model="numpy", **options)(function)
+def dispatcher(function: Any, names: dict[str, Any], missed: Callable[[], None], options: Any) -> Any:
+    """Return Numba's function for a kernel with these global names; `missed` is called before it is compiled."""
+    own = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+    options = options | {"no_cfunc_wrapper": True}  # code for callers in C, of which there are none
+    compiled = numba.njit(nogil=True, error_model="numpy", **options)(own)
     _take_constants_as_numbers(compiled)
-    if WANTED:
-        keep(compiled)
+    source = Path(function.__code__.co_filename)
+    opened = partial(_opened, own, source, _stamp(source)) if WANTED else NullCache
+    compiled._cache = Sturdy(opened, missed)
     return compiled
 
 
@@ -315,16 +291,3 @@ def _take_constants_as_numbers(compiled: Any) -> None:
     """
     template_of = compiled.get_call_template
     compiled.get_call_template = lambda args, kws: template_of([*map(types.unliteral, args)], kws)
-
-
-#: A part of a kernel that LLVM must inline: a call would pass every array on.
-inlined = kernel(forceinline=True)
-
-
-@kernel
-def at(i):
-    """Return an index as unsigned; for any other, Numba tests whether it counts from the end.
-
-    In loops of a few instructions per item that test is a fifth of the time.
-    """
-    return np.uint64(i)

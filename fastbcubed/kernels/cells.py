@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.cache import at, inlined, kernel
+from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import RECORDS_AHEAD, fetch, mix, target_of
 
 #: Number of weights of a cell that are added up plainly before their sum is added exactly.
@@ -659,7 +659,7 @@ def gather_records(records, places, out, start, stop):
         out[i] = records[places[i]]
 
 
-@kernel
+@kernel(words=True)
 def keep_rows(numbers, there, weight, among, scored, stay):
     """Mark in `stay` the rows whose bit is set in `among`, and set it in `scored`; `numbers` are the positions of bits.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastbcubed.kernels.cache import at, kernel
+from fastbcubed.kernels.jit import at, kernel
 
 #: Number of pairs whose parents are read at once.
 AT_ONCE = 64

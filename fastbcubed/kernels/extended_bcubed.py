@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.cache import at, inlined, kernel
 from fastbcubed.kernels.cells import add_exactly, table_size
+from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.overlap import AHEAD, add_others, add_size, count_true
 from fastbcubed.kernels.partition import fetch
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.cache import kernel
+from fastbcubed.kernels.jit import kernel
 from fastbcubed.kernels.partition import mix
 
 WORD = np.uint64
@@ -15,7 +15,7 @@ ZERO, ONE, FOUR, FIFTEEN, HALF = (np.uint64(v) for v in (0, 1, 4, 15, 32))
 ROUNDS = 4  # of the shuffle; each has its own key word
 
 
-@kernel
+@kernel(words=True)
 def choose(x, key, n):
     """Hash `x` to a number below `n`, at most 2**32."""
     x = (x ^ key) * WORD(0xBF58476D1CE4E5B9)
@@ -23,7 +23,7 @@ def choose(x, key, n):
     return ((x >> HALF) * n) >> HALF
 
 
-@kernel
+@kernel(words=True)
 def permute(x, n, side, key):
     """Return the position of `x` in a shuffle of `range(n)`. Words and shape (4,) -> word.
 
@@ -44,7 +44,7 @@ def permute(x, n, side, key):
             return x
 
 
-@kernel
+@kernel(words=True)
 def permute_back(x, n, side, key):
     """Undo `permute`. Words and shape (4,) -> word."""
     rows = (n + side - ONE) // side
@@ -61,7 +61,7 @@ def permute_back(x, n, side, key):
             return x
 
 
-@kernel
+@kernel(words=True)
 def place_items(start, figures, guide, runs, keys, item, true, pred):
     """Find the item of each row from row `start` on, and its true and predicted cluster.
 
@@ -101,14 +101,14 @@ def place_items(start, figures, guide, runs, keys, item, true, pred):
         pred[i] = label
 
 
-@kernel
+@kernel(words=True)
 def hash_codes(codes, first, key, out):
     """Hash `first + code` to 64 bits, one to one for a key. Shapes: (n,), (), (), (n,)."""
     for i in range(codes.size):
         out[i] = WORD(mix((codes[i] + first) ^ key))
 
 
-@kernel
+@kernel(words=True)
 def write_names(words, letter, text):
     """Write words as a letter and 16 hexadecimal digits. Shapes: (n,), (), (17 n,)."""
     for i in range(words.size):

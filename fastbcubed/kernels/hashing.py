@@ -9,14 +9,9 @@ The table is a perfect hash: see `kernels.hashing.place_codes`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import config, types
-from numba.extending import intrinsic
 
-from fastbcubed.kernels.cache import at, inlined, kernel
+from fastbcubed.kernels.jit import at, inlined, intrinsic, kernel
 from fastbcubed.kernels.partition import RECORDS_AHEAD, fetch, mix
 
 WORD = np.uint64
@@ -37,55 +32,26 @@ def seed_words(seed: int) -> np.ndarray:
     return np.array(words, dtype=np.uint64)
 
 
-_numba_config: Any = config
-if _numba_config.DISABLE_JIT:  # the same three operations in plain Python, for coverage and debugging
-
-    def fold(a: Any, b: Any) -> Any:
-        """Multiply two words to 128 bits and xor the halves."""
-        product = int(a) * int(b)
-        return np.uint64((product ^ (product >> 64)) & _MASK)
-
-    def load_word(data: Any, position: Any) -> Any:
-        """Read the eight bytes at `position` as a little-endian word."""
-        start = int(position)
-        return np.uint64(int.from_bytes(data[start : start + 8].tobytes(), "little"))
-
-    def load_half(data: Any, position: Any) -> Any:
-        """Read the four bytes at `position` as a little-endian word."""
-        start = int(position)
-        return np.uint64(int.from_bytes(data[start : start + 4].tobytes(), "little"))
-
-else:
-
-    @intrinsic
-    def fold(typingctx: Any, a: Any, b: Any) -> Any:
-        """Multiply two words to 128 bits and xor the halves."""
-
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            wide = ir.IntType(128)
-            product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
-            high = builder.lshr(product, ir.Constant(wide, 64))
-            return builder.trunc(builder.xor(product, high), ir.IntType(64))
-
-        return types.uint64(types.uint64, types.uint64), codegen
-
-    def _load(bits: int) -> Any:
-        def load(typingctx: Any, data: Any, position: Any) -> Any:
-            def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-                array = context.make_array(signature.args[0])(context, builder, args[0])
-                pointer = builder.gep(array.data, [args[1]])
-                pointer = builder.bitcast(pointer, ir.IntType(bits).as_pointer())
-                return builder.zext(builder.load(pointer, align=1), ir.IntType(64))
-
-            return types.uint64(data, types.uint64), codegen
-
-        return load
-
-    load_word = intrinsic(_load(64))
-    load_half = intrinsic(_load(32))
+@intrinsic
+def fold(a, b):
+    """Multiply two words to 128 bits and xor the halves."""
+    product = a * b
+    return (product ^ (product >> 64)) & _MASK
 
 
-@kernel(inline="always")
+@intrinsic
+def load_word(data, position):
+    """Read the eight bytes at `position` as a little-endian word."""
+    return int.from_bytes(data[position : position + 8], "little")
+
+
+@intrinsic
+def load_half(data, position):
+    """Read the four bytes at `position` as a little-endian word."""
+    return int.from_bytes(data[position : position + 4], "little")
+
+
+@kernel(words=True, inline="always")
 def end_words(data, start, size):
     """Return the last sixteen bytes of a range, or all if fewer, as two words that with the size determine them."""
     end = start + size
@@ -101,7 +67,7 @@ def end_words(data, start, size):
     return ZERO, ZERO
 
 
-@kernel(inline="always")  # 2.5 times as fast: LLVM alone does not inline it
+@kernel(words=True, inline="always")  # 2.5 times as fast: LLVM alone does not inline it
 def hash_bytes(data, start, size, a, b, s2, s3, s4, s5):
     """Fingerprint `size` bytes of `data` from `start`. Shapes: (bytes,), eight words -> three words.
 
@@ -123,7 +89,7 @@ def hash_bytes(data, start, size, a, b, s2, s3, s4, s5):
     return fold(a ^ s4, size ^ s5), fold(b ^ s5, size ^ s4), bits | low | high
 
 
-@kernel
+@kernel(words=True)
 def hash_strings(offsets, data, words, first, second):
     """Fingerprint concatenated strings; return whether all are ASCII. Shapes: (n + 1,), (bytes,), (6,), (n,), (n,)."""
     a, b, s2, s3, s4, s5 = words[0], words[1], words[2], words[3], words[4], words[5]
@@ -136,7 +102,7 @@ def hash_strings(offsets, data, words, first, second):
     return seen & BEYOND_ASCII == ZERO
 
 
-@kernel
+@kernel(words=True)
 def hash_fixed(data, width, words, first, second):
     """Fingerprint byte strings of one width. Shapes: (n * width,), (), (6,), (n,), (n,)."""
     a, b, s2, s3, s4, s5 = words[0], words[1], words[2], words[3], words[4], words[5]
@@ -146,7 +112,7 @@ def hash_fixed(data, width, words, first, second):
         start += size
 
 
-@kernel
+@kernel(words=True)
 def hash_integers(values, unsigned, words, first, second):
     """Fingerprint integers; `unsigned` distinguishes -1 from 2**64 - 1.
 
@@ -161,20 +127,20 @@ def hash_integers(values, unsigned, words, first, second):
         second[i] = fold(b ^ words[5], value ^ words[4])
 
 
-@inlined
+@inlined(words=True)
 def combined(one, other, part_one, part_other, words):
     """Fold a part of a composite id into a fingerprint, two words each."""
     return fold(one ^ words[2], part_one ^ words[4]), fold(other ^ words[3], part_other ^ words[5])
 
 
-@kernel
+@kernel(words=True)
 def combine_words(first, second, part_first, part_second, words):
     """Fold a part of a composite id into the fingerprints so far. Shapes: four times (n,), (6,)."""
     for i in range(first.size):
         first[i], second[i] = combined(first[i], second[i], part_first[i], part_second[i], words)
 
 
-@kernel
+@kernel(words=True)
 def add_combined(first, second, part_first, part_second, words):
     """Return the sums of the results of `combine_words`, without changing its inputs. Shapes: four times (n,), (6,)."""
     sums = ZERO, ZERO
@@ -184,7 +150,7 @@ def add_combined(first, second, part_first, part_second, words):
     return sums
 
 
-@kernel
+@kernel(words=True)
 def drop_repeats(first, second, seen, kept_first, kept_second):
     """Drop pairs equal to the last pair seen in their slot; return the number kept.
 
@@ -223,7 +189,7 @@ def scatter_pairs(first, second, shift, cursor, pairs):
             cursor[partition] = place + 1
 
 
-@kernel
+@kernel(words=True)
 def find_conflict(pairs, bounds, slots):
     """Return whether equal first words have different second words within a partition.
 
@@ -252,7 +218,7 @@ def find_conflict(pairs, bounds, slots):
     return False
 
 
-@kernel
+@kernel(words=True)
 def insert_pairs(first, second, shift, chosen, table, used):
     """Insert the pairs of the chosen partitions into a table of distinct pairs that grows.
 
@@ -363,13 +329,13 @@ PILOT_BITS, SLOT_BITS = 10, 12
 BELOW_PILOT, SLOT = np.uint64(64 - PILOT_BITS), np.uint64((1 << SLOT_BITS) - 1)
 
 
-@inlined
+@inlined(words=True)
 def slot_of(code, pilots):
     """Return the slot of a value with this hash, if it is known."""
     return ((code >> np.uint64(8)) ^ np.uint64(pilots[code >> BELOW_PILOT])) & SLOT
 
 
-@kernel
+@kernel(words=True)
 def place_codes(codes, pilots, places):
     """Find pilots that send all hashes to distinct places; return whether there are any.
 
@@ -407,40 +373,16 @@ NUMBER, SIZE = (np.uint64(word) for word in (4, 5))
 #: Number of rows that are looked up before the texts not found are hashed.
 ROWS_AT_A_TIME = 4096
 
-if _numba_config.DISABLE_JIT:
 
-    def tail_differs(data: Any, end: Any, masks: Any, mask: Any, slots: Any, slot: Any) -> Any:
-        """Return 1 if the bytes before `end`, masked by words from `mask` on, differ from those from `slot` on."""
-        words = data[int(end - TAIL) : int(end)].copy().view(np.uint64)
-        own, known = masks[int(mask) : int(mask) + 4], slots[int(slot) : int(slot) + 4]
-        return np.uint8((words & own != known).any())
-
-else:
-
-    @intrinsic
-    def tail_differs(
-        typingctx: Any, data: Any, end: Any, masks: Any, mask: Any, slots: Any, slot: Any
-    ) -> Any:
-        """Return 1 if the bytes before `end`, masked by words from `mask` on, differ from those from `slot` on."""
-
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            words, all_bits = ir.VectorType(ir.IntType(64), 4).as_pointer(), ir.IntType(256)
-
-            def load(k: int, position: Any) -> Any:
-                array = context.make_array(signature.args[k])(context, builder, args[k])
-                pointer = builder.gep(array.data, [position])
-                return builder.load(builder.bitcast(pointer, words), align=1)
-
-            text, mask = load(0, builder.sub(args[1], ir.IntType(64)(32))), load(2, args[3])
-            differ = builder.xor(builder.and_(text, mask), load(4, args[5]))
-            found = builder.icmp_unsigned("!=", builder.bitcast(differ, all_bits), all_bits(0))
-            return builder.zext(found, ir.IntType(8))
-
-        arguments = data, types.uint64, masks, types.uint64, slots, types.uint64
-        return types.uint8(*arguments), codegen
+@intrinsic
+def tail_differs(data, end, masks, mask, slots, slot):
+    """Return 1 if the bytes before `end`, masked by words from `mask` on, differ from those from `slot` on."""
+    return int(
+        any((load_word.python(data, end - 32 + 8 * k) & masks[mask + k]) != slots[slot + k] for k in range(4))
+    )
 
 
-@kernel
+@kernel(words=True)
 def describe_texts(offsets, data, masks, by_end, seeds, described, codes):
     """Write the slot of each text, and its hash, which uses only the last eight bytes if `by_end`.
 
@@ -457,7 +399,7 @@ def describe_texts(offsets, data, masks, by_end, seeds, described, codes):
         codes[k] = fold(described[k, 3] ^ seeds[0], more ^ seeds[1])
 
 
-@kernel
+@kernel(words=True)
 def number_texts(offsets, data, known, words, numbers, missed):
     """Write the number of each known text, and of others the first word of its fingerprint.
 
@@ -477,7 +419,7 @@ def number_texts(offsets, data, known, words, numbers, missed):
     return n_missed, seen & BEYOND_ASCII == ZERO
 
 
-@kernel
+@kernel(words=True)
 def find_of_one_size(offsets, data, known, first, n, numbers, different):
     """Write the numbers of a few texts, and which are unknown, where all known ones have the same size."""
     slots, pilots, masks = known.slots, known.pilots, known.masks
@@ -492,7 +434,7 @@ def find_of_one_size(offsets, data, known, first, n, numbers, different):
         different[at(j)] |= offsets[at(first + j + 1)] - offsets[at(first + j)] != width
 
 
-@kernel
+@kernel(words=True)
 def find_of_any_size(offsets, data, known, first, n, numbers, different):
     """Write the numbers of a few texts, and which are unknown."""
     slots, pilots, masks = known.slots, known.pilots, known.masks
@@ -512,7 +454,7 @@ def find_of_any_size(offsets, data, known, first, n, numbers, different):
         compare_heads(offsets, data, known, first, n, numbers, different)
 
 
-@kernel
+@kernel(words=True)
 def compare_heads(offsets, data, known, first, n, numbers, different):
     """Mark which of a few texts differ before the last bytes from the known text with the same last bytes and size."""
     own, starts = known.own, known.starts
@@ -527,7 +469,7 @@ def compare_heads(offsets, data, known, first, n, numbers, different):
             different[at(j)] = differ != ZERO
 
 
-@kernel
+@kernel(words=True)
 def hash_missed(offsets, data, words, first, n, different, numbers, missed, n_missed):
     """Write fingerprints of the unknown texts among a few; return the number so far, and all bits."""
     rows, firsts, seconds = missed

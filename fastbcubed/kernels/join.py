@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.cache import at, inlined, kernel
 from fastbcubed.kernels.cells import table_size
+from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import bits_of, fetch, mix, part_of
 
 #: Number of rows by which memory is prefetched.

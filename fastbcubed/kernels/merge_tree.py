@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from fastbcubed.kernels.cache import at, inlined, kernel
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.hashing import number_codes
+from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import fetch
 
 #: Bits of a key used by one pass of a sort.
@@ -21,13 +21,22 @@ DIGIT = 11
 AHEAD = 16
 
 
-@kernel
+@inlined
+def add_zero(scores, start, stop):
+    """Return scores, with 0.0 for -0.0."""
+    positive = np.empty(stop - start)
+    for i in range(positive.size):
+        positive[i] = scores[start + i] + 0.0
+    return positive
+
+
+@kernel(words=True)
 def write_keys(scores, start, stop, ascending, keys):
     """Write keys that ascend in link order, and return the least and the greatest; no score is NaN.
 
     Shapes: (n,) -> (n,), which may be the same memory. Zeros of either sign are one score.
     """
-    bits = (scores[start:stop] + 0.0).view(np.int64)
+    bits = add_zero(scores, start, stop).view(np.int64)
     least, most = ~np.uint64(0), np.uint64(0)
     for i in range(bits.size):
         key = np.uint64(bits[i]) ^ np.uint64(0x8000000000000000)
@@ -39,14 +48,14 @@ def write_keys(scores, start, stop, ascending, keys):
     return least, most
 
 
-@kernel
+@kernel(words=True)
 def count_ranges(keys, start, stop, least, shift, counts):
     """Count the keys of a block by range; ranges have a width of `shift` bits, from the least key on."""
     for i in range(start, stop):
         counts[at((keys[at(i)] - least) >> shift)] += 1
 
 
-@kernel
+@kernel(words=True)
 def scatter_links(keys, left, right, start, stop, least, shift, places, sorted_keys, links):
     """Write the keys of a block, and both items of their links, to their ranges; `places` is the next place of each."""
     for i in range(start, stop):
@@ -58,7 +67,7 @@ def scatter_links(keys, left, right, start, stop, least, shift, places, sorted_k
         links[at(place)].left, links[at(place)].right = left[at(i)], right[at(i)]
 
 
-@kernel
+@kernel(words=True)
 def sort_range(keys, links, least, shift, spare_keys, spare_links, counts):
     """Sort the keys of a range, and their links; the sort is stable.
 
@@ -88,7 +97,7 @@ def sort_range(keys, links, least, shift, spare_keys, spare_links, counts):
         spare_links[:] = links
 
 
-@inlined
+@inlined(words=True)
 def bits_of(key, ascending):
     """Return the bits of the score of a key."""
     key = key if ascending else ~key

@@ -6,15 +6,15 @@ import math
 
 import numpy as np
 
-from fastbcubed.kernels.cache import at, inlined, kernel
 from fastbcubed.kernels.cells import add_exactly
+from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import RUN
 
 HALF = np.uint64(32)
 LOW = np.uint64((1 << 32) - 1)
 
 
-@kernel
+@kernel(words=True)
 def add_product(high, low, x, y):
     """Add x * y to a 128-bit sum. All are uint64; returns both halves."""
     product = x * y
@@ -29,7 +29,7 @@ def add_product(high, low, x, y):
     return high, low
 
 
-@kernel
+@kernel(words=True)
 def count_pairs(cells, start, stop, sums):
     """Count ordered pairs of items: together on both sides, in the prediction alone, in the truth alone.
 

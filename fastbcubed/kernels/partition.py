@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba import config, types
-from numba.extending import intrinsic
 
-from fastbcubed.kernels.cache import at, kernel
+from fastbcubed.kernels.jit import at, intrinsic, kernel
 
 #: Number of cells whose scores are summed plainly, eight at a time; the caller adds the sums of more exactly.
 RUN = 1 << 10
@@ -95,31 +90,13 @@ def read_run(cells, begin, length, outer, weight, tp, fp, fn):
 #: CPU does not detect that parts are written sequentially, because there are too many.
 RECORDS_AHEAD = 4
 
-_numba_config: Any = config
-if _numba_config.DISABLE_JIT:
 
-    def fetch(values: Any, i: Any) -> None:
-        """Do nothing; plain Python cannot prefetch."""
-
-else:
-
-    @intrinsic
-    def fetch(typingctx: Any, values: Any, i: Any) -> Any:
-        """Prefetch an element of an array into the cache."""
-
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            array = context.make_array(signature.args[0])(context, builder, args[0])
-            byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-            pointer = builder.bitcast(builder.gep(array.data, [args[1]]), byte)
-            shape = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-            prefetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], shape)
-            builder.call(prefetch, [pointer, number(0), number(3), number(1)])  # for reading, kept, as data
-            return context.get_dummy_value()
-
-        return types.void(values, types.int64), codegen
+@intrinsic
+def fetch(values, i):
+    """Prefetch an element of an array into the cache."""
 
 
-@kernel
+@kernel(words=True)
 def mix(key):
     """Scramble a 64-bit key one to one (the finalizer of splitmix64), so that any bits of it can be used."""
     h = np.uint64(key)
@@ -137,7 +114,7 @@ def mix_all(keys):
     return mixed
 
 
-@kernel
+@kernel(words=True)
 def unmix(h):
     """Return the key scrambled by `mix`: its steps inverted, in reverse order."""
     key = np.uint64(h)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.cache import at, inlined, kernel
 from fastbcubed.kernels.cells import WEIGHTS_AT_ONCE, add_exactly
 from fastbcubed.kernels.hashing import fold, slot_of
+from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import fetch
 
 #: Rows whose slots are found before they are counted.
@@ -24,7 +24,7 @@ CACHED_SLOTS = 1 << 16
 ROWS_AHEAD = 64
 
 
-@inlined
+@inlined(words=True)
 def home_of_pair(true, pred, mask):
     """Return the only possible slot of a pair of keys."""
     h = np.uint64(true) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(pred) * np.uint64(0xC2B2AE3D27D4EB4F)
@@ -72,7 +72,7 @@ def enter_pairs(true, pred, pairs):
             pairs[s].pred = pred[k]
 
 
-@kernel
+@kernel(words=True)
 def hash_keys(keys, seeds):
     """Return hashes of keys. Shapes: (n,), (2,) -> (n,)."""
     codes = np.empty(keys.size, np.uint64)
@@ -108,7 +108,7 @@ def condense_rows(rows, weights, start, stop, box, grid, pairs, table, out, plac
     return left
 
 
-@kernel
+@kernel(words=True)
 def find_in_box(rows, first, n, box, other, slots):
     """Find the slots of a few rows, `other` for one outside the box; return the number inside."""
     trues, preds = rows
@@ -217,7 +217,7 @@ def n_of_slot(few, many, t, s):
     return np.int64(few) if few < WEIGHTS_AT_ONCE else many[at(t), at(s)].n + few - WEIGHTS_AT_ONCE
 
 
-@kernel
+@kernel(words=True)
 def write_pairs(box, grid, pairs, weights, tables, first, last, out):
     """Write the pairs of the nonempty slots of a range to `out`, summed over all tables; return their number.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.cache import at, kernel
 from fastbcubed.kernels.cells import add_exactly, bit_length
+from fastbcubed.kernels.jit import at, kernel
 from fastbcubed.kernels.partition import add_in_lanes, sum_lanes
 
 #: Weights in this range can be added, squared and divided without overflow or loss of digits.
@@ -86,7 +86,7 @@ def count_sizes(sizes, counts):
     return larger
 
 
-@kernel
+@kernel(words=True)
 def find_run(keys, start, length):
     """Return whether any key lies in start .. start + length - 1, modulo 2**64."""
     begin = np.uint64(start)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fastbcubed.kernels.cache import at, inlined, kernel
 from fastbcubed.kernels.cells import add_exactly
+from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import PIECE, RUN, add_to_lanes, read_run, sum_lanes
 from fastbcubed.kernels.units import add_shares, square_units
 from fastbcubed.metrics import bcubed, change

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -121,44 +120,29 @@ def _clock(seconds: float) -> str:
 @contextmanager
 def announcing_compilation() -> Iterator[None]:
     """Announce on stderr, once in a process, that kernels are being compiled, and where they are cached."""
-    from numba.core import event
-
-    listener = _listener()
-    event.register("numba:compile", listener)  # type: ignore[no-untyped-call]
+    kernels.jit.listeners.append(_announce)
     try:
         yield
     finally:
-        event.unregister("numba:compile", listener)  # type: ignore[no-untyped-call]
-        if kernels.cache.failures:
-            _say(f"compiled kernels could not be kept: {kernels.cache.failures[0]}")
-            kernels.cache.failures.clear()
+        kernels.jit.listeners.remove(_announce)
+        if kernels.jit.failures:
+            _say(f"compiled kernels could not be kept: {kernels.jit.failures[0]}")
+            kernels.jit.failures.clear()
 
 
-@cache
-def _listener() -> Any:
-    from numba.core import event
-
-    class Listener(event.Listener):
-        """Announces the first compilation."""
-
-        def on_start(self, happening: Any) -> None:
-            if not _announced:
-                _announced.append(True)
-                _say(f"compiling kernels, which takes some seconds; {kept()}")
-
-        def on_end(self, happening: Any) -> None:
-            """Print nothing; the caller is waiting for a result, not for this."""
-
-    return Listener()
+def _announce() -> None:
+    if not _announced:
+        _announced.append(True)
+        _say(f"compiling kernels, which takes some seconds; {kept()}")
 
 
 def kept() -> str:
     """Return a clause on where compiled kernels are cached."""
+    if kernels.jit.never_compiled():
+        return "they are not compiled (NUMBA_DISABLE_JIT=1)"
     if not kernels.cache.WANTED:
         return "they are not kept (FASTBCUBED_CACHE=0)"
-    if not hasattr(kernels.cache.at, "stats"):
-        return "they are not compiled (NUMBA_DISABLE_JIT=1)"
-    directory = kernels.cache.kept_in(kernels.cache.at)
+    directory = kernels.cache.kept_in(kernels.jit.at.dispatcher)
     if directory is None:
         return "they cannot be kept, as no directory can be written to. Name one with NUMBA_CACHE_DIR"
     if directory in kernels.cache.fallbacks:

@@ -22,9 +22,9 @@ from fastbcubed.cells import build as in_memory
 from fastbcubed.cells import dense, partitioned
 from fastbcubed.cells.partitioned import HeavyKeys
 from fastbcubed.errors import ColumnError, EmptyInputError, WeightError
-from fastbcubed.kernels import cache, partition
 from fastbcubed.kernels import cells as cell_kernels
 from fastbcubed.kernels import dense as dense_kernels
+from fastbcubed.kernels import partition
 from fastbcubed.kernels import preaggregate as condensing_kernels
 from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics.registry import METRICS
@@ -975,15 +975,15 @@ def test_few_signatures():
         for module in pkgutil.iter_modules(kernels.__path__):
             names = vars(importlib.import_module(f"{kernels.__name__}.{module.name}"))
             for name, value in names.items():
-                if hasattr(value, "nopython_signatures"):
-                    print(f"{module.name}.{name}", len(value.nopython_signatures))
+                if isinstance(value, kernels.jit.Kernel):
+                    print(f"{module.name}.{name}", len(value.signatures))
     """
     child = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         capture_output=True,
         text=True,
         timeout=300,
-        env={**os.environ, "PYTHONPATH": str(Path(fb.__file__).parent.parent)},
+        env={**os.environ, "PYTHONPATH": str(Path(fb.__file__).parent.parent), "FASTBCUBED_INTERPRET": "0"},
     )
     assert child.returncode == 0, child.stderr
     found = {name: int(k) for name, k in (line.split() for line in child.stdout.splitlines())}
@@ -1002,26 +1002,6 @@ def test_one_kernel_counts_the_rows_of_all_sources(monkeypatch):
     found = condense([0, 1, 1], [0, 1, 1])
     assert found.rows.cell.tolist() == [0, 1, 1]
     assert len(seen) >= 4 and not any(keys.flags.writeable for keys in seen)
-
-
-def test_a_constant_is_compiled_as_any_other_number(monkeypatch):
-    """Numba has a type for each constant, for which it would compile a kernel that another calls with it anew."""
-    monkeypatch.setattr(cache, "WANTED", False)
-
-    @cache.kernel
-    def add(state, step):
-        return state[0] + step, state[1]
-
-    @cache.kernel
-    def count(n):
-        state = (0, n)
-        for _ in range(n):
-            state = add(state, 1)
-        return state[0]
-
-    assert count(3) == 3
-    (signature,) = add.nopython_signatures
-    assert "Literal" not in str(signature)
 
 
 def test_table_size():

@@ -37,7 +37,6 @@ from fastbcubed.inputs.files import as_rows, open_files, read_integers, read_tab
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.keys import comparable_keys, key_pair
 from fastbcubed.inputs.tables import read_columns, weight_array
-from fastbcubed.kernels import hashing
 from fastbcubed.runtime.threads import Pool
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 0]
@@ -129,6 +128,7 @@ def test_keys_do_not_depend_on_threads(threads: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(
         fingerprints, "blocks", lambda n, size=0: [(i, min(i + 100, n)) for i in range(0, n, 100)]
     )
+    monkeypatch.setattr(fingerprints, "FEW_VALUES", 0)  # of few, texts are compared themselves
     names = text(range(1000))
     columns = [pa.chunked_array([names[:333], names[333:]]), pa.array(names).dictionary_encode()]
     with Pool(threads) as pool:
@@ -600,6 +600,7 @@ def test_collisions_where_pairs_repeat(planted: bool, values: list[int], bits: i
 def test_a_collision_leads_to_another_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = as_column(["a", "b"], "item").keys()
     write, seeds = fingerprints.write_pairs, []
+    monkeypatch.setattr(keys, "FEW_VALUES", 0)  # of few, texts are compared themselves
 
     def collide_first(parts: Any, seed: int, pool: Pool) -> Any:
         seeds.append(seed)
@@ -616,13 +617,6 @@ def test_a_collision_leads_to_another_seed(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(keys, "HASH_SEEDS", 1)
     with pytest.raises(IdTypeError, match="collide"):
         as_column(["a", "b"], "item").keys()
-
-
-def test_kernels_are_compiled_once_per_id_type() -> None:
-    if hasattr(hashing.hash_strings, "signatures"):
-        assert len(hashing.hash_strings.signatures) <= 2
-        assert len(hashing.hash_fixed.signatures) <= 1
-        assert len(hashing.hash_integers.signatures) <= 1
 
 
 # --- tables and files ---

@@ -199,6 +199,7 @@ def test_what_ends_a_command_that_loads_is_one_line(what, package, code, said, t
     assert done.returncode == code and said in done.stderr
     assert done.stderr.startswith("fastbcubed: ") and len(done.stderr.splitlines()) == 1
     library = [sys.executable, "-c", "import fastbcubed as fb; fb.evaluate([1], [1])"]
+    environment["FASTBCUBED_INTERPRET"] = "0"
     assert "Traceback" in subprocess.run(library, env=environment, capture_output=True, text=True).stderr
 
 
@@ -208,17 +209,17 @@ def test_a_signal_while_a_kernel_is_loaded_is_not_lost(number) -> None:
     code = (
         "import os, signal, sys, numba\n"
         "from numba.core.codegen import JITCPUCodegen\n"
-        "from fastbcubed.kernels import cache\n"
+        "from fastbcubed.kernels import jit\n"
         "def ended(*_): raise SystemExit(9)\n"
         f"signal.signal({int(number)}, ended)\n"
         "engine = numba.njit(lambda: 1).targetdescr.target_context.codegen()._engine\n"
         "def notify(*_):\n"
         f"    os.kill(os.getpid(), {int(number)}); sum(range(99))\n"
         "engine._ee.set_object_cache(notify, lambda _: None)\n"
-        "cache.at(3)\n"
+        "jit.at(3)\n"
         "print('went on')"
     )
-    environment = ENVIRONMENT | {"FASTBCUBED_CACHE": "0"}
+    environment = ENVIRONMENT | {"FASTBCUBED_CACHE": "0", "FASTBCUBED_INTERPRET": "0"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (9, "", "")
 

@@ -22,9 +22,11 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs mounts, o
 
 #: Compiles one kernel and says where it is kept.
 ONE_KERNEL = """
-from fastbcubed.kernels import cache
-cache.at(3)
-print(cache.kept_in(cache.at), *cache.at.stats.cache_hits.values(), *cache.failures)
+from fastbcubed.kernels import cache, jit
+with jit.compiling():
+    jit.at(3)
+at = jit.at.dispatcher
+print(cache.kept_in(at), *at.stats.cache_hits.values(), *jit.failures)
 """
 
 
@@ -70,6 +72,7 @@ class Image:
         names = (
             "NUMBA_CACHE_DIR",
             "FASTBCUBED_CACHE",
+            "FASTBCUBED_INTERPRET",
             "XDG_CACHE_HOME",
             "TEMP",
             "TMP",
@@ -109,14 +112,14 @@ def evaluate(image: Image, *flags: str, **variables: str) -> subprocess.Complete
 @pytest.mark.slow
 def test_a_read_only_installation_keeps_kernels_in_a_temporary_directory(image: Image) -> None:
     image.freeze()
-    done = evaluate(image)
+    done = evaluate(image, FASTBCUBED_INTERPRET="0")
     kept = image.tmp / f"fastbcubed-{os.getuid()}"
     assert json.loads(done.stdout)["overall"]["precision"] == pytest.approx((2 * 2 / 3 + 1 / 3 + 1) / 4)
     (line, note) = done.stderr.splitlines()
     assert "[few-units]" in note
     assert set(image.tmp.iterdir()) == {image.tmp / "rows.parquet", kept}
     assert f"kept in {kept}" in line and "NUMBA_CACHE_DIR" in line
-    again = evaluate(image)
+    again = evaluate(image, FASTBCUBED_INTERPRET="0")
     assert again.stdout == done.stdout and again.stderr.splitlines() == [note]
     assert kept.stat().st_mode & 0o777 == 0o700
 
@@ -128,7 +131,9 @@ def test_where_nothing_can_be_written_kernels_are_not_kept(image: Image) -> None
     assert done.stdout.split() == ["None"] and not done.stderr, done.stderr
     code = only + "from fastbcubed.cli.main import main; sys.exit(main(sys.argv[1:]))"
     rows = image.tmp / "rows.parquet"
-    done = image.run("-c", code, "generate", str(rows), "--items", "9", TMPDIR=str(image.root))
+    done = image.run(
+        "-c", code, "generate", str(rows), "--items", "9", TMPDIR=str(image.root), FASTBCUBED_INTERPRET="0"
+    )
     assert done.returncode == 0
     (line,) = (each for each in done.stderr.splitlines() if "cannot be kept" in each)
     assert "NUMBA_CACHE_DIR" in line
@@ -163,7 +168,7 @@ def test_a_damaged_cache_is_compiled_anew(image: Image) -> None:
     named = {"NUMBA_CACHE_DIR": str(image.tmp / "cache")}
     image.kernel(**named)
     for ending in ("nbi", "nbc"):
-        (file,) = (image.tmp / "cache").glob(f"*/cache.at-*.{ending}")
+        (file,) = (image.tmp / "cache").glob(f"*/jit.at-*.{ending}")
         for content in (b"", file.read_bytes()[:20], b"nonsense"):
             file.write_bytes(content)
             assert image.kernel(**named) == [str(image.tmp / "cache")]
@@ -171,18 +176,20 @@ def test_a_damaged_cache_is_compiled_anew(image: Image) -> None:
 
 
 def test_a_full_disk_is_no_error(image: Image) -> None:
-    code = "import os; from fastbcubed.kernels import cache\n"
+    code = "import os; from fastbcubed.kernels import jit\n"
     code += "full = os.open('/dev/full', os.O_WRONLY)\n"
-    code += "cache.at._cache._cache.save_overload = lambda *_: os.write(full, b'x')\n"
-    done = image.run("-c", code + "print(cache.at(3), *cache.failures)", NUMBA_CACHE_DIR=str(image.tmp))
+    code += "jit.at.dispatcher._cache._cache.save_overload = lambda *_: os.write(full, b'x')\n"
+    code += "print(jit.at(3), *jit.failures)"
+    done = image.run("-c", code, NUMBA_CACHE_DIR=str(image.tmp), FASTBCUBED_INTERPRET="0")
     assert done.stdout == "3 No space left on device\n" and not done.stderr
 
 
 def test_kernels_whose_source_was_replaced_since_are_not_kept(image: Image) -> None:
-    code = "import os; from fastbcubed.kernels import cache; {}; print(cache.at(3), cache.kept_in(cache.at))"
+    code = "import os; from fastbcubed.kernels import cache, jit; at = jit.at.dispatcher; {}; "
+    code += "print(jit.at(3), cache.kept_in(at))"
     directory = str(image.tmp / "cache")
-    for change, kept in (("0", directory), ("os.utime(cache.__file__, (1, 1))", "None")):
-        done = image.run("-c", code.format(change), NUMBA_CACHE_DIR=directory)
+    for change, kept in (("0", directory), ("os.utime(jit.__file__, (1, 1))", "None")):
+        done = image.run("-c", code.format(change), NUMBA_CACHE_DIR=directory, FASTBCUBED_INTERPRET="0")
         assert done.stdout == f"3 {kept}\n", done
 
 
@@ -206,8 +213,14 @@ def test_a_kernel_of_another_signature_is_not_taken() -> None:
             self.flushed += 1
 
     mixed = Mixed()
-    assert cache.Sturdy(lambda: mixed).load_overload(("int64",), None) is not None and not mixed.flushed
-    assert cache.Sturdy(lambda: mixed).load_overload(("float64",), None) is None and mixed.flushed == 1
+    assert (
+        cache.Sturdy(lambda: mixed, lambda: None).load_overload(("int64",), None) is not None
+        and not mixed.flushed
+    )
+    assert (
+        cache.Sturdy(lambda: mixed, lambda: None).load_overload(("float64",), None) is None
+        and mixed.flushed == 1
+    )
 
 
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])

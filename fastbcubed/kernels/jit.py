@@ -1,0 +1,256 @@
+"""What makes a function a kernel: compiled by Numba when its work is large, interpreted by Python when it is small.
+
+Compiling a kernel takes some tenths of a second, whatever the size of its arrays; so it is interpreted until that
+has taken as long. A kernel whose compiled code is cached is loaded once interpreting it has taken longer than that.
+Both give the same results, to the last bit. Numba, which takes longer to import than few items to evaluate, is
+loaded when the first kernel is compiled.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, cached_property, partial, update_wrapper
+from importlib import import_module
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from fastbcubed.kernels import interpreter
+
+#: Seconds that it takes to import Numba, to compile a kernel without those that it calls, and to load a cached one.
+IMPORTING, COMPILING, LOADING = 0.6, 0.3, 0.02
+#: Seconds per element of its arrays that a kernel is expected to take until it has been interpreted.
+PER_ELEMENT = 5e-7
+#: Elements below which the time of a call says little about larger ones.
+FEW = 1000
+#: How many times as long as compiling a kernel takes it is interpreted: 0 for never, infinity for always.
+_patience = 1.0
+if os.environ.get("FASTBCUBED_INTERPRET", "1") == "0":
+    _patience = 0.0
+if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+    _patience = math.inf
+
+#: Why compiled kernels could not be cached although there was a directory for them.
+failures: list[str] = []
+#: Called before a kernel is compiled.
+listeners: list[Callable[[], None]] = []
+#: A kernel that calls another compiles it, so one thread at a time compiles all it needs.
+_lock = RLock()
+if hasattr(os, "register_at_fork"):  # a child has none of the threads that might hold it
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+class NotCompiled(Exception):
+    """A kernel has no compiled code for these types, and its work is small."""
+
+
+def never_compiled() -> bool:
+    """Return whether Numba's compilation is disabled (NUMBA_DISABLE_JIT=1)."""
+    return _patience == math.inf
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Compile every kernel that is called."""
+    global _patience
+    before, _patience = _patience, 0.0
+    try:
+        yield
+    finally:
+        _patience = before
+
+
+class Kernel:
+    """A function on arrays and numbers; see the module.
+
+    Attributes
+    ----------
+    py_func
+        The function as it is written, which takes other kernels for what they are.
+    seconds
+        How long it has been interpreted.
+    """
+
+    def __init__(self, function: Callable[..., Any], words: bool, options: dict[str, Any]) -> None:
+        update_wrapper(self, function)
+        self.py_func = function
+        self.seconds = 0.0
+        self._per_element = PER_ELEMENT
+        self._words, self._options = words, options
+        self._dispatcher: Any = None
+        self._called_with: tuple[Any, ...] | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the kernel, compiled or interpreted."""
+        if self._dispatcher is None and self._is_small(arguments):
+            return self._interpret(arguments)
+        try:
+            return (self._dispatcher or self.dispatcher)(*arguments)
+        except NotCompiled:
+            return self._interpret(arguments)
+
+    @property
+    def dispatcher(self) -> Any:
+        """The compiled kernel, a function of Numba."""
+        if self._dispatcher is None:
+            with _lock:
+                make = import_module("fastbcubed.kernels.cache").dispatcher
+                made = make(self.py_func, self._globals(), self._missed, self._options)
+                self._compile, made._compile_for_args = made._compile_for_args, self._compile_for
+                self._dispatcher = made
+        return self._dispatcher
+
+    @property
+    def signatures(self) -> list[Any]:
+        """The types of arguments for which the kernel is compiled."""
+        return [] if self._dispatcher is None else self._dispatcher.nopython_signatures
+
+    def _globals(self) -> dict[str, Any]:
+        """Return the global names of the function, with compiled kernels for kernels."""
+        names = {name: value for name, value in self.py_func.__globals__.items() if name.startswith("__")}
+        for name in self.py_func.__code__.co_names:
+            if name in self.py_func.__globals__:
+                value = self.py_func.__globals__[name]
+                names[name] = value.dispatcher if isinstance(value, Kernel | Intrinsic) else value
+        return names
+
+    def _compile_for(self, *arguments: Any) -> Any:
+        """Load or compile the kernel for the types of these arguments, or raise `NotCompiled`."""
+        with _lock:
+            self._called_with = arguments
+            try:
+                return self._compile(*arguments)
+            finally:
+                self._called_with = None
+
+    def _missed(self) -> None:
+        """Refuse to compile the kernel, which is not cached, for few items; otherwise announce it."""
+        if self._called_with is not None and self._is_small(self._called_with):
+            raise NotCompiled
+        for listener in listeners:
+            listener()
+
+    def _is_small(self, arguments: tuple[Any, ...]) -> bool:
+        """Return whether it takes less time to interpret the kernel than to compile or load it."""
+        n = sum(array.size for array in arrays_in(arguments))
+        expected = self.seconds + self._per_element * n
+        if expected >= self._patience:
+            return never_compiled()
+        return (
+            never_compiled() or expected <= LOADING or self._dispatcher is not None or not anything_cached()
+        )
+
+    @property
+    def _patience(self) -> float:
+        """The seconds for which the kernel is interpreted at most: as long as it takes to compile all it needs."""
+        compiled = sum(each is self or each._dispatcher is None for each in self._needed)
+        return _patience * (COMPILING * compiled + IMPORTING * ("numba" not in sys.modules))
+
+    def _interpret(self, arguments: tuple[Any, ...]) -> Any:
+        arrays, start = list(arrays_in(arguments)), time.thread_time()
+        try:
+            interpreter.start(max(LOADING, self._patience - self.seconds))
+            copies = interpreter.Copies(arrays)
+            with np.errstate(all="ignore"):
+                result = self.python(*map(copies.viewed, arguments))
+            copies.write_back()
+            return interpreter.unviewed(result)
+        except Exception:
+            if never_compiled():
+                raise
+            self.seconds = math.inf
+            return self.dispatcher(*arguments)
+        finally:
+            took, n = time.thread_time() - start, sum(array.size for array in arrays)
+            self.seconds += took
+            if n >= FEW:
+                self._per_element = took / n
+
+    @cached_property
+    def python(self) -> Any:
+        """The function rewritten to be interpreted."""
+        slow = {name for name, each in self._called.items() if each.has_loops}
+        return interpreter.rewritten(self.py_func, self._words, slow, python_of)
+
+    @property
+    def _called(self) -> dict[str, Kernel]:
+        """The kernels that this one calls, by name."""
+        names = self.py_func.__globals__
+        found = {name: names.get(name) for name in self.py_func.__code__.co_names}
+        return {name: value for name, value in found.items() if isinstance(value, Kernel)}
+
+    @cached_property
+    def _needed(self) -> frozenset[Kernel]:
+        """The kernel, and all that it calls, which are compiled with it."""
+        return frozenset({self}).union(*(each._needed for each in self._called.values()))
+
+    @cached_property
+    def has_loops(self) -> bool:
+        """Whether the kernel, or one that it calls, has a loop."""
+        return any(interpreter.has_loops(each.py_func.__code__) for each in self._needed)
+
+
+class Intrinsic:
+    """An instruction of the processor: what it does in Python, and by this name in `intrinsics`."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.__name__, self.__doc__, self.python = function.__name__, function.__doc__, function
+
+    @property
+    def dispatcher(self) -> Any:
+        """The instruction in compiled kernels."""
+        return getattr(import_module("fastbcubed.kernels.intrinsics"), self.__name__)
+
+
+def python_of(value: Any) -> Any:
+    """Return what an interpreted kernel takes for a global value."""
+    return value.python if isinstance(value, Kernel | Intrinsic) else interpreter.viewed(value)
+
+
+def arrays_in(arguments: tuple[Any, ...]) -> Iterator[Any]:
+    """Return the arrays among arguments and in tuples of them."""
+    for each in arguments:
+        if isinstance(each, np.ndarray):
+            yield each
+        elif isinstance(each, tuple):
+            yield from arrays_in(each)
+
+
+@cache
+def anything_cached() -> bool:
+    """Return whether compiled kernels may be cached: False only if Numba's usual directory has none."""
+    named, beside = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parent / "__pycache__"
+    if named:
+        return any(Path(named).glob("kernels_*/*.nbi"))
+    return any(beside.glob("*.nbi")) or not os.access(beside, os.W_OK)
+
+
+def kernel(function: Any = None, *, words: bool = False, **options: Any) -> Any:
+    """Return a kernel; with options alone, a decorator.
+
+    The integers of `words` are unsigned and wrap. Other options are Numba's.
+    """
+    if function is None:
+        return partial(kernel, words=words, **options)
+    return Kernel(function, words, options)
+
+
+#: A part of a kernel that LLVM must inline: a call would pass every array on.
+inlined = kernel(forceinline=True)
+intrinsic: Any = Intrinsic
+
+
+@kernel
+def at(i):
+    """Return an index as unsigned; for any other, Numba tests whether it counts from the end.
+
+    In loops of a few instructions per item that test is a fifth of the time.
+    """
+    return np.uint64(i)

@@ -1,0 +1,87 @@
+"""The first call of an installation: which kernels each command compiles, and that both tiers agree on all."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.cli import warm_up_command
+from fastbcubed.kernels import interpreter, jit
+
+DATA = Path(fb.__file__).parent / "data" / "patentsview"
+TRUTH, OLD, NEW = (str(DATA / f"{name}.parquet") for name in ("truth", "pred_20200929", "pred_20211230"))
+ROOT = Path(fb.__file__).parents[1]
+
+COMMANDS = [
+    ["demo"],
+    ["evaluate", TRUTH, NEW],
+    ["evaluate", TRUTH, NEW, "--metric", "all", "--slice", "true_size"],
+    ["evaluate", TRUTH, NEW, "--engine", "disk", "--slice", "country"],
+    ["compare", TRUTH, OLD, NEW],
+    ["diff", OLD, NEW, "--truth", TRUTH],
+    ["estimate", TRUTH, NEW],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(map(os.path.basename, command)))
+def test_commands_on_few_items_compile_nothing(command, tmp_path) -> None:
+    code = "import sys; from fastbcubed.cli.main import main; status = main(sys.argv[1:])\n"
+    code += "print('numba' in sys.modules, file=sys.stderr); sys.exit(status)"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}
+    environment["FASTBCUBED_INTERPRET"] = "1"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *command], capture_output=True, text=True, env=environment, timeout=300
+    )
+    assert not done.returncode, done.stderr
+    assert done.stderr.splitlines()[-1] == "False" and not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_both_tiers_agree_to_the_last_bit_on_all_that_warm_up_runs(monkeypatch) -> None:
+    """Every kernel is interpreted, then compiled on the same arrays."""
+    differing: list[str] = []
+
+    def run_both(self, *arguments):
+        arrays = list(jit.arrays_in(arguments))
+        before = [array.copy() for array in arrays]
+        interpreter.start(np.inf)
+        copies = interpreter.Copies(arrays)
+        with np.errstate(all="ignore"):
+            results = values_of(interpreter.unviewed(self.python(*map(copies.viewed, arguments))))
+        copies.write_back()
+        after = [array.copy() for array in arrays]
+        for array, saved in zip(arrays, before, strict=True):
+            if array.flags.writeable:
+                array[...] = saved
+        with jit.compiling():
+            compiled = self.dispatcher(*arguments)
+        pairs = zip(results + after, [*values_of(compiled), *arrays], strict=True)
+        if not all(same_bits(one, other) for one, other in pairs):
+            differing.append(self.__name__)
+        return compiled
+
+    monkeypatch.setattr(warm_up_command, "N_ITEMS", 200)
+    with monkeypatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore", fb.EvaluationWarning)
+        patch.setattr(jit.Kernel, "__call__", run_both)
+        warm_up_command.warm_up()
+    assert differing == []
+
+
+def values_of(result):
+    """Return the results of a kernel in one list, arrays as they are now."""
+    if isinstance(result, tuple):
+        return [value for each in result for value in values_of(each)]
+    return [result.copy() if isinstance(result, np.ndarray) else result]
+
+
+def same_bits(one, other) -> bool:
+    """Return whether two values are equal, floats to the last bit; what lies between fields of records is nothing."""
+    if isinstance(one, np.ndarray) and one.dtype.names:
+        return all(same_bits(one[name], other[name]) for name in one.dtype.names)
+    return type(one) is type(other) and np.asarray(one).tobytes() == np.asarray(other).tobytes()
