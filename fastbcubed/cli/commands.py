@@ -62,6 +62,7 @@ JSON (--json): one object. Later versions may add keys; these stay.
   gates           with gates: list of {gate, passed, score, slice, value, at_least | at_most | baseline, ...};
                   with a baseline n_items, baseline_n_items, and a reason if fewer items are scored than then
   errors, units   score -> standard error by component of truth and prediction; {n, effective, largest_share}
+  degrees_of_freedom  score -> those of Student's t in its interval
 """
 
 SHOWN = """\

@@ -264,9 +264,9 @@ class Diff(Shown, HasTable):
         if unit != COMPONENT:
             raise OptionError(f"{metric.name} has intervals by {arg('unit', COMPONENT)} alone, not {unit!r}")
         judgement = self._require_judged(metric.name)
-        value, error = (found([metric])[metric.name] for found in (judgement.overall, judgement.errors))
+        value, (error, df) = judgement.overall([metric])[metric.name], judgement.errors([metric])
         how: dict[str, Any] = {"level": check_level(level), "low": metric.low, "high": metric.high}
-        return interval(value, error, n_units=judgement.units.n, **how)
+        return interval(value, error[metric.name], df=df[metric.name], **how)
 
     def scores(self, *, level: float = 0.95) -> Table:
         """Return the overall scores, with standard errors and intervals where these are known.
@@ -747,7 +747,7 @@ class Diff(Shown, HasTable):
     def _judging_errors(self) -> dict[str, float]:
         """Standard errors of the scores that judge the change."""
         if self._judgement is not None:
-            return self._judgement.errors(self._judging)
+            return self._judgement.errors(self._judging).of
         if self.verdict is not None and "errors" not in self._saved:
             raise NotKeptError(
                 "standard errors of the scores that judge the change were not kept; save with "

@@ -30,6 +30,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import AlignedItems, AttributeTable
 from fastbcubed.results.standard_errors import (
     CellUnits,
+    Found,
     RowUnits,
     Units,
     components,
@@ -358,8 +359,8 @@ class Judgement:
         """How many components the labelled items come in."""
         return count_units(self.joint.cells, self._cell_units)
 
-    def errors(self, metrics: Iterable[Metric]) -> dict[str, float]:
-        """Return the standard errors of scores over all labelled items."""
+    def errors(self, metrics: Iterable[Metric]) -> Found:
+        """Return the standard errors of scores over all labelled items, and their degrees of freedom."""
         lifted = judged(self.joint, metrics)
         with Pool() as pool:
             return errors_of_cells(self.joint.cells, lifted, 1.0, self._cell_units, self.units.n, pool)

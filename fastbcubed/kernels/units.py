@@ -24,10 +24,10 @@ def order_by_code(codes, places, order):
 
 @kernel
 def square_sums(values, first, starts, unit, sums):
-    """Add up the values of several scores by unit, and the squared sums of complete units.
+    """Add up the values of several scores by unit, and the second and fourth powers of the sums of complete units.
 
     The values (scores, n) begin at `first`, in the order of units; `starts` is where each unit begins. `sums`
-    (3, scores) are the sums of the unfinished unit, as two floats, and the squares. Returns the next unit.
+    (4, scores) are the sums of the unfinished unit, as two floats, and both powers. Returns the next unit.
     """
     for i in range(values.shape[1]):
         for k in range(values.shape[0]):
@@ -36,6 +36,7 @@ def square_sums(values, first, starts, unit, sums):
             for k in range(values.shape[0]):
                 total = sums[0, k] + sums[1, k]
                 sums[2, k] += total * total
+                sums[3, k] += total * total * (total * total)
             sums[:2] = 0.0
             unit += 1
     return unit

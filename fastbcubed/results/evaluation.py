@@ -174,7 +174,7 @@ class Evaluation(Shown, HasTable):
         Returns
         -------
         Interval
-            low and high, from the quantile of Student's t with one degree of freedom less than there are units. A
+            low and high, from the quantile of Student's t with degrees of freedom by how few units carry the error. A
             score cannot leave its range: the interval is symmetric in the log odds of a rate. It is NaN
             where all items are one unit, and the score itself where all units have the same score: that is no
             certainty, for the data have no unit to show how scores differ.
@@ -182,13 +182,13 @@ class Evaluation(Shown, HasTable):
         Examples
         --------
         Of four components three have recall 1 and one 1/2. The error is sqrt(4/3 * (3 * 0.25**2 + 0.75**2)) / 8, and
-        the interval the share that log(0.875 / 0.125) -+ 3.182 * 0.125 / (0.875 * 0.125) stands for.
+        the interval the share that log(0.875 / 0.125) -+ 3.977 * 0.125 / (0.875 * 0.125) stands for.
 
         >>> import fastbcubed as fb
         >>> ev = fb.evaluate(list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5])
         >>> low, high = ev.interval("recall")
         >>> ev.recall, ev.errors.recall, round(low, 3), round(high, 3)
-        (0.875, 0.125, 0.156, 0.996)
+        (0.875, 0.125, 0.069, 0.998)
         """
         return self.standard_errors.interval(which, level, unit)
 
@@ -213,9 +213,9 @@ class Evaluation(Shown, HasTable):
         >>> import fastbcubed as fb
         >>> ev = fb.evaluate(list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5], metrics=["precision", "recall"])
         >>> ev.scores()
-        score        value       se      low     high  n_units  effective_units
-        precision        1        0        1        1        4                4
-        recall     0.87500  0.12500  0.15562  0.99625        4                4
+        score        value       se       low     high  n_units  effective_units
+        precision        1        0         1        1        4                4
+        recall     0.87500  0.12500  0.069212  0.99848        4                4
         <BLANKLINE>
         2 rows
         """

@@ -238,7 +238,7 @@ def _of_manifest(
         policies,
         head["not_computed"],
         _sliced(head["slices"], slices),
-        errors=Errors(with_nan(head["errors"]), Units(**head["units"])) if "errors" in head else None,
+        errors=_errors(head) if "errors" in head else None,
         warnings=head["warnings"],
     )
     if lazy is not None or not isinstance(contingency, Contingency):  # else they are computed from the cells
@@ -250,6 +250,13 @@ def _of_manifest(
     notes = [w for w in head["warnings"] if w["code"] in CODES]
     origin = Origin(names, notes=notes, saved=head["manifest"])
     return Evaluation(figures, Kept(contingency, policies, items, labels, lazy=lazy), origin)
+
+
+def _errors(head: Mapping[str, Any]) -> Errors:
+    """Return the standard errors of a manifest; before degrees of freedom were saved, there was one by unit but one."""
+    of, units = with_nan(head["errors"]), Units(**head["units"])
+    df = head.get("degrees_of_freedom") or dict.fromkeys(of, max(1, units.n - 1))
+    return Errors(of, df, units)
 
 
 def _policies(definition: Mapping[str, Any]) -> Policies:

@@ -593,7 +593,7 @@ def _row(row: Mapping[str, Any], names: list[str], ev: Evaluation, scores: list[
         found[score] = value
         if value is not None and error is not None and n_units is not None and n_units > 1 and error > 0:
             metric = known[score]
-            low, high = interval(value, error, n_units=n_units, level=LEVEL, low=metric.low, high=metric.high)
+            low, high = interval(value, error, df=n_units - 1, level=LEVEL, low=metric.low, high=metric.high)
             found |= {f"{score}_se": error, f"{score}_low": low, f"{score}_high": high}
     return found
 

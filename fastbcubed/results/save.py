@@ -273,7 +273,14 @@ def described(ev: Evaluation, slices: Mapping[str, Any]) -> dict[str, Any]:
         "not_computed": ev.not_computed,
         "manifest": ev.manifest,
     }
-    return content if found is None else {**content, "errors": dict(found.of), "units": found.units._asdict()}
+    if found is None:
+        return content
+    of_errors = {
+        "errors": dict(found.of),
+        "degrees_of_freedom": dict(found.df),
+        "units": found.units._asdict(),
+    }
+    return content | of_errors
 
 
 def _described(ev: Evaluation) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +23,7 @@ from fastbcubed.errors import (
     OptionError,
     Word,
     arg,
+    first_few,
 )
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.bcubed import COMPLEMENTS
@@ -33,7 +34,7 @@ from fastbcubed.metrics.sums_by_unit import CellsByUnit, has_sums_by_unit
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.results.clusters import known_by_cluster, require_items
 from fastbcubed.results.figures import resolved
-from fastbcubed.results.intervals import Interval, check_level, interval
+from fastbcubed.results.intervals import Interval, check_level, degrees_of_freedom, interval
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.arguments import is_one_of
@@ -80,6 +81,7 @@ class Alone(NamedTuple):
     squares: float = 0.0  #: of their shares of the weight, added up
     largest: float = 0.0  #: the largest share
     heaviest: int = -1  #: the cell that has it
+    fourths: float = 0.0  #: fourth powers of the shares, added up
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,11 +142,14 @@ def components(table: Contingency, limit: int | None = None) -> CellUnits:
     del firsts
     n = kernels.components.number_components(parents)
     codes: Codes = np.empty(table.n_cells, dtype)
+    fourths = [0.0]
     for start, stop in ranges:
         kernels.components.read_codes(table.cells[start:stop], parents, codes[start:stop])
+        shares = table.weight[start:stop][codes[start:stop] < 0] / total
+        fourths.append(float(np.sum(shares**4)))
     most = max(alone, key=lambda each: each.largest)
     squares = math.fsum(each.squares for each in alone)
-    all_alone = Alone(sum(each.n for each in alone), squares, most.largest, most.heaviest)
+    all_alone = Alone(sum(each.n for each in alone), squares, most.largest, most.heaviest, math.fsum(fourths))
     return CellUnits.of(codes, n, all_alone)
 
 
@@ -243,48 +248,70 @@ def standard_error(squares: Any, n_units: Any, score: Any = 1.0) -> Any:
         return without_rounding(np.sqrt(squares * factor), score)
 
 
+class Found(NamedTuple):
+    """Standard errors by name of the score, and the degrees of freedom of each."""
+
+    of: dict[str, float]
+    df: dict[str, float]
+
+    @classmethod
+    def by_name(cls, rows: Iterable[tuple[str, float, float, float, float]]) -> Found:
+        """Take name, sums of second and fourth powers of influences, number of units, and size of each score."""
+        found = cls({}, {})
+        for name, squares, fourths, n_units, size in rows:
+            found.of[name] = float(standard_error(squares, n_units, size))
+            found.df[name] = float(degrees_of_freedom(squares, fourths, n_units))
+        return found
+
+
 def errors_of_cells(
     table: Contingency, metrics: Iterable[Metric], beta: float, units: CellUnits, n_units: int, pool: Pool
-) -> dict[str, float]:
+) -> Found:
     """Return the standard errors of scores over all items, by name, where cells are in units."""
     every = list(metrics)
     wanted, others = [m for m in every if is_mean(m)], [m for m in every if not is_mean(m)]
-    found = _errors_of_means(table, wanted, beta, units, n_units, pool) if wanted else {}
+    found = _errors_of_means(table, wanted, beta, units, n_units, pool) if wanted else Found({}, {})
     if others:
         by_unit = CellsByUnit(table, units.by_cell(table.n_cells), units.n, pool)
-        found |= errors_of_sums(by_unit, others, n_units)
-    return {m.name: found[m.name] for m in every}
+        found = Found(*(a | b for a, b in zip(found, errors_of_sums(by_unit, others, n_units), strict=True)))
+    return Found(*({m.name: each[m.name] for m in every} for each in found))
 
 
-def errors_of_sums(by_unit: CellsByUnit, metrics: Iterable[Metric], n_units: int) -> dict[str, float]:
+def errors_of_sums(by_unit: CellsByUnit, metrics: Iterable[Metric], n_units: int) -> Found:
     """Return the standard errors of scores that are functions of sums by unit; `n_units` have weight."""
-    found = {}
-    for metric in metrics:
-        moved, size = by_unit.moved(metric)
-        n = n_units + moved.size - by_unit.n
-        found[metric.name] = float(standard_error(float(moved @ moved), n, size))
-    return found
+
+    def rows() -> Iterator[tuple[str, float, float, float, float]]:
+        for metric in metrics:
+            moved, size = by_unit.moved(metric)
+            squares = moved * moved
+            n = n_units + moved.size - by_unit.n
+            yield metric.name, float(np.sum(squares)), float(squares @ squares), n, size
+
+    return Found.by_name(rows())
 
 
 def _errors_of_means(
     table: Contingency, wanted: list[Metric], beta: float, units: CellUnits, n_units: int, pool: Pool
-) -> dict[str, float]:
+) -> Found:
     """Return the standard errors of means over items, and of functions of these."""
     influences = _Influences(table, wanted, beta, pool)
 
-    def squares_of(first: int, last: int) -> list[float]:
+    def powers_of(first: int, last: int) -> Floats:
         unit, end = first, units.starts[last]
-        sums = np.zeros((3, len(wanted)))
+        sums = np.zeros((4, len(wanted)))
         for start in range(units.starts[first], end, CELLS_AT_ONCE):
             moved = influences(units.order[start : min(start + CELLS_AT_ONCE, end)])
             unit = kernels.units.square_sums(moved, start, units.starts, unit, sums)
-        return list(sums[2].tolist())
+        return sums[2:]
 
-    squares = [_squares_of_alone(table, units, influences)]
+    powers = [_powers_of_alone(table, units, influences)]
     if ranges := units.ranges():
-        squares += pool.map(squares_of, *zip(*ranges, strict=True), stage="standard errors")
-    found = zip(wanted, influences.sizes, zip(*squares, strict=True), strict=True)
-    return {m.name: float(standard_error(math.fsum(column), n_units, size)) for m, size, column in found}
+        powers += pool.map(powers_of, *zip(*ranges, strict=True), stage="standard errors")
+    squares, fourths = (
+        [math.fsum(column) for column in zip(*each, strict=True)] for each in zip(*powers, strict=True)
+    )
+    sizes = zip(wanted, squares, fourths, influences.sizes, strict=True)
+    return Found.by_name((m.name, second, fourth, n_units, size) for m, second, fourth, size in sizes)
 
 
 class _Influences:
@@ -327,19 +354,20 @@ class _Influences:
         return moved
 
 
-def _squares_of_alone(table: Contingency, units: CellUnits, influences: _Influences) -> list[float]:
-    """Return the sum of squared influences of cells that each form a unit."""
-    alone = units.alone
+def _powers_of_alone(table: Contingency, units: CellUnits, influences: _Influences) -> Floats:
+    """Return the sums of second and fourth powers of influences of cells that each form a unit. Shape (2, n_scores)."""
+    alone, powers = units.alone, np.zeros((2, influences.n_scores))
     if alone.n and influences.same_for_exact:
-        one = np.array([alone.heaviest])
         share = float(table.weight[alone.heaviest]) / table.total_weight
-        return [float(moved[0] / share) ** 2 * alone.squares for moved in influences(one)]
-    squares = [[0.0] * influences.n_scores]
+        slopes = influences(np.array([alone.heaviest]))[:, 0] / share
+        powers[0], powers[1] = slopes**2 * alone.squares, slopes**4 * alone.fourths
+        return powers
     for start, stop in blocks(table.n_cells, CELLS_AT_ONCE) if alone.n else ():
         cells = start + np.flatnonzero((table.fp[start:stop] == 0) & (table.fn[start:stop] == 0))
         if cells.size:
-            squares.append([float(np.sum(moved * moved)) for moved in influences(cells)])
-    return [math.fsum(column) for column in zip(*squares, strict=True)]
+            squares = influences(cells) ** 2
+            powers += np.sum(squares, axis=1), np.sum(squares * squares, axis=1)
+    return powers
 
 
 @dataclass(frozen=True, eq=False)
@@ -430,6 +458,10 @@ class RowUnits:
         found = self.influences(table, metrics, beta)
         return {name: self.error(moved, size) for name, (moved, size) in found.items()}
 
+    def df(self, moved: Floats) -> Floats:
+        """Return the degrees of freedom of such an error of each group."""
+        return np.asarray(degrees_of_freedom(self.by_group(moved**2), self.by_group(moved**4), self.n_units))
+
 
 class Influence(NamedTuple):
     """How much a score moves with each unit, and how large the means are that it is made of, by group."""
@@ -440,8 +472,8 @@ class Influence(NamedTuple):
 
 #: Results of no more cells than this are written and sent with their standard errors; larger ones if these are known.
 ALWAYS = 1_000_000
-#: Fewer equal units than this are few.
-FEW = 30
+#: Fewer equal units than this are few, and fewer degrees of freedom.
+FEW, FEW_DEGREES = 30, 3.0
 COMPONENT, TRUE_CLUSTER = "component", "true_cluster"
 #: The columns of `Evaluation.scores`.
 SCORES = pa.schema(
@@ -455,12 +487,13 @@ class Errors(NamedTuple):
     """Standard errors by name of the score, and the units that they come from."""
 
     of: Mapping[str, float]
+    df: Mapping[str, float]  #: degrees of freedom
     units: Units
 
     def interval(self, metric: Metric, value: float, level: float) -> Interval:
         """Return the interval of a score."""
-        error, n_units = self.of[metric.name], self.units.n
-        return interval(value, error, n_units=n_units, level=level, low=metric.low, high=metric.high)
+        error, df = self.of[metric.name], self.df[metric.name]
+        return interval(value, error, df=df, level=level, low=metric.low, high=metric.high)
 
 
 class ScoreErrors:
@@ -548,6 +581,12 @@ class ScoreErrors:
         if (reason := self._why_too_small(unit)) is not None:
             warnings.warn(too_small(unit, reason), EvaluationWarning, stacklevel=stacklevel + 1)
         warn_of_units(found.units, unit, stacklevel=stacklevel + 2)
+        few = [name for name, df in found.df.items() if df < FEW_DEGREES and found.of[name] > 0]
+        if few and found.units.n >= FEW and not are_uneven(found.units):
+            message = f"few of {found.units.n:,} units ({unit}) carry the standard error of {first_few(few)}"
+            warnings.warn(
+                f"{message}: intervals may be too narrow", EvaluationWarning, stacklevel=stacklevel + 1
+            )
         return found
 
     def _found(self, metrics: list[Metric], unit: str) -> Errors:
@@ -561,16 +600,18 @@ class ScoreErrors:
         if not is_one_of(unit, (COMPONENT, TRUE_CLUSTER)):
             codes = self._codes_of(unit)
             rows = RowUnits.of(table, np.zeros(codes.size, np.int64), 1, codes)
-            errors = {name: float(each[0]) for name, each in rows.errors(table, means, figures.beta).items()}
-            counted = rows.units(0)
+            found, counted = Found({}, {}), rows.units(0)
+            for name, (moved, size) in rows.influences(table, means, figures.beta).items():
+                found.of[name], found.df[name] = float(rows.error(moved, size)[0]), float(rows.df(moved)[0])
             if others and self._why_too_small(unit) is None:
-                errors |= errors_of_sums(self._by_column(rows), others, counted.n)
-            return Errors(errors, counted)
+                of_sums = errors_of_sums(self._by_column(rows), others, counted.n)
+                found = Found(found.of | of_sums.of, found.df | of_sums.df)
+            return Errors(*found, counted)
         units = whole if unit == COMPONENT else true_clusters(table)
         counted = self.units if unit == COMPONENT else count_units(table, units)
         with Pool() as pool:
             wanted = metrics if unit == COMPONENT else means
-            return Errors(errors_of_cells(table, wanted, figures.beta, units, counted.n, pool), counted)
+            return Errors(*errors_of_cells(table, wanted, figures.beta, units, counted.n, pool), counted)
 
     def _by_column(self, rows: RowUnits) -> CellsByUnit:
         """Return the cells by the values of a column, which have whole components."""

@@ -155,7 +155,7 @@ class Estimates(Shown, HasTable):
         if own.error > 0 and not low < own.value < high:
             reach = t_quantile(level, df) * own.error
             return Interval(own.value - reach, own.value + reach)
-        return interval(own.value, own.error, n_units=df + 1, level=level, low=low, high=high)
+        return interval(own.value, own.error, df=df, level=level, low=low, high=high)
 
     @property
     def _is_census(self) -> bool:

@@ -205,7 +205,7 @@ class Sweep(Shown, HasTable):
         metric = next(each for each in self.metrics if each.name == name)
         n_units = self._errors.n_units
         return interval(
-            self._curve.at(point, name)[name], float(error[point]), n_units=n_units, level=check_level(level),
+            self._curve.at(point, name)[name], float(error[point]), df=n_units - 1, level=check_level(level),
             low=metric.low, high=metric.high,
         )  # fmt: skip
 

@@ -27,6 +27,7 @@ from fastbcubed.results import warnings as of_shape
 from fastbcubed.runtime import threads as pool
 
 #: Components by hand: three of recall 1 and one of recall 1/2, with two items each.
+pytestmark = pytest.mark.filterwarnings("ignore:few of .* units")
 HALVED = list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5]
 
 
@@ -161,6 +162,7 @@ def test_units_that_depend_on_each_other_are_told() -> None:
     assert told[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "few of")
         assert ev.scores(unit="lab")["n_units"][0].as_py() == 40
         prediction = dict(enumerate(pred.tolist()))
         outside = fb.evaluate(dict(enumerate(true[:200].tolist())), prediction, unmatched="outside")
@@ -278,6 +280,19 @@ def test_uneven_units_are_told() -> None:
         ev.interval("f1")
     assert [each.filename for each in warned] == [__file__] * 2
     assert "so uneven that they carry no more information than 3.9 equal ones" in " ".join(repr(ev).split())
+
+
+@pytest.mark.filterwarnings("default:few of")
+def test_few_units_that_carry_an_error_are_told() -> None:
+    """Of 40 components one is wrong: it alone has what recall lacks."""
+    true = np.repeat(np.arange(40), 3)
+    ev = fb.evaluate(true, np.where(np.arange(true.size) == 0, 99, true))
+    told = r"few of 40 units \(component\) carry the standard error of 'recall': intervals may be too narrow"
+    with pytest.warns(EvaluationWarning, match=told) as warned:
+        low, high = ev.interval("recall")
+    assert [each.filename for each in warned] == [__file__] and low < 0.2 and high > 0.999
+    with pytest.warns(EvaluationWarning, match="carry the standard error of 'recall', 'f1', "):
+        ev.scores()
 
 
 def test_they_are_pickled() -> None:

@@ -4,53 +4,66 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
 from fastbcubed.errors import OptionError
-from fastbcubed.results.intervals import MANY, check_level, interval, t_quantile
+from fastbcubed.results.intervals import MANY, check_level, degrees_of_freedom, interval, t_quantile
 
 LEVELS = [0.5, 0.8, 0.9, 0.95, 0.99, 0.999]
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("df", [*range(1, 41), 99, 100, MANY - 1, MANY, MANY + 1, 1000, 10**6, 10**9])
+@pytest.mark.parametrize(
+    "df", [*range(1, 41), 1.5, 2.3, 17.5, 99, 199.9, 100, MANY - 1, MANY, MANY + 1, 1000, 10**6, 10**9]
+)
 def test_quantiles_of_t(df, level):
     assert t_quantile(level, df) == pytest.approx(stats.t.ppf((1 + level) / 2, df), rel=1e-9)
 
 
 @given(st.floats(0.001, 0.999), st.floats(1e-6, 0.5), st.integers(2, 500), st.sampled_from(LEVELS))
 def test_rates_are_symmetric_in_log_odds(score, error, n_units, level):
-    found = interval(score, error, n_units=n_units, level=level, low=0.0, high=1.0)
+    found = interval(score, error, df=n_units - 1, level=level, low=0.0, high=1.0)
     reach = stats.t.ppf((1 + level) / 2, n_units - 1) * error / (score * (1 - score))
     expected = special.expit(special.logit(score) - reach), special.expit(special.logit(score) + reach)
     assert found == pytest.approx(expected, rel=1e-7, abs=1e-9)
     assert 0 <= found.low < score < found.high <= 1
 
 
+def test_degrees_of_freedom_are_between_one_and_one_by_unit_but_one():
+    """Of influences of one size it is about the number of units; of one that carries all, 2 / (1 + 3), and so one."""
+    assert degrees_of_freedom(100.0, 100.0, 100) == 99
+    assert degrees_of_freedom(1.0, 1.0, 10**9) == 1 and degrees_of_freedom(0.0, 0.0, 20) == 19
+    rng = np.random.default_rng(0)
+    squares = rng.normal(size=(2000, 60)) ** 2
+    found = degrees_of_freedom(squares.sum(axis=1), (squares**2).sum(axis=1), 60)
+    assert 45 < np.median(found) <= 59
+
+
 def test_losses_mirror_rates():
-    rate, loss = (interval(s, 0.02, n_units=30, level=0.95, low=0.0, high=1.0) for s in (0.97, 0.03))
+    rate, loss = (interval(s, 0.02, df=29, level=0.95, low=0.0, high=1.0) for s in (0.97, 0.03))
     assert loss == pytest.approx((1 - rate.high, 1 - rate.low), rel=1e-12)
 
 
 def test_the_range_of_the_score_says_the_scale():
     reach = stats.t.ppf(0.975, 9) * 0.1
-    correlation = interval(0.0, 0.1, n_units=10, level=0.95, low=-1.0, high=1.0)
+    correlation = interval(0.0, 0.1, df=9, level=0.95, low=-1.0, high=1.0)
     assert correlation == pytest.approx((-math.tanh(reach), math.tanh(reach)), rel=1e-9)
-    amount = interval(2.0, 0.1, n_units=10, level=0.95, low=0.0, high=math.inf)
+    amount = interval(2.0, 0.1, df=9, level=0.95, low=0.0, high=math.inf)
     assert amount == pytest.approx((2 * math.exp(-reach / 2), 2 * math.exp(reach / 2)), rel=1e-9)
-    anything = interval(-2.0, 0.1, n_units=10, level=0.95, low=-math.inf, high=math.inf)
+    anything = interval(-2.0, 0.1, df=9, level=0.95, low=-math.inf, high=math.inf)
     assert anything == pytest.approx((-2 - reach, -2 + reach), rel=1e-9)
 
 
 def test_ends_and_gaps():
     how = {"level": 0.95, "low": 0.0, "high": 1.0}
-    assert interval(1.0, 0.0, n_units=5, **how) == (1.0, 1.0)
-    assert all(map(math.isnan, interval(0.5, math.nan, n_units=1, **how)))
-    assert interval(0.5, 0.4, n_units=2, **how) == pytest.approx((0.0, 1.0), abs=1e-8)
-    assert interval(1e-300, 1e-3, n_units=2, **how) == (0.0, 1.0)
+    assert interval(1.0, 0.0, df=4, **how) == (1.0, 1.0)
+    assert all(map(math.isnan, interval(0.5, math.nan, df=1, **how)))
+    assert interval(0.5, 0.4, df=1, **how) == pytest.approx((0.0, 1.0), abs=1e-8)
+    assert interval(1e-300, 1e-3, df=1, **how) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("level", [0, 1, 95, -0.5, True, "0.95", None, math.nan])
