@@ -34,7 +34,7 @@ from fastbcubed.results.cluster_outcomes import OUTCOMES
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.members import chosen_columns, deal, rows_of_cluster, with_attributes
 from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, subset_mask
-from fastbcubed.results.standard_errors import COMPONENT, RowUnits
+from fastbcubed.results.standard_errors import COMPONENT, RowUnits, is_mean
 from fastbcubed.results.table import Table, first_rows, require_limit, sortable
 from fastbcubed.runtime.arguments import is_one_of, whole_number
 from fastbcubed.runtime.object_attributes import documented
@@ -448,7 +448,8 @@ def _errors_by(
     comparison: Comparison, groups: Sequence[tuple[Codes, int]], units: Codes
 ) -> tuple[NDArray[np.int64], dict[str, dict[str, Floats]]]:
     """Return how many units each slice has, and the standard errors of the experiments by score."""
-    first, metrics = comparison[comparison.baseline], metrics_with_errors(comparison)
+    first = comparison[comparison.baseline]
+    metrics = [m for m in metrics_with_errors(comparison) if is_mean(m)]
     parts = []
     for codes, n_groups in groups:
         rows = RowUnits.of(first.contingency, codes, n_groups, units)

@@ -42,8 +42,9 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.bcubed import COMPLEMENTS
 from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.sums import CellSums
+from fastbcubed.metrics.sums_by_unit import SumsByUnit
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.intervals import Interval, t_quantile
+from fastbcubed.results.intervals import Interval, degrees_of_freedom, t_quantile
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.standard_errors import (
     CELLS_AT_ONCE,
@@ -51,6 +52,7 @@ from fastbcubed.results.standard_errors import (
     TRUE_CLUSTER,
     RowUnits,
     Units,
+    is_mean,
     needed_by,
     slopes,
     standard_error,
@@ -128,27 +130,29 @@ class UnitSums(NamedTuple):
     sums: Floats  #: share * (score - origin) by unit; shape (n_runs, n_units, n_needed)
 
 
-class Squares(NamedTuple):
-    """Sums of squared contributions of units: those to each run's scores less those to the baseline's."""
+class Powers(NamedTuple):
+    """Sums of second and fourth powers of contributions of units: to each run's scores less those to the baseline's."""
 
-    by_run: Floats  #: shape (n_runs, n_metrics)
+    by_run: Floats  #: shape (2, n_runs, n_metrics)
     units: Units
 
     @classmethod
     def of(
         cls, parts: Sequence[tuple[Floats, Floats]], moves: Moves, total: float, alone: Alone = NONE_ALONE
-    ) -> Squares:
-        """Add up the squares of parts of the units, as kernels return them, and of true clusters that are alone."""
-        squares = np.sum([own for own, _ in parts], axis=0)
+    ) -> Powers:
+        """Add up the powers of parts of the units, as kernels return them, and of true clusters that are alone."""
+        powers = np.sum([own for own, _ in parts], axis=0)
         n, of_shares, largest = zip(*(counted for _, counted in parts), strict=True)
         every = math.fsum([*of_shares, alone.squares / total**2])
         if alone.n:
-            squares += (moves.of_shares - moves.of_shares[moves.baseline]) ** 2 * (alone.squares / total**2)
+            slopes = moves.of_shares - moves.of_shares[moves.baseline]
+            powers[0] += slopes**2 * (alone.squares / total**2)
+            powers[1] += slopes**4 * (alone.fourths / total**4)
         units = Units(int(sum(n)) + alone.n, 1.0 / every, float(max(*largest, alone.largest / total)))
-        return cls(squares, units)
+        return cls(powers, units)
 
 
-def squares_of_cells(
+def powers_of_cells(
     tables: Sequence[Contingency],
     by_unit: CellsByUnit,
     units: Sequence[Codes],
@@ -158,8 +162,8 @@ def squares_of_cells(
     pool: Pool,
     *,
     kept: UnitSums,
-) -> Squares:
-    """Add up cells by unit, range by range, and square the differences; the sums stay in `kept` if that has room."""
+) -> Powers:
+    """Add up cells by unit, range by range, and the powers of differences; the sums stay in `kept` if that has room."""
     from fastbcubed.metrics import compiled
 
     fast, formulas = _compiled(needed)
@@ -177,17 +181,17 @@ def squares_of_cells(
     n_ranges, per_range = by_unit.bounds.shape[1] - 1, min(1 << by_unit.shift, by_unit.n_units)
 
     def square(first: int, last: int) -> tuple[Floats, Floats]:
-        squares, counted = np.zeros(moves.of_shares.shape), np.zeros(3)
+        powers, counted = np.zeros((2, *moves.of_shares.shape)), np.zeros(3)
         with pool.workspace("ranges of units", lambda: _room(kept, per_range)) as room:
             compiled.square_ranges(
                 by_unit.cells, by_unit.bounds, (first, last, by_unit.shift), by_unit.n_units, of_runs,
-                of_formulas, (of_others, others), tuple(moves), room, squares, counted,
+                of_formulas, (of_others, others), tuple(moves), room, powers, counted,
             )  # fmt: skip
-        return squares, counted
+        return powers, counted
 
     ranges = blocks(n_ranges, RANGES_AT_ONCE)
     found = pool.map(square, *zip(*ranges, strict=True), stage="standard errors")
-    return Squares.of(found, moves, totals[0], by_unit.alone)
+    return Powers.of(found, moves, totals[0], by_unit.alone)
 
 
 def _room(kept: UnitSums, n: int) -> tuple[Floats, Floats, tuple[Floats, Floats, Floats]]:
@@ -334,18 +338,7 @@ def replicates(
     seed: int,
 ) -> dict[tuple[str, str], Floats]:
     """Return the differences from the baseline in n replicates, by run and score; NaN where no unit was drawn."""
-    values = np.concatenate([sums.shares.T, *sums.sums], axis=1)
-    there = np.flatnonzero(values.any(axis=1))
-    order = there[np.argsort(keys[there], kind="stable")]
-    keys, values = keys[order], values[order]
-    totals = np.zeros((n, values.shape[1]))
-    ranges = blocks(n, AT_ONCE)
-    with Pool() as pool:
-        pool.map(
-            lambda a, b: kernels.units.resample(seed % 2**63, a, b, keys, values, totals[a:b]),
-            *zip(*ranges, strict=True),
-            stage="bootstrap",
-        )
+    totals = resampled(keys, np.concatenate([sums.shares.T, *sums.sums], axis=1), n, seed)
     n_shares = len(sums.shares)
     of_runs = np.split(totals[:, n_shares:], len(runs), axis=1)
     scores = {
@@ -353,6 +346,21 @@ def replicates(
         for r, (name, run) in enumerate(runs.items())
     }
     return {(name, m.name): scores[name][m.name] - scores[baseline][m.name] for name in runs for m in metrics}
+
+
+def resampled(keys: Keys, values: Floats, n: int, seed: int) -> Floats:
+    """Return sums of units, drawn by their keys, in n replicates. Shapes: (n_units,), (n_units, k) -> (n, k)."""
+    there = np.flatnonzero(values.any(axis=1))
+    order = there[np.argsort(keys[there], kind="stable")]
+    keys, values = keys[order], values[order]
+    totals = np.zeros((n, values.shape[1]))
+    with Pool() as pool:
+        pool.map(
+            lambda a, b: kernels.units.resample(seed % 2**63, a, b, keys, values, totals[a:b]),
+            *zip(*blocks(n, AT_ONCE), strict=True),
+            stage="bootstrap",
+        )
+    return totals
 
 
 def _scores(
@@ -378,6 +386,7 @@ class Differences:
 
     units: Units | None  #: of all runs; None if there are no errors
     errors: Mapping[tuple[str, str], float]
+    df: Mapping[tuple[str, str], float]  #: degrees of freedom of these
     units_of: Mapping[str, Units]  #: those that the errors of an experiment are by
     replicates: Mapping[tuple[str, str], NDArray[np.float64]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()  #: what makes the errors less than they seem
@@ -394,7 +403,7 @@ class Differences:
                 return Interval(math.nan, math.nan)
             low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
             return Interval(float(low), float(high))
-        reach = t_quantile(level, self.units_of[experiment].n - 1) * error
+        reach = t_quantile(level, self.df[experiment, score]) * error
         return Interval(delta - reach, delta + reach)
 
 
@@ -407,6 +416,7 @@ def with_units(deltas: pa.Table, found: Differences) -> pa.Table:
     ):
         own = [found.units_of[run][k] if run in found.units_of else None for run, _ in keys]
         deltas = deltas.append_column(name, pa.array(own, kind))
+    deltas = deltas.append_column("df", pa.array([found.df.get(key) for key in keys], pa.float64()))
     return deltas.append_column(
         "replicates", pa.array([found.replicates.get(key) for key in keys], pa.list_(pa.float64()))
     )
@@ -419,8 +429,9 @@ def differences_of(table: pa.Table, units: Units | None, cautions: Sequence[str]
         run: Units(*(row[name] for name in Units._fields)) for (run, _), row in rows.items() if row["n"]
     }
     errors = {key: row["se"] for key, row in rows.items()}
+    df = {key: row.get("df") or max(1.0, (row["n"] or 0) - 1.0) for key, row in rows.items()}
     drawn = {key: np.array(row["replicates"]) for key, row in rows.items() if row["replicates"] is not None}
-    return Differences(units, errors, units_of, drawn, tuple(cautions))
+    return Differences(units, errors, df, units_of, drawn, tuple(cautions))
 
 
 def adjusted(level: float, n_experiments: int, adjust: Any) -> float:
@@ -465,8 +476,9 @@ def estimated(comparison: Comparison) -> Differences:
     truth, the baseline and that experiment.
     """
     if why_no_errors(comparison) is not None:
-        return Differences(None, {}, {})
-    metrics, beta = metrics_with_errors(comparison), comparison[comparison.baseline].beta
+        return Differences(None, {}, {}, {})
+    every, beta = metrics_with_errors(comparison), comparison[comparison.baseline].beta
+    metrics, others = [m for m in every if is_mean(m)], [m for m in every if not is_mean(m)]
     needed = needed_by(metrics, beta)
     by_cluster = comparison.unit in (COMPONENT, TRUE_CLUSTER)
     said: list[str] = []
@@ -475,26 +487,88 @@ def estimated(comparison: Comparison) -> Differences:
             means_of(ev.contingency, needed, ev.metrics, ev.overall, pool) for ev in comparison.runs.values()
         ]
         add_up = _of_clusters if by_cluster else _of_column
-        scores, sums, keys, squares, single = add_up(comparison, metrics, needed, means, said, pool)
-    units = squares.units
+        scores, sums, keys, powers, single, of_cells = add_up(comparison, metrics, needed, means, said, pool)
+    units = powers.units
     if comparison.unit == COMPONENT and len(comparison) > 2 and is_heavy(units.largest_share):
         return _by_pair(comparison, units)
     scores_of_runs = [[ev.overall[m.name] for m in metrics] for ev in comparison.runs.values()]
-    errors = standard_error(squares.by_run, units.n, scores_of_runs)
-    errors = np.where((single | single[_place(comparison)])[:, None], np.nan, errors)
-    by_score = {
-        (name, metric.name): float(error)
-        for name, own in zip(comparison.runs, errors, strict=True)
-        for metric, error in zip(metrics, own, strict=True)
-        if name != comparison.baseline
-    }
+    errors = standard_error(powers.by_run[0], units.n, scores_of_runs)
+    keys_of_scores = [(name, m.name) for name in comparison.runs for m in metrics]
+    by_score = dict(zip(keys_of_scores, errors.ravel().tolist(), strict=True))
+    df = degrees_of_freedom(powers.by_run[0], powers.by_run[1], units.n)
+    by_df = dict(zip(keys_of_scores, df.ravel().tolist(), strict=True))
     drawn = {}
     if keys is not None:
         n, seed, names = comparison.n_bootstrap, comparison.seed, list(comparison.runs)
         drawn = replicates(
             dict(zip(names, scores, strict=True)), sums, comparison.baseline, metrics, beta, keys, n, seed
         )
-    return Differences(units, by_score, dict.fromkeys(comparison.experiments, units), drawn, tuple(said))
+    if others and of_cells is not None:
+        with Pool() as pool:
+            of_sums = DifferencesOfSums(comparison, of_cells, pool)
+            for metric in others:
+                for key, (error, freedom) in of_sums.errors(metric, units.n).items():
+                    by_score[key], by_df[key] = error, freedom
+                drawn |= {} if keys is None else of_sums.replicates(metric, keys)
+    unknown = dict(zip(comparison.runs, single | single[_place(comparison)], strict=True))
+    by_score = {
+        (run, score): math.nan if unknown[run] else error
+        for (run, score), error in by_score.items()
+        if run != comparison.baseline
+    }
+    return Differences(
+        units, by_score, by_df, dict.fromkeys(comparison.experiments, units), drawn, tuple(said)
+    )
+
+
+class DifferencesOfSums:
+    """Differences of scores that are functions of sums by unit: what each unit moves in one run less in another."""
+
+    def __init__(self, comparison: Comparison, units: Sequence[Codes], pool: Pool) -> None:
+        """Take the unit of each cell of each run; units are the same in all runs."""
+        n = 1 + max(int(own.max(initial=-1)) for own in units)
+        self._comparison, self._n = comparison, n
+        self._runs = {
+            name: SumsByUnit(ev.contingency, own, n, pool)
+            for (name, ev), own in zip(comparison.runs.items(), units, strict=True)
+        }
+
+    def errors(self, metric: Metric, n_units: int) -> dict[tuple[str, str], tuple[float, float]]:
+        """Return standard errors and degrees of freedom by run and score; `n_units` have weight.
+
+        Entities that have no scored item are units of one run.
+        """
+        moved = {name: by_unit.moved(metric) for name, by_unit in self._runs.items()}
+        before, n = moved[self._comparison.baseline], self._n
+        found = {}
+        for name in self._comparison.experiments:
+            after = moved[name]
+            alone = [*after.by_unit[n:], *before.by_unit[n:]]
+            squares = np.append(after.by_unit[:n] - before.by_unit[:n], alone) ** 2
+            u = n_units + len(alone)
+            error = float(standard_error(float(np.sum(squares)), u, max(after.size, before.size)))
+            freedom = float(degrees_of_freedom(float(np.sum(squares)), float(squares @ squares), u))
+            found[name, metric.name] = error, freedom
+        return found
+
+    def replicates(self, metric: Metric, keys: Keys) -> dict[tuple[str, str], Floats]:
+        """Return the differences in replicates; none where entities without a scored item count, too."""
+        parts = {name: by_unit.function(metric) for name, by_unit in self._runs.items()}
+        if any(own.size > self._n for by_unit, _ in parts.values() for own in by_unit):
+            return {}
+        values = np.concatenate([np.array(by_unit) for by_unit, _ in parts.values()]).T
+        counted = np.column_stack([values, np.ones(len(values))])
+        totals = resampled(keys, counted, self._comparison.n_bootstrap, self._comparison.seed)
+        totals = totals[:, :-1] * (
+            len(values) / np.maximum(totals[:, -1:], 1.0)
+        )  # of as many units as there are
+        ends = np.cumsum([len(by_unit) for by_unit, _ in parts.values()])[:-1]
+        scores = {
+            name: np.array([function(row) if row.any() else math.nan for row in own])
+            for (name, (_, function)), own in zip(parts.items(), np.split(totals, ends, axis=1), strict=True)
+        }
+        before = scores[self._comparison.baseline]
+        return {(name, metric.name): scores[name] - before for name in self._comparison.experiments}
 
 
 def _by_pair(comparison: Comparison, units: Units) -> Differences:
@@ -503,6 +577,7 @@ def _by_pair(comparison: Comparison, units: Units) -> Differences:
     return Differences(
         units,
         {key: error for each in found.values() for key, error in each.errors.items()},
+        {key: df for each in found.values() for key, df in each.df.items()},
         {name: own for each in found.values() for name, own in each.units_of.items()},
         {key: drawn for each in found.values() for key, drawn in each.replicates.items()},
     )
@@ -514,10 +589,11 @@ class _Found(NamedTuple):
     scores: list[RunScores]
     sums: UnitSums  #: without units if they are not drawn
     keys: NDArray[np.int64] | None  #: what tells the units apart; None if they are not drawn
-    squares: Squares
-    single: NDArray[
-        np.bool_
-    ]  #: runs whose items are one unit, so that the errors of their scores are unknown
+    powers: Powers
+    #: runs whose items are one unit, so that the errors of their scores are unknown
+    single: NDArray[np.bool_]
+    #: the unit of each cell of each run; None where units tear clusters apart
+    of_cells: list[Codes] | None
 
 
 def _of_clusters(
@@ -546,14 +622,26 @@ def _of_clusters(
     n_kept = units.n if drawn else 0
     sums = UnitSums(np.empty((n_shares, n_kept)), np.empty((len(runs), n_kept, len(needed))))
     moves = Moves.of(scores, metrics, comparison[comparison.baseline].beta, _place(comparison))
-    squares = squares_of_cells(tables, by_unit, units.of_true, needed, scores, moves, pool, kept=sums)
+    powers = powers_of_cells(tables, by_unit, units.of_true, needed, scores, moves, pool, kept=sums)
     single = np.zeros(len(runs), np.bool_)
     if numbers is not None:
         of_cells = (
             own[table.true[table.weight > 0]] for own, table in zip(units.of_true, tables, strict=True)
         )
         single[:] = [codes.size > 0 and codes.min() == codes.max() for codes in of_cells]
-    return _Found(scores, sums, keys_of_units(runs, units, numbers) if drawn else None, squares, single)
+    keys = keys_of_units(runs, units, numbers) if drawn else None
+    return _Found(scores, sums, keys, powers, single, _units_of_cells(tables, units) if connected else None)
+
+
+def _units_of_cells(tables: Sequence[Contingency], units: RunUnits) -> list[Codes]:
+    """Return the unit of each cell of each run; true clusters that all runs find exactly are numbered last."""
+    found = []
+    for table, of_true in zip(tables, units.of_true, strict=True):
+        alone = np.flatnonzero((of_true < 0) & (table.true_n > 0))
+        every = of_true.astype(np.int64)
+        every[alone] = units.n + np.arange(alone.size)
+        found.append(every[table.true])
+    return found
 
 
 def _of_column(
@@ -573,8 +661,11 @@ def _of_column(
     scores = [RunScores(names, mean, np.array([mean[name] for name in names])) for mean in means]
     moved = [rows.influences(ev.contingency, metrics, ev.beta) for ev in evs]
     before = moved[_place(comparison)]
-    squares = np.array(
-        [[np.sum((own[m.name].moved - before[m.name].moved) ** 2) for m in metrics] for own in moved]
+    powers = np.array(
+        [
+            [[np.sum((own[m.name].moved - before[m.name].moved) ** power) for m in metrics] for own in moved]
+            for power in (2, 4)
+        ]
     )
     sums, keys = UnitSums(np.empty((1, 0)), np.empty((len(evs), 0, len(needed)))), None
     if comparison.n_bootstrap:
@@ -588,7 +679,13 @@ def _of_column(
         unit_of_code[rows.code] = units[rows.rows]
         keys = content_of_values(values)[unit_of_code]
     single = np.zeros(len(evs), np.bool_)  # all runs have the same rows
-    return _Found(scores, sums, keys, Squares(squares, rows.units(0)), single)
+    of_cells: Any = None
+    if not said:
+        of_cells = [np.zeros(ev.contingency.n_cells, np.int64) for ev in evs]
+        for own, ev in zip(of_cells, evs, strict=True):
+            assert ev.contingency.rows is not None
+            own[ev.contingency.rows.cell[rows.rows]] = rows.code
+    return _Found(scores, sums, keys, Powers(powers, rows.units(0)), single, of_cells)
 
 
 def _place(comparison: Comparison) -> int:

@@ -21,7 +21,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.results import clusters
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.slices import slice_codes
-from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER, is_mean
+from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER, why_none
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.key_partitions import match, offsets
@@ -44,6 +44,7 @@ class Alone(NamedTuple):
 
     n: int = 0
     squares: float = 0.0  #: of their weights, added up
+    fourths: float = 0.0  #: fourth powers of these
     largest: float = 0.0  #: the largest weight
 
 
@@ -154,8 +155,9 @@ class CellsByUnit:
             pieces, next_cell, stage="units",
         )  # fmt: skip
         bounds = np.array([own + base for (own, _), base in zip(by_run, bases, strict=False)])
-        n, squares, largest = zip(*(piece.alone for piece in runs[0]), strict=True)
-        return cls(out, bounds, shift, n_units, Alone(sum(n), math.fsum(squares), max(largest)))
+        n, squares, fourths, largest = zip(*(piece.alone for piece in runs[0]), strict=True)
+        alone = Alone(sum(n), math.fsum(squares), math.fsum(fourths), max(largest))
+        return cls(out, bounds, shift, n_units, alone)
 
 
 @dataclass(frozen=True, eq=False)
@@ -300,7 +302,7 @@ def _makes_true_clusters(ev: Evaluation) -> bool:
 
 def metrics_with_errors(comparison: Comparison) -> list[Metric]:
     """Return the scores whose differences have standard errors."""
-    found = [m for m in comparison.metrics if is_mean(m)]
+    found = [m for m in comparison.metrics if why_none(m) is None]
     for ev in comparison.runs.values():
         found = clusters.known_by_cluster(ev.contingency, found, ev.beta)
     return found

@@ -128,10 +128,10 @@ def find_cells(cells, wanted, linked, places, codes, merged):
     """Find cells whose two clusters differ, or whose true cluster is wanted, without branching on the cell.
 
     They go to `places`, and their true clusters to `codes`; those with items of other true clusters go to `merged`.
-    `wanted` is empty for none. Returns the numbers of both, and for the other cells the number with weight, its
-    sum of squares, and the largest. Shapes: records (n,), (n_true,), (n_true,), (n,), (n,), (n,).
+    `wanted` is empty for none. Returns the numbers of both, and for the other cells the number with weight, the sums
+    of its second and fourth powers, and the largest. Shapes: records (n,), (n_true,), (n_true,), (n,), (n,), (n,).
     """
-    n, n_merged, n_alone, squares, largest = 0, 0, 0, 0.0, 0.0
+    n, n_merged, n_alone, squares, fourths, largest = 0, 0, 0, 0.0, 0.0, 0.0
     for i in range(cells.size):
         true, weight = cells[at(i)].true, cells[at(i)].weight
         others = cells[at(i)].fp != 0.0
@@ -144,10 +144,11 @@ def find_cells(cells, wanted, linked, places, codes, merged):
         weight = 0.0 if differs else weight
         n_alone += weight > 0.0
         squares += weight * weight
+        fourths += weight * weight * (weight * weight)
         largest = weight if weight > largest else largest
     for k in range(n):
         linked[at(codes[at(k)])] = True
-    return n, n_merged, n_alone, squares, largest
+    return n, n_merged, n_alone, squares, fourths, largest
 
 
 @kernel

@@ -86,12 +86,12 @@ def add_scores(cells, units, shares, deviations, sums):
 
 
 @kernel
-def square_units(shares, sums, moves, space, squares, counted):
-    """Add up the squared contributions of units to scores of runs, minus their contributions to the baseline.
+def square_units(shares, sums, moves, space, powers, counted):
+    """Add up second and fourth powers of contributions of units to scores of runs, minus those to the baseline.
 
     `moves` are the position of the baseline, and the derivative of each score by each of the sums, (n_runs, n_scores,
     k), and by the share, (n_runs, n_scores); `space` is for RUN units: (n_shares, RUN), (n_runs, k, RUN), (RUN,).
-    Outputs: `squares` (n_runs, n_scores); `counted` (3,), units with a share, squares of shares, the largest share.
+    Outputs: `powers` (2, n_runs, n_scores); `counted` (3,), units with a share, squares of shares, the largest share.
     Shapes: `shares` (n_shares, n), common to all runs or one each; `sums` (n_runs, n, k).
     """
     baseline, of_scores, of_shares = moves
@@ -107,19 +107,20 @@ def square_units(shares, sums, moves, space, squares, counted):
             counted[2] = max(counted[2], moved[i])
             moved[i] *= moved[i]
         counted[1] += sum_run(moved)
-        for r in range(squares.shape[0]):
+        for r in range(powers.shape[1]):
             if r == baseline:
                 continue
-            for m in range(squares.shape[1]):
+            for m in range(powers.shape[2]):
                 before = of_shares[baseline, m], own[min(baseline, last)]
                 move_shares(before, (of_shares[r, m], own[min(r, last)]), moved)
                 for k in range(columns.shape[1]):
                     if of_scores[r, m, k] != 0.0 or of_scores[baseline, m, k] != 0.0:
                         before = of_scores[baseline, m, k], columns[baseline, k]
                         move_sums(before, (of_scores[r, m, k], columns[r, k]), moved)
-                for i in range(RUN):
-                    moved[i] *= moved[i]
-                squares[r, m] += sum_run(moved)
+                for power in range(2):
+                    for i in range(RUN):
+                        moved[i] *= moved[i]
+                    powers[power, r, m] += sum_run(moved)
 
 
 @inlined

@@ -181,8 +181,8 @@ def origins(formulas):
 
 
 @kernel
-def square_ranges(cells, bounds, ranges, n_units, runs, formulas, others, moves, space, squares, counted):
-    """Add up contributions of units to the scores of all runs, range by range, and squared differences of runs.
+def square_ranges(cells, bounds, ranges, n_units, runs, formulas, others, moves, space, powers, counted):
+    """Add up contributions of units to the scores of all runs, range by range, and powers of differences of runs.
 
     Cells, whose `true` is their unit, stand by run and range of 2**shift units; `ranges` are the first one, the last
     one and the shift. `runs` are the total weight of each, and whether counts make the matrices; `formulas` their
@@ -196,7 +196,7 @@ def square_ranges(cells, bounds, ranges, n_units, runs, formulas, others, moves,
         base = first if sums.shape[1] == n_units else 0
         own, by_run = shares[:, base : base + n], sums[:, base : base + n]
         add_units(cells, bounds[:, k : k + 2], first, runs, formulas, others, own, by_run)
-        square_units(own, by_run, moves, rows, squares, counted)
+        square_units(own, by_run, moves, rows, powers, counted)
 
 
 @kernel

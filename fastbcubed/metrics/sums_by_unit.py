@@ -53,7 +53,7 @@ class Moved(NamedTuple):
     size: float
 
 
-class CellsByUnit:
+class SumsByUnit:
     """Cells with their units, and what is added up by unit for several scores.
 
     Entities of which the other side has no mention are units of coreference scores, too: `n_all` counts these.
@@ -114,12 +114,12 @@ class CellsByUnit:
 
     def score(self, metric: Metric) -> float:
         """Return a score as it comes from the sums of all units."""
-        by_unit, function = self._function(metric)
+        by_unit, function = self.function(metric)
         return function(np.array([each.sum() for each in by_unit]))
 
     def moved(self, metric: Metric) -> Moved:
         """Return how much a score moves with each unit: slopes times its sums, less the mean over units."""
-        by_unit, function = self._function(metric)
+        by_unit, function = self.function(metric)
         totals = np.array([each.sum() for each in by_unit])
         slopes = difference_quotients(function, totals)
         moved = np.zeros(max(each.size for each in by_unit))
@@ -127,7 +127,7 @@ class CellsByUnit:
             moved[: each.size] += slope * each
         return Moved(moved - moved.mean(), float(np.max(np.abs([function(totals), *(slopes * totals)]))))
 
-    def _function(self, metric: Metric) -> tuple[list[Floats], Callable[[Floats], float]]:
+    def function(self, metric: Metric) -> tuple[list[Floats], Callable[[Floats], float]]:
         """Return the sums by unit of a score, and its formula by their totals."""
         parts = (
             [self.sums(name) for name in metric.sums] if metric.overall_only else [_of_formula(self, metric)]
@@ -169,7 +169,7 @@ def has_sums_by_unit(metric: Metric, *, overlapping: bool = False) -> bool:
 
 
 # Means over items of formulas with true negatives
-def _of_formula(by: CellsByUnit, metric: Metric) -> Additive:
+def _of_formula(by: SumsByUnit, metric: Metric) -> Additive:
     """Return weights, weights * score, and the total of which true negatives are a part."""
     table = by.table
     negatives = None if table.outside else TrueNegatives(table)
@@ -195,7 +195,7 @@ def _of_formula(by: CellsByUnit, metric: Metric) -> Additive:
 
 
 # Pairs
-def _pairs(by: CellsByUnit) -> Additive:
+def _pairs(by: SumsByUnit) -> Additive:
     table = by.table
     w: Floats = table.weight
     of_items: Any = w
@@ -212,14 +212,14 @@ def _pairs(by: CellsByUnit) -> Additive:
     return Additive([by.cells(each) for each in (w, of_items, *pairs)], counts)
 
 
-def _wrong_pairs(by: CellsByUnit) -> Additive:
+def _wrong_pairs(by: SumsByUnit) -> Additive:
     table = by.table
     return Additive(
         [by.cells(table.weight * wrong / 2) for wrong in (table.fp, table.fn)], lambda *wrong: wrong
     )
 
 
-def _shared_clusters(by: CellsByUnit) -> Additive:
+def _shared_clusters(by: SumsByUnit) -> Additive:
     """Return the sums of pairs, of which Omega counts those that share one cluster and none."""
     pairs = by.sums("pairs")
 
@@ -231,7 +231,7 @@ def _shared_clusters(by: CellsByUnit) -> Additive:
 
 
 # Entropies
-def _entropies(by: CellsByUnit) -> Additive:
+def _entropies(by: SumsByUnit) -> Additive:
     """Return weights, what the weight of true clusters lacks to one of all items, and both losses, in logarithms."""
     table = by.table
     w, whole = table.weight, table.total_weight
@@ -250,7 +250,7 @@ def _entropies(by: CellsByUnit) -> Additive:
     return Additive([by.cells(each) for each in (w, open_true, *losses)], entropies)
 
 
-def _chance(by: CellsByUnit) -> Additive:
+def _chance(by: SumsByUnit) -> Additive:
     """Return items, and what the clusters of each side add to the information by chance."""
     table, n = by.table, by.table.n_items
     counts = table.once(sums.count, by.pool)
@@ -279,7 +279,7 @@ def _chance(by: CellsByUnit) -> Additive:
     return Additive([by.cells(table.n), *by_side], fields)
 
 
-def _code_lengths(by: CellsByUnit) -> Additive:
+def _code_lengths(by: SumsByUnit) -> Additive:
     """Return items, true clusters, one loss, and the code lengths of the clusters for as many classes as there are."""
     table, n_true = by.table, by.table.n_true
     n = table.n.astype(np.float64)
@@ -304,12 +304,12 @@ def _code_lengths(by: CellsByUnit) -> Additive:
 
 
 # Clusters
-def _clusters(by: CellsByUnit) -> Additive:
+def _clusters(by: SumsByUnit) -> Additive:
     n_clusters = [by.clusters(side, np.ones(by.table.n_codes[side])) for side in SIDES]
     return Additive([by.cells(by.table.n), by.cells(1.0), *n_clusters], lambda *counts: counts)
 
 
-def _means_of_clusters(side: str, by: CellsByUnit) -> Additive:
+def _means_of_clusters(side: str, by: SumsByUnit) -> Additive:
     """Return the number of clusters with weight, and their mean precision and recall, added up."""
     table = by.table
     tp, fp, fn, _ = confusion(table)
@@ -323,7 +323,7 @@ def _means_of_clusters(side: str, by: CellsByUnit) -> Additive:
     return Additive(by_unit, lambda n, *added: [each / n for each in added])
 
 
-def _losses(by: CellsByUnit) -> Additive:
+def _losses(by: SumsByUnit) -> Additive:
     table = by.table
     tp, fp, fn, _ = confusion(table)
     lost = [table.weight * wrong / (tp + wrong) for wrong in (fp, fn)]
@@ -332,7 +332,7 @@ def _losses(by: CellsByUnit) -> Additive:
     )
 
 
-def _losses_by_chance(by: CellsByUnit) -> Additive:
+def _losses_by_chance(by: SumsByUnit) -> Additive:
     """Return items, clusters, and the squares of their sizes."""
     table = by.table
     same = table.n_cells == table.n_true == table.n_pred
@@ -351,7 +351,7 @@ def _losses_by_chance(by: CellsByUnit) -> Additive:
 
 
 # Counterparts
-def _counterparts(by: CellsByUnit) -> Additive:
+def _counterparts(by: SumsByUnit) -> Additive:
     """Return the figures of the best counterparts of both sides, each cluster with its own."""
     table = by.table
     own, fp, fn, _ = confusion(table)
@@ -370,7 +370,7 @@ def _counterparts(by: CellsByUnit) -> Additive:
     return Additive(figures, lambda *fields: (Fit(*fields[:n]), Fit(*fields[n:])))
 
 
-def _majorities(by: CellsByUnit) -> Additive:
+def _majorities(by: SumsByUnit) -> Additive:
     """Return the items in the largest cells of clusters, and the clusters matched with classes of these cells."""
     table = by.table
     codes, size = table.codes("pred")
@@ -386,7 +386,7 @@ def _majorities(by: CellsByUnit) -> Additive:
 
 
 # One-to-one pairings
-def _paired(find: Callable[[Contingency, Pool], Paired], by: CellsByUnit) -> Additive:
+def _paired(find: Callable[[Contingency, Pool], Paired], by: SumsByUnit) -> Additive:
     found = by.table.once(find, by.pool)
     gains = np.bincount(found.pred, found.gains, by.table.n_codes["pred"])
     sure = by.cells(np.where(found.rivals, 0.0, found.of_cells))
@@ -394,7 +394,7 @@ def _paired(find: Callable[[Contingency, Pool], Paired], by: CellsByUnit) -> Add
 
 
 # Entities of key and response
-def _entities(by: CellsByUnit) -> Additive:
+def _entities(by: SumsByUnit) -> Additive:
     table = by.table
     n = table.n.astype(np.float64)
     figures: list[Floats] = []
@@ -417,7 +417,7 @@ def _entities(by: CellsByUnit) -> Additive:
     return Additive([*figures, by.cells(n), by.cells(1.0), alone], fields)
 
 
-def _links(by: CellsByUnit) -> Additive:
+def _links(by: SumsByUnit) -> Additive:
     """Return mentions and links within entities: of both sides together, and of each with all of its mentions."""
     table = by.table
     n = table.n.astype(np.float64)
@@ -439,7 +439,7 @@ def _links(by: CellsByUnit) -> Additive:
 
 
 #: How each of the sums is added up by unit.
-BY_UNIT: Mapping[str, Callable[[CellsByUnit], Additive]] = {
+BY_UNIT: Mapping[str, Callable[[SumsByUnit], Additive]] = {
     "pairs": _pairs,
     "wrong pairs": _wrong_pairs,
     "entropies": _entropies,

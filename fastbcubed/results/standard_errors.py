@@ -30,7 +30,7 @@ from fastbcubed.metrics.bcubed import COMPLEMENTS
 from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.sums import CellSums, overall
-from fastbcubed.metrics.sums_by_unit import CellsByUnit, has_sums_by_unit
+from fastbcubed.metrics.sums_by_unit import SumsByUnit, has_sums_by_unit
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.results.clusters import known_by_cluster, require_items
 from fastbcubed.results.figures import resolved
@@ -272,12 +272,12 @@ def errors_of_cells(
     wanted, others = [m for m in every if is_mean(m)], [m for m in every if not is_mean(m)]
     found = _errors_of_means(table, wanted, beta, units, n_units, pool) if wanted else Found({}, {})
     if others:
-        by_unit = CellsByUnit(table, units.by_cell(table.n_cells), units.n, pool)
+        by_unit = SumsByUnit(table, units.by_cell(table.n_cells), units.n, pool)
         found = Found(*(a | b for a, b in zip(found, errors_of_sums(by_unit, others, n_units), strict=True)))
     return Found(*({m.name: each[m.name] for m in every} for each in found))
 
 
-def errors_of_sums(by_unit: CellsByUnit, metrics: Iterable[Metric], n_units: int) -> Found:
+def errors_of_sums(by_unit: SumsByUnit, metrics: Iterable[Metric], n_units: int) -> Found:
     """Return the standard errors of scores that are functions of sums by unit; `n_units` have weight."""
 
     def rows() -> Iterator[tuple[str, float, float, float, float]]:
@@ -473,7 +473,7 @@ class Influence(NamedTuple):
 #: Results of no more cells than this are written and sent with their standard errors; larger ones if these are known.
 ALWAYS = 1_000_000
 #: Fewer equal units than this are few, and fewer degrees of freedom.
-FEW, FEW_DEGREES = 30, 3.0
+FEW, FEW_DEGREES = 30, 1.5
 COMPONENT, TRUE_CLUSTER = "component", "true_cluster"
 #: The columns of `Evaluation.scores`.
 SCORES = pa.schema(
@@ -613,12 +613,12 @@ class ScoreErrors:
             wanted = metrics if unit == COMPONENT else means
             return Errors(*errors_of_cells(table, wanted, figures.beta, units, counted.n, pool), counted)
 
-    def _by_column(self, rows: RowUnits) -> CellsByUnit:
+    def _by_column(self, rows: RowUnits) -> SumsByUnit:
         """Return the cells by the values of a column, which have whole components."""
         table = self._kept.cells
         units = np.zeros(table.n_cells, np.int64)
         units[self._kept.rows.cell[rows.rows]] = rows.code
-        return CellsByUnit(table, units, rows.group_of_code.size, Pool(1))
+        return SumsByUnit(table, units, rows.group_of_code.size, Pool(1))
 
     def _codes_of(self, column: Any) -> NDArray[np.int64]:
         if not isinstance(column, str):

@@ -70,7 +70,9 @@ def check_deltas(table, expected, unit=None, level=0.95):
         if n_units == 1:
             assert row["holds"] is None and math.isnan(number(row["low"])) and math.isnan(number(row["high"]))
             continue
-        quantile = student.ppf((1 + level) / 2, n_units - 1)
+        quantile = student.ppf(
+            (1 + level) / 2, expected.degrees_of_freedom(row["experiment"], row["score"], unit)
+        )
         low, high = float(exact.delta) - quantile * exact.se, float(exact.delta) + quantile * exact.se
         rounding = 1e-12 * (1 + quantile)  # which the error has, and is multiplied with it
         assert (row["low"], row["high"]) == pytest.approx((low, high), rel=1e-9, abs=rounding, nan_ok=True)

@@ -232,7 +232,7 @@ def test_errors_of_generated_changes(policy, pair, data):
         saved = fb.load(directory)
     for judgement in (d._judgement, saved._judgement, pickle.loads(pickle.dumps(d))._judgement):
         check_quality(judgement.overall(d._judging), twin)
-        for name, error in judgement.errors(d._judging).items():
+        for name, error in judgement.errors(d._judging).of.items():
             if name != "iq":
                 wanted = of_items.error(lambda i, name=name: twin.of_item[i][name])
                 assert error == pytest.approx(wanted, rel=1e-9, abs=1e-12, nan_ok=True), name

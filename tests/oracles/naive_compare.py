@@ -124,6 +124,15 @@ class Compared:
             math.sqrt(sum(d**2 for d in found.values()) * n / (n - 1)) if min(map(len, own)) > 1 else math.nan
         )
 
+    def degrees_of_freedom(self, experiment: str, score: str, unit: Units | None = None) -> float:
+        """Return 2 S2^2 / (S4 - S2^2 / U) / (1 + 3 S4 / S2^2) of the sums of powers of d_u, from 1 to U - 1."""
+        moved = self.differences(experiment, score, unit)
+        n, second, fourth = len(moved), *(sum(Fraction(d) ** k for d in moved.values()) for k in (2, 4))
+        spread = fourth - second**2 / n
+        if float(second) <= 1e-24 or spread <= fourth * Fraction(1, 10**13):
+            return max(1, n - 1)
+        return float(min(max(2 * second**2 / spread / (1 + 3 * fourth / second**2), 1), max(1, n - 1)))
+
     def _own_units(self, run: str, unit: Units, subset: Iterable[Item] | None) -> set[Hashable]:
         twin = self.runs[run]
         return {

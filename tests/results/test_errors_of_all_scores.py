@@ -152,12 +152,12 @@ def test_an_entity_that_the_other_side_lacks_is_a_unit() -> None:
 
 def test_values_behind_errors_are_the_scores() -> None:
     """Sums by unit add up to the scores that are shown, so that their slopes are those of these scores."""
-    from fastbcubed.metrics.sums_by_unit import CellsByUnit
+    from fastbcubed.metrics.sums_by_unit import SumsByUnit
     from fastbcubed.runtime.threads import Pool
 
     ev = fb.evaluate(*sample(10), metrics="all")
     components = ev.standard_errors.components
-    by_unit = CellsByUnit(ev.contingency, components.by_cell(ev.contingency.n_cells), components.n, Pool(1))
+    by_unit = SumsByUnit(ev.contingency, components.by_cell(ev.contingency.n_cells), components.n, Pool(1))
     for name in ev.errors:
         if not is_mean(METRICS[name]):
             assert by_unit.score(METRICS[name]) == pytest.approx(ev.overall[name], rel=1e-9, abs=1e-12), name

@@ -151,11 +151,11 @@ def test_results_that_are_no_tables_say_which_of_theirs_are() -> None:
 def test_results_are_converted_as_their_main_table() -> None:
     """Of pairs of clusters, one is whole and one is torn: items of the latter keep half of theirs."""
     truth, pred = [0, 0, 1, 1, 2, 2], [0, 0, 1, 3, 2, 2]
-    ev = fb.evaluate(truth, pred, metrics=["recall", "pair_recall"])
+    ev = fb.evaluate(truth, pred, metrics=["recall", "pair_recall", "onmi_lfk"])
     assert ev.to_arrow().to_pylist() == ev.scores().to_pylist()
     values = ev.to_pandas().set_index("score")["value"].to_dict()
-    assert values == pytest.approx({"recall": 5 / 6, "pair_recall": 2 / 3})
-    assert ev.to_polars()["se"].is_null().to_list() == [False, True]
+    assert values == pytest.approx({"recall": 5 / 6, "pair_recall": 2 / 3, "onmi_lfk": ev.onmi_lfk})
+    assert ev.to_polars()["se"].is_null().to_list() == [False, False, True]
     with pytest.warns(DeprecationWarning, match=r"estimates\(\) is now called scores\(\)"):
         assert ev.estimates() == ev.scores()
     cmp = fb.compare(truth, {"a": pred, "b": truth})

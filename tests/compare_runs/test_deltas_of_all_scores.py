@@ -1,0 +1,84 @@
+"""Standard errors of differences of scores that are no means over items: against the twin, and by either engine."""
+
+from __future__ import annotations
+
+import math
+
+import naive_resampling as twin
+import numpy as np
+import pytest
+
+import fastbcubed as fb
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+
+
+def three_labelings(seed: int, n: int = 40) -> list[np.ndarray]:
+    """Return a truth and two runs, of which each splits and merges some by itself."""
+    rng = np.random.default_rng(seed)
+    true = np.repeat(np.arange(3 * n), rng.geometric(0.4, 3 * n))
+    runs = []
+    for _ in range(2):
+        merged = np.where(rng.random(3 * n) < 0.3, np.arange(3 * n) // 3 * 3, np.arange(3 * n))
+        runs.append(2 * merged[true] + (rng.random(true.size) < 0.1))
+    return [true, *runs]
+
+
+def expected_errors(true: np.ndarray, runs: list[np.ndarray], step: float = 1e-4) -> dict[str, float]:
+    """Return the root of U / (U - 1) times the squares of what a component of both runs moves in one less the other."""
+    both = list(zip(*(run.tolist() for run in runs), strict=True))
+    of_true = [("t", t) for t in true.tolist() for _ in runs]
+    whole = twin.components(of_true, [(r, p) for own in both for r, p in enumerate(own)])
+    component = {t: k for k, own in enumerate(whole) for (_, t), _ in own}
+    n, moved = len(whole), []
+    for run in runs:
+        every = [twin.Component() for _ in whole]
+        for t, p in zip(true.tolist(), run.tolist(), strict=True):
+            every[component[t]][t, p] = every[component[t]].get((t, p), 0) + 1
+        figures = [twin.figures(own) for own in every]
+        up, down = (
+            [twin.scores([(1 + (j == k) * d, own) for j, own in enumerate(figures)]) for k in range(n)]
+            for d in (step, -step)
+        )
+        pairs = list(zip(up, down, strict=True))
+        moved.append({name: [(a[name] - b[name]) / (2 * step) for a, b in pairs] for name in up[0]})
+    found = {}
+    for name, before in moved[0].items():
+        d = np.array(moved[1][name]) - before
+        found[name] = math.sqrt(float(np.sum((d - d.mean()) ** 2)) * n / (n - 1))
+    return found
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_errors_of_deltas_are_those_of_the_twin(seed: int) -> None:
+    true, *runs = three_labelings(seed)
+    expected = expected_errors(true, runs)
+    cmp = fb.compare(true, dict(zip(("old", "new"), runs, strict=True)), metrics=list(expected))
+    found = {row["score"]: row["se"] for row in cmp.deltas().to_pylist()}
+    for name, error in expected.items():
+        assert found[name] == pytest.approx(error, rel=1e-4), name
+
+
+def test_either_engine_and_the_bootstrap_have_about_the_same() -> None:
+    true, *runs = three_labelings(3, n=150)
+    sides = [{f"i{k}": int(x) for k, x in enumerate(own)} for own in (true, *runs)]
+    names = ["pair_f1", "adjusted_rand", "v_measure", "purity_f1", "muc_f1", "basic_merge_distance", "f1"]
+    how = {"metrics": names, "threads": 1}
+    both = {"old": sides[1], "new": sides[2]}
+    memory, disk = (
+        fb.compare(sides[0], both, engine=engine, **how).deltas() for engine in ("memory", "disk")
+    )
+    assert memory["se"].to_pylist() == pytest.approx(disk["se"].to_pylist(), rel=1e-9)
+    drawn = fb.compare(sides[0], both, bootstrap=1000, **how)
+    spread = [float(np.std(drawn._differences.replicates["new", name])) for name in names]
+    assert spread == pytest.approx(memory["se"].to_pylist(), rel=0.15)
+
+
+def test_what_both_runs_have_alike_adds_nothing() -> None:
+    true, old, _ = three_labelings(4)
+    cmp = fb.compare(
+        true, {"old": old, "same": old + 1}, metrics=["pairs", "entropy", "coreference", "matching"]
+    )
+    assert set(cmp.deltas()["se"].to_pylist()) == {0.0}
+    loaded = cmp.deltas(adjust="none")
+    assert not any(loaded["holds"].to_pylist())
