@@ -11,6 +11,8 @@ from fastbcubed.kernels.partition import fetch
 
 #: A list of cells is scanned if it has at most this many times the number of cells looked up in it.
 LONG = 4
+#: Common clusters that a byte counts; where there may be more, rows are looked up.
+MOST = 255
 
 
 @inlined
@@ -275,47 +277,63 @@ def meet_in_clusters(cell, side, low, high, rows, index, found, met, n):
                 before = met[at(other)]
                 found[at(stop), 0] = other
                 stop += before == 0
-                met[at(other)] = before + (before < 2)
-    meet_in_largest(rows, index, rows.codes[spared], is_narrow, found[n:stop, 0], met)
+                met[at(other)] = before + (before < MOST)
+    counted = meet_in_largest(rows, index, rows.codes[spared], is_narrow, found[n:stop, 0], met)
     own = met[rows.starts.size :]
     for k in range(begin, end):
         own[rows.codes[k]] = 1
-    for m in range(n, stop):
+    close = n
+    for m in range(n, stop):  # no branches, which would be guessed
         other = found[at(m), 0]
-        close = met[at(other)] == 2 and other != cell
+        shared = met[at(other)]
         met[at(other)] = 0
-        if close:
-            row = rows.starts[at(other)]
-            c, g = count_common(rows, own, row + 2)
-            if side == 0 or c < 2:
-                found[n, 0], found[n, 1], found[n, 2] = row, c, g
-                n += 1
+        found[at(close), 0], found[at(close), 1] = other, shared
+        close += (shared > 1) & (other != cell)
+    for m in range(n, close):
+        row = rows.starts[at(found[at(m), 0])]
+        shared = found[at(m), 1]
+        c, g = count_common(rows, own, row + 2, side, shared if counted and shared < MOST else 0)
+        found[at(n), 0], found[at(n), 1], found[at(n), 2] = row, c, g
+        n += (side == 0) | (c < 2)
     for k in range(begin, end):
         own[rows.codes[k]] = 0
     return n
 
 
 @inlined
-def count_common(rows, own, low):
-    """Return the numbers of true and predicted clusters of a row that a cell is in, whose clusters `own` marks."""
-    both = c = 0
-    for k in range(low, low + rows.codes[at(low - 1)]):
-        code = rows.codes[at(k)]
-        there = int(own[at(code)])
-        both += there
-        c += there * (code < rows.n_true)
-    return c, both - c
+def count_common(rows, own, low, side, shared):
+    """Return the numbers of true and predicted clusters of a row that a cell is in, whose clusters `own` marks.
+
+    `shared` is that of one side, if known, else 0.
+    """
+    c = g = 0
+    high = low + rows.codes[at(low - 1)]
+    if shared == 0 or side == 1:
+        while low < high and rows.codes[at(low)] < rows.n_true:
+            c += int(own[at(rows.codes[at(low)])])
+            low += 1
+    if shared == 0 or side == 0:
+        while low < high and rows.codes[at(high - 1)] >= rows.n_true:
+            high -= 1
+            g += int(own[at(rows.codes[at(high)])])
+    if shared:
+        c, g = (shared, g) if side == 0 else (c, shared)
+    return c, g
 
 
 @kernel
 def meet_in_largest(rows, index, code, is_narrow, others, met):
-    """Count again the cells met before that are in this cluster: by its list or, if that is long, by their rows."""
+    """Count again the cells met before that are in this cluster: by its list or, if that is long, by their rows.
+
+    By rows, only those met once are looked up; returns whether all have been counted.
+    """
     first, last = listed(index, code, is_narrow)
     if last - first <= LONG * others.size:
         for m in range(first, last):
             other = index.several[m]
-            met[other] += met[other] == 1
-        return
+            before = met[at(other)]
+            met[at(other)] = before + (0 < before < MOST)
+        return True
     for m in range(others.size):
         other = others[m]
         if met[other] == 1:
@@ -324,6 +342,7 @@ def meet_in_largest(rows, index, code, is_narrow, others, met):
             while k < end and rows.codes[k] < code:
                 k += 1
             met[other] += k < end and rows.codes[k] == code
+    return False
 
 
 @inlined
