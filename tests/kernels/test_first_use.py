@@ -5,6 +5,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from threading import RLock
 
 import numpy as np
 import pytest
@@ -45,25 +46,26 @@ def test_commands_on_few_items_compile_nothing(command, tmp_path) -> None:
 def test_both_tiers_agree_to_the_last_bit_on_all_that_warm_up_runs(monkeypatch) -> None:
     """Every kernel is interpreted, then compiled on the same arrays."""
     differing: list[str] = []
+    one_at_a_time = RLock()
 
     def run_both(self, *arguments):
-        arrays = list(jit.arrays_in(arguments))
-        before = [array.copy() for array in arrays]
-        interpreter.start(np.inf)
-        copies = interpreter.Copies(arrays)
-        with np.errstate(all="ignore"):
-            results = values_of(interpreter.unviewed(self.python(*map(copies.viewed, arguments))))
-        copies.write_back()
-        after = [array.copy() for array in arrays]
-        for array, saved in zip(arrays, before, strict=True):
-            if array.flags.writeable:
-                array[...] = saved
-        with jit.compiling():
+        with one_at_a_time, jit.compiling():
+            arrays = list(jit.arrays_in(arguments))
+            before = [array.copy() for array in arrays]
+            interpreter.start(np.inf)
+            copies = interpreter.Copies(arrays)
+            with np.errstate(all="ignore"):
+                results = values_of(interpreter.unviewed(self.python(*map(copies.viewed, arguments))))
+            copies.write_back()
+            after = [array.copy() for array in arrays]
+            for array, saved in zip(arrays, before, strict=True):
+                if array.flags.writeable:
+                    array[...] = saved
             compiled = self.dispatcher(*arguments)
-        pairs = zip(results + after, [*values_of(compiled), *arrays], strict=True)
-        if not all(same_bits(one, other) for one, other in pairs):
-            differing.append(self.__name__)
-        return compiled
+            pairs = zip(results + after, [*values_of(compiled), *arrays], strict=True)
+            if not all(same_bits(one, other) for one, other in pairs):
+                differing.append(self.__name__)
+            return compiled
 
     monkeypatch.setattr(warm_up_command, "N_ITEMS", 200)
     with monkeypatch.context() as patch, warnings.catch_warnings():
