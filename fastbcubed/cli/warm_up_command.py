@@ -78,6 +78,7 @@ def _two_tables(ids: str, work: Path) -> None:
     _evaluate(work, truth, prediction.slice(1))
     for path, table in zip(paths, (truth, prediction), strict=True):
         pq.write_table(table.slice(1), path)
+    _runs(*paths)
     _estimate(*paths)
     for options in WEIGHTS:
         own: dict[str, Any] = {**options, "weight": weights} if options else {}
@@ -164,6 +165,17 @@ def _evaluate(work: Path, truth: Any, prediction: Any, **options: Any) -> None:
             progress=False, **options,
         )  # fmt: skip
         _look_at(ev, work)
+
+
+def _runs(truth: Path, prediction: Path) -> None:
+    """Compare runs, and find what changed between them; and evaluate where items are dropped."""
+    import fastbcubed as fb
+
+    for weight in (None, "weight"):
+        runs = {"run": prediction, "truth": truth}
+        repr(fb.compare(truth, runs, weight=weight, unmatched="drop", metrics="all", progress=False))
+        repr(fb.diff(prediction, truth, truth=truth, weight=weight, progress=False))
+        fb.evaluate(truth, prediction, weight=weight, engine="disk", unmatched="drop", progress=False)
 
 
 def _estimate(sample: Path, prediction: Path) -> None:

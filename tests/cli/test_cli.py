@@ -699,7 +699,7 @@ assert not seen.buffer, seen.buffer
 """
     folder = Path(fb.__file__).parent / "data" / "patentsview"
     files = [str(folder / name) for name in ("truth.parquet", "pred_20211230.parquet")]
-    environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1]), "FASTBCUBED_INTERPRET": "0"}
     few = []
     for k, (labels, kind) in enumerate(
         [(range(7), pa.int64()), (range(7), pa.int32()), ([2**40, -5, 7], pa.int64())]
@@ -707,13 +707,17 @@ assert not seen.buffer, seen.buffer
         few.append(tmp_path / f"few {k}.parquet")
         side = pa.array([*labels] * (280_000 // len(labels)), kind)
         pq.write_table(pa.table({"truth": side[: 1 << 18], "prediction": side[1 : (1 << 18) + 1]}), few[-1])
-    slices = ["--slice", "country,year"]
+    slices, runs = ["--slice", "country,year"], [files[1], str(folder / "pred_20200929.parquet")]
     for given in (
-        [*files, *slices, "--metric", "all"],
-        [*files, *slices, "--engine", "disk", "--out", str(tmp_path / "out")],
-        *(["truth", "prediction", "--table", str(table)] for table in few),
+        ["evaluate", *files, *slices, "--metric", "all"],
+        ["evaluate", *files, *slices, "--engine", "disk", "--out", str(tmp_path / "out")],
+        *(["evaluate", "truth", "prediction", "--table", str(table)] for table in few),
+        ["compare", files[0], *runs],
+        ["diff", *runs, "--truth", files[0]],
+        ["estimate", *files],
+        ["demo"],
     ):
-        command = [sys.executable, "-c", count, "evaluate", *given]
+        command = [sys.executable, "-c", count, *given]
         done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
         assert not done.returncode, done.stderr
 
