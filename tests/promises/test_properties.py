@@ -50,7 +50,7 @@ POWER = {
 }
 #: Amounts that depend on the clustering also where it is perfect, and scores of links, which may lack.
 NOT_PERFECT = {"pair_tp", "pair_tn", "mutual_info", "dom_q0"}
-NOT_PERFECT |= {name for name in METRICS if name.startswith(("muc_", "blanc_"))}
+NOT_PERFECT |= {name for name in METRICS if name.startswith(("muc_", "blanc_", "conll_"))}
 
 
 def evaluate(labels, weight=None, **options):
