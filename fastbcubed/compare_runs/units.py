@@ -304,7 +304,7 @@ def metrics_with_errors(comparison: Comparison) -> list[Metric]:
     """Return the scores whose differences have standard errors."""
     found = [m for m in comparison.metrics if why_none(m) is None]
     for ev in comparison.runs.values():
-        found = clusters.known_by_cluster(ev.contingency, found, ev.beta)
+        found = clusters.known_by_unit(ev.contingency, found, ev.beta)
     return found
 
 

@@ -205,8 +205,7 @@ def takes_items(contingency: Contingency, metric: Metric, beta: float) -> bool:
     """Return whether this score, or one that it combines, needs the items in addition to the cells."""
     known = contingency.known_scores
     needed = (each for each in with_needs([metric], beta) if each.name not in known)
-    of_pairs = contingency.weighted and "pairs" in metric.sums
-    return of_pairs or any(differs_within_cells(contingency, each) for each in needed)
+    return any(differs_within_cells(contingency, each) for each in needed)
 
 
 def _negatives(contingency: Contingency, metrics: Iterable[Metric]) -> TrueNegatives | None:

@@ -282,9 +282,9 @@ class _Labels:
         return combined(join_pieces([pa.chunked_array([each]) for each in pieces], self._name)), place
 
 
-def require_items(table: Contingency, metrics: list[Metric], beta: float) -> None:
+def require_items(table: Contingency, metrics: list[Metric], beta: float, *, by_unit: bool = False) -> None:
     """Raise NotKeptError if a score takes the weights of the items, and these were not kept."""
-    known = known_by_cluster(table, metrics, beta)
+    known = (known_by_unit if by_unit else known_by_cluster)(table, metrics, beta)
     for metric in metrics:
         if metric not in known:
             raise NotKeptError(
@@ -298,6 +298,12 @@ def known_by_cluster(table: Contingency, metrics: list[Metric], beta: float) -> 
     if table.rows is not None:
         return metrics
     return [m for m in metrics if not aggregation.takes_items(table, m, beta)]
+
+
+def known_by_unit(table: Contingency, metrics: list[Metric], beta: float) -> list[Metric]:
+    """Return which scores can be added up by unit: pairs of weighted items take each item."""
+    known, of_pairs = known_by_cluster(table, metrics, beta), table.rows is None and table.weighted
+    return [m for m in known if not (of_pairs and "pairs" in m.sums)]
 
 
 def listing_of(

@@ -32,7 +32,7 @@ from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.sums import CellSums, overall
 from fastbcubed.metrics.sums_by_unit import SumsByUnit, has_sums_by_unit
 from fastbcubed.overlap.cover import Cover
-from fastbcubed.results.clusters import known_by_cluster, require_items
+from fastbcubed.results.clusters import known_by_unit, require_items
 from fastbcubed.results.figures import resolved
 from fastbcubed.results.intervals import Interval, check_level, degrees_of_freedom, interval
 from fastbcubed.results.slices import slice_codes
@@ -509,7 +509,7 @@ class ScoreErrors:
         if figures.errors is not None:
             return [m for m in figures.metrics if m.name in figures.errors.of]
         smooth = [m for m in figures.metrics if why_none(m, overlapping=self._kept.cells.overlapping) is None]
-        return known_by_cluster(self._kept.cells, smooth, figures.beta)
+        return known_by_unit(self._kept.cells, smooth, figures.beta)
 
     def missing(self) -> dict[str, str]:
         """Return the overall scores that have no standard error, and why."""
@@ -595,7 +595,7 @@ class ScoreErrors:
         if unit == COMPONENT and saved is not None and all(m.name in saved.of for m in metrics):
             return saved
         whole = self.components  # raises if there are no cells
-        require_items(table, metrics, figures.beta)
+        require_items(table, metrics, figures.beta, by_unit=True)
         means, others = [m for m in metrics if is_mean(m)], [m for m in metrics if not is_mean(m)]
         if not is_one_of(unit, (COMPONENT, TRUE_CLUSTER)):
             codes = self._codes_of(unit)

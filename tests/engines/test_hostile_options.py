@@ -49,7 +49,7 @@ BAD_OPTIONS: list[tuple[str, Any, type[FastBCubedError], tuple[str, ...]]] = [
     ("threads", "2", OptionError, ("threads", "'2'")),
     ("threads", True, OptionError, ("threads",)),
     ("keep", "all", OptionError, ('"scores"', '"cells"', '"items"', "'all'")),
-    ("keep", None, OptionError, ("keep",)),
+    ("keep", 1, OptionError, ("keep",)),
     ("metrics", "F1", MetricError, ("'F1'", "Did you mean 'f1'?")),
     ("metrics", "precision,recall", MetricError, ("'precision,recall'", "'precision'")),
     ("metrics", "xyzzy", MetricError, ("'xyzzy'", '"all"')),
