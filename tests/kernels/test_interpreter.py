@@ -13,6 +13,12 @@ from fastbcubed.kernels.partition import fetch, mix
 RECORD = np.dtype([("n", np.int64), ("weight", np.float64), ("small", np.int32)], align=True)
 
 
+@pytest.fixture(autouse=True)
+def both_tiers(monkeypatch):
+    """Interpret kernels, and compile them, as for users, whatever the environment of the tests says."""
+    monkeypatch.setattr(jit, "_patience", 1.0)
+
+
 @kernel
 def of_records(cells, out):
     """Read and write fields, whole records and slices of records."""
