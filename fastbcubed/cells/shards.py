@@ -329,7 +329,7 @@ class RowShards:
             self._heavy_cells(found, apart, pool, outer)
         n_rows = None
         for shard, plan, parts in pool.ahead(self._built(pool, with_keys=keys is not None)):
-            if n_rows is None:  # shards are random samples of the true clusters: the first one tells of all
+            if n_rows is None:  # shards are random samples of the true clusters: the first gives an estimate
                 n_rows = int(self.rows.sizes()[: 1 << self.layout.bits].sum())
                 n_cells = n_rows * int(parts.n_cells.sum()) // plan.n_rows
                 self.spill.require_free(self.layout.spill_of_cells(n_cells))

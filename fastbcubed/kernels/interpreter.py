@@ -207,7 +207,7 @@ def returning_views(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *arguments: viewed(function(*arguments))
 
 
-#: What is called in place of NumPy's functions, by name. Its logarithms are not those of compiled code.
+#: Functions called instead of NumPy's, by name. NumPy's logarithms differ from those of compiled code.
 FUNCTIONS: dict[str, Any] = {
     "empty": returning_views(np.empty),
     "zeros": returning_views(np.zeros),
@@ -222,7 +222,7 @@ FUNCTIONS: dict[str, Any] = {
     "log2": math.log2,
     "isnan": math.isnan,
 }
-#: What is called in place of the methods of arrays.
+#: Functions called instead of the methods of arrays.
 METHODS: dict[str, Any] = {
     "copy": lambda view: viewed(array_of(view).copy()),
     "sort": lambda view: array_of(view).sort(),

@@ -1,4 +1,4 @@
-"""What makes a function a kernel: compiled by Numba when its work is large, interpreted by Python when it is small.
+"""Kernels: functions that Numba compiles when their work is large, and Python interprets when it is small.
 
 Compiling a kernel takes some tenths of a second, whatever the size of its arrays; so it is interpreted until that
 has taken as long. A kernel whose compiled code is cached is loaded once interpreting it has taken longer than that.
@@ -139,13 +139,12 @@ class Kernel:
 
     def _is_small(self, arguments: tuple[Any, ...]) -> bool:
         """Return whether it takes less time to interpret the kernel than to compile or load it."""
-        n = sum(array.size for array in arrays_in(arguments))
-        expected = self.seconds + self._per_element * n
+        if never_compiled():
+            return True
+        expected = self.seconds + self._per_element * sum(array.size for array in arrays_in(arguments))
         if expected >= self._patience:
-            return never_compiled()
-        return (
-            never_compiled() or expected <= LOADING or self._dispatcher is not None or not anything_cached()
-        )
+            return False
+        return expected <= LOADING or self._dispatcher is not None or not anything_cached()
 
     @property
     def _patience(self) -> float:

@@ -333,22 +333,13 @@ def coref_bcubed(
     return with_f(*(side.bcubed / side.mentions for side in (response, key)))
 
 
-def conll(
-    key: Side,
-    response: Side,
-    mentions: int,
-    parts: int,
-    alone: int,
-    best: float,
-    every: float,
-    zero_division: float = 0.0,
-) -> Three:
+def conll(*found: Any, zero_division: float = 0.0) -> Three:
     """Mean of the F1 of MUC, of BCubed and of CEAF of entities, by which the CoNLL shared tasks rank systems."""
-    cells = key, response, mentions, parts, alone
+    entities, pairing = found[:5], found[5:]
     each = (
-        muc(*cells, zero_division),
-        coref_bcubed(*cells, zero_division),
-        ceaf_e(*cells, best, every, zero_division),
+        muc(*entities, zero_division),
+        coref_bcubed(*entities, zero_division),
+        ceaf_e(*entities, *pairing, zero_division),
     )
     p, r, f = (sum(figures) / len(each) for figures in zip(*each, strict=True))
     return p, r, f
