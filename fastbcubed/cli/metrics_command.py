@@ -81,6 +81,7 @@ def print_entries(metrics: Sequence[Metric], terminal: Terminal) -> None:
         terminal.line(f"{metric.name} ({metric.family}; {_range(metric)}; {direction})")
         for text in (metric.summary, f"Definition: {metric.definition}.", *entry["notes"]):
             terminal.line(_indented(text))
+        terminal.line(_indented(f"Beware: {metric.caution}"))
         terminal.line(_indented(f"Source: {entry['reference']}"))
 
 
@@ -96,6 +97,7 @@ def _entry(metric: Metric) -> dict[str, Any]:
         "reference": REFERENCES.get(metric.source, "Defined by this library."),
         "alias_of": metric.alias_of,
         "notes": _notes(metric),
+        "caution": metric.caution,
     }
 
 

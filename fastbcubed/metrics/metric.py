@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from fastbcubed.errors import MetricError, OptionError, arg
+from fastbcubed.metrics.cautions import CAUTIONS
 from fastbcubed.types import Floats
 
 if TYPE_CHECKING:
@@ -88,6 +89,11 @@ class Metric:
         """Return the score that sums over all cells come to."""
         assert self.finalize is not None
         return self.finalize(*(field for name in self.sums for field in sums[name]))
+
+    @property
+    def caution(self) -> str:
+        """When not to use the score; empty for one of the user's own."""
+        return CAUTIONS.get(self.name) or CAUTIONS.get(self.alias_of or "", "")
 
     @property
     def item_name(self) -> str | None:

@@ -589,8 +589,9 @@ def test_metrics_lists_every_score(capsys) -> None:
     assert [entry["name"] for entry in entries] == list(METRICS)
     assert set(entries[0]) == {
         "name", "family", "range", "better", "summary", "definition", "source", "reference", "alias_of",
-        "notes",
+        "notes", "caution",
     }  # fmt: skip
+    assert [entry["name"] for entry in entries if not entry["caution"].endswith(".")] == []
 
 
 def test_metrics_in_full(capsys) -> None:
