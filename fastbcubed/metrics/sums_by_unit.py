@@ -169,11 +169,10 @@ def has_sums_by_unit(metric: Metric, *, overlapping: bool = False) -> bool:
 
 
 # Means over items of formulas with true negatives
-def _of_formula(by: SumsByUnit, metric: Metric) -> Additive:
-    """Return weights, weights * score, and the total of which true negatives are a part."""
-    table = by.table
+def scores_and_slopes(table: Contingency, metric: Metric) -> tuple[Floats, Floats]:
+    """Return the score of the items of each cell, and how much it moves with their true negatives."""
     negatives = None if table.outside else TrueNegatives(table)
-    scores, slope = np.empty(table.n_cells), 0.0
+    scores, slopes = np.empty(table.n_cells), np.zeros(table.n_cells)
     for start, stop in blocks(table.n_cells, CELL_BLOCK):
         matrix = confusion(table, start, stop, tn=negatives)
         scores[start:stop] = apply_formula(metric, matrix)
@@ -183,9 +182,20 @@ def _of_formula(by: SumsByUnit, metric: Metric) -> Additive:
                 for step in (STEP_OF_NEGATIVES, -STEP_OF_NEGATIVES)
             )
             steps = 2 * STEP_OF_NEGATIVES * matrix.tn
-            by_tn = np.divide(up - down, steps, out=np.zeros(stop - start), where=steps > 0)
-            slope += float(np.sum(table.weight[start:stop] * by_tn))
-    whole = table.n if table.weighting == "outer" else table.weight
+            np.divide(up - down, steps, out=slopes[start:stop], where=steps > 0)
+    return scores, slopes
+
+
+def weight_of_cells(table: Contingency) -> NDArray[Any]:
+    """Return what each cell adds to the total of which true negatives are a part."""
+    return table.n if table.weighting == "outer" else table.weight
+
+
+def _of_formula(by: SumsByUnit, metric: Metric) -> Additive:
+    """Return weights, weights * score, and the total of which true negatives are a part."""
+    table = by.table
+    scores, slopes = scores_and_slopes(table, metric)
+    slope, whole = float(np.sum(table.weight * slopes)), weight_of_cells(table)
     of_all = float(np.sum(whole, dtype=np.float64))
 
     def mean(weight: float, score: float, every: float) -> tuple[float]:

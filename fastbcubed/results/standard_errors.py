@@ -30,7 +30,7 @@ from fastbcubed.metrics.bcubed import COMPLEMENTS
 from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.sums import CellSums, overall
-from fastbcubed.metrics.sums_by_unit import SumsByUnit, has_sums_by_unit
+from fastbcubed.metrics.sums_by_unit import SumsByUnit, has_sums_by_unit, scores_and_slopes, weight_of_cells
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.results.clusters import known_by_unit, require_items
 from fastbcubed.results.figures import resolved
@@ -379,6 +379,7 @@ class RowUnits:
     group: NDArray[np.int64]  #: the group of each
     code: NDArray[np.int64]  #: its unit of that group, numbered through
     group_of_code: NDArray[np.int64]
+    unit_of_code: NDArray[np.int64]
     n_groups: int
 
     @classmethod
@@ -390,7 +391,8 @@ class RowUnits:
         keys = group * (int(units.max(initial=0)) + 1) + units[rows]
         with Pool() as pool:
             code, first = number(keys, pool)
-        return cls(rows, table.rows.weight[rows], group, code, group[first], n_groups)
+        weight, own = table.rows.weight[rows], np.asarray(units, np.int64)[rows][first]
+        return cls(rows, weight, group, code, group[first], own, n_groups)
 
     def add(self, weight: Floats, values: Floats) -> Floats:
         """Add weight * value of the rows by unit of a group."""
@@ -457,6 +459,23 @@ class RowUnits:
         """Return the standard errors of scores by name, for each group."""
         found = self.influences(table, metrics, beta)
         return {name: self.error(moved, size) for name, (moved, size) in found.items()}
+
+    def errors_with_negatives(self, table: Contingency, metric: Metric, of_unit: Floats) -> Floats:
+        """Return the standard errors of a score with true negatives, which units outside a group add to, too.
+
+        `of_unit` is the weight of each unit of all: so many true negatives more or less do items of a group have.
+        """
+        rows = table.rows
+        assert rows is not None
+        cells = rows.cell[self.rows]
+        scores, slopes = (each[cells] for each in scores_and_slopes(table, metric))
+        means, slope = (self.by_group(self.add(self.share, each)) for each in (scores, slopes))
+        moved = self.add(self.share, scores - means[self.group])
+        more = of_unit - of_unit.mean()
+        both = moved * more[self.unit_of_code]
+        squares = self.by_group(moved**2) + 2 * slope * self.by_group(both) + slope**2 * float(more @ more)
+        size = np.maximum(np.abs(means), np.abs(slope * of_unit.sum()))
+        return np.asarray(standard_error(np.maximum(squares, 0.0), self.n_units, size))
 
     def df(self, moved: Floats) -> Floats:
         """Return the degrees of freedom of such an error of each group."""
@@ -647,10 +666,14 @@ class ScoreErrors:
 
     def beside(self, columns: Mapping[str, Any], codes: NDArray[np.integer], n_groups: int) -> dict[str, Any]:
         """Return scores of groups of rows with n_units, and behind each score its standard error."""
-        units = np.maximum(self._component_of_rows(), 0)
-        metrics = [m for m in self.metrics if m.name in columns and is_mean(m)]
-        rows = RowUnits.of(self._kept.cells, codes, n_groups, units)
-        errors = rows.errors(self._kept.cells, metrics, self._figures.beta)
+        table, units = self._kept.cells, np.maximum(self._component_of_rows(), 0)
+        metrics = [m for m in self.metrics if m.name in columns]
+        rows = RowUnits.of(table, codes, n_groups, units)
+        errors = rows.errors(table, [m for m in metrics if is_mean(m)], self._figures.beta)
+        if with_negatives := [m for m in metrics if not is_mean(m)]:
+            units = self.components.by_cell(table.n_cells)
+            of_unit = np.bincount(units, weight_of_cells(table), self.components.n)
+            errors |= {m.name: rows.errors_with_negatives(table, m, of_unit) for m in with_negatives}
         result: dict[str, Any] = {}
         for name, values in columns.items():
             result[name] = values

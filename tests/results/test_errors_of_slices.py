@@ -1,0 +1,122 @@
+"""Standard errors by slice of scores with true negatives, against components that count a little more or less."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import naive_resampling as twin
+import numpy as np
+import pytest
+
+import fastbcubed as fb
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+NAMES = ["accuracy", "specificity", "balanced_accuracy", "mcc", "pointwise_ari"]
+
+
+def sample(seed: int) -> tuple[list[str], list[str], list[str]]:
+    """Return labels of components that merge or split, and a slice of each item; one slice has a single component."""
+    rng = np.random.default_rng(seed)
+    true, pred, part = [], [], []
+    for k in range(40):
+        for cluster in range(int(rng.integers(1, 4))):
+            for item in range(int(rng.geometric(0.4))):
+                true.append(f"{k}.{cluster}")
+                pred.append(f"{k}.{item % 2 if k % 3 else 0}")
+                part.append("alone" if k == 7 else "ab"[int(rng.random() < 0.3)])
+    return true, pred, part
+
+
+def scores_of(tp: float, fp: float, fn: float, tn: float) -> dict[str, float]:
+    def share(a: float, b: float) -> float:
+        return a / b if b else 1.0
+
+    whole, specificity = tp + fp + fn + tn, share(tn, tn + fp)
+    found = {"accuracy": (tp + tn) / whole, "specificity": specificity}
+    found["balanced_accuracy"] = (tp / (tp + fn) + specificity) / 2
+    below = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    found["mcc"] = (tp * tn - fp * fn) / math.sqrt(below) if below else math.nan
+    below = (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn)
+    found["pointwise_ari"] = 2 * (tp * tn - fn * fp) / below if below else math.nan
+    return found
+
+
+def means(
+    true: Sequence[str], pred: Sequence[str], part: Sequence[str], times: dict[str, float], which: str
+) -> dict[str, float]:
+    """Return the scores of a slice where each component counts so many times."""
+    sizes, n = [Counter(side) for side in (true, pred)], sum(times[t.split(".")[0]] for t in true)
+    cells, weight, added = Counter(zip(true, pred, strict=True)), 0.0, Counter()
+    for t, p, own in zip(true, pred, part, strict=True):
+        if own == which:
+            tp, w = cells[t, p], times[t.split(".")[0]]
+            fp, fn = sizes[1][p] - tp, sizes[0][t] - tp
+            weight += w
+            for name, score in scores_of(tp, fp, fn, n - tp - fp - fn).items():
+                added[name] += w * score
+    return {name: added[name] / weight for name in NAMES}
+
+
+def errors(true: Sequence[str], pred: Sequence[str], part: Sequence[str], which: str) -> dict[str, float]:
+    """Return errors from what each component moves, in proportion to units of the slice."""
+    units = sorted({t.split(".")[0] for t in true})
+    inside = {t.split(".")[0] for t, own in zip(true, part, strict=True) if own == which}
+    step, found = 1e-4, []
+    for unit in units:
+        up, down = (
+            means(true, pred, part, {u: 1 + (u == unit) * d for u in units}, which) for d in (step, -step)
+        )
+        found.append({name: (up[name] - down[name]) / (2 * step) for name in NAMES})
+    n = len(inside)
+    return {name: math.sqrt(twin._squares([each[name] for each in found]) * n / (n - 1)) for name in NAMES}
+
+
+def evaluated(seed: int, order: np.ndarray | None = None, **options: object) -> fb.Evaluation:
+    true, pred, part = (np.array(side) for side in sample(seed))
+    order = np.arange(true.size) if order is None else order
+    return fb.evaluate(
+        true[order], pred[order], metrics=NAMES, attributes={"part": part[order]}, keep="items", **options
+    )
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_errors_are_those_of_the_twin(seed: int) -> None:
+    true, pred, part = sample(seed)
+    rows = {row["part"]: row for row in evaluated(seed).slices("part", errors=True).to_pylist()}
+    assert all(math.isnan(rows["alone"][f"{name}_se"]) for name in NAMES)
+    for which in "ab":
+        values, expected = (
+            means(true, pred, part, Counter(dict.fromkeys({t.split(".")[0] for t in true}, 1)), which),
+            errors(true, pred, part, which),
+        )
+        for name in NAMES:
+            assert rows[which][name] == pytest.approx(values[name], rel=1e-12)
+            assert rows[which][f"{name}_se"] == pytest.approx(expected[name], rel=1e-4), name
+
+
+def test_one_slice_of_all_items_has_the_errors_of_all() -> None:
+    ev = evaluated(3)
+    found = ev.slices({"all": np.ones(ev.contingency.n_items, bool)}, errors=True).to_pylist()[0]
+    for name in NAMES:
+        assert found[f"{name}_se"] == pytest.approx(ev.errors[name], rel=1e-9)
+
+
+def test_order_and_threads_do_not_count() -> None:
+    ev = evaluated(4, threads=1)
+    order = np.random.default_rng(5).permutation(ev.contingency.n_items)
+    tables = (each.slices("part", errors=True).to_pydict() for each in (ev, evaluated(4, order, threads=3)))
+    first, second = tables
+    assert list(first) == list(second)
+    for name in NAMES:
+        assert first[f"{name}_se"] == pytest.approx(second[f"{name}_se"], rel=1e-9, nan_ok=True)
+
+
+def test_alike_components_have_no_error() -> None:
+    true = [f"{k}.{label}" for k in range(7) for label in (0, 2, 1, 1, 2)]
+    pred = [f"{k}.{label}" for k in range(7) for label in (0, 2, 0, 1, 0)]
+    part = [label for _ in range(7) for label in "aabba"]
+    ev = fb.evaluate(true, pred, metrics=NAMES, attributes={"part": part}, keep="items")
+    found = ev.slices("part", errors=True)
+    assert {value for name in NAMES for value in found[f"{name}_se"].to_pylist()} == {0.0}
