@@ -672,7 +672,7 @@ class ScoreErrors:
         errors = rows.errors(table, [m for m in metrics if is_mean(m)], self._figures.beta)
         if with_negatives := [m for m in metrics if not is_mean(m)]:
             units = self.components.by_cell(table.n_cells)
-            of_unit = np.bincount(units, weight_of_cells(table), self.components.n)
+            of_unit: Floats = np.bincount(units, weight_of_cells(table), self.components.n).astype(np.float64)
             errors |= {m.name: rows.errors_with_negatives(table, m, of_unit) for m in with_negatives}
         result: dict[str, Any] = {}
         for name, values in columns.items():
