@@ -1,14 +1,17 @@
-"""The wheel: what is in it, and that it works where nothing else of ours is."""
+"""The wheel and the source distribution: their contents, and that they work where nothing else of ours is."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import venv
 import zipfile
+from collections.abc import Callable
 from email.parser import Parser
 from pathlib import Path
 
@@ -21,6 +24,7 @@ pytestmark = pytest.mark.wheel
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 BIN = "Scripts" if sys.platform == "win32" else "bin"
+Build = Callable[[Path], list[Path]]
 DATA_FILES = ("truth.parquet", "pred_20200929.parquet", "pred_20211230.parquet")
 
 
@@ -39,12 +43,41 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def wheel(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def build(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Return a function that builds the wheel and the source distribution of a directory."""
+    backend = tmp_path_factory.mktemp(
+        "backend"
+    )  # apart from the environment, which is to hold the package alone
+    _check(_run(python, "-m", "pip", "install", "--quiet", f"--target={backend}", "hatchling", cwd=backend))
+
+    def wheel_and_sdist(checkout: Path) -> list[Path]:
+        folder = tmp_path_factory.mktemp("built")
+        _check(_run(python, "-m", "hatchling", "build", "-d", folder, cwd=checkout, PYTHONPATH=str(backend)))
+        return sorted(folder.iterdir(), key=lambda path: path.suffix != ".whl")
+
+    return wheel_and_sdist
+
+
+@pytest.fixture(scope="module")
+def built(build: Build) -> list[Path]:
+    """Return the wheel and the source distribution of the checkout."""
+    return build(ROOT)
+
+
+@pytest.fixture(scope="module")
+def wheel(built: list[Path]) -> Path:
     """Return the wheel of the checkout."""
-    folder = tmp_path_factory.mktemp("wheel")
-    _check(_run(python, "-m", "pip", "wheel", "--no-deps", f"--wheel-dir={folder}", ROOT, cwd=folder))
-    (built,) = folder.iterdir()
-    return built
+    return built[0]
+
+
+@pytest.fixture(scope="module")
+def unpacked(built: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the directory of the unpacked source distribution."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(built[1]) as archive:
+        archive.extractall(folder, filter="data")
+    (found,) = folder.iterdir()
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +104,44 @@ def test_it_holds_the_package_and_nothing_else(wheel: Path) -> None:
     assert wanted <= names
 
 
+def test_builds_give_the_same_bytes(build: Build, built: list[Path], unpacked: Path) -> None:
+    """The source distribution builds the same wheel and itself: elsewhere, at other times, with other permissions."""
+    for path in unpacked.rglob("*"):
+        path.chmod(0o700 if path.is_dir() else path.stat().st_mode & 0o700)
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    again = build(unpacked)
+    assert [path.name for path in again] == [path.name for path in built]
+    for one, other in zip(built, again, strict=True):
+        assert one.read_bytes() == other.read_bytes(), one.name
+
+
+def test_the_source_distribution_holds_all_that_its_tests_take(unpacked: Path) -> None:
+    """Those that read files outside the package and the tests have to find them, and all are there."""
+    kept = {path.relative_to(unpacked) for path in (unpacked / "tests").rglob("*.*")}
+    ours = {path.relative_to(ROOT) for path in (ROOT / "tests").rglob("*.*")}
+    assert kept == {path for path in ours if path.parent.name != "__pycache__" and path.suffix != ".pyc"}
+    for name in ("LICENSE", "README.md", "CITATION.cff", "fastbcubed/data/NOTICE.md", "fastbcubed/py.typed"):
+        assert (unpacked / name).read_bytes() == (ROOT / name).read_bytes()
+    reading = [
+        path for path in kept if re.search(r"\.parents\[", (unpacked / path).read_text("utf-8", "replace"))
+    ]
+    command = (
+        "-m",
+        "pytest",
+        "-q",
+        "--collect-only",
+        "-n",
+        "0",
+        "-m",
+        "",
+        "-p",
+        "no:cacheprovider",
+        *reading,
+    )
+    done = _check(_run(Path(sys.executable), *command, cwd=unpacked, PYTHONPATH=str(unpacked)))
+    assert re.search(r"^\d{3,} tests collected", done.stdout, re.MULTILINE)
+
+
 def test_its_metadata_are_those_of_the_project(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         info = f"fastbcubed-{fb.__version__}.dist-info"
@@ -78,6 +149,7 @@ def test_its_metadata_are_those_of_the_project(wheel: Path) -> None:
     assert (metadata["Name"], metadata["Version"]) == ("fastbcubed", fb.__version__)
     assert metadata["License-Expression"] == PROJECT["license"]
     assert metadata["Requires-Python"] == PROJECT["requires-python"]
+    assert set(PROJECT["classifiers"]) == set(metadata.get_all("Classifier") or ())
     needed = [each for each in metadata.get_all("Requires-Dist") or () if "extra ==" not in each]
     assert sorted(needed) == sorted(PROJECT["dependencies"])
     assert metadata.get_payload().strip() == (ROOT / "README.md").read_text(encoding="utf-8").strip()
@@ -118,10 +190,10 @@ def test_the_commands_work(installed: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def _run(program: Path, *arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+def _run(program: Path, *arguments: object, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a program with nothing of the checkout or of this environment in its path."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "NUMBA_", "COV_"))}
-    environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONUTF8": "1"}
+    environment |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PYTHONUTF8": "1", **variables}
     command = [str(program), *map(str, arguments)]
     return subprocess.run(
         command, cwd=cwd, env=environment, capture_output=True, encoding="utf-8", timeout=900
