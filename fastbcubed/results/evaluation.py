@@ -24,10 +24,11 @@ from fastbcubed.results.origin import Origin
 from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.standard_errors import COMPONENT, ScoreErrors, Units, warn_of_units
-from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit, under_old_name
+from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit
 from fastbcubed.results.warnings import Shape, found_in, shape_of
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
+from fastbcubed.runtime.renamed import under_old_name
 
 if TYPE_CHECKING:
     from fastbcubed.results.gates import Gate

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -193,18 +192,6 @@ class HasTable:
     def to_arrow(self) -> pa.Table:
         """Return the main table as an Arrow table."""
         return self._main_table().to_arrow()
-
-
-def under_old_name(method: Callable[..., Table], old: str) -> Callable[..., Table]:
-    """Return a method by the name that it had before, which warns that it has another one now."""
-    new = method.__name__
-
-    def method_of_old_name(self: Any, **options: Any) -> Table:
-        warnings.warn(f"{old}() is now called {new}()", DeprecationWarning, stacklevel=2)
-        return method(self, **options)
-
-    method_of_old_name.__doc__ = f"Return `{new}`, as this method was called before 0.2."
-    return method_of_old_name
 
 
 def refuse_table_verb(name: str, what: str, tables: str) -> None:

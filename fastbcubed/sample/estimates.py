@@ -22,8 +22,9 @@ from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval, check_level, interval, t_quantile
 from fastbcubed.results.page import Asked, chart, page_of, section
 from fastbcubed.results.save import save_tables
-from fastbcubed.results.table import HasTable, Table, grid_of, refuse_table_verb, under_old_name
+from fastbcubed.results.table import HasTable, Table, grid_of, refuse_table_verb
 from fastbcubed.runtime.object_attributes import documented
+from fastbcubed.runtime.renamed import under_old_name
 from fastbcubed.sample.cluster_estimators import (
     DESCRIPTIVE,
     RATIOS,

@@ -1,0 +1,26 @@
+"""Old names of functions and methods, which go on to work, and warn."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def under_old_name(function: Callable[P, R], old: str) -> Callable[P, R]:
+    """Return a function or method by the name that it had before, which warns that it has another one now.
+
+    It stands beside the new one until the next major version, as ``estimates = under_old_name(scores, "estimates")``.
+    """
+    new = function.__name__
+
+    def by_old_name(*args: P.args, **options: P.kwargs) -> R:
+        warnings.warn(f"{old}() is now called {new}()", DeprecationWarning, stacklevel=2)
+        return function(*args, **options)
+
+    by_old_name.__name__ = old
+    by_old_name.__doc__ = f"Return `{new}`, as this was called before."
+    return by_old_name
