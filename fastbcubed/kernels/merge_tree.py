@@ -603,40 +603,6 @@ def measure_stretches(highest, places, limits, sizes, parts):
 
 
 @inlined
-def replace_product(sums, row, k, old, new):
-    """Replace one product by another in a sum that has an error term."""
-    total, error = add_exactly(sums[row, 2 * k], sums[row, 2 * k + 1], -old)
-    sums[row, 2 * k], sums[row, 2 * k + 1] = add_exactly(total, error, new)
-
-
-@kernel
-def follow_units(places, levels, unit_of_place, over, under, units, sums):
-    """Add up squares and products of the losses of units, before each level.
-
-    `places` are those of merges, by level; `over` and `under` their effects. `units` (n, 3) are the weight, and the
-    losses of precision and recall, initially those without links. `sums` (n_levels + 1, 10), whose first row is given,
-    get over^2, over * weight, under^2, under * weight, over * under, each with its error.
-    """
-    i = 0
-    for level in range(sums.shape[0] - 1):
-        sums[level + 1] = sums[level]
-        while i < places.size and levels[places[i]] == level:
-            place = places[i]
-            unit = unit_of_place[place]
-            i += 1
-            if unit < 0 or (over[place] == 0.0 and under[place] == 0.0):
-                continue
-            w, x, y = units[unit, 0], units[unit, 1], units[unit, 2]
-            p, r = x + over[place], y - under[place]
-            units[unit, 1], units[unit, 2] = p, r
-            replace_product(sums, level + 1, 0, x * x, p * p)
-            replace_product(sums, level + 1, 1, x * w, p * w)
-            replace_product(sums, level + 1, 2, y * y, r * r)
-            replace_product(sums, level + 1, 3, y * w, r * w)
-            replace_product(sums, level + 1, 4, x * y, p * r)
-
-
-@inlined
 def add_to(sums, place, x):
     """Add to a sum that has an error term."""
     sums[at(place), 0], sums[at(place), 1] = add_exactly(sums[at(place), 0], sums[at(place), 1], x)

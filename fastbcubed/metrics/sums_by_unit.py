@@ -143,20 +143,25 @@ class SumsByUnit:
         return [each for part in parts for each in part.by_unit], score
 
 
-def difference_quotients(function: Callable[[Floats], float], at: Floats) -> Floats:
+def difference_quotients(function: Callable[[Floats], Any], at: Floats) -> Floats:
     """Return the derivatives by each argument, to some 13 digits; 0 where an argument is 0: no unit adds to it.
+
+    Arguments are numbers, or arrays for a function that works element by element.
 
     >>> slopes = difference_quotients(lambda x: x[0] / (x[0] + x[1]), np.array([1.0, 3.0]))
     >>> slopes.round(12).tolist()  # 3 / 16, -1 / 16
     [0.1875, -0.0625]
     """
-    found = np.zeros(at.size)
-    for k in np.flatnonzero(at):
+    found = np.zeros(at.shape)
+    for k in range(len(at)):
         step = at[k] * STEP
+        if not np.any(step):
+            continue
         for times, factor in FACTORS.items():
             up, down = at.copy(), at.copy()
             up[k], down[k] = at[k] + times * step, at[k] - times * step
-            found[k] += factor * (function(up) - function(down)) / step
+            change = function(up) - function(down)
+            found[k] += factor * np.divide(change, step, out=np.zeros(np.shape(step)), where=step != 0)
     return found
 
 

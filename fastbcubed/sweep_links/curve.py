@@ -259,7 +259,7 @@ class Curve:
         """Return a score, or a figure of the clusters, at every point."""
         if name == "threshold":
             return self.thresholds
-        return self.kept.sums[name] if name in COUNTED else self.scores(self._metric(name))
+        return self.kept.sums[name] if name in COUNTED else self.scores(self.metric(name))
 
     def scores(self, metric: Metric) -> Floats:
         """Return a score at every point, computed at each call, as scores take more memory than their sums."""
@@ -276,9 +276,10 @@ class Curve:
         """Return a score, or a figure of the clusters, at some points."""
         if name in COUNTED:
             return self.kept.sums[name][points].astype(np.int64)
-        return score_of(self._metric(name), self.kept.take(points))
+        return score_of(self.metric(name), self.kept.take(points))
 
-    def _metric(self, name: str) -> Metric:
+    def metric(self, name: str) -> Metric:
+        """Return a score of the curve by name."""
         return next(metric for metric in self.metrics if metric.name == name)
 
     def at(self, point: int, *names: str) -> dict[str, Any]:

@@ -8,8 +8,7 @@ last block adds to each sum is one task of a pool.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,23 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.metrics.bcubed import COMPLEMENTS
-from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.registry import METRICS
-from fastbcubed.results.standard_errors import slopes, standard_error
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.threads import Pool, ahead
 from fastbcubed.sweep_links.merge_tree import (
     DOMINANT,
     MERGES_AT_ONCE,
-    Effects,
     Meetings,
     TreeRows,
     find_meetings,
     merges_of,
     total_of,
 )
-from fastbcubed.types import Counts, Floats
+from fastbcubed.types import Floats
 
 #: Families of scores that can be updated from threshold to threshold, and the sums of each.
 SUMS = {
@@ -241,72 +235,3 @@ def _entropy(masses: Floats) -> float:
     for heavy in np.flatnonzero(masses > DOMINANT * total):
         logs[heavy] = math.log1p(total_of(np.delete(masses, heavy)) / masses[heavy])
     return total_of(masses * logs)
-
-
-#: A sum whose terms cancel down to less than this share of them is 0, but for rounding.
-CANCELLED = 2.0**-46
-#: What the scores that errors are made of are 1 minus.
-LOST = {"precision": "over", "recall": "under"}
-
-
-@dataclass(frozen=True, eq=False)
-class UnitErrors:
-    """Covariances of the losses of precision and recall, by point, as shares of the total weight."""
-
-    n_units: int
-    of: Mapping[tuple[str, str], Floats]
-    sizes: Mapping[tuple[str, str], Floats]  #: what their terms add up to, all taken as positive
-
-    def error(self, metric: Metric, means: Mapping[str, Any], beta: float) -> Floats | None:
-        """Return the standard error of a score at every point; None for one that is not made of these."""
-        own = METRICS[metric.alias_of] if metric.alias_of else metric
-        names = [COMPLEMENTS.get(each.name, each.name) for each in own.needs or (own,)]
-        if (own.needs and own.slopes is None) or any(name not in LOST for name in names):
-            return None
-        terms = [(LOST[name], -slope) for name, slope in slopes(own, means, beta)]
-        pairs = [(min((a, b), (b, a)), x * y) for a, x in terms for b, y in terms]
-        squares = sum(factor * self.of[pair] for pair, factor in pairs)
-        sizes = sum(np.abs(factor) * self.sizes[pair] for pair, factor in pairs)
-        return np.asarray(standard_error(np.where(squares > CANCELLED * sizes, squares, 0.0), self.n_units))
-
-
-def unit_errors(rows: TreeRows, effects: Effects, over: Floats, under: Floats) -> UnitErrors:
-    """Work out the covariances; `over` and `under` are the losses of all items by point, over their weight."""
-    unit_of_place, n_units = units_of_places(rows)
-    units, sums = np.zeros((n_units, 3)), np.zeros((rows.n_levels + 1, 10))
-    counted = unit_of_place >= 0 if rows.scored is None else (unit_of_place >= 0) & rows.scored
-    weight = np.ones(len(rows)) if rows.weights is None else rows.weights
-    lost = weight * (1.0 - weight / rows.true_masses[rows.codes])
-    for column, values in ((0, weight), (2, lost)):
-        units[:, column] = np.bincount(unit_of_place[counted], values[counted], n_units) / rows.total
-    w, _, y = units.T
-    sums[0, 4], sums[0, 6] = float(y @ y), float(y @ w)
-    squares = float(w @ w)
-    joined = np.flatnonzero(rows.levels < rows.n_levels)
-    places = joined[np.argsort(rows.levels[joined], kind="stable")]
-    kernels.merge_tree.follow_units(
-        places, rows.levels, unit_of_place, effects.over / rows.total, effects.under / rows.total, units, sums
-    )
-    sums = sums[-over.size :]  # the point of no link may be left out
-    pp, pw, rr, rw, pr = (sums[:, 2 * k] + sums[:, 2 * k + 1] for k in range(5))
-    terms = {
-        ("over", "over"): (pp + over * over * squares, 2 * over * pw),
-        ("under", "under"): (rr + under * under * squares, 2 * under * rw),
-        ("over", "under"): (pr + over * under * squares, under * pw + over * rw),
-    }
-    found = {pair: plus - minus for pair, (plus, minus) in terms.items()}
-    sizes = {pair: plus + minus for pair, (plus, minus) in terms.items()}
-    return UnitErrors(int(np.count_nonzero(w > 0)), found, sizes)
-
-
-def units_of_places(rows: TreeRows) -> tuple[Counts, int]:
-    """Return the unit of each place, -1 in clusters without true clusters; and how many units there are."""
-    ends = np.flatnonzero(rows.levels == rows.n_levels) + 1
-    known = rows.codes >= 0
-    offsets = np.concatenate([[0], np.cumsum(known)])[np.concatenate([[0], ends])]
-    parents = np.arange(rows.true_sizes.size)
-    nodes = np.full(ends.size, -1)
-    kernels.components.join_sets(offsets, rows.codes[known], 0, nodes, parents)
-    n_units = int(kernels.components.number_components(parents))
-    unit_of_cluster: NDArray[np.int64] = np.where(nodes < 0, -1, parents[nodes])
-    return np.repeat(unit_of_cluster, np.diff(np.concatenate([[0], ends]))), n_units

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.align.rows import Alignment
-from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
+from fastbcubed.errors import EvaluationWarning, NotKeptError
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.clustering import Clustering
@@ -35,9 +35,10 @@ from fastbcubed.results.saved_files import NotKept, metrics_by_name
 from fastbcubed.results.slices import SliceKey
 from fastbcubed.results.table import HasTable, Table, require_limit
 from fastbcubed.results.warnings import give
-from fastbcubed.runtime.arguments import true_or_false
+from fastbcubed.runtime.arguments import true_or_false, whole_number
 from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.threads import Pool
+from fastbcubed.sweep_links.chosen import Chosen, choose_again
 from fastbcubed.sweep_links.curve import (
     Best,
     Curve,
@@ -52,9 +53,9 @@ from fastbcubed.sweep_links.curve import (
     slice_thresholds,
     value_at,
 )
-from fastbcubed.sweep_links.level_sums import UnitErrors, unit_errors
 from fastbcubed.sweep_links.merge_tree import Effects, MergeTree, PlacedRows, merge_effects
 from fastbcubed.sweep_links.sweep_document import document
+from fastbcubed.sweep_links.unit_sums import UnitSums
 
 if TYPE_CHECKING:
     from fastbcubed.render.html import Report
@@ -145,9 +146,8 @@ class Sweep(Shown, HasTable):
             Rows at most: always the first and the last, and those where a score is best or worst; between these as
             many where scores change fast as where they do not. None for all thresholds at which clusters change.
         errors : bool
-            Whether to add the standard errors of precision, recall and f1, as columns such as f1_se. Their units are
-            the connected components of the truth and the clusters of the weakest threshold, the same for all
-            thresholds.
+            Whether to add the standard errors of the scores, as columns such as f1_se. Their units are the connected
+            components of the truth and the clusters of the weakest threshold, the same for all thresholds.
 
         Returns
         -------
@@ -164,10 +164,11 @@ class Sweep(Shown, HasTable):
         errors = true_or_false(errors, "errors")
         points = self._curve.thinned(limit)
         columns: dict[str, Any] = {"threshold": from_numpy(self._curve.thresholds[points])}
+        scored = {metric.name: metric for metric in self.metrics}
         for name in self._curve.names:
             columns[name] = from_numpy(self._curve.figures(name, points))
-            if errors and (error := self._error(name)) is not None:
-                columns[f"{name}_se"] = from_numpy(error[points])
+            if errors and name in scored:
+                columns[f"{name}_se"] = from_numpy(self._units.errors(scored[name], points))
         return Table(pa.table(columns))
 
     _main_table = curve
@@ -180,7 +181,7 @@ class Sweep(Shown, HasTable):
         score : str
             precision, recall, f1 or what else is made of precision and recall.
         threshold : float, optional
-            That at which the score is best when absent.
+            When absent, that at which the score is best, and the interval allows for its choice, as of `chosen`.
         level : float
             The confidence.
 
@@ -188,41 +189,67 @@ class Sweep(Shown, HasTable):
         -------
         Interval
             low and high, as of `Evaluation.interval`, whose units are the connected components of the truth and the
-            clusters of the weakest threshold. It does not allow for the choice of the threshold by these data.
-
-        Raises
-        ------
-        MetricError
-            If the score has no standard error here.
+            clusters of the weakest threshold.
         """
-        name = known_score(self._curve, score)
-        error = self._error(name)
-        if error is None:
-            raise MetricError(
-                f"{name} has no standard error at every threshold; take precision, recall or f1, or evaluate(threshold)"
-            )
-        point = best_point(self._curve, name, None)[0] if threshold is None else self._point(threshold)
-        metric = next(each for each in self.metrics if each.name == name)
-        n_units = self._errors.n_units
-        return interval(
-            self._curve.at(point, name)[name], float(error[point]), df=n_units - 1, level=check_level(level),
-            low=metric.low, high=metric.high,
-        )  # fmt: skip
+        name, level = known_score(self._curve, score), check_level(level)
+        if threshold is None:
+            return self.chosen(name, level=level).interval
+        metric, point = self._curve.metric(name), self._point(threshold)
+        found, value = self._units.moved(metric, point), self._curve.at(point, name)[name]
+        return interval(value, found.error, df=found.df, level=level, low=metric.low, high=metric.high)
 
-    def _error(self, name: str) -> NDArray[np.float64] | None:
-        """Return the standard error of a score at every point; None if it has none."""
-        metric = next((each for each in self.metrics if each.name == name), None)
-        if metric is None:
-            return None
-        errors, kept = self._errors, self._curve.kept
-        means = {"precision": kept.rest("over"), "recall": kept.rest("under")}
-        return errors.error(metric, means, kept.beta)
+    def chosen(
+        self,
+        score: str = "f1",
+        *,
+        where: str | Iterable[str] | None = None,
+        level: float = 0.95,
+        draws: int = 1000,
+        seed: int = 0,
+    ) -> Chosen:
+        """Return the best threshold with intervals that allow for its choice by the same data.
+
+        A threshold that is best on these data was also lucky on them, so that its score is less on others. Connected
+        components of the truth and the clusters of the weakest threshold are drawn again, as many as there are, and
+        the best threshold of each draw is compared with the same one on all data.
+
+        Parameters
+        ----------
+        score, where
+            As for `best`. Conditions on clusters, largest and singletons are on those of the data, also in draws.
+        level : float
+            The confidence.
+        draws : int
+            Samples of components; each takes about as long as the scores along the curve.
+        seed : int
+            What they are drawn from. The same seed draws the same, whatever the order of rows.
+
+        Returns
+        -------
+        Chosen
+            best, low and high of the score, expected, optimism, threshold_low and threshold_high.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> truth = {f"{k}{side}": f"{k}{side * (k % 4 == 0)}" for k in range(60) for side in "ab"}
+        >>> links = [(f"{k}a", f"{k}b", (k * k % 11 + 3 * (k % 4 > 0)) / 14) for k in range(60)]
+        >>> sweep = fb.sweep(truth, links)
+        >>> sweep.chosen("pair_f1", draws=200)
+        pair_f1 is best at threshold 0.2: 0.90000 (precision 0.91667, recall 1, f1 0.95652), with 65 clusters, the largest of 2 items.
+        It was chosen by the same data. On other data of this kind, expect 0.89133, from 0.80161 to 0.94334 (95 %), by 200 draws of 60 components, each with its own best threshold; in 95 % of these it was from 0.2 to 0.4.
+        """  # noqa: E501
+        level, draws = check_level(level), whole_number(draws, "draws", "samples", least=1)
+        seed, best = whole_number(seed, "seed"), self.best(score, where=where)
+        df = self._units.n_units - 1.0
+        if best.score in [metric.name for metric in self.metrics]:
+            df = self._units.moved(self._curve.metric(best.score), self._point(best.threshold)).df
+        return choose_again(self._units, self._curve, best, where, df, level, draws, seed, self.shown)
 
     @cached_property
-    def _errors(self) -> UnitErrors:
-        """The standard errors, by the units of the weakest threshold."""
-        kept = self._curve.kept
-        return unit_errors(self._placed.rows, self._effects, kept.mean("over"), kept.mean("under"))
+    def _units(self) -> UnitSums:
+        """The sums by unit of the weakest threshold."""
+        return UnitSums(self._placed.rows, self._curve)
 
     def best(self, score: str = "f1", *, where: str | Iterable[str] | None = None) -> Best:
         """Return the threshold at which a score is best.

@@ -1,0 +1,131 @@
+"""The threshold chosen anew in samples of units drawn again: what choosing it by the same data adds to its score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fastbcubed.errors import OptionError
+from fastbcubed.metrics.registry import METRICS
+from fastbcubed.render.number_formats import count, counted, score_text
+from fastbcubed.results.intervals import Interval, interval
+from fastbcubed.results.standard_errors import standard_error
+from fastbcubed.sweep_links.curve import Best, Curve, best_point, value_at
+from fastbcubed.sweep_links.unit_sums import UnitSums
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The best threshold, with intervals that allow for its choice by the same data.
+
+    Attributes
+    ----------
+    best : Best
+        The threshold and its figures, as of `Sweep.best`.
+    low, high : float
+        The interval of the score that this threshold has on other data of this kind.
+    expected : float
+        The score to expect there: that of the data less the optimism.
+    optimism : float
+        How much the score of a chosen threshold differs from that on other data, on average over the draws.
+    threshold_low, threshold_high : float
+        Between these are the thresholds chosen in a share `level` of the draws.
+    level : float
+        The confidence.
+    draws, seed : int
+        Samples of the units, and what they are drawn from.
+    n_units : int
+        Connected components of the truth and the clusters of the weakest threshold.
+    without : int
+        Draws in which no threshold meets the conditions, which are left out.
+    shown_low, shown_high : str
+        The thresholds, as they are to be typed.
+    """
+
+    best: Best
+    low: float
+    high: float
+    expected: float
+    optimism: float
+    threshold_low: float
+    threshold_high: float
+    level: float
+    draws: int
+    seed: int
+    n_units: int
+    without: int
+    shown_low: str
+    shown_high: str
+
+    @property
+    def interval(self) -> Interval:
+        """The interval of the score."""
+        return Interval(self.low, self.high)
+
+    def __repr__(self) -> str:
+        of = f"{count(self.draws)} draws of {counted(self.n_units, 'component')}, each with its own best threshold"
+        same = self.shown_low == self.shown_high
+        where = f"was {self.shown_low}" if same else f"was from {self.shown_low} to {self.shown_high}"
+        without = (
+            f" In {count(self.without)} draws no threshold meets the conditions." if self.without else ""
+        )
+        return (
+            f"{self.best.sentence}\nIt was chosen by the same data. On other data of this kind, expect "
+            f"{score_text(self.expected)}, from {score_text(self.low)} to {score_text(self.high)} "
+            f"({100 * self.level:g} %), by {of}; in {100 * self.level:g} % of these it {where}.{without}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        names = ("low", "high", "expected", "optimism", "threshold_low", "threshold_high", "level", "draws")
+        more = {name: getattr(self, name) for name in (*names, "seed", "n_units", "without")}
+        return {**self.best.to_dict(), **more}
+
+
+def choose_again(
+    units: UnitSums,
+    curve: Curve,
+    best: Best,
+    where: str | Iterable[str] | None,
+    df: float,
+    level: float,
+    draws: int,
+    seed: int,
+    shown: Callable[[float], str],
+) -> Chosen:
+    """Draw the units again, as many as there are, and choose the best threshold of each draw.
+
+    How much the score of a draw at its own threshold exceeds that of the data there stands for how much the score of
+    the data, at the threshold chosen by them, exceeds that of the population: its mean is the optimism, its deviations
+    make the interval.
+    """
+    rng, order = np.random.default_rng(seed), units.order
+    n = order.size
+    excess, thresholds = [], []
+    for _ in range(draws):
+        times = np.zeros(units.size)
+        times[order] = rng.multinomial(n, np.full(n, 1.0 / n))
+        drawn = units.drawn(times)
+        try:
+            point, name, _ = best_point(drawn, best.score, where)
+        except OptionError:  # no threshold meets the conditions
+            continue
+        excess.append(value_at(drawn, name, point) - value_at(curve, name, point))
+        thresholds.append(float(curve.thresholds[point]))
+    if not excess:
+        raise OptionError(f"no threshold meets the conditions in any of {count(draws)} draws")
+    metric, optimism = METRICS.get(best.score), float(np.mean(excess))
+    least, most = (-math.inf, math.inf) if metric is None else (metric.low, metric.high)
+    expected = min(max(best.value - optimism, least), most)
+    error = float(standard_error(float(np.var(excess)), n, best.value))
+    low, high = interval(expected, error, df=df, level=level, low=least, high=most)
+    tail = (1.0 - level) / 2
+    first, last = np.quantile(thresholds, [tail, 1.0 - tail], method="inverted_cdf").tolist()
+    without = draws - len(excess)
+    return Chosen(
+        best, low, high, expected, optimism, first, last, level, draws, seed, n, without, shown(first), shown(last)
+    )  # fmt: skip

@@ -1,0 +1,282 @@
+"""Sums by independent unit at every threshold: standard errors along the curve, and curves of units drawn again.
+
+Units are the connected components of the truth and the clusters of the weakest threshold: the same at all thresholds,
+and whole at each, so that curves of several samples of units can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.sums_by_unit import difference_quotients
+from fastbcubed.results.intervals import degrees_of_freedom
+from fastbcubed.results.standard_errors import standard_error
+from fastbcubed.runtime.object_attributes import cached_property
+from fastbcubed.runtime.threads import Pool
+from fastbcubed.sweep_links.curve import COUNTED, Curve, Kept, Points, family_of, score_of
+from fastbcubed.sweep_links.level_sums import SumsOnDemand
+from fastbcubed.sweep_links.merge_tree import TreeRows
+from fastbcubed.types import Counts, Floats
+
+#: What adds up over units behind each family of scores. Those without an entry in `CHANGING` are the same at all
+#: thresholds.
+OF_FAMILY = {
+    "bcubed": ("weight", "over", "under"),
+    "elm": ("weight", "elm_over", "elm_under"),
+    "pairs": ("weight", "squares", "together", "tp", "fp"),
+    "entropy": ("weight", "true", "true_given_pred", "pred_given_true"),
+}
+CHANGING = ("over", "under", "elm_over", "elm_under", "tp", "fp", "true_given_pred", "pred_given_true")
+#: Squares that are less than this share of their terms, of which they are the difference, come from rounding.
+CANCELLED = 1e-12
+
+
+class Events(NamedTuple):
+    """Where the clusters of a unit change: an entry for each unit and level of its merges, unit by unit."""
+
+    unit: Counts
+    level: Counts
+    rows: TreeRows  #: the same rows, whose levels are these entries
+
+
+class Totals(Mapping[str, NDArray[Any]]):
+    """The sums that scores of a curve take, from sums over units; `of` returns one of these by point."""
+
+    def __init__(self, of: Callable[[str], Any], total: float) -> None:
+        self._of, self._total = of, total
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        of = self._of
+        if name == "fn":
+            return np.asarray(of("together") - of("tp"))
+        if name == "tn":
+            return np.asarray((of("weight") ** 2 - of("squares")) / 2 - of("together") - of("fp"))
+        if name == "true":  # its logarithms are of shares of the weight of all units, each once
+            return np.asarray(of("true") + of("weight") * np.log(of("weight") / self._total))
+        if name == "pred":
+            return self["true"] - of("true_given_pred") + of("pred_given_true")
+        if name not in (*CHANGING, *COUNTED):
+            raise KeyError(name)
+        return np.asarray(of(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("fn", "tn", "true", "pred", *CHANGING, *COUNTED))
+
+    def __len__(self) -> int:
+        return 4 + len(CHANGING) + len(COUNTED)
+
+
+class Moved(NamedTuple):
+    """The standard error of a score at one threshold, and its degrees of freedom."""
+
+    error: float
+    df: float
+
+
+class UnitSums:
+    """What adds up over units at every point of a curve, each sum when it is asked for first."""
+
+    def __init__(self, rows: TreeRows, curve: Curve) -> None:
+        self._rows, self._curve = rows, curve
+        self._known: dict[str, tuple[Floats, Floats]] = {}
+        self._products: dict[tuple[str, str], Floats] = {}
+
+    @cached_property
+    def _unit_of_place(self) -> Counts:
+        """The unit of each row; clusters without true clusters are the last one."""
+        units, n_units = units_of_places(self._rows)
+        return np.where(units < 0, n_units, units)
+
+    @cached_property
+    def size(self) -> int:
+        """The number of units, with one of the clusters without true clusters."""
+        return int(self._unit_of_place.max(initial=0)) + 1
+
+    @cached_property
+    def weight(self) -> Floats:
+        """The weight of each unit."""
+        return self.base("weight")
+
+    @cached_property
+    def there(self) -> NDArray[np.bool_]:
+        """Which units have weight."""
+        return self.weight > 0
+
+    @cached_property
+    def n_units(self) -> int:
+        """The number of units that have weight."""
+        return int(np.count_nonzero(self.there))
+
+    @cached_property
+    def _events(self) -> Events:
+        rows, levels = self._rows, self._rows.levels
+        joined = np.flatnonzero(levels < rows.n_levels)
+        keys = self._unit_of_place[joined] * max(rows.n_levels, 1) + levels[joined]
+        known, places = np.unique(keys, return_inverse=True)
+        own = np.full(levels.size, known.size, levels.dtype)
+        own[joined] = places
+        unit, level = np.divmod(known, max(rows.n_levels, 1))
+        return Events(unit, level, TreeRows(own, rows.codes, known.size, rows.weights, rows.scored))
+
+    @cached_property
+    def _by_event(self) -> SumsOnDemand:
+        return SumsOnDemand(self._events.rows, Pool(1))
+
+    @cached_property
+    def order(self) -> Counts:
+        """The units that have weight, in an order that does not depend on that of the rows; equal ones in any."""
+        events, size = self._events, self.size
+        figures = [
+            np.bincount(self._unit_of_place, minlength=size),
+            np.bincount(events.unit, minlength=size),
+            np.bincount(events.unit, events.level, size),
+            *(self.at(name, len(self._curve) - 1).round(6) for name in ("weight", "over", "under")),
+        ]
+        order = np.lexsort(figures[::-1])
+        return order[self.there[order]]
+
+    def base(self, name: str) -> Floats:
+        """Return a sum by unit where no link is used."""
+        rows = self._rows
+        counted = rows.codes >= 0 if rows.scored is None else (rows.codes >= 0) & rows.scored
+        codes = rows.codes[counted]
+        w = np.ones(codes.size) if rows.weights is None else rows.weights[counted]
+        mass = rows.true_masses[codes]
+        values = {
+            "weight": w,
+            "squares": w * w,
+            "under": w - w * w / mass,
+            "elm_under": np.where(rows.true_sizes[codes] > 1, w, 0.0),
+            "together": w * (mass - w) / 2,
+            "true": w * np.log(rows.total / mass),
+            "pred_given_true": w * np.log(mass / w),
+        }
+        if name not in values:
+            return np.zeros(self.size)
+        found = np.bincount(self._unit_of_place[counted], values[name], self.size)
+        return found.astype(np.float64, copy=False)
+
+    def changes(self, name: str) -> tuple[Floats, Floats]:
+        """Return a sum by unit where no link is used, and how much it changes at each event."""
+        if name not in self._known:
+            base, n = self.base(name), self._events.unit.size
+            by_event = np.diff(self._by_event[name].astype(np.float64)) if name in CHANGING else np.zeros(n)
+            self._known[name] = base, by_event
+        return self._known[name]
+
+    def by_point(self, values: Floats, whole: float) -> Floats:
+        """Add changes of events up to each point of the curve; `whole` is that without links."""
+        by_level = np.bincount(self._events.level + 1, values, self._rows.n_levels + 1)
+        found: Floats = by_level.astype(np.float64, copy=False)  # they are counts where there are none
+        found[0] = whole
+        return np.cumsum(found)[-len(self._curve) :]
+
+    def totals(self, names: tuple[str, ...], times: Floats | None = None) -> Floats:
+        """Return sums over all units by point, each of which counts so many times. Shape (n_sums, n_points)."""
+        found = []
+        for name in names:
+            base, by_event = self.changes(name)
+            if times is not None:
+                base, by_event = base * times, by_event * times[self._events.unit]
+            whole = float(base.sum())
+            same = name not in CHANGING
+            found.append(np.full(len(self._curve), whole) if same else self.by_point(by_event, whole))
+        return np.array(found)
+
+    def at(self, name: str, point: int) -> Floats:
+        """Return a sum by unit at a point of the curve."""
+        base, by_event = self.changes(name)
+        used = self._events.level < self._rows.n_levels + 1 + point - len(self._curve)
+        return base + np.bincount(self._events.unit[used], by_event[used], base.size)
+
+    def _slopes(self, metric: Metric, totals: Floats) -> Floats:
+        """Return the derivatives of a score by the totals of its sums, by point."""
+        names = OF_FAMILY[str(family_of(metric))]
+
+        def score(totals: Floats) -> Floats:
+            return score_of(metric, self.kept(dict(zip(names, totals, strict=True)).__getitem__))
+
+        return difference_quotients(score, totals)
+
+    def kept(self, of: Callable[[str], Any]) -> Kept:
+        """Return sums by point as scores take them."""
+        return Kept(Totals(of, self._rows.total), float(of("weight")[0]), self._curve.kept.beta)
+
+    def _product(self, a: str, b: str) -> Floats:
+        """Return the product of two sums of a unit, added up over all units, by point."""
+        if (a, b) not in self._products:
+            (base_a, by_a), (base_b, by_b) = self.changes(a), self.changes(b)
+            before = [self._before(base, by) for base, by in ((base_a, by_a), (base_b, by_b))]
+            change = (before[0] + by_a) * (before[1] + by_b) - before[0] * before[1]
+            self._products[a, b] = self.by_point(change, float(base_a @ base_b))
+        return self._products[a, b]
+
+    def _before(self, base: Floats, by_event: Floats) -> Floats:
+        """Return a sum of the unit of each event before it."""
+        unit = self._events.unit
+        so_far = np.cumsum(by_event) - by_event
+        first = np.searchsorted(unit, unit)
+        return base[unit] + (so_far - so_far[first])
+
+    def errors(self, metric: Metric, points: Points) -> Floats:
+        """Return the standard error of a score at some points of the curve."""
+        names = OF_FAMILY[str(family_of(metric))]
+        totals = self.totals(names)[:, points]
+        slopes = self._slopes(metric, totals)
+        squares, sizes = np.zeros((2, points.size))
+        for k, a in enumerate(names):
+            for own, b in zip(slopes[: k + 1], names[: k + 1], strict=True):
+                term = (1.0 if a == b else 2.0) * slopes[k] * own * self._product(b, a)[points]
+                squares += term
+                sizes += np.abs(term)
+        n = max(self.n_units, 1)
+        mean = np.sum(slopes * totals, axis=0) ** 2 / n
+        squares -= mean
+        squares = np.where(squares > CANCELLED * (sizes + mean), squares, 0.0)
+        scores = self._curve.figures(metric.name, points)
+        return np.asarray(standard_error(squares, self.n_units, scores))
+
+    def moved(self, metric: Metric, point: int) -> Moved:
+        """Return the standard error of a score at a point, and its degrees of freedom."""
+        names = OF_FAMILY[str(family_of(metric))]
+        slopes = self._slopes(metric, self.totals(names)[:, [point]])[:, 0]
+        moved = np.zeros(self.n_units)
+        for slope, name in zip(slopes, names, strict=True):
+            moved += slope * self.at(name, point)[self.there]
+        moved -= moved.mean()
+        squares, n = float(moved @ moved), self.n_units
+        df = float(degrees_of_freedom(squares, float(np.sum(moved**4)), n))
+        error = self.errors(metric, np.array([point]))[0]
+        return Moved(float(error), df)
+
+    def drawn(self, times: Floats) -> Curve:
+        """Return the curve where each unit counts so many times; the figures of clusters stay those of the data."""
+        known: dict[str, Floats] = {}
+
+        def of(name: str) -> Any:
+            if name in COUNTED:
+                return self._curve.kept.sums[name]
+            if name not in known:
+                known[name] = self.totals((name,), times)[0]
+            return known[name]
+
+        return Curve(self._curve.thresholds, self.kept(of), self._curve.metrics, self._curve.weighted)
+
+
+def units_of_places(rows: TreeRows) -> tuple[Counts, int]:
+    """Return the unit of each place, -1 in clusters without true clusters; and how many units there are."""
+    ends = np.flatnonzero(rows.levels == rows.n_levels) + 1
+    known = rows.codes >= 0
+    offsets = np.concatenate([[0], np.cumsum(known)])[np.concatenate([[0], ends])]
+    parents = np.arange(rows.true_sizes.size)
+    nodes = np.full(ends.size, -1)
+    kernels.components.join_sets(offsets, rows.codes[known], 0, nodes, parents)
+    n_units = int(kernels.components.number_components(parents))
+    unit_of_cluster: NDArray[np.int64] = np.where(nodes < 0, -1, parents[nodes])
+    return np.repeat(unit_of_cluster, np.diff(np.concatenate([[0], ends]))), n_units
