@@ -400,6 +400,8 @@ def relation_schema(source: Any) -> Any:
 
 def arrow_reader(source: Any, size: int) -> Any:
     """Return the batches of a DuckDB relation or result; None for anything else."""
+    if hasattr(source, "executemany") and not is_result(source):  # a cursor of ADBC, which exports a stream
+        return None
     return _asked(source, TO_READER, size)
 
 

@@ -247,6 +247,18 @@ class Exporter:
         return self._reader.__arrow_c_stream__(requested_schema)
 
 
+class Cursor(Exporter):
+    """A cursor of ADBC: what it shares with DuckDB takes no number of rows."""
+
+    executemany = fetchall = None
+
+    def fetch_record_batch(self) -> pa.RecordBatchReader:
+        return self._reader
+
+    def fetch_arrow_table(self) -> pa.Table:
+        return self._reader.read_all()
+
+
 def with_empty_batches(table: pa.Table) -> pa.RecordBatchReader:
     none = table.slice(0, 0).combine_chunks().to_batches()[0:1] or [
         pa.RecordBatch.from_pylist([], schema=table.schema)
@@ -259,6 +271,7 @@ STREAMS: dict[str, Callable[[pa.Table], Any]] = {
     "reader": lambda table: table.to_reader(max_chunksize=13),
     "reader of one batch": lambda table: table.combine_chunks().to_reader(),
     "exporter": Exporter,
+    "cursor": Cursor,
     "empty batches": with_empty_batches,
     "relation": lambda table: duckdb.connect().from_arrow(table),
     "data set": pa.dataset.dataset,
