@@ -4,7 +4,8 @@ In README.md and each page of docs every block marked `python` is run, from top 
 namespace; where it has `>>>` prompts, its outputs are compared as in a doctest. In blocks marked
 `console`, every command that begins with `$ fastbcubed ` is run. Lines below it, or in a `text` block
 right after it or after one of `python`, are its output or part of it: `...` or `…` stands for what is
-left out, and spaces are not compared. All of it happens in a directory that has the example data.
+left out, and spaces are not compared. `$ echo $?` after a command shows its exit code, which else is 0.
+All of it happens in a directory that has the example data.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from fastbcubed.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 DATA = Path("fastbcubed", "data", "patentsview")
 FENCE = re.compile(
     r"^(?P<fence>```+|~~~+)(?P<kind>[^\n`]*)\n(?P<text>.*?)^(?P=fence)[ ]*$", re.DOTALL | re.MULTILINE
@@ -46,10 +47,11 @@ class Block(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command of a console block, and the lines of output shown below it."""
+    """A command of a console block, the lines of output shown below it, and its exit code."""
 
     line: str
     shown: list[str]
+    code: int = 0
 
 
 @pytest.fixture
@@ -75,7 +77,11 @@ def test_readme_names_the_commands() -> None:
     assert {"python", "text"} <= {block.kind for block in _blocks(text)}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def _id(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_id)
 def test_python_and_commands_of_a_page_run(page: Path, beside_data: Path) -> None:
     text = page.read_text(encoding="utf-8")
     _run_python(text, page.name)
@@ -86,7 +92,7 @@ def test_python_and_commands_of_a_page_run(page: Path, beside_data: Path) -> Non
 LINKED = [*PAGES, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md"))]
 
 
-@pytest.mark.parametrize("page", LINKED, ids=lambda page: f"{page.parent.name}/{page.name}")
+@pytest.mark.parametrize("page", LINKED, ids=_id)
 def test_links_lead_to_files(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", FENCE.sub("", page.read_text(encoding="utf-8")))
     local = [each for each in targets if not each.startswith(("https://", "http://"))]
@@ -196,13 +202,16 @@ def test_commands_are_read_with_their_output() -> None:
         "score  1",
         "",
         "$ fastbcubed demo",
+        "tp 8",
+        "$ echo $?",
+        "1",
     ]
     text = "\n".join(
-        ["```console", *lines, "```", "", "```text", "tp 8", "```", "", "```text", "else", "```", ""]
+        ["```console", *lines, "```", "", "```text", "fp 2", "```", "", "```text", "else", "```", ""]
     )
     assert _commands(text) == [
         Command("fastbcubed evaluate a b  # now", ["score  1"]),
-        Command("fastbcubed demo", ["tp 8"]),
+        Command("fastbcubed demo", ["tp 8", "fp 2"], code=1),
     ]
 
 
@@ -213,6 +222,8 @@ def test_wrong_commands_are_found(beside_data: Path) -> None:
         _run_command(Command(command, ["recall 0.5"]))
     with pytest.raises(AssertionError, match="exits with 2"):
         _run_command(Command("fastbcubed evaluate nowhere.parquet prediction.parquet", []))
+    with pytest.raises(AssertionError, match="exits with 0"):
+        _run_command(Command(command, [], code=1))
 
 
 def _blocks(text: str) -> list[Block]:
@@ -255,7 +266,9 @@ def _commands(text: str) -> list[Command]:
         if kind == "console":
             for part in re.split(r"^\$ ", re.sub(r"\s*\\\n\s*", " ", found["text"]), flags=re.MULTILINE)[1:]:
                 line, *shown = part.splitlines()
-                if line.startswith("fastbcubed "):
+                if line == "echo $?":
+                    commands[-1] = commands[-1]._replace(code=int(shown[0]))
+                elif line.startswith("fastbcubed "):
                     commands.append(Command(line, [each for each in shown if each.strip()]))
             before = found.end()
         elif kind == "text" and commands and not text[before : found.start()].strip():
@@ -270,7 +283,7 @@ def _run_command(command: Command) -> None:
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
         code = main(words[1 : min(ends, default=len(words))])
     printed = f"{out.getvalue()}\n{err.getvalue()}"
-    assert code == 0, f"$ {command.line}\nexits with {code}: {err.getvalue()}"
+    assert code == command.code, f"$ {command.line}\nexits with {code}: {err.getvalue()}"
     _assert_shown(command.shown, printed, f"$ {command.line}")
 
 
