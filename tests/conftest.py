@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, settings
+from in_browser import browser  # noqa: F401 - a fixture of several files
 
 from fastbcubed.align import item_join
 from fastbcubed.cells import shards as disk

@@ -362,28 +362,28 @@ def estimate(
     mostly belong to true clusters that were not drawn. Here those count, as the prediction has all items.
 
     Each score is a ratio of means over the true clusters, of which the sample gives an estimate each. With p the
-    weight of a true cluster c, n and M the items and clusters of the prediction, and means over the items of c: miss,
-    its other items that are not with the item; extra, the items of other true clusters that are; hit, whether c is a
-    predicted cluster:
+    weight of a true cluster c and k its items, n and M the items and clusters of the prediction, and means over the
+    items of c: miss, its other items that are not with the item; extra, the items of other true clusters that are;
+    hit, whether c is a predicted cluster:
 
     ==================================  ==========================  ====================================================
     score                               numerator                   denominator
     ==================================  ==========================  ====================================================
-    a mean over items of s              p |c| mean(s)               p |c|
-    bcubed_..._by_true_cluster          p mean(s)                   p
-    pair_precision                      p |c| (|c| - 1 - miss)      p |c| (|c| - 1 + extra - miss)
-    pair_recall                         p |c| (|c| - 1 - miss)      p |c| (|c| - 1)
-    pair_f1, pair_fbeta                 p |c| (|c| - 1 - miss)      p |c| (|c| - 1 + (extra - miss) / (1 + beta^2))
-    cluster_precision                   p n hit                     p M |c|
+    a mean over items of s              p k mean(s)                 p k
+    an average by true cluster          p mean(s)                   p
+    pair_precision                      p k (k - 1 - miss)          p k (k - 1 + extra - miss)
+    pair_recall                         p k (k - 1 - miss)          p k (k - 1)
+    pair_f1, pair_fbeta                 p k (k - 1 - miss)          p k (k - 1 + (extra - miss) / (1 + beta^2))
+    cluster_precision                   p n hit                     p M k
     cluster_recall                      p hit                       p
-    cluster_f1, cluster_fbeta           p (1 + beta^2) n / M hit    p (beta^2 n / M + |c|)
-    matching_rate                       p |c| [|c| > 1]             p |c|
-    mean_cluster_size                   p |c|                       p
+    cluster_f1, cluster_fbeta           p (1 + beta^2) n / M hit    p (beta^2 n / M + k)
+    matching_rate                       p k [k > 1]                 p k
+    mean_cluster_size                   p k                         p
     ==================================  ==========================  ====================================================
 
     A mean over items is any that takes no true negatives: precision, recall, mean_f1, jaccard_distance, ELM and more.
     f1, fbeta, elm_f1 and bcubed_f1_by_true_cluster come from two of these by the delta method. Where the prediction
-    lacks items of the sample, which are then alone, these are counted among its clusters: M |c| becomes M times the
+    lacks items of the sample, which are then alone, these are counted among its clusters: M k becomes M times the
     other items, and n times the missing ones. The estimate is adjusted for the bias of a ratio, to the first order in
     one over the number of draws m; `unadjusted` is without that, and is the score itself where all true clusters are
     in the sample, and what `evaluate` gives for the sample with unmatched="outside" (precision, recall, F1 and other

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hostile_names import LONG, SCRIPT, hostile_case
+from in_browser import barriers, emulate, open_page, requests
 
 import fastbcubed as fb
 
 pytestmark = pytest.mark.browser
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-DRIVER = shutil.which("chromedriver")
-#: Where axe.min.js of axe-core is.
-AXE = os.environ.get("FASTBCUBED_AXE", "")
 
 
 def _usual() -> Any:
@@ -96,65 +89,19 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return found
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None or DRIVER is None:
-        pytest.skip("there is no Chromium, or no chromedriver")
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    found = webdriver.Chrome(options=options, service=Service(DRIVER))
-    yield found
-    found.quit()
-
-
 @pytest.fixture(params=MADE)
 def opened(request: pytest.FixtureRequest, browser: Any, written: dict[str, str]) -> Any:
-    return _open(browser, written[request.param])
-
-
-def _open(browser: Any, address: str, width: int = 1280, *, dark: bool = False, media: str = "") -> Any:
-    """Open a page in a window of a width, in light or dark, and return the browser."""
-    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    _emulate(browser, dark=dark, media=media)
-    for kind in ("browser", "performance"):
-        browser.get_log(kind)
-    browser.get(address)
-    return browser
-
-
-def _emulate(browser: Any, *, dark: bool = False, media: str = "") -> None:
-    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": [scheme]})
-
-
-def _requests(browser: Any) -> list[str]:
-    """Return what the page has asked for, but itself."""
-    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    sent = [
-        each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"
-    ]
-    return [
-        url
-        for url in sent
-        if not url.startswith(("data:", "blob:")) and url.partition("#")[0] != browser.current_url
-    ]
+    return open_page(browser, written[request.param])
 
 
 def test_nothing_is_asked_for_and_nothing_goes_wrong(opened: Any) -> None:
     assert opened.get_log("browser") == []
-    assert _requests(opened) == []
+    assert requests(opened) == []
     assert opened.title != "broken"
     opened.execute_script("document.querySelectorAll('details').forEach((each) => (each.open = true))")
     opened.execute_script("document.getElementById('save').click()")
     assert opened.get_log("browser") == []
-    assert _requests(opened) == []
+    assert requests(opened) == []
 
 
 @pytest.mark.parametrize("width", [320, 1600])
@@ -201,20 +148,9 @@ def test_no_text_of_a_chart_is_cut(opened: Any, width: int) -> None:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_nothing_serious(opened: Any, dark: bool) -> None:
-    if not Path(AXE).is_file():
-        pytest.skip("axe-core is not there; FASTBCUBED_AXE is the path of its axe.min.js")
-    _emulate(opened, dark=dark)
-    opened.execute_script(Path(AXE).read_text(encoding="utf-8"))
+    emulate(opened, dark=dark)
     opened.execute_script("document.querySelectorAll('details').forEach((each) => (each.open = true))")
-    found = opened.execute_async_script(
-        "const done = arguments[0]; axe.run({resultTypes: ['violations']}).then((r) => done(r.violations))"
-    )
-    serious = [
-        (each["id"], each["nodes"][0]["html"][:200], each["nodes"][0]["failureSummary"][:300])
-        for each in found
-        if each["impact"] in ("serious", "critical")
-    ]
-    assert serious == []
+    assert barriers(opened) == []
 
 
 @pytest.mark.parametrize("name", ["usual", "comparison", "diff", "hostile names"])
@@ -222,7 +158,7 @@ def test_every_cluster_opens_by_keyboard(browser: Any, written: dict[str, str], 
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
-    _open(browser, written[name])
+    open_page(browser, written[name])
     clusters = browser.execute_script(
         "return [...document.querySelectorAll('details.cluster')].map((d) => d.id)"
     )
@@ -245,9 +181,9 @@ def test_every_cluster_opens_by_keyboard(browser: Any, written: dict[str, str], 
 
 
 def test_a_link_opens_its_cluster(browser: Any, written: dict[str, str]) -> None:
-    _open(browser, written["usual"])
+    open_page(browser, written["usual"])
     last = browser.execute_script("return [...document.querySelectorAll('details.cluster')].at(-1).id")
-    _open(browser, f"{written['usual']}#{last}")
+    open_page(browser, f"{written['usual']}#{last}")
     browser.refresh()
     assert browser.execute_script(f"return document.getElementById('{last}').open")
     assert (
@@ -258,7 +194,7 @@ def test_a_link_opens_its_cluster(browser: Any, written: dict[str, str]) -> None
 def test_the_filter_and_the_columns_work(browser: Any, written: dict[str, str]) -> None:
     from selenium.webdriver.common.by import By
 
-    _open(browser, written["usual"])
+    open_page(browser, written["usual"])
     field = browser.find_element(By.CSS_SELECTOR, ".clusters input")
     title = browser.find_element(By.CSS_SELECTOR, ".cluster .title").text
     field.send_keys(title)
@@ -275,17 +211,17 @@ def test_the_filter_and_the_columns_work(browser: Any, written: dict[str, str]) 
 
 
 def test_dark_and_light_differ(browser: Any, written: dict[str, str]) -> None:
-    _open(browser, written["usual"])
+    open_page(browser, written["usual"])
     ground = "return getComputedStyle(document.body).backgroundColor"
     light = browser.execute_script(ground)
-    _emulate(browser, dark=True)
+    emulate(browser, dark=True)
     assert browser.execute_script(ground) != light
-    _emulate(browser, dark=True, media="print")
+    emulate(browser, dark=True, media="print")
     assert browser.execute_script(ground) == light
 
 
 def test_print_has_the_members_of_clusters(browser: Any, written: dict[str, str]) -> None:
-    _open(browser, written["usual"], media="print")
+    open_page(browser, written["usual"], media="print")
     shown = (
         "return [...document.querySelectorAll('.clusters')].map((each) =>"
         " [...each.querySelectorAll('.cluster .inside')].map((e) => e.checkVisibility({contentVisibilityAuto: true})))"
@@ -299,7 +235,7 @@ def test_print_has_the_members_of_clusters(browser: Any, written: dict[str, str]
 def test_it_reads_without_scripts(browser: Any, written: dict[str, str]) -> None:
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
-        _open(browser, written["usual"])
+        open_page(browser, written["usual"])
         assert (
             browser.execute_script(
                 "return document.querySelectorAll('.clusters .tools, thead button').length"

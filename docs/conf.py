@@ -1,0 +1,85 @@
+"""The configuration of Sphinx, which builds these pages: `python -m sphinx -W -c docs . docs/_build`.
+
+The source folder is the repository, so that links between docs, notebooks and benchmarks work here and on the site.
+"""
+
+import inspect
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import generated
+
+import fastbcubed
+
+project = "fastbcubed"
+author = copyright = "The fastbcubed developers"
+release = version = fastbcubed.__version__
+
+root_doc = "docs/index"
+include_patterns = ["docs/**", "notebooks/*.ipynb", "benchmarks/README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+exclude_patterns = ["docs/_build", "docs/packaging"]
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton"]
+
+myst_heading_anchors = 4
+nb_execution_mode = "off"  # tests execute notebooks, and store what comes out
+autodoc_default_options = {"members": True, "inherited-members": True}
+autodoc_typehints = "none"  # docstrings have the types
+autodoc_member_order = "groupwise"
+numpydoc_show_class_members = False
+default_role = "py:obj"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_only_copy_prompt_lines = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "fastbcubed"
+html_additional_pages = {"index": "to_start.html"}
+templates_path = ["_templates"]
+html_extra_path = ["_generated"]
+html_static_path = ["_static"]
+html_js_files = ["names.js"]
+html_show_sourcelink = False
+html_theme_options = {
+    "header_links_before_dropdown": 5,
+    "navbar_end": ["theme-switcher"],
+    "navbar_persistent": ["search-button"],
+    "collapse_navigation": True,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+}
+
+
+#: Classes that users do not make themselves, so that their constructors are no part of the interface.
+MADE = ("Evaluation", "Comparison", "Diff", "Sweep", "Estimates", "Contingency", "Table", "Clustering")
+
+
+def setup(app) -> None:
+    """Write the pages that come from the code before Sphinx looks for pages, and take docstrings as they are."""
+    app.connect("config-inited", lambda app, config: generated.write(Path(app.confdir)), priority=100)
+    app.connect("autodoc-process-signature", without_constructor)
+    app.connect("autodoc-skip-member", undocumented)
+    app.connect("autodoc-process-docstring", references_as_list, priority=100)
+
+
+def without_constructor(app, kind, name, thing, options, signature, returns):
+    """Leave out the arguments of constructors that nobody calls."""
+    return ("", None) if kind == "class" and thing.__name__ in MADE else None
+
+
+def undocumented(app, kind, name, thing, skip, options):
+    """Leave out methods that serve other modules, as completion does: their docstrings have no sections."""
+    ours = kind == "class" and inspect.isfunction(thing) and thing.__module__.startswith("fastbcubed")
+    return (
+        True
+        if ours and not name.startswith("to_") and "\n----" not in (inspect.getdoc(thing) or "")
+        else None
+    )
+
+
+def references_as_list(app, kind, name, thing, options, lines):
+    """Show the sources of a docstring as a list: as footnotes they have roles that screen readers do not know."""
+    lines[:] = [re.sub(r"\[(\d+)\]_", r"[\1]", re.sub(r"^\.\. \[(\d+)\] ", r"\1. ", line)) for line in lines]

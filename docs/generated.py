@@ -1,0 +1,332 @@
+"""The pages that come from the code: one for each score, command and public name, and a sample report."""
+
+import argparse
+import inspect
+import os
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import fastbcubed as fb
+from fastbcubed.cli import commands
+from fastbcubed.metrics import registry
+from fastbcubed.metrics.metric import REFERENCES, Metric
+
+FAMILIES = {
+    "pointwise": "Pointwise scores: means over items",
+    "bcubed": "BCubed and its variants",
+    "elm": "ELM: BCubed without the item itself",
+    "pairs": "Scores of pairs of items",
+    "matching": "Matching of clusters",
+    "entropy": "Information and entropy",
+    "edit": "Edit distances",
+    "coreference": "Coreference",
+    "overlap": "Overlapping clusters",
+    "diff": "Changes from one clustering to another",
+}
+#: The example that every page works out: clusters as the items in them.
+TRUTH, PREDICTION = ("ab", "cd"), ("abc", "d")
+OVERLAPPING_TRUTH, OVERLAPPING_PREDICTION = ("ab", "bcd"), ("abc", "cd")
+BASELINE, EXPERIMENT = ("abc", "d"), ("ab", "cd")
+SETTLED = ("abd", "c")
+#: Names of matrices' entries, and of the sums of pairs, in the order of the formulas' arguments.
+MATRIX = ("tp", "fp", "fn", "tn")
+PAIRS = {"pairs": ("TP", "FP", "FN", "TN"), "wrong pairs": ("FP", "FN")}
+#: Public names that are classes, and those that are functions, in the order of the work.
+CLASSES = ("Clustering", "Evaluation", "Comparison", "Diff", "Sweep", "Estimates", "Contingency", "Table")
+FUNCTIONS = (
+    "evaluate", "compare", "diff", "sweep", "estimate", "estimate_pairs", "load", "extended_bcubed", "cice_bcubed",
+    "contingency", "bins", "example",
+)  # fmt: skip
+MODULES = ("charts", "constraints", "errors")
+
+
+def write(docs: Path) -> None:
+    """Write all generated pages below the folder of the documentation, in place of earlier ones."""
+    reference = docs / "reference"
+    pages = {
+        **{f"scores/{name}": score_page(metric) for name, metric in registry.METRICS.items()},
+        "scores/index": score_list(),
+        **{f"commands/{name}": command_page(name, parser) for name, parser in subparsers().items()},
+        **{f"api/{name}": api_page(name) for name in (*CLASSES, *FUNCTIONS, *MODULES)},
+        "api/metrics": metrics_page(),
+    }
+    for folder in ("scores", "commands", "api"):
+        for old in (reference / folder).glob("*.md"):
+            if f"{folder}/{old.stem}" not in pages:
+                old.unlink()
+    for name, text in pages.items():
+        page = reference / f"{name}.md"
+        page.parent.mkdir(exist_ok=True)
+        if not page.exists() or page.read_text(encoding="utf-8") != text:  # Sphinx reads what is newer
+            page.write_text(text, encoding="utf-8")
+    extra = docs / "_generated"
+    extra.mkdir(exist_ok=True)
+    sample_report(extra / "sample-report.html")
+
+
+def sample_report(path: Path) -> None:
+    """Write the page of an evaluation of the example data."""
+    if not path.exists():
+        patents = fb.example("patentsview")
+        ev = fb.evaluate(patents.truth, patents.predictions["20211230"], slices=["country"])
+        ev.report(path, columns=["first_name", "last_name", "city"], title="A sample report")
+
+
+# Scores
+
+
+def score_list() -> str:
+    """Return the page that lists all scores by family."""
+    lines = ["# Scores by family", ""]
+    for family in registry.FAMILIES:
+        lines += [f"## {FAMILIES[family]}", "", "| score | better | summary |", "| --- | --- | --- |"]
+        lines += [
+            f"| [{m.name}]({m.name}.md) | {m.best} | {cell_text(m.summary)} |"
+            for m in registry.METRICS.values()
+            if m.family == family
+        ]
+        lines.append("")
+    return "\n".join([*lines, *toctree(registry.METRICS)])
+
+
+def score_page(metric: Metric) -> str:
+    """Return the page of a score."""
+    known = METRICS_ELSEWHERE.get(metric.alias_of or metric.name, ())
+    others = [name for name in (metric.alias_of, *aliases(metric)) if name]
+    same = ", ".join(f"[{name}]({name}.md)" for name in others)
+    facts = {
+        "Family": metric.family,
+        "Range": f"{bounds(metric)}; {'neither end' if metric.best == 'neither' else metric.best} is better",
+        "Weights": "not defined" if metric.unweighted_only else "yes",
+        "By slice, cluster and item": "no, of all items at once" if metric.overall_only else "yes",
+        "Where clusters overlap": overlapping(metric),
+        "The same as": same,
+        "Also called": ", ".join(f"`{name}`" for name in known),
+    }
+    lines = [f"# {metric.name}", "", metric.summary, "", "| property | value |", "| --- | --- |"]
+    lines += [f"| {name} | {text} |" for name, text in facts.items() if text]
+    note = metric.note
+    if "tp" in metric.definition:
+        note = (
+            "For each item, tp, fp, fn and tn weigh the items that are with it on both sides (itself included),"
+            f" on the predicted side alone, on the true side alone, and on neither. {note}"
+        )
+    lines += ["", "## Formula", "", f"> {metric.definition}", "", note, ""]
+    lines += ["## A small example", "", *example(metric), ""]
+    lines += ["## When not to use it", "", metric.caution, ""]
+    lines += ["## Source", "", REFERENCES.get(metric.source, "Defined by this library."), ""]
+    lines += ["## How to compute it", "", *calls(metric), ""]
+    functions = [name for name in (metric.name, *metric.also) if name in fb.metrics.__all__]
+    directives = [f".. autofunction:: fastbcubed.metrics.{name}" for name in functions]
+    return "\n".join([*lines, "```{eval-rst}", *directives, "```", ""])
+
+
+def calls(metric: Metric) -> list[str]:
+    """Return how to compute a score in Python and on the command line."""
+    if metric.takes_three:
+        python = f'fb.diff(baseline, experiment, truth=truth, metrics=["{metric.name}"])'
+        return ["```py", python, "```"]
+    if metric.family == "diff":
+        return ["```py", f'fb.diff(baseline, experiment, metrics=["{metric.name}"])', "```"]
+    flag, keyword = (" --overlapping", ", overlapping=True") if metric.covers_only else ("", "")
+    python = f'fb.evaluate(truth, prediction, metrics=["{metric.name}"]{keyword})'
+    shell = f"fastbcubed evaluate truth.parquet prediction.parquet --metric {metric.name}{flag}"
+    return ["```py", python, "```", "", "```sh", shell, "```"]
+
+
+def example(metric: Metric) -> list[str]:
+    """Return the small example of a score: the clusters, the working, and the value."""
+    if metric.takes_three or metric.family == "diff":
+        found = fb.diff(
+            clustering(BASELINE),
+            clustering(EXPERIMENT),
+            truth=clustering(SETTLED) if metric.takes_three else None,
+            metrics=[metric.name],
+        )
+        sides = {"baseline": BASELINE, "experiment": EXPERIMENT}
+        if metric.takes_three:
+            sides = {"truth": SETTLED, **sides}
+        return [*drawn(sides), "", f"The score is {number(found.overall[metric.name])}."]
+    if metric.covers_only:
+        truth, prediction = OVERLAPPING_TRUTH, OVERLAPPING_PREDICTION
+    else:
+        truth, prediction = TRUTH, PREDICTION
+    ev = fb.evaluate(*map(clustering, (truth, prediction)), metrics=[metric], overlapping=metric.covers_only)
+    value = number(ev.overall[metric.name])
+    lines = [*drawn({"truth": truth, "prediction": prediction}), ""]
+    if metric.covers_only:
+        return [*lines, f"The score is {value}."]
+    return [*lines, *working(metric, value)]
+
+
+def working(metric: Metric, value: str) -> list[str]:
+    """Return how the score of the example comes about, from items, from means, from pairs or from cells."""
+    if metric.formula is not None:
+        matrices = {item: matrix_of(item, metric.leave_one_out) for item in "abcd"}
+        columns = np.array(list(matrices.values()), float).T
+        scores = np.broadcast_to(metric.formula(*columns), 4)
+        head = ["item", *MATRIX, "score"]
+        rows = [[item, *matrices[item], number(s)] for item, s in zip(matrices, scores, strict=True)]
+        without = "; the matrices are those without the item itself" if metric.leave_one_out else ""
+        return [*table(head, rows), "", f"The score is the mean of the last column, {value}{without}."]
+    if metric.needs:
+        of = fb.evaluate(clustering(TRUTH), clustering(PREDICTION), metrics=list(metric.needs)).overall
+        parts = " and ".join(f"{need.name} is {number(of[need.name])}" for need in metric.needs)
+        return [f"Here {parts}, so the score is {value}."]
+    if set(metric.sums) <= set(PAIRS):
+        counts = {"TP": 1, "FP": 2, "FN": 1, "TN": 2}
+        together = {"TP": "a b", "FP": "a c, b c", "FN": "c d", "TN": "a d, b d"}
+        rows = [[name, counts[name], together[name]] for name in PAIRS[metric.sums[0]]]
+        return [*table(["pairs", "number", "which"], rows), "", f"The score is {value}."]
+    rows = [["a b", "a b c", "a b", 2], ["c d", "a b c", "c", 1], ["c d", "d", "d", 1]]
+    return [
+        *table(["true cluster", "predicted cluster", "cell", "items"], rows),
+        "",
+        f"From these three cells, the score comes to {value}.",
+    ]
+
+
+def matrix_of(item: str, alone: bool) -> tuple[int, ...]:
+    """Return the confusion matrix of an item in the example, with or without the item itself."""
+    true, pred = (next(set(c) for c in side if item in c) for side in (TRUTH, PREDICTION))
+    tp, fp, fn = len(true & pred), len(pred - true), len(true - pred)
+    return tp - alone, fp, fn, 4 - tp - fp - fn
+
+
+def clustering(clusters: Iterable[str]) -> fb.Clustering:
+    """Return clusters of letters as a clustering."""
+    return fb.Clustering.from_clusters([list(cluster) for cluster in clusters])
+
+
+def drawn(sides: dict[str, tuple[str, ...]]) -> list[str]:
+    """Return a drawing of clusterings, one line each."""
+    width = max(map(len, sides))
+    rows = [
+        f"{name:<{width}}  {'  '.join(f'[ {chr(32).join(c)} ]' for c in side)}"
+        for name, side in sides.items()
+    ]
+    return ["```text", *rows, "```"]
+
+
+def number(value: Any) -> str:
+    """Return a figure as a fraction, where it is a short one, and with four digits."""
+    near = Fraction(float(value)).limit_denominator(120)
+    if abs(float(near) - value) > 1e-12:
+        return f"{value:.4f}"
+    return str(near) if near.denominator == 1 else f"{near} = {float(near):.4f}"
+
+
+def bounds(metric: Metric) -> str:
+    """Return the range of a score in words."""
+    low, high = (None if np.isinf(bound) else f"{bound:g}" for bound in (metric.low, metric.high))
+    if low is None:
+        return "any value" if high is None else f"at most {high}"
+    return f"at least {low}" if high is None else f"{low} to {high}"
+
+
+def overlapping(metric: Metric) -> str:
+    """Return whether a score is defined where clusters overlap."""
+    return "only there" if metric.covers_only else "yes" if metric.on_covers else "not defined"
+
+
+def aliases(metric: Metric) -> list[str]:
+    """Return further names of a score in the registry."""
+    root = metric.alias_of or metric.name
+    return [m.name for m in registry.METRICS.values() if m.alias_of == root and m is not metric]
+
+
+def _elsewhere() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for theirs, ours in {**registry.SYNONYMS, **registry.ALSO_CALLED}.items():
+        found.setdefault(ours, []).append(theirs)
+    return found
+
+
+METRICS_ELSEWHERE = _elsewhere()
+
+
+# Commands and names
+
+
+def subparsers() -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of each command by its name."""
+    actions = commands.parser()._actions
+    return next(dict(a.choices) for a in actions if isinstance(a, argparse._SubParsersAction))
+
+
+def command_page(name: str, parser: argparse.ArgumentParser) -> str:
+    """Return the page of a command: its help, as a terminal of 100 columns shows it."""
+    with columns(100):
+        text = parser.format_help().rstrip()
+    return f"# fastbcubed {name}\n\n{parser.description or ''}\n\n```text\n{text}\n```\n"
+
+
+@contextmanager
+def columns(n: int) -> Iterator[None]:
+    """Let the terminal have `n` columns."""
+    before = os.environ.get("COLUMNS")
+    os.environ["COLUMNS"] = str(n)
+    try:
+        yield
+    finally:
+        os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)
+
+
+def api_page(name: str) -> str:
+    """Return the page of a public name."""
+    thing = getattr(fb, name)
+    if inspect.ismodule(thing):
+        names = [each for each in thing.__all__ if callable(getattr(thing, each))]
+        directives = [d for each in names for d in (directive(getattr(thing, each), f"{name}.{each}"), "")]
+        title = f"fastbcubed.{name}"
+        return eval_rst(title, [".. currentmodule:: fastbcubed", "", *directives])
+    return eval_rst(f"fastbcubed.{name}", [directive(thing, name)])
+
+
+def metrics_page() -> str:
+    """Return the page of the functions of `fastbcubed.metrics` that are on no page of a score."""
+    shown = {each for metric in registry.METRICS.values() for each in (metric.name, *metric.also)}
+    names = [name for name in fb.metrics.__all__ if name not in shown]
+    directives = [d for each in names for d in (directive(getattr(fb.metrics, each), f"metrics.{each}"), "")]
+    text = "Functions of two labelings; those of single scores are on [the pages of the scores](../scores/index.md)."
+    return eval_rst("fastbcubed.metrics", directives, text)
+
+
+def directive(thing: Any, name: str) -> str:
+    """Return the line that documents a class or a function."""
+    kind = "autoclass" if inspect.isclass(thing) else "autofunction"
+    without = "\n   :no-members:" if inspect.isclass(thing) and issubclass(thing, tuple | Exception) else ""
+    return f".. {kind}:: fastbcubed.{name}{without}"
+
+
+def eval_rst(title: str, lines: Iterable[str], text: str = "") -> str:
+    """Return a page of directives."""
+    return "\n".join([f"# {title}", "", text, "", "```{eval-rst}", *lines, "```", ""])
+
+
+# Markdown
+
+
+def table(head: list[str], rows: Iterable[Iterable[Any]]) -> list[str]:
+    """Return the lines of a table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return [f"| {' | '.join(map(str, row))} |" for row in lines]
+
+
+def cell_text(text: str) -> str:
+    """Return text for a cell of a table."""
+    return text.replace("|", "\\|")
+
+
+def toctree(names: Iterable[str]) -> list[str]:
+    """Return the directive that puts pages below another in the navigation."""
+    return ["```{toctree}", ":hidden:", "", *names, "```", ""]
+
+
+warnings.simplefilter("ignore", fb.EvaluationWarning)  # of four items

@@ -1,0 +1,82 @@
+"""The documentation: it builds without a warning, asks for nothing elsewhere, and can be read and searched by all."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from in_browser import barriers, open_page, requests
+
+from fastbcubed.metrics.registry import METRICS
+from fastbcubed.results.warnings import CODES
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).parents[2]
+PAGES = (
+    "docs/index", "docs/start", "docs/how-to/gates", "docs/explanation/which-score", "docs/reference/warnings",
+    "docs/reference/scores/f1", "docs/reference/scores/pair_f1", "docs/reference/api/Evaluation",
+    "docs/reference/commands/evaluate", "notebooks/quickstart", "benchmarks/README", "CHANGELOG",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the built documentation, which `FASTBCUBED_SITE` names if it is built already."""
+    if found := os.environ.get("FASTBCUBED_SITE"):
+        return Path(found)
+    if find_spec("sphinx") is None:
+        pytest.skip("Sphinx is not there; pip install '.[docs]' installs it")
+    built = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-W", "-q", "-c", "docs", ".", str(built)]
+    subprocess.run(command, cwd=ROOT, check=True)
+    return built
+
+
+def test_every_score_command_and_code_has_its_place(site: Path) -> None:
+    reference = site / "docs" / "reference"
+    assert {page.stem for page in (reference / "scores").glob("*.html")} == {*METRICS, "index"}
+    warnings = (reference / "warnings.html").read_text(encoding="utf-8")
+    assert [code for code in CODES if f">{code}<" not in warnings] == []
+    assert (site / "sample-report.html").stat().st_size > 100_000
+
+
+def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
+    loaded = re.compile(r"<(?:script|img|iframe|link)\b[^>]*?(?:src|href)=[\"'](https?:)?//", re.IGNORECASE)
+    pages = [page for page in site.rglob("*.html") if page.name != "sample-report.html"]
+    assert len(pages) > 200
+    found = {str(page.relative_to(site)): loaded.search(page.read_text(encoding="utf-8")) for page in pages}
+    assert {name: match[0] for name, match in found.items() if match} == {}
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, True)])
+def test_pages_have_no_barriers(site: Path, browser: Any, page: str, width: int, dark: bool) -> None:
+    open_page(browser, (site / f"{page}.html").as_uri(), width, dark=dark)
+    assert [url for url in requests(browser) if not url.startswith("file:")] == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert barriers(browser) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("adjusted_rand", "reference/scores/adjusted_rand"),
+        ("exit codes", "reference/exit-codes"),
+        ("Splink", "how-to/tools"),
+        ("dropping-flatters", "reference/warnings"),
+        ("memory limit", "how-to/large-data"),
+    ],
+)
+def test_search_finds(site: Path, browser: Any, words: str, page: str) -> None:
+    open_page(browser, (site / "search.html").as_uri() + f"?q={words.replace(' ', '+')}")
+    browser.implicitly_wait(10)
+    browser.find_element("css selector", "ul.search li a")
+    found = [link.get_attribute("href") for link in browser.find_elements("css selector", "ul.search li a")]
+    assert any(f"docs/{page}.html" in each for each in found[:10]), found[:10]
