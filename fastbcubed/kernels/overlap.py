@@ -368,16 +368,17 @@ def shared(starts, clusters, u, v):
 
 
 @kernel
-def count_shared(starts, clusters, n, keys, bounds, members, pairs):
-    """Add to `pairs[t]` the pairs of items that share t clusters, for t of two and more.
+def count_shared(starts, clusters, n, rows, keys, bounds, members, pairs):
+    """Add to `pairs[row, t]` the pairs of items that share t clusters, for t of two and more.
 
-    Shapes: (units + 1,), (memberships,), (units,), (groups,), (groups + 1,), (entries,), (most + 1,);
-    `keys` are the clusters of the groups; the members of a group are its units that are in a larger one.
+    Shapes: (units + 1,), (memberships,), (units,), (units,), (groups,), (groups + 1,), (entries,), (n_rows, most + 1);
+    `rows` are those of units, the same for all of a group; `keys` are the clusters of the groups; the members of a
+    group are its units that are in a larger one.
     """
     for u in range(n.size):
         own = starts[u + 1] - starts[u]
         if own > 1:
-            pairs[own] += n[u] * (n[u] - 1) // 2
+            pairs[rows[u], own] += n[u] * (n[u] - 1) // 2
     for c in range(keys.size):
         for k in range(bounds[c], bounds[c + 1]):
             u = members[k]
@@ -385,7 +386,7 @@ def count_shared(starts, clusters, n, keys, bounds, members, pairs):
                 v = members[m]
                 common, first = shared(starts, clusters, u, v)
                 if common > 1 and first == keys[c]:
-                    pairs[common] += n[u] * n[v]
+                    pairs[rows[u], common] += n[u] * n[v]
 
 
 @kernel
@@ -417,18 +418,18 @@ def list_blocks(true_starts, true_clusters, pred_starts, pred_clusters, n_pred, 
 
 @kernel
 def compare_shared(
-    true_starts, true_clusters, pred_starts, pred_clusters, n, keys, bounds, members, n_pred, sums
+    true_starts, true_clusters, pred_starts, pred_clusters, n, rows, keys, bounds, members, n_pred, sums
 ):
     """Add up pairs of items that share t true and s predicted clusters, one of them two or more.
 
-    `sums` gets the sum of t s, the number of pairs with t = s, and the number of pairs, for positive t and s.
-    A block has the key of its two clusters and the units that are in both and, on
+    `sums` (n_rows, 3) get the sum of t s, the number of pairs with t = s, and the number of pairs, for positive t and
+    s. A block has the key of its two clusters and the units that are in both and, on
     one side at least, in a larger cluster.
     """
     for u in range(n.size):
         t, s = true_starts[u + 1] - true_starts[u], pred_starts[u + 1] - pred_starts[u]
         if t * s > 1:
-            add_item_pairs(t, s, n[u] * (n[u] - 1) // 2, sums)
+            add_item_pairs(t, s, n[u] * (n[u] - 1) // 2, rows[u], sums)
     for c in range(keys.size):
         true, pred = keys[c] // n_pred, keys[c] % n_pred
         for k in range(bounds[c], bounds[c + 1]):
@@ -439,12 +440,12 @@ def compare_shared(
                 if first_true == true:
                     s, first_pred = shared(pred_starts, pred_clusters, u, v)
                     if first_pred == pred and t * s > 1:
-                        add_item_pairs(t, s, n[u] * n[v], sums)
+                        add_item_pairs(t, s, n[u] * n[v], rows[u], sums)
 
 
 @kernel
-def add_item_pairs(t, s, count, sums):
-    """Add `count` pairs that share t and s clusters to the three sums of `compare_shared`."""
-    sums[0] += count * t * s
-    sums[1] += count * (t == s)
-    sums[2] += count
+def add_item_pairs(t, s, count, row, sums):
+    """Add `count` pairs that share t and s clusters to the sums of a row of `compare_shared`."""
+    sums[row, 0] += count * t * s
+    sums[row, 1] += count * (t == s)
+    sums[row, 2] += count

@@ -122,36 +122,61 @@ def _no_cells() -> tuple[NDArray[np.int16], np.ndarray]:
     return np.empty(n, np.int16), np.empty(n + 1, SPLIT)
 
 
+class FitOfClusters(NamedTuple):
+    """What `Fit` adds up, by cluster; 0 for one without scored items. Those that are exact are true clusters."""
+
+    clusters: Floats
+    exact: Floats
+    weight: Floats
+    own: Floats
+    others: Floats
+    f1: Floats
+    jaccard: Floats
+
+
 def fit_overlaps(cover: Cover) -> Fits:
-    """Find the best counterparts where clusters overlap, from all pairs of clusters that share an item."""
+    """Find the best counterparts where clusters overlap."""
+    return Fits(*(Fit(*(math.fsum(each) for each in own)) for own in best_overlaps(cover)))
+
+
+def best_overlaps(cover: Cover) -> tuple[FitOfClusters, FitOfClusters]:
+    """Find the best counterpart of each cluster where these overlap, from all pairs that share an item."""
     overlaps, (true, pred) = cover.sides.overlaps, cover.sides.sizes
     w, a, b = overlaps.sizes.weight, true.weight[overlaps.true], pred.weight[overlaps.pred]
     f, jaccard = 2.0 * w / (a + b), w / (a + b - w)
-    exact = n_same(cover.sides)
+    exact = same_clusters(cover.sides)
 
-    def fit(codes: NDArray[np.integer], sizes: Floats, mass: Floats, scored: NDArray[np.bool_]) -> Fit:
+    def fit(
+        codes: NDArray[np.integer], sizes: Floats, mass: Floats, scored: NDArray[np.bool_]
+    ) -> FitOfClusters:
         own, best_f, best_jaccard = np.zeros((3, sizes.size))
         for best, values in ((own, w), (best_f, f), (best_jaccard, jaccard)):
             np.maximum.at(best, codes, values)
-        kept, share = mass[scored], own[scored] / sizes[scored]
-        sums = (kept, kept * share, kept * (1.0 - share), kept * best_f[scored], best_jaccard[scored])
-        return Fit(kept.size, exact, *map(math.fsum, sums))
+        kept = np.where(scored, mass, 0.0)
+        share = np.divide(own, sizes, out=np.zeros(sizes.size), where=scored)
+        sums = (kept, kept * share, kept * (1.0 - share), kept * best_f, np.where(scored, best_jaccard, 0.0))
+        return FitOfClusters(scored.astype(np.float64), exact, *sums)
 
-    return Fits(
+    return (
         fit(overlaps.true, true.weight, cover.true_weight, cover.true_n > 0),
         fit(overlaps.pred, pred.weight, cover.pred_weight, cover.pred_n > 0),
     )
 
 
-def n_same(sides: Sides) -> int:
-    """Count the clusters that both sides have: of t true and p predicted copies the lesser number."""
+def same_clusters(sides: Sides) -> Floats:
+    """Count the clusters that both sides have, each by the first of its true copies.
+
+    Of t true and p predicted copies these are the lesser number.
+    """
     overlaps, (true, pred) = sides.overlaps, sides.sizes
     n = overlaps.sizes.n
     same = (n == true.n[overlaps.true]) & (n == pred.n[overlaps.pred])
-    _, first, p = np.unique(overlaps.true[same], return_index=True, return_counts=True)
+    codes, first, p = np.unique(overlaps.true[same], return_index=True, return_counts=True)
     # the copies of a true cluster have the same first match
     _, copy, t = np.unique(overlaps.pred[same][first], return_index=True, return_counts=True)
-    return int(np.minimum(t, p[copy]).sum())
+    found = np.zeros(true.n.size)
+    found[codes[copy]] = np.minimum(t, p[copy])
+    return found
 
 
 #: Looks at a cell after which the search gives up: one or two minutes. Clusterings that resemble each

@@ -21,6 +21,7 @@ from fastbcubed.metrics.counterparts import (
     Fit,
     Paired,
     Side,
+    best_overlaps,
     best_pairs,
     pairs_by_similarity,
     pairs_by_weight,
@@ -28,6 +29,8 @@ from fastbcubed.metrics.counterparts import (
     sizes_of_entities,
 )
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.overlap.cover import Cover
+from fastbcubed.overlap.omega_and_nmi import Left, entropies_by_cluster, shared_clusters_by_unit, sides_of
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Floats, Sizes
@@ -61,13 +64,13 @@ class SumsByUnit:
 
     def __init__(self, table: Contingency, units: Codes, n: int, pool: Pool) -> None:
         self.table, self.pool = table, pool
-        self._units, self.n = units, n
+        self.units, self.n = units, n
         self._known: dict[str, Additive] = {}
 
     def cells(self, values: Any) -> Floats:
         """Add up values of cells by unit."""
-        values = np.broadcast_to(np.asarray(values, np.float64), self._units.shape)
-        return np.bincount(self._units, values, self.n).astype(np.float64, copy=False)
+        values = np.broadcast_to(np.asarray(values, np.float64), self.units.shape)
+        return np.bincount(self.units, values, self.n).astype(np.float64, copy=False)
 
     def clusters(self, side: str, values: NDArray[Any], *, every: bool = False) -> Floats:
         """Add up values of clusters by unit: of those with a scored item, or of `every` one that has any."""
@@ -81,9 +84,9 @@ class SumsByUnit:
         """The unit of each cluster by side, -1 for one without a scored item."""
         found = {}
         for side in SIDES:
-            codes, size = self.table.codes(side)
+            codes, size, cells = self.table.memberships(side)
             units = np.full(size, -1)
-            units[codes] = self._units
+            units[codes] = self.units if cells is None else self.units[cells]
             found[side] = units
         return found
 
@@ -168,7 +171,7 @@ def difference_quotients(function: Callable[[Floats], Any], at: Floats) -> Float
 def has_sums_by_unit(metric: Metric, *, overlapping: bool = False) -> bool:
     """Return whether a score is a function of sums by unit that are listed here."""
     if metric.overall_only:
-        return all(name in BY_UNIT and not overlapping for name in metric.sums)
+        return all(name in (OF_COVERS if overlapping else BY_UNIT) for name in metric.sums)
     plain = metric.formula is not None and metric.matrix is None and not metric.leave_one_out
     return plain and metric.uses_tn and not overlapping
 
@@ -235,7 +238,12 @@ def _wrong_pairs(by: SumsByUnit) -> Additive:
 
 
 def _shared_clusters(by: SumsByUnit) -> Additive:
-    """Return the sums of pairs, of which Omega counts those that share one cluster and none."""
+    """Return the sums of pairs, of which Omega counts those that share one cluster and none, or more of a cover."""
+    table = by.table
+    if table.overlapping:
+        found = shared_clusters_by_unit(table.once(sides_of, by.pool), by.units, by.n, table.max_pairs)
+        columns = [*found.true.T, *found.pred.T]
+        return Additive([by.cells(table.n), found.both + found.same, *columns], found.fields)
     pairs = by.sums("pairs")
 
     def fields(*totals: float) -> tuple[float, float, float]:
@@ -263,6 +271,33 @@ def _entropies(by: SumsByUnit) -> Additive:
         )
 
     return Additive([by.cells(each) for each in (w, open_true, *losses)], entropies)
+
+
+def _entropies_of_clusters(by: SumsByUnit) -> Additive:
+    """Return items, and of each side the clusters and what `Left` adds up.
+
+    All of it depends on the number of items, and jumps where that decides whether a cluster tells of another. So slopes
+    by it are those of chords, as long as the number of items varies between samples.
+    """
+    sides, n, items = by.table.once(sides_of, by.pool), float(by.table.n_items), by.cells(by.table.n)
+    spread = max(float(np.sqrt(np.sum((items - items.mean()) ** 2))) / n, STEP)
+    step = n * min(spread, 0.5 * (1.0 - float(items.max()) / n))
+    found, up, down = (entropies_by_cluster(sides, n + s, "overlapping") for s in (0.0, step, -step))
+    figures, slopes = [items], []
+    for k, side in enumerate(SIDES):
+        figures.append(by.clusters(side, (sides.sizes[k].n > 0).astype(np.float64)))
+        figures += [by.clusters(side, own) for own in found[k]]
+        changes = (float(np.sum(more - less)) for more, less in zip(up[k], down[k], strict=True))
+        slopes.append([change / (2.0 * step) if step else 0.0 for change in changes])
+
+    def fields(items: float, *totals: float) -> tuple[Left, ...]:
+        sides = ((totals[4 * k], totals[4 * k + 1 : 4 * k + 4], slopes[k]) for k in (0, 1))
+        return tuple(
+            Left(clusters, *(own + slope * (items - n) for own, slope in zip(added, by_item, strict=True)))
+            for clusters, added, by_item in sides
+        )
+
+    return Additive(figures, fields)
 
 
 def _chance(by: SumsByUnit) -> Additive:
@@ -368,7 +403,15 @@ def _losses_by_chance(by: SumsByUnit) -> Additive:
 # Counterparts
 def _counterparts(by: SumsByUnit) -> Additive:
     """Return the figures of the best counterparts of both sides, each cluster with its own."""
-    table = by.table
+    table, n = by.table, len(Fit._fields)
+    if isinstance(table, Cover):
+        of_sides = zip(SIDES, best_overlaps(table), strict=True)
+        added = [
+            by.clusters("true" if name == "exact" else side, own)
+            for side, best in of_sides
+            for name, own in best._asdict().items()
+        ]
+        return Additive(added, lambda *fields: (Fit(*fields[:n]), Fit(*fields[n:])))
     own, fp, fn, _ = confusion(table)
     w, exact = table.weight, by.cells((fp == 0) & (fn == 0))
     f1, jaccard = 2 * own / (2 * own + fp + fn), own / (own + fp + fn)
@@ -381,7 +424,6 @@ def _counterparts(by: SumsByUnit) -> Additive:
         of_cells = (w, w * share[codes], w * (1.0 - share[codes]), w * best_f1[codes])
         figures += [by.clusters(side, np.ones(size)), exact, *map(by.cells, of_cells)]
         figures.append(by.clusters(side, best_jaccard))
-    n = len(Fit._fields)
     return Additive(figures, lambda *fields: (Fit(*fields[:n]), Fit(*fields[n:])))
 
 
@@ -473,4 +515,7 @@ BY_UNIT: Mapping[str, Callable[[SumsByUnit], Additive]] = {
     "pairing of mentions": partial(_paired, pairs_of_mentions),
     "shared clusters": _shared_clusters,
     "pairing of entities": partial(_paired, pairs_by_similarity),
+    "entropies of clusters": _entropies_of_clusters,
 }
+#: Those of them that are added up where clusters overlap, too.
+OF_COVERS = ("counterparts", "shared clusters", "entropies of clusters")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from fastbcubed.overlap.extended_bcubed import Sides, Totals
 from fastbcubed.overlap.item_sets import Signatures, signatures
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.threads import Pool
-from fastbcubed.types import Counts, Floats
+from fastbcubed.types import Codes, Counts, Floats
 
 Minimum = Literal["overlapping", "all"]
 
@@ -44,9 +45,53 @@ class Groups(NamedTuple):
 class SharedClusters(NamedTuple):
     """Pairs of items by the number of clusters that they share on either side."""
 
-    all_pairs: int
-    same: int  #: pairs that share as many true as predicted clusters
-    expected: int  #: all_pairs times the number of these by chance
+    all_pairs: float
+    same: float  #: pairs that share as many true as predicted clusters
+    expected: float  #: all_pairs times the number of these by chance
+
+
+class PairsByUnit(NamedTuple):
+    """Pairs of items that share a cluster on some side, by unit: a row for each."""
+
+    true: Floats  #: those that share t true clusters, for t = 1, 2, …; shape (n_units, most)
+    pred: Floats  #: likewise
+    both: Floats  #: those that share clusters on both sides; shape (n_units,)
+    same: Floats  #: those of them that share as many
+
+    def fields(self, items: float, both_and_same: float, *shared: float) -> SharedClusters:
+        """Return the sums over all pairs from totals over units: items, both and same, the columns of both sides."""
+        every, k = items * (items - 1) / 2, self.true.shape[1]
+        t, s = ([every - sum(own), *own] for own in (shared[:k], shared[k:]))
+        same = t[0] + s[0] - every + both_and_same
+        return SharedClusters(every, same, math.fsum(a * b for a, b in zip(t, s, strict=False)))
+
+
+class _Distinct(NamedTuple):
+    """Items by their sets of clusters of either side, cells of equal ones, and which of these to pair."""
+
+    true: Signatures
+    pred: Signatures
+    cells: Sides
+    firsts: Counts  #: the first of the given cells that each of these cells is made of
+    groups: tuple[Groups, Groups]
+    blocks: Groups
+
+    @classmethod
+    def of(cls, sides: Sides, max_pairs: float) -> _Distinct:
+        """Group the cells; raise TooMuchWorkError if there are more pairs than `max_pairs`."""
+        ranked = [_ranked(*each) for each in zip((sides.truth, sides.prediction), sides.sizes, strict=True)]
+        true, pred = (signatures(side, sides.pool) for side in ranked)
+        cells, firsts = _cells(true, pred, sides)
+        groups = _in_larger(true.sets), _in_larger(pred.sets)
+        blocks = _in_both(cells)
+        work = sum(each.n_pairs for each in (*groups, blocks))
+        if work > max_pairs:
+            raise TooMuchWorkError(
+                f"Omega would have to compare {work:.2g} pairs of cells that are in one cluster and also in a"
+                f" larger one, more than {arg('max_pairs', max_pairs)}. Leave it out, or pass {arg('max_pairs', work)}"
+                f" or more and wait: about {work / 1e8:.0f} seconds."
+            )
+        return cls(true, pred, cells, firsts, groups, blocks)
 
 
 def shared_clusters(sides: Sides, max_pairs: float = MAX_PAIRS) -> SharedClusters:
@@ -56,24 +101,46 @@ def shared_clusters(sides: Sides, max_pairs: float = MAX_PAIRS) -> SharedCluster
     cluster, too. Cost is the number of these pairs, and linear in the memberships. Raise TooMuchWorkError if
     there are more than `max_pairs`. Items may be in no cluster.
     """
-    pool, n_items = sides.pool, int(sides.n.sum())
-    ranked = [_ranked(*each) for each in zip((sides.truth, sides.prediction), sides.sizes, strict=True)]
-    true, pred = (signatures(side, pool) for side in ranked)
-    cells = _cells(true, pred, sides)
-    groups = [_in_larger(each.sets) for each in (true, pred)]
-    blocks = _in_both(cells)
-    work = sum(each.n_pairs for each in (*groups, blocks))
-    if work > max_pairs:
-        raise TooMuchWorkError(
-            f"Omega would have to compare {work:.2g} pairs of cells that are in one cluster and also in a"
-            f" larger one, more than {arg('max_pairs', max_pairs)}. Leave it out, or pass {arg('max_pairs', work)}"
-            f" or more and wait: about {work / 1e8:.0f} seconds."
-        )
+    found, n_items = _Distinct.of(sides, max_pairs), int(sides.n.sum())
     all_pairs = n_items * (n_items - 1) // 2
-    t, s = (_count_shared(*each, sides.n, all_pairs) for each in zip((true, pred), groups, strict=True))
-    both, same = _count_both(cells, blocks)
+    own = zip((found.true, found.pred), found.groups, strict=True)
+    t, s = (_count_shared(*each, sides.n, all_pairs) for each in own)
+    both, same = _count_both(found.cells, found.blocks)
     same += t[0] + s[0] - all_pairs + both  # those that share none
     return SharedClusters(all_pairs, same, sum(a * b for a, b in zip(t, s, strict=False)))
+
+
+def shared_clusters_by_unit(sides: Sides, units: Codes, n_units: int, max_pairs: float) -> PairsByUnit:
+    """Count the same pairs by unit; `units` are those of the cells, and clusters are in one each."""
+    found = _Distinct.of(sides, max_pairs)
+    both_sides = []
+    for side, groups in zip((found.true, found.pred), found.groups, strict=True):
+        sets, there = side.sets, side.codes >= 0
+        rows = np.zeros(len(sets), np.int64)
+        rows[side.codes[there]] = units[there]
+        in_set = _add_up(side.codes, sides.n, len(sets))
+        pairs = _several(side, groups, in_set, rows, n_units).astype(np.float64)
+        sizes = _add_up(sets.codes, in_set[sets.rows()], sets.n_clusters)
+        overlapping = _pairs_by_unit(sizes, sets.codes, rows[sets.rows()], n_units)
+        pairs[:, 1] = overlapping - pairs @ np.arange(pairs.shape[1])
+        both_sides.append(pairs[:, 1:])
+    cells, rows = found.cells, np.asarray(units[found.firsts], np.int64)
+    product, same, several = _compare(cells, found.blocks, rows, n_units).T.astype(np.float64)
+    overlaps = cells.overlaps
+    unit_of = np.zeros(cells.truth.n_clusters, np.int64)
+    unit_of[cells.truth.codes] = rows[cells.truth.rows()]
+    n = overlaps.sizes.n.astype(np.float64)
+    one = np.bincount(unit_of[overlaps.true], n * (n - 1) / 2, n_units) - product
+    of_true, of_pred = both_sides
+    return PairsByUnit(of_true, of_pred, one + several, one + same)
+
+
+def _pairs_by_unit(sizes: Counts, codes: NDArray[np.integer], rows: Counts, n_units: int) -> Floats:
+    """Add up the pairs in clusters of these sizes by unit; `rows` are the units of memberships in clusters `codes`."""
+    units = np.zeros(sizes.size, np.int64)
+    units[codes] = rows
+    n = sizes.astype(np.float64)
+    return np.bincount(units, n * (n - 1) / 2, n_units).astype(np.float64, copy=False)
 
 
 def pairs_in(sizes: Counts) -> int:
@@ -92,13 +159,14 @@ def _ranked(side: Memberships, sizes: Totals) -> Memberships:
     return Memberships.from_rows(cells, ranks[side.codes], len(side), side.n_clusters)
 
 
-def _cells(true: Signatures, pred: Signatures, sides: Sides) -> Sides:
-    """Group items in clusters on both sides into cells again, by fewer distinctions."""
+def _cells(true: Signatures, pred: Signatures, sides: Sides) -> tuple[Sides, Counts]:
+    """Group items in clusters on both sides into cells again, by fewer distinctions; and return the first of each."""
     in_both = np.flatnonzero((true.codes >= 0) & (pred.codes >= 0))
     t, p = true.codes[in_both], pred.codes[in_both]
     cells = number(t * len(pred.sets) + p, sides.pool)
     n = _add_up(cells.codes, sides.n[in_both], cells.firsts.size)
-    return Sides(true.sets.take(t[cells.firsts]), pred.sets.take(p[cells.firsts]), n, None, sides.pool)
+    sets = true.sets.take(t[cells.firsts]), pred.sets.take(p[cells.firsts])
+    return Sides(*sets, n, None, sides.pool), in_both[cells.firsts]
 
 
 def _add_up(codes: NDArray[np.integer], counts: Counts, size: int) -> Counts:
@@ -129,26 +197,38 @@ def _count_shared(side: Signatures, groups: Groups, n: Counts, all_pairs: int) -
     """Count the pairs of items that share t clusters of a side, for t = 0, 1, ..."""
     sets = side.sets
     in_set = _add_up(side.codes, n, len(sets))
-    pairs = np.zeros(max(2, int(sets.counts.max(initial=0)) + 1), np.int64)
-    kernels.overlap.count_shared(sets.offsets, sets.codes, in_set, *groups, pairs)
-    counts: list[int] = pairs.tolist()
+    counts: list[int] = _several(side, groups, in_set, np.zeros(len(sets), np.int64), 1)[0].tolist()
     sizes = _add_up(sets.codes, in_set[sets.rows()], sets.n_clusters)
     counts[1] = pairs_in(sizes) - sum(t * count for t, count in enumerate(counts))
     counts[0] = all_pairs - sum(counts)
     return counts
 
 
+def _several(side: Signatures, groups: Groups, in_set: Counts, rows: Counts, n_rows: int) -> Counts:
+    """Count the pairs of items that share t clusters, for t of two and more, by the rows of their sets."""
+    sets = side.sets
+    pairs = np.zeros((n_rows, max(2, int(sets.counts.max(initial=0)) + 1)), np.int64)
+    kernels.overlap.count_shared(sets.offsets, sets.codes, in_set, rows, *groups, pairs)
+    return pairs
+
+
 def _count_both(cells: Sides, blocks: Groups) -> tuple[int, int]:
     """Count the pairs of items that share clusters on both sides, and those that share as many."""
-    true, pred = cells.truth, cells.prediction
-    sums = np.zeros(3, np.int64)
-    kernels.overlap.compare_shared(
-        true.offsets, true.codes, pred.offsets, pred.codes, cells.n, *blocks, pred.n_clusters, sums
-    )
+    sums = _compare(cells, blocks, np.zeros(len(cells.truth), np.int64), 1)[0]
     # a pair that shares t and s clusters is in t s overlaps, and one that shares one and one in one
     product, same, several = sums.tolist()
     one = pairs_in(cells.overlaps.sizes.n) - product
     return one + several, one + same
+
+
+def _compare(cells: Sides, blocks: Groups, rows: Counts, n_rows: int) -> Counts:
+    """Add up the sums of `compare_shared` by the rows of cells."""
+    true, pred = cells.truth, cells.prediction
+    sums = np.zeros((n_rows, 3), np.int64)
+    kernels.overlap.compare_shared(
+        true.offsets, true.codes, pred.offsets, pred.codes, cells.n, rows, *blocks, pred.n_clusters, sums
+    )
+    return sums
 
 
 def sides_of(contingency: Contingency, pool: Pool) -> Sides:
@@ -164,27 +244,51 @@ def sides_of(contingency: Contingency, pool: Pool) -> Sides:
 
 
 class Left(NamedTuple):
-    """H(X) of the clusters X of a side, and the least H(X|Y) given a cluster Y of the other side, in bits."""
+    """Sums over the clusters X of a side of H(X), of the least H(X|Y) given a cluster Y of the other side, in bits."""
+
+    clusters: float
+    whole: float
+    least: float
+    shares: float  #: of H(X|Y) / H(X), 1 for a cluster of all items
+
+
+class Entropies(NamedTuple):
+    """What `Left` adds up, by cluster; 0 for one without items."""
 
     whole: Floats
     least: Floats
+    shares: Floats
+
+    @classmethod
+    def of(cls, sizes: Counts, whole: Floats, least: Floats) -> Entropies:
+        """Return the entropies of clusters of these sizes."""
+        shares = np.divide(least, whole, out=(sizes > 0).astype(np.float64), where=whole > 0)
+        return cls(whole, least, shares)
 
 
 def entropies_of_clusters(sides: Sides, minimum: Minimum = "overlapping") -> tuple[Left, Left]:
-    """Return the entropies of the clusters of each side; the least are over clusters that overlap, or over all."""
-    overlaps, n = sides.overlaps, int(sides.n.sum())
-    sizes = [each.n for each in sides.sizes]
+    """Add up the entropies of the clusters of each side; the least are over clusters that overlap, or over all."""
+    found = entropies_by_cluster(sides, float(sides.n.sum()), minimum)
+    true, pred = (
+        Left(int(np.count_nonzero(size.n)), *map(math.fsum, own))
+        for size, own in zip(sides.sizes, found, strict=True)
+    )
+    return true, pred
+
+
+def entropies_by_cluster(sides: Sides, n: float, minimum: Minimum) -> tuple[Entropies, Entropies]:
+    """Return the entropies of the clusters of each side among so many items."""
+    overlaps, sizes = sides.overlaps, [each.n for each in sides.sizes]
     whole = [_entropy(each, n) for each in sizes]
     least = [each.copy() for each in whole]
     kernels.overlap.least_entropies(
         overlaps.bounds, overlaps.pred, overlaps.sizes.n, *sizes, n, minimum == "all", *least
     )
-    kept = [each > 0 for each in sizes]
-    true, pred = (Left(h[k], rest[k]) for h, rest, k in zip(whole, least, kept, strict=True))
+    true, pred = map(Entropies.of, sizes, whole, least)
     return true, pred
 
 
-def _entropy(sizes: NDArray[np.int64], n: int) -> Floats:
+def _entropy(sizes: NDArray[np.int64], n: float) -> Floats:
     """Return the entropy of membership in each cluster, in bits; 0 for one of no or of all items."""
     p = sizes / n
     proper = (sizes > 0) & (sizes < n)

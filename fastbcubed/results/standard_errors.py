@@ -205,8 +205,6 @@ def why_none(metric: Metric, *, overlapping: bool = False) -> str | None:
         return None
     if not metric.overall_only:
         reason = "it needs the true negatives of overlapping clusters, or of items that leave out themselves"
-    elif overlapping:
-        reason = "it comes from sums that are not known by independent unit where clusters overlap"
     else:
         reason = "it is a function of all cells at once, of no known sums over independent units"
     instead = "evaluate samples of whole components, and see how it differs"

@@ -155,7 +155,7 @@ def test_results_are_converted_as_their_main_table() -> None:
     assert ev.to_arrow().to_pylist() == ev.scores().to_pylist()
     values = ev.to_pandas().set_index("score")["value"].to_dict()
     assert values == pytest.approx({"recall": 5 / 6, "pair_recall": 2 / 3, "onmi_lfk": ev.onmi_lfk})
-    assert ev.to_polars()["se"].is_null().to_list() == [False, False, True]
+    assert ev.to_polars()["se"].is_null().to_list() == [False, False, False]
     with pytest.warns(DeprecationWarning, match=r"estimates\(\) is now called scores\(\)"):
         assert ev.estimates() == ev.scores()
     cmp = fb.compare(truth, {"a": pred, "b": truth})
