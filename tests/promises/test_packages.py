@@ -343,8 +343,6 @@ class Job:
         assert inputs.keys() == self.action["inputs"].keys()
         self.outputs.write_text("")
         for step in self.action["runs"]["steps"]:
-            if step.get("if") == "inputs.package != ''" and not inputs["package"]:
-                continue
             done = self.run_step(step, inputs)
             if done.returncode:
                 break
@@ -391,7 +389,7 @@ def test_the_step_of_a_job_passes_and_fails_by_its_gates(
     assert (found["passed"], found["result"], json.loads(found["scores"])["f1"]) == ("true", "base", 1.0)
     page = job.page.read_text()
     assert "f1" in page
-    job.given["package"] = ""
+    job.given["package"] = "none"
     bad = {"truth": "truth.csv", "prediction": "bad run.csv", "summary": "false"}
     assert job.run(**bad, flags=gates).returncode == 1
     found = job.found()
@@ -402,6 +400,11 @@ def test_the_step_of_a_job_passes_and_fails_by_its_gates(
     assert job.found()["passed"] == "true" and job.page.read_text() == page
     assert job.run(**bad, flags="--slice '$(touch injected)'").returncode == 2
     assert job.found() == {} and not (tmp_path / "injected").exists()
+    assert job.run(**bad, worse="f1=0.1").returncode == 2, "a gate that compares with nothing"
+    done = job.run(**bad, flags="--fail-under 'f1=0")
+    assert "::error title=fastbcubed::flags or worse: No closing quotation" in done.stderr
+    assert done.returncode == 1 and job.found() == {}
+    assert (ACTION.parent / ".." / ".." / "..").resolve() == ROOT  # what is installed by default
 
 
 def _data(python: Path, cwd: Path) -> Path:
