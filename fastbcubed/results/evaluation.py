@@ -11,7 +11,7 @@ from fastbcubed.cells.contingency import side_of
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.html import Page, Report, Shown
 from fastbcubed.render.json import as_json
-from fastbcubed.results import clusters, repairs, save, saved_files, slices, source_pairs
+from fastbcubed.results import better_than_chance, clusters, repairs, save, saved_files, slices, source_pairs
 from fastbcubed.results.cluster_outcomes import by_side, outcomes_of, require_outcomes
 from fastbcubed.results.clusters import Losses
 from fastbcubed.results.concentration import ROWS, concentration
@@ -21,7 +21,6 @@ from fastbcubed.results.intervals import Interval
 from fastbcubed.results.items import Items, Kept, list_cells
 from fastbcubed.results.members import list_items, open_cluster, open_item
 from fastbcubed.results.origin import Origin
-from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.standard_errors import COMPONENT, ScoreErrors, Units, warn_of_units
 from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit
@@ -103,6 +102,7 @@ class Evaluation(Shown, HasTable):
 
     _document = document
     __getstate__, __setstate__ = saved_files.state_of, saved_files.set_state
+    test, source_pairs = better_than_chance.better_than_chance, source_pairs.source_pairs
 
     def __getattr__(self, name: str) -> float:
         overall: Scores | None = self.__dict__.get("overall")
@@ -545,33 +545,6 @@ class Evaluation(Shown, HasTable):
         table = self.slices(by, attributes=attributes)
         name = "the subsets" if isinstance(by, Mapping) else repr(slice_name(by))
         return slices.macro_of(table, name, self.metrics, self.beta, min_items, f_of_means)
-
-    def source_pairs(self, by: str | Bins, *, attributes: Any = None) -> Table:
-        """Return the quality of links within each source, and across each two sources.
-
-        Parameters
-        ----------
-        by : str or Bins
-            The attribute with the source of an item, such as a part of a composite id; named as in `slices`.
-        attributes : table, optional
-            Attributes by item, or row by row, as for `slices`.
-
-        Returns
-        -------
-        Table
-            pair ("within a", "a × b"), source, other_source; pair_tp, pair_fp, pair_fn, the pairs of items of these
-            sources that are together on both sides, in the prediction alone, in the truth alone; pair_precision,
-            pair_recall, pair_f1 of these. Pairs of items are counted, whatever the items weigh.
-
-        Examples
-        --------
-        >>> import fastbcubed as fb
-        >>> source = {"item": [1, 2, 3, 4], "source": ["crm", "crm", "web", "web"]}
-        >>> ev = fb.evaluate({1: 1, 2: 1, 3: 1, 4: 2}, {1: 1, 2: 1, 3: 2, 4: 2}, attributes=source)
-        >>> ev.source_pairs("source").select(["pair", "pair_tp", "pair_fp", "pair_fn"]).to_pylist()[1]
-        {'pair': 'crm × web', 'pair_tp': 0, 'pair_fp': 0, 'pair_fn': 2}
-        """
-        return source_pairs.list_source_pairs(self.kept, by, attributes)
 
     def items(
         self,

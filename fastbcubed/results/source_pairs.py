@@ -30,6 +30,34 @@ FEW = 1 << 31
 LOW = 20
 
 
+def source_pairs(self: Any, by: str | Bins, *, attributes: Any = None) -> Table:
+    """Return the quality of links within each source, and across each two sources.
+
+    Parameters
+    ----------
+    by : str or Bins
+        The attribute with the source of an item, such as a part of a composite id; named as in `slices`.
+    attributes : table, optional
+        Attributes by item, or row by row, as for `slices`.
+
+    Returns
+    -------
+    Table
+        pair ("within a", "a × b"), source, other_source; pair_tp, pair_fp, pair_fn, the pairs of items of these
+        sources that are together on both sides, in the prediction alone, in the truth alone; pair_precision,
+        pair_recall, pair_f1 of these. Pairs of items are counted, whatever the items weigh.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> source = {"item": [1, 2, 3, 4], "source": ["crm", "crm", "web", "web"]}
+    >>> ev = fb.evaluate({1: 1, 2: 1, 3: 1, 4: 2}, {1: 1, 2: 1, 3: 2, 4: 2}, attributes=source)
+    >>> ev.source_pairs("source").select(["pair", "pair_tp", "pair_fp", "pair_fn"]).to_pylist()[1]
+    {'pair': 'crm × web', 'pair_tp': 0, 'pair_fp': 0, 'pair_fn': 2}
+    """
+    return list_source_pairs(self.kept, by, attributes)
+
+
 def list_source_pairs(kept: Kept, by: Any, attributes: Any) -> Table:
     """Return the pairs of sources, as `Evaluation.source_pairs` does."""
     if not isinstance(by, str | Bins) or not by:

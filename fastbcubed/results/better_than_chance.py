@@ -1,0 +1,244 @@
+"""Whether a score is better than chance: predicted labels are shuffled, so that all clusters keep their sizes."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.errors import MetricError, NotKeptError, OptionError, TooMuchWorkError, arg
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.sums import overall
+from fastbcubed.render.number_formats import count, counted, score_text
+from fastbcubed.results.figures import resolved
+from fastbcubed.runtime.arguments import whole_number
+
+#: Labelings that are all looked at; where there are more, some are drawn.
+ALL = 20_000
+#: Labels that are shuffled at most, over all draws: some minutes.
+MOST = 1_000_000_000
+#: Scores that differ by less, relative to their size or to 1, are equal.
+EQUAL = 1e-12
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ChanceTest:
+    """Whether a score is better than chance, where all clusters keep their sizes.
+
+    Attributes
+    ----------
+    score : str
+        The score.
+    statistic : float
+        What it is.
+    p_value : float
+        The share of labelings at least as good. Of random ones, that of the data counts as one of them.
+    expected, deviation : float
+        Mean and standard deviation over the labelings: what the score is by chance.
+    as_good : int
+        Labelings at least as good.
+    draws : int
+        Labelings: random ones, or all that there are.
+    exact : bool
+        Whether these are all.
+    seed : int or None
+        What random ones are drawn from.
+    """
+
+    score: str
+    statistic: float
+    p_value: float
+    expected: float
+    deviation: float
+    as_good: int
+    draws: int
+    exact: bool
+    seed: int | None
+
+    def __str__(self) -> str:
+        by_chance = f"{score_text(self.expected)} ± {score_text(self.deviation)} by chance"
+        if self.exact:
+            of = (
+                f"{count(self.as_good)} of all {counted(self.draws, 'labeling')} with clusters of these sizes"
+            )
+        else:
+            found = "none" if not self.as_good else count(self.as_good)
+            of = f"{found} of {counted(self.draws, 'random labeling')} with clusters of these sizes (seed {self.seed})"
+        is_good = "is" if self.as_good <= 1 else "are"
+        return (
+            f"{self.score} is {score_text(self.statistic)}, and {by_chance}. p = {score_text(self.p_value)}: {of} "
+            f"{is_good} at least as good."
+        )
+
+    __repr__ = __str__
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return asdict(self)
+
+
+def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0) -> ChanceTest:
+    """Test whether a score is better than by chance: predicted labels are shuffled, so that clusters keep their sizes.
+
+    Where the labelings are at most 20,000, all are looked at, and the test is exact; else so many are drawn. The cost is
+    that of the score on as many items, times the draws. The test takes partitions without weights.
+
+    Parameters
+    ----------
+    score : str
+        A score of which more, or less, is better, such as "adjusted_rand".
+    draws : int
+        Random labelings.
+    seed : int
+        What they are drawn from: the same seed draws the same, whatever labels, order of rows and engine.
+
+    Returns
+    -------
+    ChanceTest
+        score, statistic, p_value, expected and deviation (by chance), as_good, draws, exact, seed.
+
+    Raises
+    ------
+    MetricError
+        If no value of the score is better than another, or it takes items that one side lacks.
+    OptionError
+        If clusters overlap, items have weights, or the prediction has items that the truth lacks ("outside").
+    TooMuchWorkError
+        If more than 1e9 labels would be shuffled.
+
+    Notes
+    -----
+    That a score is better than chance says little of how good it is: of many items, nearly any clustering that was made
+    from data is. See `interval` for how certain a score is.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> ev = fb.evaluate(list("aaabbb"), [1, 1, 1, 2, 2, 2])
+    >>> ev.test("adjusted_rand")  # labels can stand in 6! / (3! 3!) ways, of which the right one and its mirror image
+    adjusted_rand is 1, and 0 ± 0.33333 by chance. p = 0.10000: 2 of all 20 labelings with clusters of these sizes are at least as good.
+    """  # noqa: E501
+    draws, seed = whole_number(draws, "draws", "labelings", least=1), whole_number(seed, "seed")
+    table: Contingency = self.contingency
+    if not isinstance(table, Contingency):
+        raise NotKeptError(
+            f"a test takes the sizes of clusters, and these were not kept; save with {arg('keep', 'cells')}"
+        )
+    fault = _why_not(table)
+    if fault:
+        raise OptionError(f"the test takes partitions without weights, but {fault}")
+    metric = resolved(table, score, self.beta)
+    if metric.best == "neither":
+        raise MetricError(
+            f"no value of {metric.name} is better than another; test a score that is best somewhere"
+        )
+    statistic = overall(table, [metric], beta=self.beta)[metric.name]
+    true, pred = (np.sort(sizes[sizes > 0])[::-1] for sizes in (table.true_n, table.pred_n))
+    alone = Contingency.from_cells(table.true, table.pred, table.n)
+    if not _equal(overall(alone, [metric], beta=self.beta)[metric.name], statistic):
+        raise MetricError(
+            f"{metric.name} counts items that one side lacks, which have no place among shuffled labels; evaluate the "
+            "items that both sides have"
+        )
+    every = _n_labelings(pred)
+    exact = every <= ALL
+    if not exact and draws * table.n_items > MOST:
+        fewer = MOST // table.n_items
+        how = f"pass {arg('draws', fewer)} or fewer" if fewer else "test a sample of whole clusters"
+        raise TooMuchWorkError(
+            f"{draws:,} draws of {table.n_items:,} items would shuffle {draws * table.n_items:.2g} labels, more than "
+            f"{MOST:.0e}; {how}"
+        )
+    labelings = _all_labelings(pred) if exact else _random_labelings(pred, draws, seed)
+    return _tested(metric, float(statistic), true, labelings, self.beta, seed=None if exact else seed)
+
+
+def _why_not(table: Contingency) -> str:
+    """Return why labels cannot be shuffled so that margins stay; nothing if they can."""
+    if table.overlapping:
+        return "clusters overlap: an item would take its clusters along, or their sizes would change"
+    if table.weighted:
+        return "items have weights, so that the weights of clusters would change"
+    return "the prediction has items that the truth lacks" if table.outside else ""
+
+
+def _tested(
+    metric: Metric,
+    statistic: float,
+    true_sizes: Codes,
+    labelings: Iterator[Codes],
+    beta: float,
+    seed: int | None,
+) -> ChanceTest:
+    """Score all labelings, each distinct table once."""
+    true = np.repeat(np.arange(true_sizes.size), true_sizes)
+    times: Counter[tuple[bytes, bytes]] = Counter()
+    known: dict[tuple[bytes, bytes], float] = {}
+    few = seed is None
+    scores = []
+    for pred in labelings:
+        keys, n = np.unique(true * true.size + pred, return_counts=True)
+        key = (keys.tobytes(), n.tobytes())
+        if few and key in known:
+            times[key] += 1
+            continue
+        table = Contingency.from_cells(*np.divmod(keys, true.size), n)
+        scored = float(overall(table, [metric], beta=beta)[metric.name])
+        if few:
+            times[key], known[key] = 1, scored
+        else:
+            scores.append(scored)
+    values = np.array(list(known.values()) if few else scores)
+    weights = np.array([times[key] for key in known] if few else [1] * values.size)
+    n = int(weights.sum())
+    sign = 1.0 if metric.best == "higher" else -1.0
+    good = sign * values >= sign * statistic - EQUAL * max(1.0, abs(statistic))
+    as_good = int(weights[good].sum())
+    mean = math.fsum(weights * values) / n
+    deviation = math.sqrt(math.fsum(weights * (values - mean) ** 2) / n)
+    expected = 0.0 if abs(mean) < EQUAL else mean
+    p_value = as_good / n if few else (as_good + 1) / (n + 1)
+    return ChanceTest(metric.name, statistic, p_value, expected, deviation, as_good, n, few, seed)
+
+
+def _equal(a: float, b: float) -> bool:
+    return abs(a - b) <= EQUAL * max(1.0, abs(b))
+
+
+def _n_labelings(sizes: Codes) -> float:
+    """Return in how many ways labels can stand, infinite if these are too many to be counted."""
+    logs = math.lgamma(int(sizes.sum()) + 1) - math.fsum(math.lgamma(n + 1) for n in sizes.tolist())
+    return math.exp(logs) - 0.5 if logs < 100 else math.inf
+
+
+def _all_labelings(sizes: Codes) -> Iterator[Codes]:
+    """Yield all ways in which labels can stand, in lexicographic order."""
+    labels = np.repeat(np.arange(sizes.size), sizes).tolist()
+    while True:
+        yield np.array(labels)
+        last = len(labels) - 2
+        while last >= 0 and labels[last] >= labels[last + 1]:
+            last -= 1
+        if last < 0:
+            return
+        other = len(labels) - 1
+        while labels[other] <= labels[last]:
+            other -= 1
+        labels[last], labels[other] = labels[other], labels[last]
+        labels[last + 1 :] = reversed(labels[last + 1 :])
+
+
+def _random_labelings(sizes: Codes, draws: int, seed: int) -> Iterator[Codes]:
+    """Yield shuffled labels."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(sizes.size), sizes)
+    for _ in range(draws):
+        yield rng.permutation(labels)
