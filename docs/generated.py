@@ -1,11 +1,11 @@
 """The pages that come from the code: one for each score, command and public name, and a sample report."""
 
-import argparse
 import inspect
+import io
 import os
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ def write(docs: Path) -> None:
     pages = {
         **{f"scores/{name}": score_page(metric) for name, metric in registry.METRICS.items()},
         "scores/index": score_list(),
-        **{f"commands/{name}": command_page(name, parser) for name, parser in subparsers().items()},
+        **{f"commands/{each.name}": command_page(each.name, each.description) for each in commands.COMMANDS},
         **{f"api/{name}": api_page(name) for name in (*CLASSES, *FUNCTIONS, *MODULES)},
         "api/metrics": metrics_page(),
     }
@@ -254,17 +254,12 @@ METRICS_ELSEWHERE = _elsewhere()
 # Commands and names
 
 
-def subparsers() -> dict[str, argparse.ArgumentParser]:
-    """Return the parser of each command by its name."""
-    actions = commands.parser()._actions
-    return next(dict(a.choices) for a in actions if isinstance(a, argparse._SubParsersAction))
-
-
-def command_page(name: str, parser: argparse.ArgumentParser) -> str:
+def command_page(name: str, description: str) -> str:
     """Return the page of a command: its help, as a terminal of 100 columns shows it."""
-    with columns(100):
-        text = parser.format_help().rstrip()
-    return f"# fastbcubed {name}\n\n{parser.description or ''}\n\n```text\n{text}\n```\n"
+    shown = io.StringIO()
+    with columns(100), redirect_stdout(shown), suppress(SystemExit):
+        commands.parser().parse_args([name, "--help"])
+    return f"# fastbcubed {name}\n\n{description}\n\n```text\n{shown.getvalue().rstrip()}\n```\n"
 
 
 @contextmanager
@@ -301,7 +296,8 @@ def metrics_page() -> str:
 def directive(thing: Any, name: str) -> str:
     """Return the line that documents a class or a function."""
     kind = "autoclass" if inspect.isclass(thing) else "autofunction"
-    without = "\n   :no-members:" if inspect.isclass(thing) and issubclass(thing, tuple | Exception) else ""
+    plain = inspect.isclass(thing) and issubclass(thing, tuple | Exception)
+    without = "\n   :no-members:\n   :no-inherited-members:" if plain else ""
     return f".. {kind}:: fastbcubed.{name}{without}"
 
 

@@ -178,10 +178,11 @@ def concentration_sentence(figures: dict[str, dict[str, Any]]) -> str:
     }
     if len(told) == 2 and len(set(advice.values())) == 1:
         first, second = told
+        both = advice[first].replace("fix it", "fix these")
         other = counted(figures[second]["n_half"], KINDS[second].replace("cluster", "one"))
         return (
             f"Half of the {_lost(first)} loss is in {counted(figures[first]['n_half'], KINDS[first])}, half of the "
-            f"{_lost(second)} loss in {other}{advice[first]}."
+            f"{_lost(second)} loss in {other}{both}."
         )
     return " ".join(
         f"Half of the {_lost(side)} loss is in {counted(figures[side]['n_half'], KINDS[side])}{advice[side]}."

@@ -172,7 +172,10 @@ def coverage(evaluation: Evaluation) -> list[str]:
     bounds = evaluation.bounds
     if bounds is not None and not math.isnan(bounds.precision_lower + bounds.precision_upper):
         low, high = score_text(bounds.precision_lower), score_text(bounds.precision_upper)
-        lines.append(f"If the truth labelled them too, precision would be between {low} and {high}.")
+        if low != high:
+            lines.append(
+                f"If the truth labelled all items of the prediction, precision would be between {low} and {high}."
+            )
     return [*lines, *rows_lines(found, policies)]
 
 

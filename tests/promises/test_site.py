@@ -44,6 +44,8 @@ def test_every_score_command_and_code_has_its_place(site: Path) -> None:
     assert {page.stem for page in (reference / "scores").glob("*.html")} == {*METRICS, "index"}
     warnings = (reference / "warnings.html").read_text(encoding="utf-8")
     assert [code for code in CODES if f">{code}<" not in warnings] == []
+    for command, flag in (("evaluate", "--fail-under"), ("sweep", "--where"), ("cluster", "--threshold")):
+        assert flag in (reference / "commands" / f"{command}.html").read_text(encoding="utf-8")
     assert (site / "sample-report.html").stat().st_size > 100_000
 
 
