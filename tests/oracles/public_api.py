@@ -74,6 +74,7 @@ JSON = {
     "estimate": "truth new",
     "sweep": "truth links --slice country --threshold 0.6 --where precision>=0.1",
     "estimate-pairs": "pairs.csv",
+    "cluster": "links --threshold 0.6",
     "metrics": "f1",
     "constraints": "--metric f1 --random 1",
 }
@@ -225,13 +226,28 @@ def listings() -> Iterator[tuple[str, Any]]:
 
 
 def columns(table: Any) -> list[str]:
-    """Return NAME: TYPE of each column of a table."""
+    """Return NAME: KIND of each column of a table; how wide integers are, and whether texts have codes, may change."""
     schema = table.schema if hasattr(table, "schema") else pa.table(table).schema
-    return [f"{field.name}: {field.type}" for field in schema]
+    return [f"{field.name}: {kind_of(field.type)}" for field in schema]
+
+
+def kind_of(kind: pa.DataType) -> str:
+    """Return the kind of values that a type of Arrow has."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_integer(kind):
+        return "integer"
+    if pa.types.is_floating(kind):
+        return "float"
+    return "text" if pa.types.is_string(kind) or pa.types.is_large_string(kind) else str(kind)
 
 
 def files() -> Iterator[tuple[str, list[str]]]:
-    """Yield the columns of the files that results are saved as."""
+    """Yield the columns of the files that results are saved as, and of those that commands write."""
+    run("generate generated.parquet --items 9 --weights --attributes")
+    run("cluster links --threshold 0.6 --out clustered.parquet")
+    for name in ("generated", "clustered"):
+        yield name, columns(pq.read_schema(f"{name}.parquet").empty_table())
     for name, result in results().items():
         if hasattr(result, "save"):
             result.save(name)
