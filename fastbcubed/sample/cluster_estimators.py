@@ -109,6 +109,23 @@ RATIOS: dict[str, Callable[[Drawn, float], Ratio]] = {
     "cluster_f": lambda c, alpha: Ratio.of_f(
         c.weight * (c.n_items * c.hit), c.weight * c.pred_clusters, c.weight * c.n_items, alpha
     ),
+    "inverse_purity": lambda c, _: Ratio(c.weight * c.best(c.cells.n), c.weight * c.size),
+    "class_f1": lambda c, _: Ratio(
+        c.weight * (c.size * c.best(2 * c.cells.n / (c.cells.true_n + c.cells.pred_n))), c.weight * c.size
+    ),
+    "closest_cluster_recall": lambda c, _: Ratio(
+        c.weight * c.best(c.cells.n / (c.cells.true_n + c.cells.pred_n - c.cells.n)), c.weight
+    ),
+    "muc_precision": lambda c, _: Ratio(c.weight * (c.n_items * c.joined), c.weight * c.pred_joined),
+    "muc_recall": lambda c, _: Ratio(c.weight * c.joined, c.weight * (c.size - 1.0)),
+    "muc_f": lambda c, alpha: Ratio.of_f(
+        c.weight * (c.n_items * c.joined),
+        c.weight * c.pred_joined,
+        c.weight * (c.n_items * (c.size - 1.0)),
+        alpha,
+    ),
+    "lea_precision": lambda c, _: Ratio(c.weight * c.links(c.cells.pred_n), c.weight * c.size),
+    "lea_recall": lambda c, _: Ratio(c.weight * c.links(c.cells.true_n), c.weight * c.size),
     "matching_rate": lambda c, _: Ratio(c.weight * c.size * (c.size > 1), c.weight * c.size),
     "mean_cluster_size": lambda c, _: Ratio(c.weight * c.size, c.weight),
 }
@@ -248,8 +265,9 @@ F_OF_BETA = {
     "cluster_f1": "cluster_fbeta",
 }
 #: Scores that are one ratio for each alpha, and those that are an F of two of them.
-F_RATIOS = {"pair": "pair_f", "cluster": "cluster_f"}
+F_RATIOS = {"pair": "pair_f", "cluster": "cluster_f", "muc": "muc_f"}
 BY_CLASS = "bcubed_precision_by_true_cluster", "bcubed_recall_by_true_cluster"
+LEA = "lea_precision", "lea_recall"
 #: The family of what describes the true clusters.
 SIZES = "sizes"
 
@@ -277,7 +295,7 @@ def choose(names: Any, beta: float) -> tuple[list[Estimable], dict[str, str]]:
                 elif known and members == [name]:
                     raise MetricError(_why_not(known))
                 elif known:
-                    left[known] = "not told by a sample of true clusters"
+                    left[known] = _reason(METRICS[known])
     if not chosen:
         raise MetricError("metrics names no score that can be estimated; leave it out for the usual ones")
     roots = {name: METRICS[name].alias_of for name in chosen if name in METRICS}
@@ -301,10 +319,33 @@ def _members(name: Any) -> list[str]:
 def _why_not(name: str) -> str:
     if name not in METRICS and name not in (*F_OF_BETA.values(), *RATIOS):
         return f"unknown score {name!r}; fastbcubed.estimate has {', '.join(DEFAULT)} by default"
+    why = f": {_reason(METRICS[name])}" if name in METRICS else ""
     return (
-        f"{name} cannot be estimated from a sample of true clusters. What can: means over items that take no true "
+        f"{name} cannot be estimated from a sample of true clusters{why}. What can: means over items that take no true "
         f"negatives, such as jaccard_distance, and {', '.join(DEFAULT[3:])}"
     )
+
+
+#: Sums over predicted clusters, each with all of its items.
+OF_PREDICTED = {
+    "counterparts", "means of pred clusters", "majorities", "pairing by weight", "pairing of mentions",
+    "pairing of entities",
+}  # fmt: skip
+
+
+def _reason(metric: Metric) -> str:
+    """Return why a score cannot be estimated."""
+    if metric.takes_three or metric.covers_only:
+        return "it compares overlapping clusterings, or a change with a truth"
+    if metric.best == "neither" or metric.high == inf:
+        return "it is no rate, and the chances of true clusters to be drawn may be known but for a factor"
+    if metric.uses_tn or {"pairs", "links", "shared clusters"} & {*metric.sums}:
+        return (
+            "it takes the pairs of all items that are apart, which are in true clusters that were not drawn"
+        )
+    if OF_PREDICTED & {*metric.sums}:
+        return "it takes predicted clusters with the true clusters of all their items, of which the sample has some"
+    return "it takes the sizes of all true clusters, in another way than by a mean over them"
 
 
 def _estimable(name: str, beta: float) -> Estimable | None:
@@ -319,6 +360,8 @@ def _estimable(name: str, beta: float) -> Estimable | None:
         return Estimable(name, 0.0, 1.0, (_from_table(F_RATIOS[stem], alpha),), alpha)
     if name in ("bcubed_f1_by_true_cluster", "bcubed_fbeta_by_true_cluster"):
         return Estimable(name, 0.0, 1.0, tuple(_from_table(each, alpha) for each in BY_CLASS), alpha)
+    if name == "lea_f1":
+        return Estimable(name, 0.0, 1.0, tuple(_from_table(each, alpha) for each in LEA), alpha)
     if root is None:
         return None
     if _is_of_items(root):
@@ -583,6 +626,35 @@ class Drawn(NamedTuple):
         c = self.cells
         whole = (c.n == c.true_n) & (c.n == c.pred_n)
         return _add(c, whole.astype(np.float64), self.size.size)
+
+    def best(self, by_cell: Floats) -> Floats:
+        """Return the largest value of a cell of each cluster."""
+        found = np.zeros(self.size.size)
+        np.maximum.at(found, self.cells.cluster, by_cell)
+        return found
+
+    @property
+    def joined(self) -> Floats:
+        """Links that connect its items where they are together in the prediction: |c| less the number of its cells."""
+        parts = _add(self.cells, np.ones(self.cells.n.size), self.size.size)
+        return self.size - parts
+
+    @property
+    def pred_joined(self) -> Floats:
+        """Links that connect the items of predicted clusters, |c| (n - M) / n, as many as its items have; times n.
+
+        Items that are missing there are alone, and have none.
+        """
+        return np.asarray((self.size - self.missing) * float(self.n_items - self.n_clusters), np.float64)
+
+    def links(self, sizes: Floats) -> Floats:
+        """Return the share of links of clusters of these sizes that cells have, added up over items.
+
+        An item alone on both sides has all of none.
+        """
+        c = self.cells
+        share = np.divide(c.n - 1, sizes - 1, out=np.zeros(c.n.size), where=sizes > 1)
+        return self.add(np.where((c.true_n == 1) & (c.pred_n == 1), 1.0, share))
 
     @property
     def pred_clusters(self) -> Floats:

@@ -364,7 +364,8 @@ def estimate(
     Each score is a ratio of means over the true clusters, of which the sample gives an estimate each. With p the
     weight of a true cluster c and k its items, n and M the items and clusters of the prediction, and means over the
     items of c: miss, its other items that are not with the item; extra, the items of other true clusters that are;
-    hit, whether c is a predicted cluster:
+    hit, whether c is a predicted cluster; parts, how many it meets; links, the share of the links of the cluster
+    of either side that an item has; best, the largest value of one that it meets:
 
     ==================================  ==========================  ====================================================
     score                               numerator                   denominator
@@ -377,20 +378,26 @@ def estimate(
     cluster_precision                   p n hit                     p M k
     cluster_recall                      p hit                       p
     cluster_f1, cluster_fbeta           p (1 + beta^2) n / M hit    p (beta^2 n / M + k)
+    muc_precision                       p n (k - parts)             p (n - M) k
+    muc_recall                          p (k - parts)               p (k - 1)
+    muc_f1                              p n (k - parts)             p ((n - M) k + n (k - 1)) / 2
+    lea_precision, lea_recall           p k mean(links)             p k
+    inverse_purity, class_f1            p k best(share, F)          p k
+    closest_cluster_recall              p best(Jaccard index)       p
     matching_rate                       p k [k > 1]                 p k
     mean_cluster_size                   p k                         p
     ==================================  ==========================  ====================================================
 
     A mean over items is any that takes no true negatives: precision, recall, mean_f1, jaccard_distance, ELM and more.
-    f1, fbeta, elm_f1 and bcubed_f1_by_true_cluster come from two of these by the delta method. Where the prediction
-    lacks items of the sample, which are then alone, these are counted among its clusters: M k becomes M times the
-    other items, and n times the missing ones. The estimate is adjusted for the bias of a ratio, to the first order in
-    one over the number of draws m; `unadjusted` is without that, and is the score itself where all true clusters are
-    in the sample, and what `evaluate` gives for the sample with unmatched="outside" (precision, recall, F1 and other
-    means over items of a uniform sample). Estimates may exceed 1 and are not cut off. The intervals rest on clusters
-    being drawn independently and on m being large; the more uneven their weight in a score, the more draws it takes:
-    of uniform samples with a few very large clusters, intervals of 95 % covered 65 to 87 %. `few-clusters` warns of
-    that; draw by size instead.
+    f1, fbeta, elm_f1, lea_f1 and bcubed_f1_by_true_cluster come from two of these by the delta method. Where the
+    prediction lacks items of the sample, which are then alone, these are counted among its clusters: M k becomes M
+    times the other items, and n times the missing ones. The estimate is adjusted for the bias of a ratio, to the first
+    order in one over the number of draws m; `unadjusted` is without that, and is the score itself where all true
+    clusters are in the sample, and what `evaluate` gives for the sample with unmatched="outside" (precision, recall, F1
+    and other means over items of a uniform sample). Estimates may exceed 1 and are not cut off. The intervals rest on
+    clusters being drawn independently and on m being large; the more uneven their weight in a score, the more draws it
+    takes: of uniform samples with a few very large clusters, intervals of 95 % covered 65 to 87 %. `few-clusters` warns
+    of that; draw by size instead.
 
     Warnings say that a sample is not as stated: `partial-clusters`, where most predicted clusters of its items have
     items of others; `sample-unlike-prediction`, where the number of predicted clusters that follows from the sample is

@@ -33,6 +33,9 @@ class Shown:
         self.extra = mean(Fr(len(mates[r] - cluster)) for r in cluster)
         self.relmiss = mean(Fr(len(cluster - mates[r]), len(cluster)) for r in cluster)
         self.relextra = mean(Fr(len(mates[r] - cluster), len(mates[r])) for r in cluster)
+        parts = {whole[r]: mates[r] for r in cluster}.values()
+        #: of each predicted cluster that it meets: its items there, and those of that cluster
+        self.parts = [(len(cluster & part), len(part)) for part in parts]
         self.hit = int(all(mates[r] == cluster for r in cluster))
         #: of each record: the items that are with it on both sides, in the prediction alone, in the truth alone
         self.matrices = [
@@ -63,6 +66,23 @@ def terms(name, c, n, m_pred, beta):
         return c.p * n * (1 + b2) / m_pred * c.hit, c.p * (b2 * n / m_pred + Fr(clusters, m_pred))
     if name.endswith("_by_true_cluster"):
         return c.p * (1 - (c.relextra if "precision" in name else c.relmiss)), c.p
+    if name == "inverse_purity":
+        return c.p * max(n_both for n_both, _ in c.parts), c.p * c.size
+    if name == "class_f1":
+        return c.p * c.size * max(Fr(2 * n_both, c.size + b) for n_both, b in c.parts), c.p * c.size
+    if name == "closest_cluster_recall":
+        return c.p * max(Fr(n_both, c.size + b - n_both) for n_both, b in c.parts), c.p
+    if name.startswith("muc_"):
+        # links of the prediction are n - M for n items; those that it lacks are alone and have none
+        joined, of_pred = c.size - len(c.parts), Fr((c.size - c.absent) * (n - m_pred), n)
+        below = {"muc_precision": of_pred, "muc_recall": c.size - 1, "muc_f1": (of_pred + c.size - 1) / 2}
+        return c.p * joined, c.p * below[name]
+    if name.startswith("lea_"):
+        sizes = [(both, b if name == "lea_precision" else c.size, b) for both, b in c.parts]
+        rights = [
+            Fr(both * (both - 1), size - 1) if size > 1 else Fr(b == c.size == 1) for both, size, b in sizes
+        ]
+        return c.p * sum(rights, Fr(0)), c.p * c.size
     if name == "matching_rate":
         return c.p * c.size * (c.size > 1), c.p * c.size
     if name == "mean_cluster_size":
@@ -99,6 +119,7 @@ F_OF = {
     "f1": ("precision", "recall"),
     "fbeta": ("precision", "recall"),
     "elm_f1": ("elm_precision", "elm_recall"),
+    "lea_f1": ("lea_precision", "lea_recall"),
     "bcubed_f1_by_true_cluster": ("bcubed_precision_by_true_cluster", "bcubed_recall_by_true_cluster"),
     "bcubed_fbeta_by_true_cluster": ("bcubed_precision_by_true_cluster", "bcubed_recall_by_true_cluster"),
 }
