@@ -244,6 +244,8 @@ JSON (--json): one object. Later versions may add keys; these stay. An infinite 
   ascending, unmatched {truth, prediction}, coverage         as of evaluate
   best            score, value, threshold, until (the next weaker score at which clusters change), where, and all
                   figures there
+  chosen          with --draws: low, high, expected (score on other data), optimism, threshold_low, threshold_high,
+                  level, draws, seed, n_units, without (draws in which no threshold meets the conditions)
   curve           list of {threshold, clusters, largest, singletons, scores}
   points          the same for --threshold
   merges          list of {threshold, left, right, n_left, n_right, n_clusters, n_items, precision_change,

@@ -17,11 +17,12 @@ from fastbcubed.cli.options import FILES, add_options, limit_of, number
 from fastbcubed.cli.output import Terminal, call, print_result, say_warnings
 
 if TYPE_CHECKING:
+    from fastbcubed.sweep_links.chosen import Chosen
     from fastbcubed.sweep_links.curve import Best
     from fastbcubed.sweep_links.sweep_result import Sweep
 
 #: Flags without an argument of the library.
-OWN = ("run", "json", "best", "where", "merges", "out", "report", "rows")
+OWN = ("run", "json", "best", "where", "draws", "seed", "merges", "out", "report", "rows")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -73,6 +74,12 @@ def _add_score_flags(parser: argparse.ArgumentParser) -> None:
         "such as '5*pair_fp + pair_fn'",
     )
     add_options(group, "where")
+    add(
+        "--draws", type=number, default=0, metavar="N",
+        help="draw connected components again so often, 1000 times, say, and choose the best threshold of each draw: "
+        "the score to expect on other data, and how far thresholds differ (default: no draws)",
+    )  # fmt: skip
+    add_options(group, "seed", seed="draws")
     also = "also list the scores at these thresholds, some of which are known nowhere else, such as mean_f1"
     add_options(group, "thresholds metrics beta", thresholds=also, beta="fbeta")
     add(
@@ -97,21 +104,26 @@ def run(options: argparse.Namespace) -> int:
         () if options.json else ("made-of-links",)
     )  # of the best F1; and the output begins with the links
     say_warnings(each for each in sweep.warnings if each["code"] not in passed)
+    how = {"where": options.where, "draws": options.draws, "seed": options.seed}
+    chosen = sweep.chosen(options.best, **how) if options.draws else None
     if options.json:
+        more = {} if chosen is None else {"chosen": chosen.to_dict()}
         merges = sweep.merges(limit=options.merges, threshold=best.threshold).to_pylist()
-        print_result(sweep.to_dict(limit=options.rows, best=best), merges=merges)
+        print_result(sweep.to_dict(limit=options.rows, best=best), **more, merges=merges)
     else:
-        _print(sweep, best, options, Terminal())
+        _print(sweep, best, chosen, options, Terminal())
     write_result(options, sweep, {"score": options.best, "where": options.where}, worst=options.merges)
     return 0
 
 
-def _print(sweep: Sweep, best: Best, options: argparse.Namespace, terminal: Terminal) -> None:
+def _print(
+    sweep: Sweep, best: Best, chosen: Chosen | None, options: argparse.Namespace, terminal: Terminal
+) -> None:
     """Write the sweep, the best threshold, the curve, critical merges, requested thresholds and slices."""
     from fastbcubed.render.text import drawn
     from fastbcubed.sweep_links.sweep_document import document, tables
 
-    terminal.line(drawn(document(sweep, best, [f"Read as {read_as(sweep.links.columns)}."])))
+    terminal.line(drawn(document(sweep, best, [f"Read as {read_as(sweep.links.columns)}."], chosen)))
     for title, said, grid in tables(sweep, best, options.merges):
         if grid.rows:
             terminal.title(said or title)

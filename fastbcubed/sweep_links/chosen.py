@@ -67,23 +67,27 @@ class Chosen:
         return Interval(self.low, self.high)
 
     def __repr__(self) -> str:
-        of = f"{count(self.draws)} draws of {counted(self.n_units, 'component')}, each with its own best threshold"
+        return f"{self.best.sentence}\n{self.sentence}"
+
+    @property
+    def sentence(self) -> str:
+        """The sentence on the score to expect, and on the thresholds chosen in the draws."""
+        share = f"{100 * self.level:g} %"
         same = self.shown_low == self.shown_high
         where = f"was {self.shown_low}" if same else f"was from {self.shown_low} to {self.shown_high}"
-        without = (
-            f" In {count(self.without)} draws no threshold meets the conditions." if self.without else ""
+        text = (
+            f"It was chosen by the same data. On other data of this kind, expect {score_text(self.expected)}, from "
+            f"{score_text(self.low)} to {score_text(self.high)} ({share}), by {count(self.draws)} draws of "
+            f"{counted(self.n_units, 'component')}, each with its own best threshold; in {share} of these it {where}."
         )
-        return (
-            f"{self.best.sentence}\nIt was chosen by the same data. On other data of this kind, expect "
-            f"{score_text(self.expected)}, from {score_text(self.low)} to {score_text(self.high)} "
-            f"({100 * self.level:g} %), by {of}; in {100 * self.level:g} % of these it {where}.{without}"
-        )
+        if self.without:
+            text += f" In {count(self.without)} draws no threshold meets the conditions."
+        return text
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         names = ("low", "high", "expected", "optimism", "threshold_low", "threshold_high", "level", "draws")
-        more = {name: getattr(self, name) for name in (*names, "seed", "n_units", "without")}
-        return {**self.best.to_dict(), **more}
+        return {name: getattr(self, name) for name in (*names, "seed", "n_units", "without")}
 
 
 def choose_again(

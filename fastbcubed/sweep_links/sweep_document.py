@@ -16,6 +16,7 @@ from fastbcubed.render.html import Page
 from fastbcubed.render.number_formats import count, counted, label, score_text
 from fastbcubed.results.evaluation_text import coverage, definition
 from fastbcubed.results.page import Asked, chart, page_of, section
+from fastbcubed.sweep_links.chosen import Chosen
 from fastbcubed.sweep_links.curve import COUNTED, Best, shown
 
 #: What a place shows that several scores have.
@@ -104,13 +105,16 @@ DRAWN = {"precision": "P", "recall": "R", "f1": "F"}
 COLUMNS = 60
 
 
-def document(sweep: Any, best: Best | None = None, notes: Sequence[str] = ()) -> list[Block]:
+def document(
+    sweep: Any, best: Best | None = None, notes: Sequence[str] = (), chosen: Chosen | None = None
+) -> list[Block]:
     """Return the links, the best threshold, that of F1 if none is given, and the curve; `notes` are on the links."""
     if best is None and "f1" in sweep._curve.names:
         best = sweep.best("f1")
     blocks: list[Block] = [Beside([[Prose([what_was_swept(sweep)])], [Prose(notes)]])]
     if best is not None:
-        blocks += [Prose([best.sentence, best.range]), Code("\n".join(drawn(sweep, best)))]
+        more = [] if chosen is None else [chosen.sentence]
+        blocks += [Prose([best.sentence, best.range, *more]), Code("\n".join(drawn(sweep, best)))]
     return blocks
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
+from fastbcubed.render.json import as_json
 
 LINKS = {
     "unique_id_l": ["a", "b", "d", "a", "c"],
@@ -47,6 +48,16 @@ def test_the_best_threshold_the_curve_and_merges_to_look_at(capsys: pytest.Captu
     assert "Merges to look at, which a weaker threshold than 0.9 makes" in out
     used, _ = ran(capsys, "--best", "recall")
     assert "Merges to look at, of those at threshold 0.8: a stronger one undoes them" in used
+
+
+def test_the_choice_of_the_threshold_is_allowed_for_with_draws(capsys: pytest.CaptureFixture[str]) -> None:
+    expected = fb.sweep("truth.parquet", "links.parquet").chosen("recall", draws=30, seed=2)
+    flags = ("--best", "recall", "--draws", "30", "--seed", "2")
+    out, _ = ran(capsys, *flags)
+    assert expected.sentence in " ".join(out.split())
+    out, _ = ran(capsys, *flags, "--json")
+    assert json.loads(out)["chosen"] == json.loads(as_json(expected.to_dict()))  # all is one component: null
+    assert "chosen" not in json.loads(ran(capsys, "--json")[0])
 
 
 def test_the_best_under_a_condition(capsys: pytest.CaptureFixture[str]) -> None:
