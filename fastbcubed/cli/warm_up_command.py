@@ -31,7 +31,8 @@ def run(options: argparse.Namespace) -> int:
 
 def warm_up() -> str:
     """Compile the kernels, and return a message with the directory of their cache."""
-    directory = None if kernels.jit.never_compiled() else kernels.cache.kept_in(kernels.jit.at.dispatcher)
+    compiled = kernels.sums.add_up.dispatcher
+    directory = None if kernels.jit.never_compiled() else kernels.cache.kept_in(compiled)
     if directory is None or directory in kernels.cache.fallbacks:
         raise FileFormatError(f"kernels are not compiled ahead: {kept()}")
     with (
@@ -103,7 +104,9 @@ def _few_clusters(work: Path) -> None:
     narrow = [side.astype(np.int32) for side in (labels, unseen)]
     for side in (labels, unseen, *narrow, labels << 40, unseen << 40, mostly << 40):
         for weight in (None, 1.0 + labels):
-            _look_at(fb.evaluate(side, side, weight=weight, keep="items", progress=False), work)
+            ev = fb.evaluate(side, side, weight=weight, keep="items", progress=False)
+            ev.clusters("true", limit=3)
+            ev.items(limit=3)
     some_repeat = np.where(labels < 5, labels, rows)
     for kind in (pa.string(), pa.large_string()):
         texts = [pa.array(side.astype(str)).cast(kind) for side in (labels, some_repeat)]

@@ -30,6 +30,7 @@ from numba.core.codegen import JitEngine
 from numba.core.runtime.nrt import rtsys
 
 from fastbcubed.kernels.jit import failures
+from fastbcubed.kernels.libraries import OfParts, OfWholes, as_part
 
 config: Any = numba.config
 #: Whether compiled kernels are cached; fleets of processes that start together may turn this off.
@@ -274,13 +275,25 @@ if "numba.np.arraymath" not in sys.modules:
 
 def dispatcher(function: Any, names: dict[str, Any], missed: Callable[[], None], options: Any) -> Any:
     """Return Numba's function for a kernel with these global names; `missed` is called before it is compiled."""
+    compiled = _compiled(function, names, options | {"pipeline_class": OfWholes})
+    source = Path(function.__code__.co_filename)
+    opened = partial(_opened, compiled.py_func, source, _stamp(source)) if WANTED else NullCache
+    compiled._cache = Sturdy(opened, missed)
+    return compiled
+
+
+def part(function: Any, names: dict[str, Any], options: Any) -> Any:
+    """Return Numba's function for a kernel that others call; see `libraries`."""
+    compiled = _compiled(function, names, options | {"pipeline_class": OfParts})
+    as_part(compiled)
+    return compiled
+
+
+def _compiled(function: Any, names: dict[str, Any], options: Any) -> Any:
     own = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
     options = options | {"no_cfunc_wrapper": True}  # code for callers in C, of which there are none
     compiled = numba.njit(nogil=True, error_model="numpy", **options)(own)
     _take_constants_as_numbers(compiled)
-    source = Path(function.__code__.co_filename)
-    opened = partial(_opened, own, source, _stamp(source)) if WANTED else NullCache
-    compiled._cache = Sturdy(opened, missed)
     return compiled
 
 

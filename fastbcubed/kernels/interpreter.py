@@ -150,6 +150,24 @@ class Copies:
             np.copyto(memory, own, where=own != before)
 
 
+class _Memory:
+    """The memory of a read-only array, as if it could be written."""
+
+    def __init__(self, array: Any) -> None:
+        self.array, own = array, array.__array_interface__
+        self.__array_interface__ = own | {"data": (own["data"][0], False)}
+
+
+def writable(value: Any) -> Any:
+    """Return an argument of a kernel, with arrays that can be written for those that cannot: of the same memory."""
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        return np.asarray(_Memory(value)).view(value.dtype)
+    if isinstance(value, tuple):
+        made = map(writable, value)
+        return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
+    return value
+
+
 def is_writable(array: Any) -> bool:
     """Return whether an array has elements that can be written."""
     return bool(array.flags.writeable and array.size)

@@ -10,6 +10,16 @@ from numba.extending import intrinsic
 
 
 @intrinsic
+def at(typingctx: Any, i: Any) -> Any:
+    """Return an index as unsigned."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return context.cast(builder, args[0], signature.args[0], types.uint64)
+
+    return types.uint64(types.unliteral(i)), codegen
+
+
+@intrinsic
 def fold(typingctx: Any, a: Any, b: Any) -> Any:
     """Multiply two words to 128 bits and xor the halves."""
 

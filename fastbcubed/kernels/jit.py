@@ -25,7 +25,7 @@ import numpy as np
 from fastbcubed.kernels import interpreter
 
 #: Seconds that it takes to import Numba, to compile a kernel without those that it calls, and to load a cached one.
-IMPORTING, COMPILING, LOADING = 0.6, 0.3, 0.02
+IMPORTING, COMPILING, LOADING = 0.6, 0.2, 0.02
 #: Seconds per element of its arrays that a kernel is expected to take until it has been interpreted.
 PER_ELEMENT = 5e-7
 #: Elements below which the time of a call says little about larger ones.
@@ -86,11 +86,14 @@ class Kernel:
         self._words, self._options = words, options
         self._dispatcher: Any = None
         self._called_with: tuple[Any, ...] | None = None
+        self._meets_read_only = False
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the kernel, compiled or interpreted."""
         if self._dispatcher is None and self._is_small(arguments):
             return self._interpret(arguments)
+        if self._meets_read_only:
+            arguments = tuple(map(interpreter.writable, arguments))
         try:
             return (self._dispatcher or self.dispatcher)(*arguments)
         except NotCompiled:
@@ -107,6 +110,12 @@ class Kernel:
                 self._dispatcher = made
         return self._dispatcher
 
+    @cached_property
+    def part(self) -> Any:
+        """The kernel as other kernels call it, a function of Numba."""
+        make = import_module("fastbcubed.kernels.cache").part
+        return make(self.py_func, self._globals(), self._options)
+
     @property
     def signatures(self) -> list[Any]:
         """The types of arguments for which the kernel is compiled."""
@@ -118,11 +127,17 @@ class Kernel:
         for name in self.py_func.__code__.co_names:
             if name in self.py_func.__globals__:
                 value = self.py_func.__globals__[name]
-                names[name] = value.dispatcher if isinstance(value, Kernel | Intrinsic) else value
+                names[name] = value.part if isinstance(value, Kernel | Intrinsic) else value
         return names
 
     def _compile_for(self, *arguments: Any) -> Any:
-        """Load or compile the kernel for the types of these arguments, or raise `NotCompiled`."""
+        """Load or compile the kernel for the types of these arguments, or raise `NotCompiled`.
+
+        Read-only arrays have types of their own. The kernel, which only reads these, is compiled once for both.
+        """
+        if not all(array.flags.writeable for array in arrays_in(arguments)):
+            self._meets_read_only = True
+            return self  # which Numba calls instead
         with _lock:
             self._called_with = arguments
             try:
@@ -149,7 +164,7 @@ class Kernel:
     @property
     def _patience(self) -> float:
         """The seconds for which the kernel is interpreted at most: as long as it takes to compile all it needs."""
-        compiled = sum(each is self or each._dispatcher is None for each in self._needed)
+        compiled = sum(each is self or "part" not in vars(each) for each in self._needed)
         return _patience * (COMPILING * compiled + IMPORTING * ("numba" not in sys.modules))
 
     def _interpret(self, arguments: tuple[Any, ...]) -> Any:
@@ -203,7 +218,7 @@ class Intrinsic:
         self.__name__, self.__doc__, self.python = function.__name__, function.__doc__, function
 
     @property
-    def dispatcher(self) -> Any:
+    def part(self) -> Any:
         """The instruction in compiled kernels."""
         return getattr(import_module("fastbcubed.kernels.intrinsics"), self.__name__)
 
@@ -246,10 +261,10 @@ inlined = kernel(forceinline=True)
 intrinsic: Any = Intrinsic
 
 
-@kernel
+@intrinsic
 def at(i):
     """Return an index as unsigned; for any other, Numba tests whether it counts from the end.
 
     In loops of a few instructions per item that test is a fifth of the time.
     """
-    return np.uint64(i)
+    return i & ((1 << 64) - 1)

@@ -142,7 +142,7 @@ def kept() -> str:
         return "they are not compiled (NUMBA_DISABLE_JIT=1)"
     if not kernels.cache.WANTED:
         return "they are not kept (FASTBCUBED_CACHE=0)"
-    directory = kernels.cache.kept_in(kernels.jit.at.dispatcher)
+    directory = kernels.cache.kept_in(kernels.sums.add_up.dispatcher)
     if directory is None:
         return "they cannot be kept, as no directory can be written to. Name one with NUMBA_CACHE_DIR"
     if directory in kernels.cache.fallbacks:

@@ -209,14 +209,14 @@ def test_a_signal_while_a_kernel_is_loaded_is_not_lost(number) -> None:
     code = (
         "import os, signal, sys, numba\n"
         "from numba.core.codegen import JITCPUCodegen\n"
-        "from fastbcubed.kernels import jit\n"
+        "from fastbcubed.kernels.cells import bit_length\n"
         "def ended(*_): raise SystemExit(9)\n"
         f"signal.signal({int(number)}, ended)\n"
         "engine = numba.njit(lambda: 1).targetdescr.target_context.codegen()._engine\n"
         "def notify(*_):\n"
         f"    os.kill(os.getpid(), {int(number)}); sum(range(99))\n"
         "engine._ee.set_object_cache(notify, lambda _: None)\n"
-        "jit.at(3)\n"
+        "bit_length(8)\n"
         "print('went on')"
     )
     environment = ENVIRONMENT | {"FASTBCUBED_CACHE": "0", "FASTBCUBED_INTERPRET": "0"}

@@ -23,11 +23,11 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs mounts, o
 
 #: Compiles one kernel and says where it is kept.
 ONE_KERNEL = """
-from fastbcubed.kernels import cache, jit
+from fastbcubed.kernels import cache, cells, jit
 with jit.compiling():
-    jit.at(3)
-at = jit.at.dispatcher
-print(cache.kept_in(at), *at.stats.cache_hits.values(), *jit.failures)
+    cells.bit_length(8)
+compiled = cells.bit_length.dispatcher
+print(cache.kept_in(compiled), *compiled.stats.cache_hits.values(), *jit.failures)
 """
 
 
@@ -151,7 +151,7 @@ def test_a_damaged_cache_is_compiled_anew(image: Image) -> None:
     named = {"NUMBA_CACHE_DIR": str(image.tmp / "cache")}
     image.kernel(**named)
     for ending in ("nbi", "nbc"):
-        (file,) = (image.tmp / "cache").glob(f"*/jit.at-*.{ending}")
+        (file,) = (image.tmp / "cache").glob(f"*/cells.bit_length-*.{ending}")
         for content in (b"", file.read_bytes()[:20], b"nonsense"):
             file.write_bytes(content)
             assert image.kernel(**named) == [str(image.tmp / "cache")]
@@ -159,19 +159,19 @@ def test_a_damaged_cache_is_compiled_anew(image: Image) -> None:
 
 
 def test_a_full_disk_is_no_error(image: Image) -> None:
-    code = "import os; from fastbcubed.kernels import jit\n"
+    code = "import os; from fastbcubed.kernels import cells, jit\n"
     code += "full = os.open('/dev/full', os.O_WRONLY)\n"
-    code += "jit.at.dispatcher._cache._cache.save_overload = lambda *_: os.write(full, b'x')\n"
-    code += "print(jit.at(3), *jit.failures)"
+    code += "cells.bit_length.dispatcher._cache._cache.save_overload = lambda *_: os.write(full, b'x')\n"
+    code += "print(cells.bit_length(8), *jit.failures)"
     done = image.run("-c", code, NUMBA_CACHE_DIR=str(image.tmp), FASTBCUBED_INTERPRET="0")
     assert done.stdout == "3 No space left on device\n" and not done.stderr
 
 
 def test_kernels_whose_source_was_replaced_since_are_not_kept(image: Image) -> None:
-    code = "import os; from fastbcubed.kernels import cache, jit; at = jit.at.dispatcher; {}; "
-    code += "print(jit.at(3), cache.kept_in(at))"
+    code = "import os; from fastbcubed.kernels import cache, cells; own = cells.bit_length.dispatcher; {}; "
+    code += "print(cells.bit_length(8), cache.kept_in(own))"
     directory = str(image.tmp / "cache")
-    for change, kept in (("0", directory), ("os.utime(jit.__file__, (1, 1))", "None")):
+    for change, kept in (("0", directory), ("os.utime(cells.__file__, (1, 1))", "None")):
         done = image.run("-c", code.format(change), NUMBA_CACHE_DIR=directory, FASTBCUBED_INTERPRET="0")
         assert done.stdout == f"3 {kept}\n", done
 
