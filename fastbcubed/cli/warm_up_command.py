@@ -15,6 +15,8 @@ from fastbcubed.runtime.progress_bar import announcing_compilation, kept
 
 #: Items of the evaluated tables.
 N_ITEMS = 600
+#: Kernels that are compiled in all, a type of arguments each.
+N_KERNELS = 318
 WEIGHTS: tuple[dict[str, str], ...] = ({}, {"weight": "weight"}, {"weight": "weight", "weighting": "outer"})
 POLICIES = ("drop", "singleton", "outside")
 
@@ -37,7 +39,7 @@ def warm_up() -> str:
         raise FileFormatError(f"kernels are not compiled ahead: {kept()}")
     with (
         kernels.jit.compiling(),
-        announcing_compilation(),
+        announcing_compilation(N_KERNELS),
         warnings.catch_warnings(),
         tempfile.TemporaryDirectory() as work,
     ):

@@ -3,7 +3,7 @@
 Compiling a kernel takes some tenths of a second, whatever the size of its arrays; so it is interpreted until that
 has taken as long. A kernel whose compiled code is cached is loaded once interpreting it has taken longer than that.
 Both give the same results, to the last bit. Numba, which takes longer to import than few items to evaluate, is
-loaded when the first kernel is compiled.
+loaded when a kernel is compiled, or when all have been interpreted for as long.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ IMPORTING, COMPILING, LOADING = 0.6, 0.2, 0.02
 PER_ELEMENT = 5e-7
 #: Elements below which the time of a call says little about larger ones.
 FEW = 1000
+#: Seconds for which all kernels have been interpreted.
+_interpreted = 0.0
 #: How many times as long as compiling a kernel takes it is interpreted: 0 for never, infinity for always.
 _patience = 1.0
 if os.environ.get("FASTBCUBED_INTERPRET", "1") == "0":
@@ -159,6 +161,8 @@ class Kernel:
         expected = self.seconds + self._per_element * sum(array.size for array in arrays_in(arguments))
         if expected >= self._patience:
             return False
+        if "numba" not in sys.modules and _interpreted + expected <= IMPORTING:
+            return True
         return expected <= LOADING or self._dispatcher is not None or not anything_cached()
 
     @property
@@ -168,6 +172,7 @@ class Kernel:
         return _patience * (COMPILING * compiled + IMPORTING * ("numba" not in sys.modules))
 
     def _interpret(self, arguments: tuple[Any, ...]) -> Any:
+        global _interpreted
         arrays, start = list(arrays_in(arguments)), time.thread_time()
         try:
             interpreter.start(max(LOADING, self._patience - self.seconds))
@@ -184,6 +189,7 @@ class Kernel:
         finally:
             took, n = time.thread_time() - start, sum(array.size for array in arrays)
             self.seconds += took
+            _interpreted += took
             if n >= FEW:
                 self._per_element = took / n
 

@@ -1,4 +1,4 @@
-"""Progress on stderr: stages that take more than a second, on a terminal; and compilation, announced once."""
+"""Progress on stderr: stages that take more than a second, and which kernel of how many is compiled."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from fastbcubed.runtime.threads import Progress
 QUIET_SECONDS = 1.0
 
 Report = Callable[[Progress], None]
+
+#: The stage of compilation in a bar.
+COMPILE = "compile kernels"
 
 #: Not empty once this process has announced compilation.
 _announced: list[bool] = []
@@ -41,17 +44,9 @@ def reporting(progress: bool | Report | None) -> Iterator[Report | None]:
     if not (progress is None or callable(progress) or progress):
         yield None
         return
-    with announcing_compilation():
-        if callable(progress):
-            yield progress
-        elif progress or sys.stderr.isatty():
-            bar = _Bar()
-            try:
-                yield bar
-            finally:
-                bar.close()
-        else:
-            yield None
+    shown = None if progress is None else not callable(progress)
+    with announcing_compilation(shown=shown) as bar:
+        yield progress if callable(progress) else bar
 
 
 class _Bar:
@@ -83,7 +78,8 @@ class _Bar:
         if stage in self._tasks:
             self._bar.update(self._tasks[stage], **fields)
         else:
-            self._tasks[stage] = self._bar.add_task(stage, total=1.0, **fields)
+            total = 1.0 if progress.total else None
+            self._tasks[stage] = self._bar.add_task(stage, total=total, **fields)
 
     def close(self) -> None:
         """Remove the bar."""
@@ -92,7 +88,7 @@ class _Bar:
 
 
 def describe(progress: Progress) -> str:
-    """Return the text next to a bar: rows per second, time left (at the end: taken), bytes spilled.
+    """Return the text next to a bar: rows per second, time left (at the end: taken), bytes spilled; or kernels.
 
     Examples
     --------
@@ -101,6 +97,8 @@ def describe(progress: Progress) -> str:
     >>> describe(Progress("close cells", 3, 3, seconds=72.0, spilled=3 << 29))
     '1:12  spilled 1.5 GiB'
     """
+    if progress.stage == COMPILE:
+        return of_all(progress.done, progress.total)
     facts = [f"{progress.rows_per_second / 1e6:.1f} M rows/s"] if progress.rows else []
     if progress.share == 1:
         facts.append(_clock(progress.seconds))
@@ -117,23 +115,44 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
+def of_all(k: int, total: int) -> str:
+    """Return which of how many, if the latter is known."""
+    return f"{k} of {total}" if total else f"{k} so far"
+
+
 @contextmanager
-def announcing_compilation() -> Iterator[None]:
-    """Announce on stderr, once in a process, that kernels are being compiled, and where they are cached."""
-    kernels.jit.listeners.append(_announce)
+def announcing_compilation(total: int = 0, shown: bool | None = None) -> Iterator[Report | None]:
+    """Announce on stderr that kernels are being compiled, and where they are cached; then, which of how many.
+
+    The former is said once in a process. The latter is in the bar that is yielded, if one is `shown` or stderr is a
+    terminal, and else, if there are `total` kernels, in a line for each tenth of them.
+    """
+    if shown is None:
+        shown = sys.stderr is not None and sys.stderr.isatty()
+    bar = _Bar() if shown else None
+    started, compiled = time.perf_counter(), 0
+
+    def announce() -> None:
+        nonlocal compiled
+        compiled += 1
+        if not _announced:
+            _announced.append(True)
+            _say(f"compiling kernels, which takes some seconds; {kept()}")
+        if bar is not None:
+            bar(Progress(COMPILE, compiled, total, time.perf_counter() - started))
+        elif total and compiled % max(1, total // 10) == 0:
+            _say(f"compiling kernels, {of_all(compiled, total)}")
+
+    kernels.jit.listeners.append(announce)
     try:
-        yield
+        yield bar
     finally:
-        kernels.jit.listeners.remove(_announce)
+        kernels.jit.listeners.remove(announce)
+        if bar is not None:
+            bar.close()
         if kernels.jit.failures:
             _say(f"compiled kernels could not be kept: {kernels.jit.failures[0]}")
             kernels.jit.failures.clear()
-
-
-def _announce() -> None:
-    if not _announced:
-        _announced.append(True)
-        _say(f"compiling kernels, which takes some seconds; {kept()}")
 
 
 def kept() -> str:

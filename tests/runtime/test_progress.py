@@ -20,6 +20,8 @@ from fastbcubed.align import item_join as aligner
 from fastbcubed.cells import shards as disk
 from fastbcubed.engines import disk as sharded
 from fastbcubed.engines import memory
+from fastbcubed.kernels import jit
+from fastbcubed.runtime import progress_bar
 from fastbcubed.runtime.progress_bar import describe, reporting
 from fastbcubed.runtime.threads import Pool, Progress
 
@@ -132,13 +134,16 @@ def test_bars_on_a_terminal_of_eighty_columns() -> None:
 
     code = """
         import time
+        from fastbcubed.kernels import jit
         from fastbcubed.runtime import progress_bar
         from fastbcubed.runtime.threads import Progress
-        progress_bar.QUIET_SECONDS = 0
+        progress_bar.QUIET_SECONDS, progress_bar._announced = 0, [True]
         with progress_bar.reporting(None) as report:
             report(Progress("plan", 0, 1, 0.0, message="disk engine: many rows"))
             report(Progress("build large clusters", 1, 4, 2.0, 5_000_000, 20_000_000, 7 << 28))
             report(Progress("close cells", 3, 3, 4.0, spilled=7 << 28))
+            for listener in jit.listeners * 2:
+                listener()
             time.sleep(0.3)
     """
     ours, theirs = pty.openpty()
@@ -156,3 +161,32 @@ def test_bars_on_a_terminal_of_eighty_columns() -> None:
     assert first.endswith(" 25 % 2.5 M rows/s  0:06 left  spilled 1.8 GiB") and len(first) <= 80
     second, *_ = [line for line in bars if line.startswith("close cells")]
     assert second.endswith("100 % 0:04  spilled 1.8 GiB")
+    *_, third = [line for line in bars if line.startswith("compile kernels")]
+    assert third.endswith(" 2 so far")
+
+
+def test_compilation_says_which_kernel_of_how_many(capsys, monkeypatch) -> None:
+    monkeypatch.setattr(progress_bar, "_announced", [])
+    with progress_bar.announcing_compilation(40):
+        for _ in range(9):
+            jit.listeners[-1]()
+    first, *lines = capsys.readouterr().err.splitlines()
+    assert first.startswith("fastbcubed: compiling kernels, which takes some seconds; they are kept in ")
+    assert lines == [f"fastbcubed: compiling kernels, {k} of 40" for k in (4, 8)]
+    shown: list[Progress] = []
+    monkeypatch.setattr(progress_bar, "_Bar", lambda: Shown(shown))
+    with progress_bar.announcing_compilation(40, shown=True):
+        for _ in range(3):
+            jit.listeners[-1]()
+    assert [describe(each) for each in shown] == ["1 of 40", "2 of 40", "3 of 40"]
+    assert not capsys.readouterr().err
+
+
+class Shown:
+    """A bar that lists its progress."""
+
+    def __init__(self, shown: list[Progress]) -> None:
+        self.append, self.close = shown.append, lambda: None
+
+    def __call__(self, progress: Progress) -> None:
+        self.append(progress)
