@@ -369,16 +369,16 @@ def shared(starts, clusters, u, v):
 
 @kernel
 def count_shared(starts, clusters, n, rows, keys, bounds, members, pairs):
-    """Add to `pairs[row, t]` the pairs of items that share t clusters, for t of two and more.
+    """Add to `pairs[row + t]` the pairs of items that share t clusters, for t of two and more.
 
-    Shapes: (units + 1,), (memberships,), (units,), (units,), (groups,), (groups + 1,), (entries,), (n_rows, most + 1);
-    `rows` are those of units, the same for all of a group; `keys` are the clusters of the groups; the members of a
-    group are its units that are in a larger one.
+    Shapes: (units + 1,), (memberships,), (units,), (units,), (groups,), (groups + 1,), (entries,), and as `rows` need;
+    these are where the numbers of a unit begin, the same for all of a group; `keys` are the clusters of the groups; the
+    members of a group are its units that are in a larger one.
     """
     for u in range(n.size):
         own = starts[u + 1] - starts[u]
         if own > 1:
-            pairs[rows[u], own] += n[u] * (n[u] - 1) // 2
+            pairs[rows[u] + own] += n[u] * (n[u] - 1) // 2
     for c in range(keys.size):
         for k in range(bounds[c], bounds[c + 1]):
             u = members[k]
@@ -386,7 +386,7 @@ def count_shared(starts, clusters, n, rows, keys, bounds, members, pairs):
                 v = members[m]
                 common, first = shared(starts, clusters, u, v)
                 if common > 1 and first == keys[c]:
-                    pairs[rows[u], common] += n[u] * n[v]
+                    pairs[rows[u] + common] += n[u] * n[v]
 
 
 @kernel

@@ -242,8 +242,7 @@ def _shared_clusters(by: SumsByUnit) -> Additive:
     table = by.table
     if table.overlapping:
         found = shared_clusters_by_unit(table.once(sides_of, by.pool), by.units, by.n, table.max_pairs)
-        columns = [*found.true.T, *found.pred.T]
-        return Additive([by.cells(table.n), found.both + found.same, *columns], found.fields)
+        return Additive([by.cells(table.n), *found], found.fields)
     pairs = by.sums("pairs")
 
     def fields(*totals: float) -> tuple[float, float, float]:

@@ -50,20 +50,46 @@ class SharedClusters(NamedTuple):
     expected: float  #: all_pairs times the number of these by chance
 
 
+class PairsOfSide(NamedTuple):
+    """Pairs of items that share t clusters of a side, by unit and t: an entry for each that may be."""
+
+    unit: Counts
+    t: Counts
+    pairs: Floats
+
+    def totals(self, n: int) -> Floats:
+        """Return how many share t clusters, for t below n."""
+        return np.bincount(self.t, self.pairs, n).astype(np.float64, copy=False)
+
+    def by_unit(self, n_units: int, worth: Floats | None = None) -> Floats:
+        """Add up the pairs of each unit, or what each of them is worth by t."""
+        values = self.pairs if worth is None else self.pairs * worth[self.t]
+        return np.bincount(self.unit, values, n_units).astype(np.float64, copy=False)
+
+
 class PairsByUnit(NamedTuple):
-    """Pairs of items that share a cluster on some side, by unit: a row for each."""
+    """Pairs of items that share a cluster on some side, by unit; all of shape (n_units,)."""
 
-    true: Floats  #: those that share t true clusters, for t = 1, 2, …; shape (n_units, most)
-    pred: Floats  #: likewise
-    both: Floats  #: those that share clusters on both sides; shape (n_units,)
-    same: Floats  #: those of them that share as many
+    agreeing: (
+        Floats  #: those that share clusters on both sides, and once more those of them that share as many
+    )
+    true: Floats  #: those that share true clusters
+    pred: Floats
+    #: these once for each pair of all units that shares as many predicted, or true, clusters
+    true_by_chance: Floats
+    pred_by_chance: Floats
 
-    def fields(self, items: float, both_and_same: float, *shared: float) -> SharedClusters:
-        """Return the sums over all pairs from totals over units: items, both and same, the columns of both sides."""
-        every, k = items * (items - 1) / 2, self.true.shape[1]
-        t, s = ([every - sum(own), *own] for own in (shared[:k], shared[k:]))
-        same = t[0] + s[0] - every + both_and_same
-        return SharedClusters(every, same, math.fsum(a * b for a, b in zip(t, s, strict=False)))
+    def fields(
+        self, items: float, agreeing: float, true: float, pred: float, t_by_chance: float, s_by_chance: float
+    ) -> SharedClusters:
+        """Return the sums over all pairs from totals over units, the number of items first.
+
+        Of the product of two numbers that units add to, this is what is linear in both: each moves as it does there.
+        """
+        every = items * (items - 1) / 2
+        t, s = every - true, every - pred  # that share none
+        shared = t_by_chance + s_by_chance - float(self.true_by_chance.sum())
+        return SharedClusters(every, t + s - every + agreeing, t * s + shared)
 
 
 class _Distinct(NamedTuple):
@@ -113,17 +139,12 @@ def shared_clusters(sides: Sides, max_pairs: float = MAX_PAIRS) -> SharedCluster
 def shared_clusters_by_unit(sides: Sides, units: Codes, n_units: int, max_pairs: float) -> PairsByUnit:
     """Count the same pairs by unit; `units` are those of the cells, and clusters are in one each."""
     found = _Distinct.of(sides, max_pairs)
-    both_sides = []
-    for side, groups in zip((found.true, found.pred), found.groups, strict=True):
-        sets, there = side.sets, side.codes >= 0
-        rows = np.zeros(len(sets), np.int64)
-        rows[side.codes[there]] = units[there]
-        in_set = _add_up(side.codes, sides.n, len(sets))
-        pairs = _several(side, groups, in_set, rows, n_units).astype(np.float64)
-        sizes = _add_up(sets.codes, in_set[sets.rows()], sets.n_clusters)
-        overlapping = _pairs_by_unit(sizes, sets.codes, rows[sets.rows()], n_units)
-        pairs[:, 1] = overlapping - pairs @ np.arange(pairs.shape[1])
-        both_sides.append(pairs[:, 1:])
+    true, pred = (
+        _count_by_unit(side, groups, sides.n, units, n_units)
+        for side, groups in zip((found.true, found.pred), found.groups, strict=True)
+    )
+    most = 1 + max(int(each.t.max(initial=0)) for each in (true, pred))
+    t, s = (each.totals(most) for each in (true, pred))
     cells, rows = found.cells, np.asarray(units[found.firsts], np.int64)
     product, same, several = _compare(cells, found.blocks, rows, n_units).T.astype(np.float64)
     overlaps = cells.overlaps
@@ -131,8 +152,28 @@ def shared_clusters_by_unit(sides: Sides, units: Codes, n_units: int, max_pairs:
     unit_of[cells.truth.codes] = rows[cells.truth.rows()]
     n = overlaps.sizes.n.astype(np.float64)
     one = np.bincount(unit_of[overlaps.true], n * (n - 1) / 2, n_units) - product
-    of_true, of_pred = both_sides
-    return PairsByUnit(of_true, of_pred, one + several, one + same)
+    by_chance = true.by_unit(n_units, s), pred.by_unit(n_units, t)
+    return PairsByUnit(2 * one + several + same, true.by_unit(n_units), pred.by_unit(n_units), *by_chance)
+
+
+def _count_by_unit(side: Signatures, groups: Groups, n: Counts, units: Codes, n_units: int) -> PairsOfSide:
+    """Count the pairs of items that share clusters of a side, by unit and number."""
+    sets, there = side.sets, side.codes >= 0
+    of_set = np.zeros(len(sets), np.int64)
+    of_set[side.codes[there]] = units[there]
+    most = np.zeros(n_units, np.int64)
+    np.maximum.at(most, of_set, sets.counts)
+    starts = np.concatenate([[0], np.cumsum(most + 1)])
+    unit = np.repeat(np.arange(n_units), most + 1)
+    t = np.arange(starts[-1]) - starts[unit]
+    in_set = _add_up(side.codes, n, len(sets))
+    pairs = _several(side, groups, in_set, starts[of_set], int(starts[-1])).astype(np.float64)
+    sizes = _add_up(sets.codes, in_set[sets.rows()], sets.n_clusters)
+    once = _pairs_by_unit(sizes, sets.codes, of_set[sets.rows()], n_units) - np.bincount(
+        unit, pairs * t, n_units
+    )
+    pairs[t == 1] = once[unit[t == 1]]
+    return PairsOfSide(unit, t, pairs)
 
 
 def _pairs_by_unit(sizes: Counts, codes: NDArray[np.integer], rows: Counts, n_units: int) -> Floats:
@@ -197,17 +238,17 @@ def _count_shared(side: Signatures, groups: Groups, n: Counts, all_pairs: int) -
     """Count the pairs of items that share t clusters of a side, for t = 0, 1, ..."""
     sets = side.sets
     in_set = _add_up(side.codes, n, len(sets))
-    counts: list[int] = _several(side, groups, in_set, np.zeros(len(sets), np.int64), 1)[0].tolist()
+    most = max(2, int(sets.counts.max(initial=0)) + 1)
+    counts: list[int] = _several(side, groups, in_set, np.zeros(len(sets), np.int64), most).tolist()
     sizes = _add_up(sets.codes, in_set[sets.rows()], sets.n_clusters)
     counts[1] = pairs_in(sizes) - sum(t * count for t, count in enumerate(counts))
     counts[0] = all_pairs - sum(counts)
     return counts
 
 
-def _several(side: Signatures, groups: Groups, in_set: Counts, rows: Counts, n_rows: int) -> Counts:
-    """Count the pairs of items that share t clusters, for t of two and more, by the rows of their sets."""
-    sets = side.sets
-    pairs = np.zeros((n_rows, max(2, int(sets.counts.max(initial=0)) + 1)), np.int64)
+def _several(side: Signatures, groups: Groups, in_set: Counts, rows: Counts, size: int) -> Counts:
+    """Count the pairs of items that share t clusters, for t of two and more, from the rows of their sets on."""
+    sets, pairs = side.sets, np.zeros(size, np.int64)
     kernels.overlap.count_shared(sets.offsets, sets.codes, in_set, rows, *groups, pairs)
     return pairs
 
