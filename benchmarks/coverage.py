@@ -1,28 +1,33 @@
 """How often intervals of 95 % hold the score of the population: `python -m benchmarks.coverage [samples]`.
 
 A population has 3,000 components, and a sample draws some with replacement. The score to hold is that of the population
-scaled to as many components: some scores depend on the number of items. Sums by component are added up once, so that a
-sample is a sum of columns; slopes, degrees of freedom and intervals are those of the package.
+scaled to as many components: some scores depend on the number of items. Sums by component are added up once, and the
+samples are one product of matrices; slopes, degrees of freedom and intervals are those of the package. A second table
+counts the same of differences between two runs.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 import fastbcubed as fb
+from fastbcubed.compare_runs.differences import Differences
 from fastbcubed.metrics.aggregation import cell_scores
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.sums_by_unit import SumsByUnit, difference_quotients
-from fastbcubed.results.intervals import degrees_of_freedom, interval
-from fastbcubed.results.standard_errors import is_mean
+from fastbcubed.metrics.sums_by_unit import SumsByUnit, difference_quotients, effective_units
+from fastbcubed.results.intervals import LESS_VARIANCE_OF_SUMS, degrees_of_freedom, interval
+from fastbcubed.results.standard_errors import FEW_DEGREES, is_mean, standard_error
 from fastbcubed.runtime.threads import Pool
 
 Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
 N_COMPONENTS = 3000
 #: Populations, and how many components a sample draws.
 POPULATIONS = {
@@ -31,6 +36,9 @@ POPULATIONS = {
     "heavy tails": ("heavy", 300),
     "30 components": ("small", 30),
 }
+#: And, of two runs, one where these differ in about eight components of a sample.
+OF_TWO_RUNS = {**POPULATIONS, "eight differ": ("eight", 300)}
+SEED, SEED_OF_TWO_RUNS = 20, 30
 SCORES = (
     "precision", "recall", "f1", "mean_f1", "pair_precision", "pair_recall", "pair_f1", "adjusted_rand", "v_measure",
     "variation_of_information", "purity_f1", "cluster_f1", "closest_cluster_f1", "muc_f1", "ceaf_e_f1", "lea_f1",
@@ -38,7 +46,7 @@ SCORES = (
 )  # fmt: skip
 
 
-def labels_of(kind: str, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def labels_of(kind: str, rng: np.random.Generator) -> tuple[Labels, Labels]:
     """Return true and predicted labels of a component."""
     if kind == "merges":  # one in ten has 3 to 15 true clusters
         merged = int(rng.integers(3, 16)) if rng.random() < 0.1 else 1
@@ -54,9 +62,87 @@ def labels_of(kind: str, rng: np.random.Generator) -> tuple[NDArray[np.int64], N
     return true, pred
 
 
-def sums_of(
-    ev: fb.Evaluation, unit: NDArray[np.int64], metric: Metric
-) -> tuple[Floats, Callable[[Floats], float]]:
+def labels_of_two_runs(kind: str, rng: np.random.Generator) -> tuple[Labels, Labels, Labels]:
+    """Return true labels of a component and those of two runs, of which the second keeps half of the merges."""
+    if kind == "eight" and rng.random() < 8 / 300:
+        merged = int(rng.choice([3, 6, 15]))
+        true = np.repeat(np.arange(merged), rng.geometric(0.4, merged))
+        return true, np.zeros_like(true), _half_apart(true, rng)
+    true, old = labels_of("merges" if kind == "eight" else kind, rng)
+    if kind == "eight":
+        return true, old, old
+    if kind == "merges":
+        apart = _half_apart(true, rng)
+        return true, old, apart if true.max() else rng.integers(0, 2, true.size) * int(rng.random() < 0.15)
+    new = (rng.random(true.size) < rng.random() / 2).astype(int) * int(rng.random() < 0.15)
+    return true, old, np.where(true == 0, new, 2 * int(rng.random() < 0.5))
+
+
+def _half_apart(true: Labels, rng: np.random.Generator) -> Labels:
+    """Return labels of one cluster that half of the true clusters have left, by chance."""
+    stays = rng.random(true.max() + 1) < 0.5
+    return np.where(stays[true], 0, 1 + true)
+
+
+class Population(NamedTuple):
+    """The evaluations of runs on a population, the component of each item, and how often samples draw each."""
+
+    runs: list[fb.Evaluation]
+    unit: Labels
+    counts: Floats  #: shape (n_samples, N_COMPONENTS)
+    drawn: int
+
+    @classmethod
+    def of(
+        cls,
+        labels: Callable[[str, np.random.Generator], tuple[Labels, ...]],
+        kind: str,
+        drawn: int,
+        n_samples: int,
+        seed: int,
+    ) -> Population:
+        """Draw the components of a population, and samples of them."""
+        rng = np.random.default_rng(seed)
+        people = [labels(kind, rng) for _ in range(N_COMPONENTS)]
+        unit = np.repeat(np.arange(N_COMPONENTS), [true.size for true, *_ in people])
+        true, *runs = (np.concatenate(side) + 100 * unit for side in zip(*people, strict=True))
+        samples = rng.integers(0, N_COMPONENTS, (n_samples, drawn))
+        counts = np.array([np.bincount(rows, minlength=N_COMPONENTS) for rows in samples], np.float64)
+        return cls([fb.evaluate(true, pred, metrics=SCORES) for pred in runs], unit, counts, drawn)
+
+
+class Sampled(NamedTuple):
+    """A score of the population, and of each sample; what it moves with each component, and its effective number."""
+
+    wanted: float
+    values: Floats  #: shape (n_samples,)
+    sizes: Floats  #: of the terms of the score; shape (n_samples,)
+    moved: Floats  #: shape (n_samples, N_COMPONENTS)
+    effective: Callable[[int], float]  #: of the components of a sample
+
+    @classmethod
+    def of(cls, people: Population, ev: fb.Evaluation, metric: Metric) -> Sampled:
+        """Compute a score of a run in all samples."""
+        counts, drawn = people.counts, people.drawn
+        sums, score = sums_of(ev, people.unit, metric)
+        totals = counts @ sums.T
+        slopes = difference_quotients(score, totals.T).T
+        moved = slopes @ sums
+        moved -= np.sum(counts * moved, axis=1, keepdims=True) / drawn
+        values = score(totals.T)
+
+        def effective(k: int) -> float:
+            own = np.repeat(sums, counts[k].astype(int), axis=1)
+            return effective_units(
+                own[:1] if is_mean(metric) else own, score if not is_mean(metric) else np.sum
+            )
+
+        wanted = float(score(sums.sum(axis=1) * drawn / N_COMPONENTS))
+        sizes = np.max(np.abs(np.column_stack([values, slopes * totals])), axis=1)
+        return cls(wanted, values, sizes, moved, effective)
+
+
+def sums_of(ev: fb.Evaluation, unit: Labels, metric: Metric) -> tuple[Floats, Callable[[Floats], Any]]:
     """Return the sums of a score by component, and the score by their totals."""
     table = ev.contingency
     assert table.rows is not None
@@ -65,56 +151,89 @@ def sums_of(
     by_unit = SumsByUnit(table, units, N_COMPONENTS, Pool(1))
     if not is_mean(metric):
         found, function = by_unit.function(metric)
-        return np.array(found), function
+
+        def of_columns(totals: Floats) -> Any:
+            try:
+                return function(totals)
+            except (TypeError, ValueError):  # a formula of numbers alone
+                return np.array([function(column) for column in totals.T])
+
+        return np.array(found), of_columns
     parts = metric.needs or (metric,)
     sums = [
         by_unit.cells(table.weight),
         *(by_unit.cells(table.weight * cell_scores(table, part)) for part in parts),
     ]
 
-    def score(totals: Floats) -> float:
+    def score(totals: Floats) -> Any:
         means = dict(zip((part.name for part in parts), totals[1:] / totals[0], strict=True))
-        return float(means[metric.name] if metric.combine is None else metric.combine(means, 1.0))
+        return means[metric.name] if metric.combine is None else metric.combine(means, 1.0)
 
     return np.array(sums), score
 
 
-def covered(kind: str, drawn: int, n_samples: int, seed: int) -> dict[str, float]:
-    """Return the share of samples whose intervals hold the score, by score."""
-    rng = np.random.default_rng(seed)
-    people = [labels_of(kind, rng) for _ in range(N_COMPONENTS)]
-    unit = np.repeat(np.arange(N_COMPONENTS), [true.size for true, _ in people])
-    true, pred = (np.concatenate(side) + 100 * unit for side in zip(*people, strict=True))
-    ev = fb.evaluate(true, pred, metrics=SCORES)
-    samples = rng.integers(0, N_COMPONENTS, (n_samples, drawn))
-    found = {}
-    for metric in ev.metrics:
-        sums, score = sums_of(ev, unit, metric)
-        wanted, hits = score(sums.sum(axis=1) * drawn / N_COMPONENTS), 0
-        for rows in samples:
-            own = sums[:, rows]
-            totals = own.sum(axis=1)
-            moved = difference_quotients(score, totals) @ own
-            squares = (moved - moved.mean()) ** 2
-            error = float(np.sqrt(np.sum(squares) * drawn / (drawn - 1)))
-            df = float(degrees_of_freedom(np.sum(squares), squares @ squares, drawn))
-            low, high = interval(score(totals), error, df=df, level=0.95, low=metric.low, high=metric.high)
-            hits += low <= wanted <= high
-        found[metric.name] = hits / n_samples
-    return found
+def errors(
+    people: Population, moved: Floats, sizes: Floats, how: dict[str, float]
+) -> Iterator[tuple[float, float]]:
+    """Yield the standard error of each sample and its degrees of freedom."""
+    squares, fourths = (np.sum(people.counts * moved**power, axis=1) for power in (2, 4))
+    found = standard_error(squares, people.drawn, sizes)
+    df = degrees_of_freedom(squares, fourths, people.drawn, **how)
+    return zip(found.tolist(), df.tolist(), strict=True)
+
+
+def covered(people: Population, metric: Metric) -> float:
+    """Return the share of samples whose interval holds the score of the population, of those that have one."""
+    own, hits, n = Sampled.of(people, people.runs[0], metric), 0, 0
+    how = {} if is_mean(metric) else {"less": LESS_VARIANCE_OF_SUMS, "fewest": FEW_DEGREES}
+    for k, (error, df) in enumerate(errors(people, own.moved, own.sizes, how)):
+        df = df if error else own.effective(k)
+        effective = own.effective(k) if is_mean(metric) else math.nan
+        ends = {"low": metric.low, "high": metric.high}
+        low, high = interval(float(own.values[k]), error, df=df, level=0.95, effective=effective, **ends)
+        hits, n = hits + (low <= own.wanted <= high), n + (low == low)
+    return hits / n
+
+
+def covered_difference(people: Population, metric: Metric) -> float:
+    """Return the same of the difference between two runs."""
+    before, after = (Sampled.of(people, ev, metric) for ev in people.runs)
+    wanted, hits, key = after.wanted - before.wanted, 0, ("new", metric.name)
+    sizes = np.maximum(before.sizes, after.sizes)
+    how = {} if is_mean(metric) else {"less": LESS_VARIANCE_OF_SUMS}
+    for k, (error, df) in enumerate(errors(people, after.moved - before.moved, sizes, how)):
+        df = df if error else min(own.effective(k) for own in (before, after))
+        delta = float(after.values[k] - before.values[k]) if error else 0.0
+        low, high = Differences(None, {key: error}, {key: df}, {}).interval("new", metric, delta, 0.95)
+        hits += low <= wanted <= high
+    return hits / people.counts.shape[0]
+
+
+def table(
+    populations: dict[str, tuple[str, int]],
+    labels: Callable[[str, np.random.Generator], tuple[Labels, ...]],
+    count: Callable[[Population, Metric], float],
+    n_samples: int,
+    seed: int,
+) -> None:
+    """Print a table of coverage in percent."""
+    rows: dict[str, list[str]] = {score: [] for score in SCORES}
+    for k, (kind, drawn) in enumerate(populations.values()):
+        people = Population.of(labels, kind, drawn, n_samples, seed + k)
+        for metric in people.runs[0].metrics:
+            rows[metric.name].append(f"{100 * count(people, metric):.1f}")
+    print("| score |", " | ".join(populations), "|")
+    print("| --- |", " | ".join("---:" for _ in populations), "|")
+    for score, own in rows.items():
+        print(f"| `{score}` |", " | ".join(own), "|", flush=True)
 
 
 def main(n_samples: int) -> None:
-    """Print a table of coverage in percent."""
+    """Print the tables of scores and of differences."""
     warnings.simplefilter("ignore")
-    columns = {
-        name: covered(kind, drawn, n_samples, seed)
-        for seed, (name, (kind, drawn)) in enumerate(POPULATIONS.items(), 20)
-    }
-    print("| score |", " | ".join(columns), "|")
-    print("| --- |", " | ".join("---:" for _ in columns), "|")
-    for score in SCORES:
-        print(f"| {score} |", " | ".join(f"{100 * own[score]:.1f}" for own in columns.values()), "|")
+    table(POPULATIONS, labels_of, covered, n_samples, SEED)
+    print()
+    table(OF_TWO_RUNS, labels_of_two_runs, covered_difference, n_samples, SEED_OF_TWO_RUNS)
 
 
 if __name__ == "__main__":

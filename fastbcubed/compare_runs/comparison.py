@@ -59,7 +59,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.load import evaluation_of, with_nan
 from fastbcubed.results.save import save_tables
 from fastbcubed.results.slices import SliceKey, check_key
-from fastbcubed.results.standard_errors import Units, warn_of_units
+from fastbcubed.results.standard_errors import Units, warn_of_few, warn_of_units
 from fastbcubed.results.table import HasTable, Table
 from fastbcubed.results.warnings import if_alone
 from fastbcubed.runtime.arguments import is_one_of, true_or_false
@@ -288,6 +288,9 @@ class Comparison(Shown, HasTable):
             same = len(set(found.units_of.values())) == 1
             for name, units in list(found.units_of.items())[: 1 if same else None]:
                 warn_of_units(units, self.unit, stacklevel=3, of="" if same else f"{label(name)}: ")
+            for name, scores in found.carried_by_few().items():
+                whose = "" if len(self.experiments) == 1 else f"{label(name)}: "
+                warn_of_few(scores, found.units_of[name], self.unit, stacklevel=3, of=whose)
         return self._deltas(level)
 
     def _deltas(self, level: float | None = None) -> Table:

@@ -44,7 +44,13 @@ from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.sums import CellSums
 from fastbcubed.metrics.sums_by_unit import SumsByUnit
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.intervals import Interval, degrees_of_freedom, t_quantile
+from fastbcubed.results.intervals import (
+    LESS_VARIANCE_OF_SUMS,
+    Interval,
+    degrees_of_freedom,
+    share_not_seen,
+    t_quantile,
+)
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.standard_errors import (
     CELLS_AT_ONCE,
@@ -52,6 +58,7 @@ from fastbcubed.results.standard_errors import (
     TRUE_CLUSTER,
     RowUnits,
     Units,
+    carried_by_few,
     is_mean,
     needed_by,
     slopes,
@@ -386,25 +393,40 @@ class Differences:
 
     units: Units | None  #: of all runs; None if there are no errors
     errors: Mapping[tuple[str, str], float]
-    df: Mapping[tuple[str, str], float]  #: degrees of freedom of these
+    df: Mapping[tuple[str, str], float]  #: degrees of freedom of these, as in `Errors`
     units_of: Mapping[str, Units]  #: those that the errors of an experiment are by
     replicates: Mapping[tuple[str, str], NDArray[np.float64]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()  #: what makes the errors less than they seem
 
-    def interval(self, experiment: str, score: str, delta: float, level: float) -> Interval:
-        """Return the interval of a difference: percentiles of its replicates, else by Student's t."""
-        error = self.errors.get((experiment, score), math.nan)
+    def interval(self, experiment: str, metric: Metric, delta: float, level: float) -> Interval:
+        """Return the interval of a difference: percentiles of its replicates, else by Student's t.
+
+        Where no unit differs, units that were not drawn may: as many as their share of the weight allows.
+        """
+        key = experiment, metric.name
+        error = self.errors.get(key, math.nan)
         if math.isnan(error):
             return Interval(math.nan, math.nan)
-        if (experiment, score) in self.replicates:
-            found = self.replicates[experiment, score]
+        if key in self.replicates:
+            found = self.replicates[key]
             found = found[~np.isnan(found)]  # of replicates that draw a unit
             if not found.size:
                 return Interval(math.nan, math.nan)
             low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2])
             return Interval(float(low), float(high))
-        reach = t_quantile(level, self.df[experiment, score]) * error
+        if error == delta == 0 and math.isfinite(metric.high):
+            reach = share_not_seen(self.df[key], level)
+        else:
+            reach = t_quantile(level, self.df[key]) * error
         return Interval(delta - reach, delta + reach)
+
+    def carried_by_few(self) -> dict[str, list[str]]:
+        """Return, by experiment, the scores whose error few units carry."""
+        found = {}
+        for name, units in self.units_of.items():
+            own = {score: error for (run, score), error in self.errors.items() if run == name}
+            found[name] = carried_by_few(own, {score: self.df[name, score] for score in own}, units)
+        return found
 
 
 def with_units(deltas: pa.Table, found: Differences) -> pa.Table:
@@ -459,7 +481,7 @@ def table_of_deltas(comparison: Comparison, level: float) -> pa.Table:
         for metric in comparison.metrics:
             before, after = (comparison[run].overall[metric.name] for run in (baseline, name))
             delta = float(without_rounding(after - before, after))
-            ends = found.interval(name, metric.name, delta, level)
+            ends = found.interval(name, metric, delta, level)
             error = found.errors.get((name, metric.name), math.nan)
             rows.append((baseline, name, metric.name, before, after, delta, error, *ends, holds(ends)))
     names = (*TEXTS, *FIGURES, "holds")
@@ -496,6 +518,7 @@ def estimated(comparison: Comparison) -> Differences:
     keys_of_scores = [(name, m.name) for name in comparison.runs for m in metrics]
     by_score = dict(zip(keys_of_scores, errors.ravel().tolist(), strict=True))
     df = degrees_of_freedom(powers.by_run[0], powers.by_run[1], units.n)
+    df = np.where(errors == 0, units.effective, df)
     by_df = dict(zip(keys_of_scores, df.ravel().tolist(), strict=True))
     drawn = {}
     if keys is not None:
@@ -547,7 +570,14 @@ class DifferencesOfSums:
             squares = np.append(after.by_unit[:n] - before.by_unit[:n], alone) ** 2
             u = n_units + len(alone)
             error = float(standard_error(float(np.sum(squares)), u, max(after.size, before.size)))
-            freedom = float(degrees_of_freedom(float(np.sum(squares)), float(squares @ squares), u))
+            if error:
+                fourths = float(squares @ squares)
+                freedom = float(
+                    degrees_of_freedom(float(np.sum(squares)), fourths, u, less=LESS_VARIANCE_OF_SUMS)
+                )
+            else:
+                runs = self._runs[name], self._runs[self._comparison.baseline]
+                freedom = min(by_unit.effective(metric) for by_unit in runs)
             found[name, metric.name] = error, freedom
         return found
 

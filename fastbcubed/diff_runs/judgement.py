@@ -363,7 +363,7 @@ class Judgement:
         """Return the standard errors of scores over all labelled items, and their degrees of freedom."""
         lifted = judged(self.joint, metrics)
         with Pool() as pool:
-            return errors_of_cells(self.joint.cells, lifted, 1.0, self._cell_units, self.units.n, pool)
+            return errors_of_cells(self.joint.cells, lifted, 1.0, self._cell_units, self.units, pool)
 
 
 def _means(

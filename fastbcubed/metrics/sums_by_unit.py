@@ -66,6 +66,7 @@ class SumsByUnit:
         self.table, self.pool = table, pool
         self.units, self.n = units, n
         self._known: dict[str, Additive] = {}
+        self._totals: dict[str, Floats] = {}
 
     def cells(self, values: Any) -> Floats:
         """Add up values of cells by unit."""
@@ -75,9 +76,11 @@ class SumsByUnit:
     def clusters(self, side: str, values: NDArray[Any], *, every: bool = False) -> Floats:
         """Add up values of clusters by unit: of those with a scored item, or of `every` one that has any."""
         units = self._of_cluster[side] if every else self._of_scored[side]
-        there = units >= 0
         n = self.n_all if every else self.n
-        return np.bincount(units[there], values[there], n).astype(np.float64, copy=False)
+        if units.min(initial=0) < 0:
+            there = units >= 0
+            units, values = units[there], values[there]
+        return np.bincount(units, values, n).astype(np.float64, copy=False)
 
     @cached_property
     def _of_scored(self) -> dict[str, Codes]:
@@ -118,30 +121,46 @@ class SumsByUnit:
     def score(self, metric: Metric) -> float:
         """Return a score as it comes from the sums of all units."""
         by_unit, function = self.function(metric)
-        return function(np.array([each.sum() for each in by_unit]))
+        return float(function(self.totals(metric, by_unit)))
 
     def moved(self, metric: Metric) -> Moved:
         """Return how much a score moves with each unit: slopes times its sums, less the mean over units."""
         by_unit, function = self.function(metric)
-        totals = np.array([each.sum() for each in by_unit])
+        totals = self.totals(metric, by_unit)
         slopes = difference_quotients(function, totals)
         moved = np.zeros(max(each.size for each in by_unit))
         for slope, each in zip(slopes, by_unit, strict=True):
-            moved[: each.size] += slope * each
-        return Moved(moved - moved.mean(), float(np.max(np.abs([function(totals), *(slopes * totals)]))))
+            if slope:
+                moved[: each.size] += slope * each
+        moved -= moved.mean()
+        return Moved(moved, float(np.max(np.abs([function(totals), *(slopes * totals)]))))
 
-    def function(self, metric: Metric) -> tuple[list[Floats], Callable[[Floats], float]]:
-        """Return the sums by unit of a score, and its formula by their totals."""
+    def totals(self, metric: Metric, by_unit: Iterable[Floats]) -> Floats:
+        """Return the totals of the sums of a score; those that scores share are added up once."""
+        if not metric.overall_only:
+            return np.array([each.sum() for each in by_unit])
+        for name in metric.sums:
+            if name not in self._totals:
+                self._totals[name] = np.array([each.sum() for each in self.sums(name).by_unit])
+        return np.concatenate([self._totals[name] for name in metric.sums])
+
+    def effective(self, metric: Metric) -> float:
+        """Return the effective number of units behind a score."""
+        by_unit, function = self.function(metric)
+        return effective_units(by_unit, function)
+
+    def function(self, metric: Metric) -> tuple[list[Floats], Callable[[Floats], Any]]:
+        """Return the sums by unit of a score, and its formula by their totals, which may be arrays of these."""
         parts = (
             [self.sums(name) for name in metric.sums] if metric.overall_only else [_of_formula(self, metric)]
         )
         ends = np.cumsum([len(part.by_unit) for part in parts])[:-1]
 
-        def score(totals: Floats) -> float:
+        def score(totals: Floats) -> Any:
             fields = [part.fields(*own) for part, own in zip(parts, np.split(totals, ends), strict=True)]
             if not metric.overall_only:
-                return float(next(iter(fields[0])))
-            return float(metric.of_sums(dict(zip(metric.sums, fields, strict=True))))
+                return next(iter(fields[0]))
+            return metric.of_sums(dict(zip(metric.sums, fields, strict=True)))
 
         return [each for part in parts for each in part.by_unit], score
 
@@ -166,6 +185,31 @@ def difference_quotients(function: Callable[[Floats], Any], at: Floats) -> Float
             change = function(up) - function(down)
             found[k] += factor * np.divide(change, step, out=np.zeros(np.shape(step)), where=step != 0)
     return found
+
+
+def effective_units(by_unit: Iterable[Floats], function: Callable[[Floats], float]) -> float:
+    """Return the effective number of units behind a function of totals: of each sum, as far as it depends on that.
+
+    Sums that are 0 are taken as small: a score without an error of some kind depends on the sums that this is a share
+    of, too.
+
+    >>> right, wrong, others = np.array([3.0, 1.0]), np.zeros(2), np.array([1.0, 0.0])
+    >>> effective_units([right, wrong, others], lambda x: x[0] / (x[0] + x[1]))  # (3 + 1)**2 / (3**2 + 1**2)
+    1.6
+    """
+    sums = [np.abs(each) for each in by_unit]
+    totals = np.array([each.sum() for each in sums])
+    some = np.where(totals > 0, totals, STEP * totals.max())
+    dependence = shares = 0.0
+    with np.errstate(all="ignore"):
+        at = function(some)
+        for k in np.flatnonzero(totals):
+            more = some.copy()
+            more[k] *= 1 + STEP
+            moved = np.nan_to_num(abs(function(more) - at))
+            dependence += moved
+            shares += moved * (sums[k] @ sums[k]) / totals[k] ** 2
+    return float(dependence / shares) if shares > 0 else float(max(each.size for each in sums))
 
 
 def has_sums_by_unit(metric: Metric, *, overlapping: bool = False) -> bool:
@@ -265,9 +309,10 @@ def _entropies(by: SumsByUnit) -> Additive:
     ) -> sums.Entropies:
         pred = true - true_given_pred + pred_given_true
         more = np.log(weight / whole)
-        return sums.Entropies(
-            more + true / weight, more + pred / weight, true_given_pred / weight, pred_given_true / weight
-        )
+        true, pred = (
+            np.maximum(more + each / weight, 0.0) for each in (true, pred)
+        )  # that of one cluster is 0
+        return sums.Entropies(true, pred, true_given_pred / weight, pred_given_true / weight)
 
     return Additive([by.cells(each) for each in (w, open_true, *losses)], entropies)
 

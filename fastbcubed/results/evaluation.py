@@ -175,21 +175,21 @@ class Evaluation(Shown, HasTable):
         Returns
         -------
         Interval
-            low and high, from the quantile of Student's t with degrees of freedom by how few units carry the error. A
-            score cannot leave its range: the interval is symmetric in the log odds of a rate. It is NaN
-            where all items are one unit, and the score itself where all units have the same score: that is no
-            certainty, for the data have no unit to show how scores differ.
+            low and high, by Student's t with degrees of freedom by how few units carry the error, symmetric in the
+            log odds of a rate, and for a mean over items no wider than Wilson's of the effective number of units. A
+            score at an end of its range has an interval to one side: units that were not drawn may differ. It is
+            NaN where all items are one unit, and for an amount of 0.
 
         Examples
         --------
         Of four components three have recall 1 and one 1/2. The error is sqrt(4/3 * (3 * 0.25**2 + 0.75**2)) / 8, and
-        the interval the share that log(0.875 / 0.125) -+ 3.977 * 0.125 / (0.875 * 0.125) stands for.
+        the interval Wilson's of 3.5 of 4: (3.5 + q / 2 -+ sqrt(q (3.5 * 0.125 + q / 4))) / (4 + q), where q is 1.96**2.
 
         >>> import fastbcubed as fb
         >>> ev = fb.evaluate(list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5])
         >>> low, high = ev.interval("recall")
         >>> ev.recall, ev.errors.recall, round(low, 3), round(high, 3)
-        (0.875, 0.125, 0.069, 0.998)
+        (0.875, 0.125, 0.396, 0.987)
         """
         return self.standard_errors.interval(which, level, unit)
 
@@ -214,9 +214,9 @@ class Evaluation(Shown, HasTable):
         >>> import fastbcubed as fb
         >>> ev = fb.evaluate(list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5], metrics=["precision", "recall"])
         >>> ev.scores()
-        score        value       se       low     high  n_units  effective_units
-        precision        1        0         1        1        4                4
-        recall     0.87500  0.12500  0.069212  0.99848        4                4
+        score        value       se      low     high  n_units  effective_units
+        precision        1        0  0.39764        1        4                4
+        recall     0.87500  0.12500  0.39577  0.98681        4                4
         <BLANKLINE>
         2 rows
         """

@@ -20,6 +20,11 @@ from fastbcubed.types import Floats
 
 #: From this many degrees of freedom on, an expansion about the normal quantile is exact to 1e-10.
 MANY = 200
+#: How much less variance few influences seem to have, by their effective number: those of means over items, and of
+#: other scores, of which a sample often lacks the few large units that decide them (see `benchmarks/coverage.py`).
+LESS_VARIANCE, LESS_VARIANCE_OF_SUMS = 3.0, 8.0
+#: The distance from the end of its range that rounding may leave to a score.
+ROUNDING = 1e-12
 
 
 class Interval(NamedTuple):
@@ -36,12 +41,14 @@ def check_level(level: Any) -> float:
     return float(level)
 
 
-def degrees_of_freedom(squares: Any, fourths: Any, n_units: Any) -> Any:
+def degrees_of_freedom(
+    squares: Any, fourths: Any, n_units: Any, *, less: float = LESS_VARIANCE, fewest: float = 1.0
+) -> Any:
     """Return the degrees of freedom of a variance from the sums of second and fourth powers of units' influences.
 
     By Satterthwaite these are twice the square of the variance over the variance of its estimate, which is that of the
-    squares. Few influences seem to have less of it than they have, by a share of 3 over their effective number. There
-    is one degree at least, and at most one for each unit but one.
+    squares. Few influences seem to have less of it than they have, by a share of `less` over their effective number.
+    There are `fewest` degrees at least, and at most one for each unit but one.
 
     >>> float(degrees_of_freedom(300.0, 900.0, 300))  # as of normal influences: 300 / (1 + 3 / 100)
     291.2621359223301
@@ -51,23 +58,51 @@ def degrees_of_freedom(squares: Any, fourths: Any, n_units: Any) -> Any:
     most = np.maximum(np.subtract(n_units, 1.0), 1.0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         of_squares = np.multiply(squares, squares)
-        found = 2.0 * of_squares / (fourths - of_squares / n_units) / (1.0 + 3.0 * (fourths / of_squares))
-    return np.where(np.isfinite(found) & (found > 0), np.clip(found, 1.0, most), most)[()]
+        few = 1.0 + less * (fourths / of_squares)
+        found = 2.0 * of_squares / (fourths - of_squares / n_units) / few
+    known = np.isfinite(found) & (found > 0)
+    return np.where(known, np.clip(found, np.minimum(fewest, most), most), most)[()]
 
 
-def interval(score: float, error: float, *, df: float, level: float, low: float, high: float) -> Interval:
+def share_not_seen(effective: float, level: float) -> float:
+    """Return the share of the weight that units may have of which none is among so many equal ones that were drawn.
+
+    >>> round(share_not_seen(100, 0.95), 4)  # 1 - 0.025 ** (1 / 100), about 3.7 / 100
+    0.0362
+    """
+    return float(1.0 - ((1.0 - level) / 2) ** (1.0 / effective))
+
+
+def interval(
+    score: float,
+    error: float,
+    *,
+    df: float,
+    level: float,
+    low: float,
+    high: float,
+    effective: float = math.nan,
+) -> Interval:
     """Return the interval of a score that goes from `low` to `high`, which may be infinite, by Student's t.
 
-    It is symmetric on the scale that has no ends: log odds for a rate, the logarithm for an amount.
+    It is symmetric on the scale that has no ends: log odds for a rate, the logarithm for an amount. A score at an end
+    has an interval to one side, from the share of the weight that units may have of which none was drawn; their
+    effective number is `df`. An amount of 0 has none, as no unit shows how much there may be. Of a mean of values from
+    `low` to `high`, over `effective` equal units, the interval is no wider than if each value were one of these two.
 
     >>> found = interval(0.9, 0.03, df=10, level=0.95, low=0.0, high=1.0)
     >>> round(found.low, 4), round(found.high, 4)  # log(9) -+ 2.2281 * 0.03 / (0.9 * 0.1)
     (0.8107, 0.9498)
+    >>> found = interval(1.0, 0.0, df=100, level=0.95, low=0.0, high=1.0)
+    >>> round(found.low, 4), found.high
+    (0.9638, 1.0)
     """
     if math.isnan(error) or math.isnan(score):
         return Interval(math.nan, math.nan)
-    if without_rounding(error, score) == 0 or not low < score < high:
-        return Interval(score, score)
+    sure = without_rounding(error, score) == 0
+    at_end = _to_one_side(score, low, high, share_not_seen(df, level), room=ROUNDING if sure else 0.0)
+    if at_end is not None or sure:
+        return at_end or Interval(score, score)
     reach = t_quantile(level, df) * error
     if math.isinf(low):
         return Interval(score - reach, score + reach)
@@ -76,8 +111,36 @@ def interval(score: float, error: float, *, df: float, level: float, low: float,
         return Interval(*(low + _times_exp(above, step / above) for step in (-reach, reach)))
     odds = above / (high - score)
     step = reach * (high - low) / above / (high - score)
-    found = (_times_exp(odds, each) for each in (-step, step))
-    return Interval(*(low + (high - low) * _share(each) for each in found))
+    shares = [_share(_times_exp(odds, each)) for each in (-step, step)]
+    if effective > 0:
+        most = wilson(above / (high - low), effective, level)
+        shares = [max(shares[0], most.low), min(shares[1], most.high)]
+    return Interval(*(low + (high - low) * each for each in shares))
+
+
+def wilson(share: float, n: float, level: float) -> Interval:
+    """Return the interval of Wilson of the share of n draws, which need not be whole.
+
+    >>> found = wilson(0.8, 10, 0.95)  # (8 + q/2 -+ sqrt(q (1.6 + q/4))) / (10 + q), where q is the squared quantile
+    >>> round(found.low, 4), round(found.high, 4)
+    (0.4902, 0.9433)
+    """
+    q = t_quantile(level, math.inf) ** 2
+    middle, reach = n * share + q / 2, math.sqrt(q * (n * share * (1 - share) + q / 4))
+    return Interval((middle - reach) / (n + q), (middle + reach) / (n + q))
+
+
+def _to_one_side(score: float, low: float, high: float, share: float, *, room: float) -> Interval | None:
+    """Return the interval of a score at an end of its range, if a share may have any other; None for other scores.
+
+    What was not seen is at worst no better than chance, at 0, where scores may be less.
+    """
+    reach = share * min(high - low, 1.0)
+    if high - score <= room:
+        return Interval(score - reach, score)
+    if score - low <= room:
+        return Interval(math.nan, math.nan) if math.isinf(high) else Interval(score, score + reach)
+    return None
 
 
 def _times_exp(value: float, power: float) -> float:

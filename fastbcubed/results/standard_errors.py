@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -34,7 +34,13 @@ from fastbcubed.metrics.sums_by_unit import SumsByUnit, has_sums_by_unit, scores
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.results.clusters import known_by_unit, require_items
 from fastbcubed.results.figures import resolved
-from fastbcubed.results.intervals import Interval, check_level, degrees_of_freedom, interval
+from fastbcubed.results.intervals import (
+    LESS_VARIANCE_OF_SUMS,
+    Interval,
+    check_level,
+    degrees_of_freedom,
+    interval,
+)
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.arguments import is_one_of
@@ -250,46 +256,55 @@ class Found(NamedTuple):
     """Standard errors by name of the score, and the degrees of freedom of each."""
 
     of: dict[str, float]
-    df: dict[str, float]
+    df: dict[str, float]  #: as in `Errors`
 
     @classmethod
-    def by_name(cls, rows: Iterable[tuple[str, float, float, float, float]]) -> Found:
+    def by_name(
+        cls,
+        rows: Iterable[tuple[str, float, float, float, float]],
+        effective: Callable[[str], float],
+        **how: float,
+    ) -> Found:
         """Take name, sums of second and fourth powers of influences, number of units, and size of each score."""
         found = cls({}, {})
         for name, squares, fourths, n_units, size in rows:
-            found.of[name] = float(standard_error(squares, n_units, size))
-            found.df[name] = float(degrees_of_freedom(squares, fourths, n_units))
+            error = float(standard_error(squares, n_units, size))
+            df = degrees_of_freedom(squares, fourths, n_units, **how) if error else effective(name)
+            found.of[name], found.df[name] = error, float(df)
         return found
 
 
 def errors_of_cells(
-    table: Contingency, metrics: Iterable[Metric], beta: float, units: CellUnits, n_units: int, pool: Pool
+    table: Contingency, metrics: Iterable[Metric], beta: float, units: CellUnits, counted: Units, pool: Pool
 ) -> Found:
     """Return the standard errors of scores over all items, by name, where cells are in units."""
     every = list(metrics)
     wanted, others = [m for m in every if is_mean(m)], [m for m in every if not is_mean(m)]
-    found = _errors_of_means(table, wanted, beta, units, n_units, pool) if wanted else Found({}, {})
+    found = _errors_of_means(table, wanted, beta, units, counted, pool) if wanted else Found({}, {})
     if others:
         by_unit = SumsByUnit(table, units.by_cell(table.n_cells), units.n, pool)
-        found = Found(*(a | b for a, b in zip(found, errors_of_sums(by_unit, others, n_units), strict=True)))
+        of_sums = errors_of_sums(by_unit, others, counted.n)
+        found = Found(found.of | of_sums.of, found.df | of_sums.df)
     return Found(*({m.name: each[m.name] for m in every} for each in found))
 
 
 def errors_of_sums(by_unit: SumsByUnit, metrics: Iterable[Metric], n_units: int) -> Found:
     """Return the standard errors of scores that are functions of sums by unit; `n_units` have weight."""
+    known = {metric.name: metric for metric in metrics}
 
     def rows() -> Iterator[tuple[str, float, float, float, float]]:
-        for metric in metrics:
+        for metric in known.values():
             moved, size = by_unit.moved(metric)
             squares = moved * moved
             n = n_units + moved.size - by_unit.n
             yield metric.name, float(np.sum(squares)), float(squares @ squares), n, size
 
-    return Found.by_name(rows())
+    how = {"less": LESS_VARIANCE_OF_SUMS, "fewest": FEW_DEGREES}
+    return Found.by_name(rows(), lambda name: by_unit.effective(known[name]), **how)
 
 
 def _errors_of_means(
-    table: Contingency, wanted: list[Metric], beta: float, units: CellUnits, n_units: int, pool: Pool
+    table: Contingency, wanted: list[Metric], beta: float, units: CellUnits, counted: Units, pool: Pool
 ) -> Found:
     """Return the standard errors of means over items, and of functions of these."""
     influences = _Influences(table, wanted, beta, pool)
@@ -309,7 +324,8 @@ def _errors_of_means(
         [math.fsum(column) for column in zip(*each, strict=True)] for each in zip(*powers, strict=True)
     )
     sizes = zip(wanted, squares, fourths, influences.sizes, strict=True)
-    return Found.by_name((m.name, second, fourth, n_units, size) for m, second, fourth, size in sizes)
+    rows = ((m.name, second, fourth, counted.n, size) for m, second, fourth, size in sizes)
+    return Found.by_name(rows, lambda _: counted.effective)
 
 
 class _Influences:
@@ -489,7 +505,7 @@ class Influence(NamedTuple):
 
 #: Results of no more cells than this are written and sent with their standard errors; larger ones if these are known.
 ALWAYS = 1_000_000
-#: Fewer equal units than this are few, and fewer degrees of freedom.
+#: Fewer equal units than this are few, and no more degrees of freedom, which scores have at least that are no means.
 FEW, FEW_DEGREES = 30, 1.5
 COMPONENT, TRUE_CLUSTER = "component", "true_cluster"
 #: The columns of `Evaluation.scores`.
@@ -504,13 +520,15 @@ class Errors(NamedTuple):
     """Standard errors by name of the score, and the units that they come from."""
 
     of: Mapping[str, float]
-    df: Mapping[str, float]  #: degrees of freedom
+    df: Mapping[str, float]  #: degrees of freedom; where the error is 0 the effective number of units
     units: Units
 
     def interval(self, metric: Metric, value: float, level: float) -> Interval:
         """Return the interval of a score."""
         error, df = self.of[metric.name], self.df[metric.name]
-        return interval(value, error, df=df, level=level, low=metric.low, high=metric.high)
+        ends = {"low": metric.low, "high": metric.high}
+        effective = self.units.effective if is_mean(metric) else math.nan
+        return interval(value, error, df=df, level=level, effective=effective, **ends)
 
 
 class ScoreErrors:
@@ -598,12 +616,9 @@ class ScoreErrors:
         if (reason := self._why_too_small(unit)) is not None:
             warnings.warn(too_small(unit, reason), EvaluationWarning, stacklevel=stacklevel + 1)
         warn_of_units(found.units, unit, stacklevel=stacklevel + 2)
-        few = [name for name, df in found.df.items() if df < FEW_DEGREES and found.of[name] > 0]
-        if few and found.units.n >= FEW and not are_uneven(found.units):
-            message = f"few of {found.units.n:,} units ({unit}) carry the standard error of {first_few(few)}"
-            warnings.warn(
-                f"{message}: intervals may be too narrow", EvaluationWarning, stacklevel=stacklevel + 1
-            )
+        others = {m.name: found.of[m.name] for m in metrics if m.name in found.of and not is_mean(m)}
+        few = carried_by_few(others, found.df, found.units)  # intervals of means over items hold all the same
+        warn_of_few(few, found.units, unit, stacklevel=stacklevel + 2)
         return found
 
     def _found(self, metrics: list[Metric], unit: str) -> Errors:
@@ -619,7 +634,9 @@ class ScoreErrors:
             rows = RowUnits.of(table, np.zeros(codes.size, np.int64), 1, codes)
             found, counted = Found({}, {}), rows.units(0)
             for name, (moved, size) in rows.influences(table, means, figures.beta).items():
-                found.of[name], found.df[name] = float(rows.error(moved, size)[0]), float(rows.df(moved)[0])
+                error = float(rows.error(moved, size)[0])
+                found.df[name] = float(rows.df(moved)[0]) if error else counted.effective
+                found.of[name] = error
             if others and self._why_too_small(unit) is None:
                 of_sums = errors_of_sums(self._by_column(rows), others, counted.n)
                 found = Found(found.of | of_sums.of, found.df | of_sums.df)
@@ -628,7 +645,7 @@ class ScoreErrors:
         counted = self.units if unit == COMPONENT else count_units(table, units)
         with Pool() as pool:
             wanted = metrics if unit == COMPONENT else means
-            return Errors(*errors_of_cells(table, wanted, figures.beta, units, counted.n, pool), counted)
+            return Errors(*errors_of_cells(table, wanted, figures.beta, units, counted, pool), counted)
 
     def _by_column(self, rows: RowUnits) -> SumsByUnit:
         """Return the cells by the values of a column, which have whole components."""
@@ -715,6 +732,23 @@ class ScoreErrors:
                 row |= {"n_units": found.units.n, "effective_units": found.units.effective}
             rows.append(row)
         return Table(pa.Table.from_pylist(rows, SCORES))
+
+
+def carried_by_few(errors: Mapping[Any, float], df: Mapping[Any, float], units: Units) -> list[Any]:
+    """Return the scores whose error few of many units carry: other samples may have more of these, or none."""
+    if units.n < FEW or are_uneven(units):
+        return []
+    return [key for key, error in errors.items() if error > 0 and df[key] <= FEW_DEGREES]
+
+
+def warn_of_few(scores: Sequence[str], units: Units, unit: str, *, stacklevel: int, of: str = "") -> None:
+    """Warn of scores whose error few units carry; `of` says whose they are."""
+    if scores:
+        message = (
+            f"{of}few of {units.n:,} units ({unit}) carry the standard error of {first_few(scores)}: "
+            "intervals may be too narrow"
+        )
+        warnings.warn(EvaluationWarning(message, "few-carry-error"), stacklevel=stacklevel)
 
 
 def are_uneven(units: Units) -> bool:

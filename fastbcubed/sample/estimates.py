@@ -19,7 +19,7 @@ from fastbcubed.render.html import Page, Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.render.number_formats import amount, count, counted, label, not_computed, percent, score_text
 from fastbcubed.results.figures import Scores
-from fastbcubed.results.intervals import Interval, check_level, interval, t_quantile
+from fastbcubed.results.intervals import Interval, check_level, interval, share_not_seen, t_quantile
 from fastbcubed.results.page import Asked, chart, page_of, section
 from fastbcubed.results.save import save_tables
 from fastbcubed.results.table import HasTable, Table, grid_of, refuse_table_verb
@@ -152,6 +152,8 @@ class Estimates(Shown, HasTable):
         own, (low, high) = self.estimated[known], self._ranges[known]
         if not own.error > 0 and (low, high) == (0, 1) and not self._is_census:
             return _of_what_is_not_seen(own, level)
+        if own.error == 0:
+            return Interval(own.value, own.value)
         df = max(1, int(own.df))
         if own.error > 0 and not low < own.value < high:
             reach = t_quantile(level, df) * own.error
@@ -280,7 +282,7 @@ def _of_what_is_not_seen(own: Estimate, level: float) -> Interval:
     """Return the interval of a rate that is 1, or 0, in all sampled clusters: others may just not have been drawn."""
     if math.isnan(own.unadjusted) or own.n_clusters < 2:
         return Interval(math.nan, math.nan)
-    others = 1 - ((1 - level) / 2) ** (1 / own.effective)
+    others = share_not_seen(own.effective, level)
     if own.unadjusted == 1:
         return Interval(1 - others, 1.0)
     if own.unadjusted == 0:

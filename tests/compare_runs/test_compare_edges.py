@@ -116,9 +116,15 @@ def test_one_run():
 
 
 def test_two_equal_runs():
+    """Their interval is what units that were not drawn may differ by; a bootstrap draws none of these."""
     cmp = fb.compare(TRUTH, {"old": SPLIT, "new": dict(SPLIT)}, bootstrap=50)
     for row in cmp.deltas().to_pylist():
         assert (row["delta"], row["se"], row["low"], row["high"], row["holds"]) == (0, 0, 0, 0, False)
+    cmp = fb.compare(TRUTH, {"old": SPLIT, "new": dict(SPLIT)})
+    others = 1 - 0.025 ** (1 / cmp.units.effective)
+    for row in cmp.deltas().to_pylist():
+        assert (row["delta"], row["se"], row["holds"]) == (0, 0, False)
+        assert (row["low"], row["high"]) == pytest.approx((-others, others))
 
 
 def test_the_truth_as_a_run():

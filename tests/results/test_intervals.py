@@ -37,6 +37,10 @@ def test_degrees_of_freedom_are_between_one_and_one_by_unit_but_one():
     """Of influences of one size it is about the number of units; of one that carries all, 2 / (1 + 3), and so one."""
     assert degrees_of_freedom(100.0, 100.0, 100) == 99
     assert degrees_of_freedom(1.0, 1.0, 10**9) == 1 and degrees_of_freedom(0.0, 0.0, 20) == 19
+    of_eight = degrees_of_freedom(8.0, 8.0, 1000, less=8.0, fewest=1.5)
+    assert of_eight == pytest.approx(128 / 7.936 / 2, rel=1e-12)
+    assert degrees_of_freedom(1.0, 1.0, 10**9, less=8.0, fewest=1.5) == 1.5
+    assert degrees_of_freedom(1.0, 0.5, 2, less=8.0, fewest=1.5) == 1
     rng = np.random.default_rng(0)
     squares = rng.normal(size=(2000, 60)) ** 2
     found = degrees_of_freedom(squares.sum(axis=1), (squares**2).sum(axis=1), 60)
@@ -60,7 +64,15 @@ def test_the_range_of_the_score_says_the_scale():
 
 def test_ends_and_gaps():
     how = {"level": 0.95, "low": 0.0, "high": 1.0}
-    assert interval(1.0, 0.0, df=4, **how) == (1.0, 1.0)
+    others = 1 - 0.025 ** (1 / 4)
+    assert interval(1.0, 0.0, df=4, **how) == pytest.approx((1 - others, 1.0), rel=1e-12)
+    assert interval(0.0, 0.0, df=4, **how) == pytest.approx((0.0, others), rel=1e-12)
+    assert interval(1 - 1e-15, 1e-17, df=4, **how).low == pytest.approx(1 - others, rel=1e-9)
+    assert interval(0.5, 0.0, df=4, **how) == (0.5, 0.5)
+    for low in (-1.0, -math.inf):  # what was not seen is at worst no better than chance
+        end = interval(1.0, 0.0, df=4, level=0.95, low=low, high=1.0)
+        assert end == pytest.approx((1 - others, 1.0), rel=1e-12)
+    assert all(map(math.isnan, interval(0.0, 0.0, df=4, level=0.95, low=0.0, high=math.inf)))
     assert all(map(math.isnan, interval(0.5, math.nan, df=1, **how)))
     assert interval(0.5, 0.4, df=1, **how) == pytest.approx((0.0, 1.0), abs=1e-8)
     assert interval(1e-300, 1e-3, df=1, **how) == (0.0, 1.0)
