@@ -243,7 +243,6 @@ FUNCTIONS: dict[str, Any] = {
 #: Functions called instead of the methods of arrays.
 METHODS: dict[str, Any] = {
     "copy": lambda view: viewed(array_of(view).copy()),
-    "sort": lambda view: array_of(view).sort(),
     "view": lambda view, dtype: viewed(array_of(view).view(dtype)),
 }
 

@@ -9,8 +9,6 @@ from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.join import row_of
 from fastbcubed.kernels.partition import fetch, mix
 
-#: Longer rows use a sort whose time is not quadratic in the length.
-SHORT = 32
 #: Number of rows by which memory is prefetched.
 AHEAD = 32
 
@@ -58,17 +56,19 @@ def turn_rows(offsets, codes, next_place, out):
 
 @inlined
 def sort_codes(codes, first, last):
-    """Sort a range of codes in place."""
-    if last - first > SHORT:
-        codes[first:last].sort()
-    else:
-        for i in range(first + 1, last):
+    """Sort a range of codes in place (Shell's sort, whose time is not quadratic in the length)."""
+    gap = 1
+    while 9 * gap < last - first:
+        gap = 3 * gap + 1
+    while gap:
+        for i in range(first + gap, last):
             code = codes[at(i)]
             j = i
-            while j > first and codes[at(j - 1)] > code:
-                codes[at(j)] = codes[at(j - 1)]
-                j -= 1
+            while j >= first + gap and codes[at(j - gap)] > code:
+                codes[at(j)] = codes[at(j - gap)]
+                j -= gap
             codes[at(j)] = code
+        gap //= 3
 
 
 @kernel

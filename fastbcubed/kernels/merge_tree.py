@@ -93,8 +93,9 @@ def sort_range(keys, links, least, shift, spare_keys, spare_links, counts):
         keys, spare_keys, links, spare_links = spare_keys, keys, spare_links, links
         in_place = not in_place
     if not in_place:
-        spare_keys[:] = keys
-        spare_links[:] = links
+        for i in range(keys.size):
+            spare_keys[at(i)] = keys[at(i)]
+            spare_links[at(i)] = links[at(i)]
 
 
 @inlined(words=True)

@@ -664,7 +664,8 @@ def match(first, rights, n_right):
     edge, path = np.empty(n_left, np.int64), np.empty(n_left, np.int64)
     matched = match_greedily(first, rights, of_left, of_right)
     while find_layers(first, rights, of_left, of_right, depth, queue):
-        edge[:] = first[:-1]  # each edge is tried once
+        for u in range(n_left):
+            edge[u] = first[u]  # each edge is tried once
         for root in range(n_left):
             if of_left[root] < 0:
                 matched += find_path(root, first, rights, of_left, of_right, depth, edge, path)

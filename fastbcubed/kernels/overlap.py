@@ -162,7 +162,9 @@ def list_members(cells, rows, first, last, met, common, places, pairs):
 def longer(pairs, n, size):
     """Return space for more pairs, with the first n copied."""
     found = np.empty((size, pairs.shape[1]), np.int64)
-    found[:n] = pairs[:n]
+    for i in range(n):
+        for k in range(pairs.shape[1]):
+            found[i, k] = pairs[i, k]
     return found
 
 

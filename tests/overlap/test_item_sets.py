@@ -8,7 +8,6 @@ from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastbcubed.kernels.memberships import SHORT
 from fastbcubed.overlap.item_sets import item_sets
 from fastbcubed.runtime.threads import Pool
 
@@ -68,7 +67,7 @@ def test_items_and_their_clusters(
 @pytest.mark.parametrize("in_order", [False, True])
 def test_an_item_in_very_many_clusters(in_order):
     rng = np.random.default_rng(3)
-    n = 20 * SHORT
+    n = 640
     keys = np.concatenate([np.zeros(n, np.int64), rng.integers(-5, 5, n)])
     keys = np.sort(keys) if in_order else rng.permutation(keys)
     check(keys, rng.integers(-1, n, 2 * n), n, None, 16, 2)
