@@ -372,24 +372,29 @@ def compare(rows, row, low):
 
 
 @inlined
-def mark_common(rows, begin, end, low, at_true, at_pred):
-    """Write the positions in a row of the clusters shared with the row at `low`: true ones, predicted ones."""
-    codes, n_true = rows.codes, rows.n_true
-    high = low + codes[low - 1]
+def place_clusters(rows, begin, end, own, placed):
+    """Write to `own` the position, from 1, of each cluster in a row; or 0 again."""
+    for k in range(begin, end):
+        own[at(rows.codes[at(k)])] = k - begin + 1 if placed else 0
+
+
+@inlined
+def mark_common(rows, own, low, at_true, at_pred):
+    """Write the positions in the row of `own` of the clusters shared with the row at `low`: true ones, predicted ones.
+
+    There are no branches on whether a cluster is shared, which would be guessed.
+    """
+    high = low + rows.codes[at(low - 1)]
     c = g = 0
-    a, b = begin, low
-    while a < end and b < high:
-        x = codes[a]
-        y = codes[b]
-        if x == y:
-            if x < n_true:
-                at_true[c] = a - begin
-                c += 1
-            else:
-                at_pred[g] = a - begin
-                g += 1
-        a += x <= y
-        b += y <= x
+    while low < high and rows.codes[at(low)] < rows.n_true:
+        place = own[at(rows.codes[at(low)])]
+        at_true[at(c)] = place - 1
+        c += place > 0
+        low += 1
+    for k in range(low, high):
+        place = own[at(rows.codes[at(k)])]
+        at_pred[at(g)] = place - 1
+        g += place > 0
 
 
 @kernel
@@ -545,7 +550,7 @@ def charge_clusters(start, stop, items, rows, clusters, close, overlaps, space, 
 
     Output: `lost`, by cell its true clusters, then its predicted ones, in the order of its row.
     """
-    strangers, shared, at_true, at_pred, (found, met) = space
+    strangers, shared, at_true, at_pred, own, (found, met) = space
     for cell in range(start, stop):
         begin = rows.starts[cell] + 2
         end = begin + rows.codes[begin - 1]
@@ -555,10 +560,13 @@ def charge_clusters(start, stop, items, rows, clusters, close, overlaps, space, 
         count_strangers(cell, begin, own_c, own_g, items, rows, clusters, overlaps, strangers)
         for k in range(own_c + own_g):
             shared[k] = charge(w, own_c, own_g) if k < own_c else charge(w, own_g, own_c)
-        for m in range(find_mates(cell, rows, close, found, met) if may_have(cell, close) else 0):
+        n = find_mates(cell, rows, close, found, met) if may_have(cell, close) else 0
+        place_clusters(rows, begin, end, own, True)
+        for m in range(n):
             row, c, g = found[m, 0], found[m, 1], found[m, 2]
-            mark_common(rows, begin, end, row + 2, at_true, at_pred)
+            mark_common(rows, own, row + 2, at_true, at_pred)
             charge_mate(strangers, shared, items, rows.codes[row], at_true[:c], at_pred[:g])
+        place_clusters(rows, begin, end, own, False)
         place = rows.starts[cell] - 4 * cell - 2  # of its first membership
         for k in range(own_c + own_g):
             lost[place + k] = shared[k] + weigh(strangers, k, items.weighted)
@@ -614,12 +622,13 @@ def charge_mate(strangers, shared, items, mate, at_true, at_pred):
     c, g = at_true.size, at_pred.size
     n = items.n[mate]
     w = items.weight[mate] if items.weighted else np.float64(n)
+    of_true, of_pred = charge(w, c, g) if c else 0.0, charge(w, g, c) if g else 0.0
     for k in at_true:
         add_mate(strangers, k, g - 1, n, w, items.weighted)
-        shared[k] += charge(w, c, g)
+        shared[k] += of_true
     for k in at_pred:
         add_mate(strangers, k, c - 1, n, w, items.weighted)
-        shared[k] += charge(w, g, c)
+        shared[k] += of_pred
 
 
 @inlined
@@ -654,7 +663,7 @@ def add_matches(start, stop, pairwise, items, rows, close, overlaps, likeness, b
     `likeness` by overlap and `best` by cluster. Output: `hits` (n_cells, 2), on the predicted side and on the
     true one.
     """
-    ones, at_true, at_pred, (found, met) = space
+    ones, at_true, at_pred, places, (found, met) = space
     for cell in range(start, stop):
         begin = rows.starts[cell] + 2
         end = begin + rows.codes[begin - 1]
@@ -668,11 +677,12 @@ def add_matches(start, stop, pairwise, items, rows, close, overlaps, likeness, b
         if max(shape) > 1:  # then its items are also close mates of each other
             found[n, 0], found[n, 1], found[n, 2] = begin - 2, shape[0], shape[1]
             n += 1
+        place_clusters(rows, begin, end, places, True)
         for m in range(n):
             row, c, g = found[m, 0], found[m, 1], found[m, 2]
             if g == 0 or c == 0:
                 continue
-            mark_common(rows, begin, end, row + 2, at_true, at_pred)
+            mark_common(rows, places, row + 2, at_true, at_pred)
             mate = rows.codes[row]
             w = items.weight[mate] if items.weighted else np.float64(items.n[mate])
             common = at_true[:c], at_pred[:g]
@@ -681,6 +691,7 @@ def add_matches(start, stop, pairwise, items, rows, close, overlaps, likeness, b
             least = min(g, c)
             hit_pred += w * (least / g) * (of_pred / g)
             hit_true += w * (least / c) * (of_true / c)
+        place_clusters(rows, begin, end, places, False)
         hits[cell, 0], hits[cell, 1] = add_ones(
             (hit_pred, hit_true), ones, shape, own, entries, likeness, best, pairwise, items.weighted
         )

@@ -340,6 +340,11 @@ class Sides:
         met = np.zeros((self.n.size + self.n_clusters) * self.close.wide, np.uint8)
         return np.empty((self.visits.most + 1, 3), row_type(self.rows)), met
 
+    def _places(self, longest: int) -> tuple[Counts, Counts, Counts]:
+        """Return workspaces for the positions in a row of its common clusters of a side, and of each cluster."""
+        at_true, at_pred = np.empty((2, longest + 1), np.int64)
+        return at_true, at_pred, np.zeros(self.n_clusters, np.int64)
+
     def matches(
         self, n_scored: int, pairwise: bool, likeness: Floats, best_true: Floats, best_pred: Floats
     ) -> Floats:
@@ -349,11 +354,10 @@ class Sides:
         widest = int((self.truth.counts * self.prediction.counts).max(initial=1))
         longest = int(max(self.truth.counts.max(initial=1), self.prediction.counts.max(initial=1)))
 
-        def workspace() -> tuple[Totals, Counts, Counts, Found]:
-            at_true, at_pred = np.empty((2, longest), np.int64)
-            return Totals.empty(widest, items.weighted), at_true, at_pred, self._found()
+        def workspace() -> tuple[Totals, Counts, Counts, Counts, Found]:
+            return Totals.empty(widest, items.weighted), *self._places(longest), self._found()
 
-        idle: list[tuple[Totals, Counts, Counts, Found]] = []
+        idle: list[tuple[Totals, Counts, Counts, Counts, Found]] = []
 
         def add(start: int, stop: int) -> None:
             with lend(idle, workspace) as space:
@@ -373,13 +377,11 @@ class Sides:
         items, rows, close, overlaps = self._items, self.rows, self.close, self.overlaps
         lost = np.empty(int(self.truth.offsets[n_scored] + self.prediction.offsets[n_scored]))
         longest = int((self.truth.counts + self.prediction.counts).max(initial=1))
-        clusters, idle = self._clusters, list[tuple[Totals, Floats, Counts, Counts, Found]]()
+        clusters, idle = self._clusters, list[tuple[Totals, Floats, Counts, Counts, Counts, Found]]()
 
-        def workspace() -> tuple[Totals, Floats, Counts, Counts, Found]:
-            at_true, at_pred = np.empty((2, longest), np.int64)
-            return (
-                Totals.empty(longest, items.weighted), np.empty(longest), at_true, at_pred, self._found()
-            )  # fmt: skip
+        def workspace() -> tuple[Totals, Floats, Counts, Counts, Counts, Found]:
+            sums = Totals.empty(longest, items.weighted), np.empty(longest)
+            return *sums, *self._places(longest), self._found()
 
         def charge(start: int, stop: int) -> None:
             with lend(idle, workspace) as space:
