@@ -61,7 +61,7 @@ from fastbcubed.results.page import (
     slicings_of,
 )
 from fastbcubed.results.slices import SliceKey, name_columns
-from fastbcubed.results.standard_errors import COMPONENT, Units, are_uneven
+from fastbcubed.results.standard_errors import COMPONENT, Units, are_uneven, is_mean
 from fastbcubed.results.table import Table
 
 if TYPE_CHECKING:
@@ -276,9 +276,8 @@ def _how_sure(comparison: Comparison) -> list[str]:
             f"All items are in one group that shares clusters{_connecting(comparison)}; no standard error is known."
         ]
     if not _has_intervals(comparison):
-        why = ": a run has a single group of items that share clusters" * bool(
-            metrics_with_errors(comparison)
-        )
+        by_unit = [m for m in metrics_with_errors(comparison) if comparison.unit == COMPONENT or is_mean(m)]
+        why = ": a run has a single group of items that share clusters" * bool(by_unit)
         return [f"No standard error is known{why}."]
     line = f"± is one standard error of the difference, from {_groups(units)}"
     uneven = {name: own for name, own in units.items() if own.n > 1 and are_uneven(own)}
