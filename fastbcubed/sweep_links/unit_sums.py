@@ -7,6 +7,7 @@ and whole at each, so that curves of several samples of units can be compared.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +15,9 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.sums_by_unit import difference_quotients
-from fastbcubed.results.intervals import degrees_of_freedom
-from fastbcubed.results.standard_errors import standard_error
+from fastbcubed.metrics.sums_by_unit import difference_quotients, effective_units
+from fastbcubed.results.intervals import LESS_VARIANCE_OF_SUMS, degrees_of_freedom
+from fastbcubed.results.standard_errors import FEW_DEGREES, Errors, Units, is_mean, standard_error
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.sweep_links.curve import COUNTED, Curve, Kept, Points, family_of, score_of
@@ -70,13 +71,6 @@ class Totals(Mapping[str, NDArray[Any]]):
 
     def __len__(self) -> int:
         return 4 + len(CHANGING) + len(COUNTED)
-
-
-class Moved(NamedTuple):
-    """The standard error of a score at one threshold, and its degrees of freedom."""
-
-    error: float
-    df: float
 
 
 class UnitSums:
@@ -197,12 +191,12 @@ class UnitSums:
 
     def _slopes(self, metric: Metric, totals: Floats) -> Floats:
         """Return the derivatives of a score by the totals of its sums, by point."""
+        return difference_quotients(partial(self._score, metric), totals)
+
+    def _score(self, metric: Metric, totals: Floats) -> Floats:
+        """Return a score from the totals of its sums, by point."""
         names = OF_FAMILY[str(family_of(metric))]
-
-        def score(totals: Floats) -> Floats:
-            return score_of(metric, self.kept(dict(zip(names, totals, strict=True)).__getitem__))
-
-        return difference_quotients(score, totals)
+        return score_of(metric, self.kept(dict(zip(names, totals, strict=True)).__getitem__))
 
     def kept(self, of: Callable[[str], Any]) -> Kept:
         """Return sums by point as scores take them."""
@@ -242,18 +236,26 @@ class UnitSums:
         scores = self._curve.figures(metric.name, points)
         return np.asarray(standard_error(squares, self.n_units, scores))
 
-    def moved(self, metric: Metric, point: int) -> Moved:
-        """Return the standard error of a score at a point, and its degrees of freedom."""
+    def errors_at(self, metric: Metric, point: int) -> Errors:
+        """Return the standard error of a score at a point, with its degrees of freedom, as of an evaluation."""
         names = OF_FAMILY[str(family_of(metric))]
+        by_unit = [self.at(name, point)[self.there] for name in names]
+
+        def score(totals: Floats) -> float:
+            return float(self._score(metric, totals[:, None])[0])
+
         slopes = self._slopes(metric, self.totals(names)[:, [point]])[:, 0]
-        moved = np.zeros(self.n_units)
-        for slope, name in zip(slopes, names, strict=True):
-            moved += slope * self.at(name, point)[self.there]
-        moved -= moved.mean()
-        squares, n = float(moved @ moved), self.n_units
-        df = float(degrees_of_freedom(squares, float(np.sum(moved**4)), n))
-        error = self.errors(metric, np.array([point]))[0]
-        return Moved(float(error), df)
+        moved = sum(slope * each for slope, each in zip(slopes, by_unit, strict=True))
+        moved = np.asarray(moved - np.mean(moved))
+        shares = self.weight[self.there] / self.weight.sum()
+        units = Units(self.n_units, 1.0 / float(shares @ shares), float(shares.max()))
+        error, mean = float(self.errors(metric, np.array([point]))[0]), is_mean(metric)
+        if error == 0:
+            df = units.effective if mean else effective_units(by_unit, score)
+        else:
+            how = {} if mean else {"less": LESS_VARIANCE_OF_SUMS, "fewest": FEW_DEGREES}
+            df = float(degrees_of_freedom(float(moved @ moved), float(np.sum(moved**4)), self.n_units, **how))
+        return Errors({metric.name: error}, {metric.name: df}, units)
 
     def drawn(self, times: Floats) -> Curve:
         """Return the curve where each unit counts so many times; the figures of clusters stay those of the data."""
