@@ -13,19 +13,11 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
 
-class Library(JITCodeLibrary):
-    """The code of a kernel, which is optimised once, with all that it calls."""
-
-    def _optimize_functions(self, ll_module: Any) -> None:
-        """Leave that to the optimisation of the whole."""
-        ll_module.data_layout = self._codegen._data_layout
-
-
-class Part(Library):
+class Part(JITCodeLibrary):
     """The code of a kernel that others call."""
 
     def _optimize_final_module(self) -> None:
-        """Leave that to the callers."""
+        """Leave that to the callers; only its functions are optimised, without which loops in callers are slower."""
 
     def _finalize_final_module(self) -> None:
         """Make no machine code."""
@@ -33,7 +25,7 @@ class Part(Library):
         self._finalized = True
 
 
-class Whole(Library):
+class Whole(JITCodeLibrary):
     """The code of a kernel that Python calls. Nothing links it, so no code for that is kept beside its machine code."""
 
     def serialize_using_object_code(self) -> Any:
