@@ -16,7 +16,7 @@ from fastbcubed.runtime.progress_bar import announcing_compilation, kept
 #: Items of the evaluated tables.
 N_ITEMS = 600
 #: Kernels that are compiled in all, a type of arguments each.
-N_KERNELS = 318
+N_KERNELS = 333
 WEIGHTS: tuple[dict[str, str], ...] = ({}, {"weight": "weight"}, {"weight": "weight", "weighting": "outer"})
 POLICIES = ("drop", "singleton", "outside")
 
@@ -47,6 +47,7 @@ def warm_up() -> str:
         for ids in ("int", "string"):
             _one_table(ids, Path(work))
             _two_tables(ids, Path(work))
+        _large_clusters()
         _few_clusters(Path(work))
         _covers(Path(work))
         _links()
@@ -87,6 +88,26 @@ def _two_tables(ids: str, work: Path) -> None:
         own: dict[str, Any] = {**options, "weight": weights} if options else {}
         for policy in POLICIES:
             _evaluate(work, *paths, unmatched={"prediction": policy}, **own)
+
+
+def _large_clusters() -> None:
+    """Compare runs that share the rows of the truth, and evaluate on disk, where rows of a cell are counted first."""
+    from importlib.resources import as_file, files
+
+    import fastbcubed as fb
+
+    with as_file(files("fastbcubed") / "data" / "patentsview") as folder:
+        truth, *runs = (folder / f"{name}.parquet" for name in ("truth", "pred_20200929", "pred_20211230"))
+        for weight in (None, "n_coinventors"):
+            for run in runs:
+                fb.evaluate(truth, run, weight=weight, engine="disk", progress=False)
+            for n_bootstrap in (0, 10):
+                given = {run.stem: run for run in runs}
+                repr(
+                    fb.compare(
+                        truth, given, weight=weight, bootstrap=n_bootstrap, slices="country", progress=False
+                    )
+                )
 
 
 def _few_clusters(work: Path) -> None:

@@ -20,7 +20,7 @@ import pytest
 from versions import arrow_imports_no_pandas, rich_knows_widths
 
 import fastbcubed as fb
-from fastbcubed.cli import commands, demo_command, evaluate_command, generate_command
+from fastbcubed.cli import commands, demo_command, evaluate_command, generate_command, warm_up_command
 from fastbcubed.cli import main as cli
 from fastbcubed.cli.commands import NOTES
 from fastbcubed.cli.output import in_flags
@@ -67,7 +67,7 @@ def _json(capsys, *argv: str) -> dict[str, object]:
 def _run(*argv: str, **options):
     environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1]), **options.pop("env", {})}
     command = [sys.executable, *options.pop("python", ()), "-m", "fastbcubed", *argv]
-    return subprocess.run(command, capture_output=True, env=environment, timeout=300, **options)
+    return subprocess.run(command, capture_output=True, env=environment, **{"timeout": 300, **options})
 
 
 # Flags
@@ -685,10 +685,13 @@ def test_generate_explains_a_wrong_number(amount, capsys) -> None:
 
 
 @pytest.mark.slow
-def test_after_warm_up_nothing_is_compiled(tmp_path) -> None:
-    done = _run("warm-up", cwd=tmp_path)
+def test_after_warm_up_nothing_is_compiled(tmp_path_factory, tmp_path) -> None:
+    cache = tmp_path_factory.mktemp("kernels")  # of its own: those of other tests would hide what is missing
+    own = {"NUMBA_CACHE_DIR": str(cache)}
+    done = _run("warm-up", cwd=tmp_path, env=own, timeout=900)
     assert done.returncode == 0 and b"fastbcubed: kernels are kept in " in done.stderr and not done.stdout
     assert not list(tmp_path.iterdir())
+    assert len(list(cache.rglob("*.nbc"))) == warm_up_command.N_KERNELS
     count = """
 import sys
 from importlib import import_module
@@ -700,7 +703,8 @@ assert not seen.buffer, seen.buffer
 """
     folder = Path(fb.__file__).parent / "data" / "patentsview"
     files = [str(folder / name) for name in ("truth.parquet", "pred_20211230.parquet")]
-    environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1]), "FASTBCUBED_INTERPRET": "0"}
+    package = str(Path(fb.__file__).parents[1])
+    environment = {**os.environ, **own, "PYTHONPATH": package, "FASTBCUBED_INTERPRET": "0"}
     few = []
     for k, (labels, kind) in enumerate(
         [(range(7), pa.int64()), (range(7), pa.int32()), ([2**40, -5, 7], pa.int64())]
@@ -712,8 +716,10 @@ assert not seen.buffer, seen.buffer
     for given in (
         ["evaluate", *files, *slices, "--metric", "all"],
         ["evaluate", *files, *slices, "--engine", "disk", "--out", str(tmp_path / "out")],
+        ["evaluate", *files, "--engine", "disk", "--json"],
         *(["evaluate", "truth", "prediction", "--table", str(table)] for table in few),
         ["compare", files[0], *runs],
+        ["compare", files[0], *runs, "--weight", "n_coinventors", "--bootstrap", "10"],
         ["diff", *runs, "--truth", files[0]],
         ["estimate", *files],
         ["demo"],
