@@ -256,6 +256,18 @@ class Diff(Shown, HasTable):
             The confidence.
         unit : str
             As for `Evaluation.interval`; "component" alone for scores that judge the change.
+
+        Returns
+        -------
+        Interval
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> d = fb.diff(list("aaabbc"), list("ppqqqr"))
+        >>> low, high = d.interval("split_rate")  # of 2/9, from two components
+        >>> round(low, 2), round(high, 2)
+        (0.02, 0.84)
         """
         name = known_as(meant(which))
         metric = METRICS.get(name) if isinstance(name, str) else None
@@ -283,6 +295,17 @@ class Diff(Shown, HasTable):
         -------
         Table
             score, value, se, low, high, n_units, effective_units.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> d = fb.diff(list("aaabbc"), list("ppqqqr"))
+        >>> d.scores().select(["score", "value"]).slice(0, 2)
+        score         value
+        split_rate  0.22222
+        merge_rate  0.22222
+        <BLANKLINE>
+        2 rows
         """
         found = self.evaluation.scores(level=level).to_arrow()
         if self._judgement is None:
@@ -439,6 +462,16 @@ class Diff(Shown, HasTable):
         Table
             The slice, n_items, weight, split_change and merge_change (its shares of split_rate and merge_rate), and
             the scores; with a truth also n_labelled, the items that the scores which judge the change are about.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> d = fb.diff(list("aaabbc"), list("ppqqqr"))
+        >>> d.slices({"first": [0, 1, 2]}).select(["slice", "n_items", "split_rate", "merge_rate"])  # 4/9 and 2/9
+        slice  n_items  split_rate  merge_rate
+        first        3     0.44444     0.22222
+        <BLANKLINE>
+        1 row
         """
         return slices_of(self, check_key(by), attributes, true_or_false(errors, "errors"), order_by, limit)
 
@@ -526,6 +559,20 @@ class Diff(Shown, HasTable):
         -----
         The changes of a cluster are its shares of split_rate and merge_rate: the sums over its items of weight * the
         item's own rate, divided by the weight of all items. So they add up to split_rate and merge_rate.
+
+        Examples
+        --------
+        Of cluster a, one item of three was split off, and merged with b.
+
+        >>> import fastbcubed as fb
+        >>> d = fb.diff(list("aaabbc"), list("ppqqqr"))
+        >>> d.clusters("baseline").select(["cluster", "n_items", "outcome", "split_change", "merge_change"])
+        cluster  n_items           outcome  split_change  merge_change
+        a              3  split and merged       0.22222       0.11111
+        b              2            merged             0       0.11111
+        c              1         unchanged             0             0
+        <BLANKLINE>
+        3 rows
         """
         return clusters_of(self, side, order_by, limit, outcome)
 
@@ -545,6 +592,17 @@ class Diff(Shown, HasTable):
         Table
             baseline_cluster, experiment_cluster (a list of them where they overlap), n_items, weight, split and
             merged of each item, split_change and merge_change of all of them.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> d = fb.diff(list("aaabbc"), list("ppqqqr"))
+        >>> d.cells(limit=2).select(["baseline_cluster", "experiment_cluster", "n_items", "split", "merged"])
+        baseline_cluster  experiment_cluster  n_items  split  merged
+        a                 q                         1      2       2
+        a                 p                         2      1       0
+        <BLANKLINE>
+        2 rows
         """
         with in_words_of_a_diff():
             return renamed(self.evaluation.cells(order_by=asked_order(order_by), limit=limit))
@@ -577,6 +635,18 @@ class Diff(Shown, HasTable):
         Table
             item, baseline_cluster, experiment_cluster, true_cluster if there is a truth, the attributes, weight,
             stable, split, merged, split_change, merge_change, then the scores.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> d = fb.diff(list("aaabbc"), list("ppqqqr"))
+        >>> d.items(baseline_cluster="a").select(["item", "experiment_cluster", "stable", "split", "merged"])
+        item  experiment_cluster  stable  split  merged
+        0     p                        2      1       0
+        1     p                        2      1       0
+        2     q                        1      2       2
+        <BLANKLINE>
+        3 rows
         """
         return items_of(self, columns, (baseline_cluster, experiment_cluster), order_by, limit)
 
@@ -598,6 +668,12 @@ class Diff(Shown, HasTable):
             A dict that reads well: item, baseline_cluster, experiment_cluster, weight, stable, split, merged,
             split_change, merge_change, the scores, "attributes" if there are columns, and "members": for each of
             "stable", "split", "merged" and "apart" the number of items and the first few of them.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.diff(list("aaabbc"), list("ppqqqr")).item(2)["members"]["split"]  # it was with items 0 and 1
+        {'n_items': 2, 'first': [0, 1]}
         """
         return item_of(self, which, columns, members)
 
@@ -622,6 +698,12 @@ class Diff(Shown, HasTable):
         -------
         ChangedCluster
             A dict that reads well, and that has as `parts` a table of all parts, as `table` one of all members.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.diff(list("aaabbc"), list("ppqqqr")).cluster("baseline", "a")["outcome"]
+        'split and merged'
         """
         return cluster_of(self, side, which, columns, members)
 

@@ -144,6 +144,15 @@ class Estimates(Shown, HasTable):
         three, six or fifteen, intervals of 95 % covered the scores of the population in 92 to 97 % of them; recall by
         item and by true cluster, of which few clusters lost any, in 95 to 99 %, and pair_recall in 91 to 97 %. That
         merged clusters may both be drawn makes no difference: what is wrong with each does not depend on it.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> truth = {k: k // 2 for k in range(40)}  # twenty clusters of two
+        >>> est = fb.estimate(truth, {k: k // 2 if k < 30 else k for k in range(40)})  # five of them are split
+        >>> low, high = est.interval("recall")
+        >>> round(est.recall, 3), low < est.recall < high
+        (0.875, True)
         """
         known = self.overall.named(which)
         if known is None:
@@ -179,6 +188,19 @@ class Estimates(Shown, HasTable):
         Table
             score, estimate, se, low, high, unadjusted, n_clusters (the draws that say something of it: of pairs, those
             with pairs), df (degrees of freedom: far fewer than n_clusters where a few of these tell most of the error).
+
+        Examples
+        --------
+        Two true clusters were drawn; the prediction splits the second, and adds an item that was not drawn.
+
+        >>> import fastbcubed as fb
+        >>> est = fb.estimate({"a": 1, "b": 1, "c": 2, "d": 2}, {"a": 1, "b": 1, "c": 2, "d": 3, "e": 3})
+        >>> est.scores().select(["score", "estimate", "se", "n_clusters"]).slice(0, 2)
+        score      estimate       se  n_clusters
+        precision   0.87500  0.12500           2
+        recall      0.75000  0.25000           2
+        <BLANKLINE>
+        2 rows
         """
         ends = [self.interval(name, level=level) for name in self.estimated]
         found = list(self.estimated.values())
