@@ -77,35 +77,37 @@ def join_cells(cells, pred, total, firsts, parents):
     """Join the true clusters that share a predicted cluster, and summarize the cells that join nothing.
 
     These are cells whose two clusters are the same; their true cluster stays at -1. Of those with weight, returns
-    their number, the sum of their squared shares of `total`, the largest share, and its true cluster.
-    Shapes: records (n,), (n,), (n_pred,), (n_true,); `firsts`, the first true cluster of each predicted one, and
-    `parents` are initially -1.
+    their number, the sums of the second and fourth powers of their shares of `total`, the largest share, and its
+    true cluster. Shapes: records (n,), (n,), (n_pred,), (n_true,); `firsts`, the first true cluster of each predicted
+    one, and `parents` are initially -1.
     """
-    n, squares, largest, heaviest = 0, 0.0, 0.0, -1
+    n, squares, fourths, largest, heaviest = 0, 0.0, 0.0, 0.0, -1
     for i in range(cells.size):
-        true = cells[i].true
-        if cells[i].fp == 0.0 and cells[i].fn == 0.0:
-            share = cells[i].weight / total
+        if cells[at(i)].fp == 0.0 and cells[at(i)].fn == 0.0:
+            share = cells[at(i)].weight / total
             n += share > 0.0
-            squares += share * share
+            square = share * share
+            squares += square
+            fourths += square * square
             if share > largest:
                 largest, heaviest = share, i
             continue
-        if parents[true] < 0:
-            parents[true] = true
-        first = firsts[pred[i]]
+        true = cells[at(i)].true
+        if parents[at(true)] < 0:
+            parents[at(true)] = true
+        first = firsts[at(pred[at(i)])]
         if first < 0:
-            firsts[pred[i]] = true
+            firsts[at(pred[at(i)])] = true
         elif first != true:
             join_nodes(parents, true, first)
-    return n, squares, largest, heaviest
+    return n, squares, fourths, largest, heaviest
 
 
 @kernel
 def read_codes(cells, codes_of_true, codes):
     """Write the code of the true cluster of each cell."""
     for i in range(cells.size):
-        codes[i] = codes_of_true[cells[i].true]
+        codes[at(i)] = codes_of_true[at(cells[at(i)].true)]
 
 
 @kernel

@@ -141,21 +141,20 @@ def components(table: Contingency, limit: int | None = None) -> CellUnits:
     pred, total, alone = table.pred, table.total_weight, [Alone()]
     ranges = blocks(table.n_cells, CELLS_OF_RANGE)
     for start, stop in ranges:
-        counted, squares, largest, heaviest = kernels.components.join_cells(
+        counted, squares, fourths, largest, heaviest = kernels.components.join_cells(
             table.cells[start:stop], pred[start:stop], total, firsts, parents
         )
-        alone.append(Alone(counted, squares, largest, start + heaviest))
+        alone.append(Alone(counted, squares, largest, start + heaviest, fourths))
     del firsts
     n = kernels.components.number_components(parents)
     codes: Codes = np.empty(table.n_cells, dtype)
-    fourths = [0.0]
     for start, stop in ranges:
         kernels.components.read_codes(table.cells[start:stop], parents, codes[start:stop])
-        shares = table.weight[start:stop][codes[start:stop] < 0] / total
-        fourths.append(float(np.sum(shares**4)))
     most = max(alone, key=lambda each: each.largest)
-    squares = math.fsum(each.squares for each in alone)
-    all_alone = Alone(sum(each.n for each in alone), squares, most.largest, most.heaviest, math.fsum(fourths))
+    squares, fourths = (
+        math.fsum(powers) for powers in zip(*((a.squares, a.fourths) for a in alone), strict=True)
+    )
+    all_alone = Alone(sum(each.n for each in alone), squares, most.largest, most.heaviest, fourths)
     return CellUnits.of(codes, n, all_alone)
 
 
