@@ -46,7 +46,7 @@ def load(directory: Any, *, check: bool = True) -> Any:
     Raises
     ------
     FileFormatError
-        If the directory has no saved result, files of several, a damaged one, or one that an earlier version saved.
+        If the directory has no saved result, files of several, a damaged one, or one that a version before 1.0 saved.
     OptionError
         If this is no path, or `check` is neither True nor False.
 
