@@ -36,7 +36,7 @@ HEAD = ("stage", "bytes an item", "time", "ns an item", "GB/s", "of the copy's")
 
 def copy_speed(threads: int, size: int = 1 << 29) -> float:
     """Return the bytes a second that threads read and write when each copies an array of its own: the best of five."""
-    arrays = [(np.zeros(size // 8), np.zeros(size // 8)) for _ in range(threads)]
+    arrays = [(np.ones(size // 8), np.ones(size // 8)) for _ in range(threads)]
     best = 0.0
     with ThreadPoolExecutor(threads) as pool:
         for _ in range(RUNS):
