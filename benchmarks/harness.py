@@ -166,7 +166,11 @@ def worker_command(task: dict[str, Any]) -> list[str]:
 def worker_environment(threads: int, cache: Path) -> dict[str, str]:
     """Give all libraries the same number of threads, and Numba a cache that starts out empty."""
     names = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
-    return os.environ | dict.fromkeys(names, str(threads)) | {"NUMBA_CACHE_DIR": str(cache)}
+    own = {
+        "NUMBA_CACHE_DIR": str(cache),
+        "FASTBCUBED_INTERPRET": "0",
+    }  # warm calls are those of compiled kernels
+    return os.environ | dict.fromkeys(names, str(threads)) | own
 
 
 def measure_once(measurement: Measurement, protocol: Protocol, caches: Path, *, check: bool) -> None:
