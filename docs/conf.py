@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import generated
+import pages_from_code
 
 import fastbcubed
 
@@ -59,7 +59,7 @@ MADE = ("Evaluation", "Comparison", "Diff", "Sweep", "Estimates", "Contingency",
 
 def setup(app) -> None:
     """Write the pages that come from the code before Sphinx looks for pages, and take docstrings as they are."""
-    app.connect("config-inited", lambda app, config: generated.write(Path(app.confdir)), priority=100)
+    app.connect("config-inited", lambda app, config: pages_from_code.write(Path(app.confdir)), priority=100)
     app.connect("autodoc-process-signature", without_constructor)
     app.connect("autodoc-skip-member", undocumented)
     app.connect("autodoc-process-docstring", references_as_list, priority=100)

@@ -17,9 +17,9 @@ from fastbcubed.cli.options import FILES, add_options, limit_of, number
 from fastbcubed.cli.output import Terminal, call, print_result, say_warnings
 
 if TYPE_CHECKING:
-    from fastbcubed.sweep_links.chosen import Chosen
     from fastbcubed.sweep_links.curve import Best
     from fastbcubed.sweep_links.sweep_result import Sweep
+    from fastbcubed.sweep_links.threshold_choice import Chosen
 
 #: Flags without an argument of the library.
 OWN = ("run", "json", "best", "where", "draws", "seed", "merges", "out", "report", "rows")

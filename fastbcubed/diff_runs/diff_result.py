@@ -56,7 +56,7 @@ from fastbcubed.results.standard_errors import ALWAYS, COMPONENT
 from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
-from fastbcubed.runtime.renamed import under_old_name
+from fastbcubed.runtime.old_names import under_old_name
 
 if TYPE_CHECKING:
     from fastbcubed.render.html import Report

@@ -27,7 +27,7 @@ from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require
 from fastbcubed.results.warnings import Shape, found_in, shape_of
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
-from fastbcubed.runtime.renamed import under_old_name
+from fastbcubed.runtime.old_names import under_old_name
 
 if TYPE_CHECKING:
     from fastbcubed.results.gates import Gate

@@ -24,7 +24,7 @@ from fastbcubed.results.page import Asked, chart, page_of, section
 from fastbcubed.results.save import save_tables
 from fastbcubed.results.table import HasTable, Table, grid_of, refuse_table_verb
 from fastbcubed.runtime.object_attributes import documented
-from fastbcubed.runtime.renamed import under_old_name
+from fastbcubed.runtime.old_names import under_old_name
 from fastbcubed.sample.cluster_estimators import (
     DESCRIPTIVE,
     RATIOS,

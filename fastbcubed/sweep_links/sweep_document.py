@@ -16,8 +16,8 @@ from fastbcubed.render.html import Page
 from fastbcubed.render.number_formats import count, counted, label, score_text
 from fastbcubed.results.evaluation_text import coverage, definition
 from fastbcubed.results.page import Asked, chart, page_of, section
-from fastbcubed.sweep_links.chosen import Chosen
 from fastbcubed.sweep_links.curve import COUNTED, Best, shown
+from fastbcubed.sweep_links.threshold_choice import Chosen
 
 #: What a place shows that several scores have.
 SEVERAL = "*"

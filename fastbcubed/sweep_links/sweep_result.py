@@ -38,7 +38,6 @@ from fastbcubed.results.warnings import give
 from fastbcubed.runtime.arguments import true_or_false, whole_number
 from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.threads import Pool
-from fastbcubed.sweep_links.chosen import Chosen, choose_again
 from fastbcubed.sweep_links.curve import (
     Best,
     Curve,
@@ -55,6 +54,7 @@ from fastbcubed.sweep_links.curve import (
 )
 from fastbcubed.sweep_links.merge_tree import Effects, MergeTree, PlacedRows, merge_effects
 from fastbcubed.sweep_links.sweep_document import document
+from fastbcubed.sweep_links.threshold_choice import Chosen, choose_again
 from fastbcubed.sweep_links.unit_sums import UnitSums
 
 if TYPE_CHECKING:
