@@ -14,8 +14,9 @@ import numpy as np
 
 import fastbcubed as fb
 from fastbcubed.cli import commands
+from fastbcubed.cli.metrics_command import entry_of, range_of
 from fastbcubed.metrics import registry
-from fastbcubed.metrics.metric import REFERENCES, Metric
+from fastbcubed.metrics.metric import Metric
 
 FAMILIES = {
     "pointwise": "Pointwise scores: means over items",
@@ -100,9 +101,10 @@ def score_page(metric: Metric) -> str:
     known = METRICS_ELSEWHERE.get(metric.alias_of or metric.name, ())
     others = [name for name in (metric.alias_of, *aliases(metric)) if name]
     same = ", ".join(f"[{name}]({name}.md)" for name in others)
+    entry = entry_of(metric)
     facts = {
         "Family": metric.family,
-        "Range": f"{bounds(metric)}; {'neither end' if metric.best == 'neither' else metric.best} is better",
+        "Range": f"{range_of(metric)}; {'neither end' if metric.best == 'neither' else metric.best} is better",
         "Weights": "not defined" if metric.unweighted_only else "yes",
         "By slice, cluster and item": "no, of all items at once" if metric.overall_only else "yes",
         "Where clusters overlap": overlapping(metric),
@@ -111,16 +113,11 @@ def score_page(metric: Metric) -> str:
     }
     lines = [f"# {metric.name}", "", metric.summary, "", "| property | value |", "| --- | --- |"]
     lines += [f"| {name} | {text} |" for name, text in facts.items() if text]
-    note = metric.note
-    if "tp" in metric.definition:
-        note = (
-            "For each item, tp, fp, fn and tn weigh the items that are with it on both sides (itself included),"
-            f" on the predicted side alone, on the true side alone, and on neither. {note}"
-        )
-    lines += ["", "## Formula", "", f"> {metric.definition}", "", note, ""]
+    lines += ["", "## Formula", "", f"> {metric.definition}", ""]
+    lines += [line for note in entry["notes"] for line in (note, "")]
     lines += ["## A small example", "", *example(metric), ""]
     lines += ["## When not to use it", "", metric.caution, ""]
-    lines += ["## Source", "", REFERENCES.get(metric.source, "Defined by this library."), ""]
+    lines += ["## Source", "", entry["reference"], ""]
     lines += ["## How to compute it", "", *calls(metric), ""]
     functions = [name for name in (metric.name, *metric.also) if name in fb.metrics.__all__]
     directives = [f".. autofunction:: fastbcubed.metrics.{name}" for name in functions]
@@ -220,14 +217,6 @@ def number(value: Any) -> str:
     if abs(float(near) - value) > 1e-12:
         return f"{value:.4f}"
     return str(near) if near.denominator == 1 else f"{near} = {float(near):.4f}"
-
-
-def bounds(metric: Metric) -> str:
-    """Return the range of a score in words."""
-    low, high = (None if np.isinf(bound) else f"{bound:g}" for bound in (metric.low, metric.high))
-    if low is None:
-        return "any value" if high is None else f"at most {high}"
-    return f"at least {low}" if high is None else f"{low} to {high}"
 
 
 def overlapping(metric: Metric) -> str:

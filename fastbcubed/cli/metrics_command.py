@@ -51,7 +51,7 @@ def choose(names: Sequence[str]) -> list[Metric]:
 
 def as_json(metrics: Sequence[Metric]) -> str:
     """Return scores as a JSON list; an unbounded end of a range is null."""
-    return json.dumps([_entry(metric) for metric in metrics], indent=2, ensure_ascii=False)
+    return json.dumps([entry_of(metric) for metric in metrics], indent=2, ensure_ascii=False)
 
 
 def print_list(metrics: Sequence[Metric], terminal: Terminal) -> None:
@@ -59,13 +59,13 @@ def print_list(metrics: Sequence[Metric], terminal: Terminal) -> None:
     if terminal.width is None or terminal.width >= WIDE:
         header = ("name", "family", "range", "better", "definition", "source")
         rows: list[Sequence[str]] = [
-            (m.name, m.family, _range(m), m.best, m.definition, m.source) for m in metrics
+            (m.name, m.family, range_of(m), m.best, m.definition, m.source) for m in metrics
         ]
         terminal.grid(Grid(header, rows, len(header)), wrap=True)
     else:
         for family in FAMILIES:
             terminal.title(family)
-            rows = [(m.name, _range(m), m.best, m.summary) for m in metrics if m.family == family]
+            rows = [(m.name, range_of(m), m.best, m.summary) for m in metrics if m.family == family]
             terminal.grid(Grid(("name", "range", "better", "what it is"), rows, 4), wrap=True)
     if terminal.to_people:
         terminal.line("\nfastbcubed metrics NAME: definition and source of a score or of a family.")
@@ -74,18 +74,19 @@ def print_list(metrics: Sequence[Metric], terminal: Terminal) -> None:
 def print_entries(metrics: Sequence[Metric], terminal: Terminal) -> None:
     """Write all details of each score."""
     for at, metric in enumerate(metrics):
-        entry = _entry(metric)
+        entry = entry_of(metric)
         if at:
             terminal.line()
         direction = "neither is better" if metric.best == "neither" else f"{metric.best} is better"
-        terminal.line(f"{metric.name} ({metric.family}; {_range(metric)}; {direction})")
+        terminal.line(f"{metric.name} ({metric.family}; {range_of(metric)}; {direction})")
         for text in (metric.summary, f"Definition: {metric.definition}.", *entry["notes"]):
             terminal.line(_indented(text))
         terminal.line(_indented(f"Beware: {metric.caution}"))
         terminal.line(_indented(f"Source: {entry['reference']}"))
 
 
-def _entry(metric: Metric) -> dict[str, Any]:
+def entry_of(metric: Metric) -> dict[str, Any]:
+    """Return what is known of a score, as `--json` prints it."""
     return {
         "name": metric.name,
         "family": metric.family,
@@ -121,7 +122,8 @@ def _notes(metric: Metric) -> list[str]:
     return notes
 
 
-def _range(metric: Metric) -> str:
+def range_of(metric: Metric) -> str:
+    """Return the range of a score as text."""
     if metric.high == math.inf:
         return "any" if metric.low == -math.inf else f"≥ {metric.low:g}"
     return f"≤ {metric.high:g}" if metric.low == -math.inf else f"{metric.low:g} to {metric.high:g}"

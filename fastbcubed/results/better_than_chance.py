@@ -9,24 +9,20 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, NotKeptError, OptionError, TooMuchWorkError, arg
-from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.metric import ROUNDED, Metric
 from fastbcubed.metrics.sums import overall
 from fastbcubed.render.number_formats import count, counted, score_text
 from fastbcubed.results.figures import resolved
 from fastbcubed.runtime.arguments import whole_number
+from fastbcubed.types import Int64s
 
 #: Labelings that are all looked at; where there are more, some are drawn.
 ALL = 20_000
 #: Labels that are shuffled at most, over all draws: some minutes.
 MOST = 1_000_000_000
-#: Scores that differ by less, relative to their size or to 1, are equal.
-EQUAL = 1e-12
-
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -173,8 +169,8 @@ def _why_not(table: Contingency) -> str:
 def _tested(
     metric: Metric,
     statistic: float,
-    true_sizes: Codes,
-    labelings: Iterator[Codes],
+    true_sizes: Int64s,
+    labelings: Iterator[Int64s],
     beta: float,
     seed: int | None,
 ) -> ChanceTest:
@@ -200,26 +196,26 @@ def _tested(
     weights = np.array([times[key] for key in known] if few else [1] * values.size)
     n = int(weights.sum())
     sign = 1.0 if metric.best == "higher" else -1.0
-    good = sign * values >= sign * statistic - EQUAL * max(1.0, abs(statistic))
+    good = sign * values >= sign * statistic - ROUNDED * max(1.0, abs(statistic))
     as_good = int(weights[good].sum())
     mean = math.fsum(weights * values) / n
     deviation = math.sqrt(math.fsum(weights * (values - mean) ** 2) / n)
-    expected = 0.0 if abs(mean) < EQUAL else mean
+    expected = 0.0 if abs(mean) < ROUNDED else mean
     p_value = as_good / n if few else (as_good + 1) / (n + 1)
     return ChanceTest(metric.name, statistic, p_value, expected, deviation, as_good, n, few, seed)
 
 
 def _equal(a: float, b: float) -> bool:
-    return abs(a - b) <= EQUAL * max(1.0, abs(b))
+    return abs(a - b) <= ROUNDED * max(1.0, abs(b))
 
 
-def _n_labelings(sizes: Codes) -> float:
+def _n_labelings(sizes: Int64s) -> float:
     """Return in how many ways labels can stand, infinite if these are too many to be counted."""
     logs = math.lgamma(int(sizes.sum()) + 1) - math.fsum(math.lgamma(n + 1) for n in sizes.tolist())
     return math.exp(logs) - 0.5 if logs < 100 else math.inf
 
 
-def _all_labelings(sizes: Codes) -> Iterator[Codes]:
+def _all_labelings(sizes: Int64s) -> Iterator[Int64s]:
     """Yield all ways in which labels can stand, in lexicographic order."""
     labels = np.repeat(np.arange(sizes.size), sizes).tolist()
     while True:
@@ -236,7 +232,7 @@ def _all_labelings(sizes: Codes) -> Iterator[Codes]:
         labels[last + 1 :] = reversed(labels[last + 1 :])
 
 
-def _random_labelings(sizes: Codes, draws: int, seed: int) -> Iterator[Codes]:
+def _random_labelings(sizes: Int64s, draws: int, seed: int) -> Iterator[Int64s]:
     """Yield shuffled labels."""
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(sizes.size), sizes)

@@ -298,8 +298,7 @@ def errors_of_sums(by_unit: SumsByUnit, metrics: Iterable[Metric], n_units: int)
             n = n_units + moved.size - by_unit.n
             yield metric.name, float(np.sum(squares)), float(squares @ squares), n, size
 
-    how = {"less": LESS_VARIANCE_OF_SUMS, "fewest": FEW_DEGREES}
-    return Found.by_name(rows(), lambda name: by_unit.effective(known[name]), **how)
+    return Found.by_name(rows(), lambda name: by_unit.effective(known[name]), **OF_SUMS)
 
 
 def _errors_of_means(
@@ -506,6 +505,8 @@ class Influence(NamedTuple):
 ALWAYS = 1_000_000
 #: Fewer equal units than this are few, and no more degrees of freedom, which scores have at least that are no means.
 FEW, FEW_DEGREES = 30, 1.5
+#: How `degrees_of_freedom` finds those of scores that are no means.
+OF_SUMS = {"less": LESS_VARIANCE_OF_SUMS, "fewest": FEW_DEGREES}
 COMPONENT, TRUE_CLUSTER = "component", "true_cluster"
 #: The columns of `Evaluation.scores`.
 SCORES = pa.schema(

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.sums_by_unit import difference_quotients, effective_units
-from fastbcubed.results.intervals import LESS_VARIANCE_OF_SUMS, degrees_of_freedom
-from fastbcubed.results.standard_errors import FEW_DEGREES, Errors, Units, is_mean, standard_error
+from fastbcubed.results.intervals import degrees_of_freedom
+from fastbcubed.results.standard_errors import OF_SUMS, Errors, Units, is_mean, standard_error
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.sweep_links.curve import COUNTED, Curve, Kept, Points, family_of, score_of
@@ -253,7 +253,7 @@ class UnitSums:
         if error == 0:
             df = units.effective if mean else effective_units(by_unit, score)
         else:
-            how = {} if mean else {"less": LESS_VARIANCE_OF_SUMS, "fewest": FEW_DEGREES}
+            how = {} if mean else OF_SUMS
             df = float(degrees_of_freedom(float(moved @ moved), float(np.sum(moved**4)), self.n_units, **how))
         return Errors({metric.name: error}, {metric.name: df}, units)
 

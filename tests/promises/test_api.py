@@ -27,8 +27,8 @@ def promised() -> dict[str, Any]:
 def test_what_is_promised_stays(promised: dict[str, Any], found: dict[str, Any]) -> None:
     broken = list(public_api.broken(promised, found))
     advice = (
-        "keep the old name beside the new one (fastbcubed/runtime/old_names.py); if a promise has to be broken, put that "
-        f"first in CHANGELOG.md and describe the package anew: {WRITE}"
+        "keep the old name beside the new one (fastbcubed/runtime/old_names.py); if a promise has to be broken, put "
+        f"that first in CHANGELOG.md and describe the package anew: {WRITE}"
     )
     assert not broken, "\n".join(["promised to stay:", *broken, advice])
 
