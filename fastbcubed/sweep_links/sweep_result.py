@@ -179,7 +179,7 @@ class Sweep(Shown, HasTable):
         Parameters
         ----------
         score : str
-            precision, recall, f1 or what else is made of precision and recall.
+            A score of the curve.
         threshold : float, optional
             When absent, that at which the score is best, and the interval allows for its choice, as of `chosen`.
         level : float
@@ -190,6 +190,22 @@ class Sweep(Shown, HasTable):
         Interval
             low and high, as of `Evaluation.interval`, whose units are the connected components of the truth and the
             clusters of the weakest threshold.
+
+        Raises
+        ------
+        MetricError
+            If the curve does not have the score.
+        OptionError
+            If the level is not between 0 and 1.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> truth = {f"{k}{side}": f"{k}{side * (k % 4 == 0)}" for k in range(60) for side in "ab"}
+        >>> links = [(f"{k}a", f"{k}b", (k * k % 11 + 3 * (k % 4 > 0)) / 14) for k in range(60)]
+        >>> low, high = fb.sweep(truth, links).interval("pair_f1", 0.2)
+        >>> round(low, 2), round(high, 2)
+        (0.81, 0.95)
         """
         name, level = known_score(self._curve, score), check_level(level)
         if threshold is None:
@@ -228,6 +244,13 @@ class Sweep(Shown, HasTable):
         -------
         Chosen
             best, low and high of the score, expected, optimism, threshold_low and threshold_high.
+
+        Raises
+        ------
+        MetricError
+            If the curve does not have the score.
+        OptionError
+            If no threshold meets the conditions, the level is not between 0 and 1, or there is no draw.
 
         Examples
         --------
