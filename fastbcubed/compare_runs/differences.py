@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.compare_runs.units import (
     NONE_ALONE,
     Alone,
@@ -547,14 +547,17 @@ def estimated(comparison: Comparison) -> Differences:
 class DifferencesOfSums:
     """Differences of scores that are functions of sums by unit: what each unit moves in one run less in another."""
 
-    def __init__(self, comparison: Comparison, units: Sequence[Codes], pool: Pool) -> None:
+    def __init__(self, comparison: Comparison, units: UnitsOfCells, pool: Pool) -> None:
         """Take the unit of each cell of each run; units are the same in all runs."""
-        n = 1 + max(int(own.max(initial=-1)) for own in units)
-        self._comparison, self._n = comparison, n
+        n = 1 + max(int(own.max(initial=-1)) for own in units.of_cells)
+        tables = [ev.contingency for ev in comparison.runs.values()]
+        complete = all(table.alone(side) is None for table in tables for side in SIDES)
+        self._comparison = comparison
         self._runs = {
-            name: SumsByUnit(ev.contingency, own, n, pool)
-            for (name, ev), own in zip(comparison.runs.items(), units, strict=True)
+            name: SumsByUnit(ev.contingency, own, n, pool, units.n_joined if complete else None)
+            for (name, ev), own in zip(comparison.runs.items(), units.of_cells, strict=True)
         }
+        self._n = self._runs[comparison.baseline].n
 
     def errors(self, metric: Metric, n_units: int) -> dict[tuple[str, str], tuple[float, float]]:
         """Return standard errors and degrees of freedom by run and score; `n_units` have weight.
@@ -567,14 +570,15 @@ class DifferencesOfSums:
         for name in self._comparison.experiments:
             after = moved[name]
             alone = [*after.by_unit[n:], *before.by_unit[n:]]
-            squares = np.append(after.by_unit[:n] - before.by_unit[:n], alone) ** 2
+            changes = after.by_unit[:n] - before.by_unit[:n]
+            add = self._runs[name].add
+            squares, fourths = (
+                add(changes**power) + float(np.sum(np.array(alone) ** power)) for power in (2, 4)
+            )
             u = n_units + len(alone)
-            error = float(standard_error(float(np.sum(squares)), u, max(after.size, before.size)))
+            error = float(standard_error(squares, u, max(after.size, before.size)))
             if error:
-                fourths = float(squares @ squares)
-                freedom = float(
-                    degrees_of_freedom(float(np.sum(squares)), fourths, u, less=LESS_VARIANCE_OF_SUMS)
-                )
+                freedom = float(degrees_of_freedom(squares, fourths, u, less=LESS_VARIANCE_OF_SUMS))
             else:
                 runs = self._runs[name], self._runs[self._comparison.baseline]
                 freedom = min(by_unit.effective(metric) for by_unit in runs)
@@ -613,6 +617,13 @@ def _by_pair(comparison: Comparison, units: Units) -> Differences:
     )
 
 
+class UnitsOfCells(NamedTuple):
+    """The units of the cells of runs; those from `n_joined` on are true clusters that all runs find exactly."""
+
+    of_cells: list[Codes]  #: by run
+    n_joined: int
+
+
 class _Found(NamedTuple):
     """The sums of the units of all runs."""
 
@@ -622,8 +633,8 @@ class _Found(NamedTuple):
     powers: Powers
     #: runs whose items are one unit, so that the errors of their scores are unknown
     single: NDArray[np.bool_]
-    #: the unit of each cell of each run; None where units tear clusters apart
-    of_cells: list[Codes] | None
+    #: None where units tear clusters apart
+    of_cells: UnitsOfCells | None
 
 
 def _of_clusters(
@@ -663,15 +674,15 @@ def _of_clusters(
     return _Found(scores, sums, keys, powers, single, _units_of_cells(tables, units) if connected else None)
 
 
-def _units_of_cells(tables: Sequence[Contingency], units: RunUnits) -> list[Codes]:
-    """Return the unit of each cell of each run; true clusters that all runs find exactly are numbered last."""
+def _units_of_cells(tables: Sequence[Contingency], units: RunUnits) -> UnitsOfCells:
+    """Return the unit of each cell of each run."""
     found = []
     for table, of_true in zip(tables, units.of_true, strict=True):
         alone = np.flatnonzero((of_true < 0) & (table.true_n > 0))
         every = of_true.astype(np.int64)
         every[alone] = units.n + np.arange(alone.size)
         found.append(every[table.true])
-    return found
+    return UnitsOfCells(found, units.n)
 
 
 def _of_column(
@@ -709,12 +720,13 @@ def _of_column(
         unit_of_code[rows.code] = units[rows.rows]
         keys = content_of_values(values)[unit_of_code]
     single = np.zeros(len(evs), np.bool_)  # all runs have the same rows
-    of_cells: Any = None
+    of_cells = None
     if not said:
-        of_cells = [np.zeros(ev.contingency.n_cells, np.int64) for ev in evs]
-        for own, ev in zip(of_cells, evs, strict=True):
+        codes = [np.zeros(ev.contingency.n_cells, np.int64) for ev in evs]
+        for of_run, ev in zip(codes, evs, strict=True):
             assert ev.contingency.rows is not None
-            own[ev.contingency.rows.cell[rows.rows]] = rows.code
+            of_run[ev.contingency.rows.cell[rows.rows]] = rows.code
+        of_cells = UnitsOfCells(list(codes), rows.group_of_code.size)
     return _Found(scores, sums, keys, Powers(powers, rows.units(0)), single, of_cells)
 
 

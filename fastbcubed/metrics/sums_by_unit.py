@@ -28,6 +28,7 @@ from fastbcubed.metrics.counterparts import (
     pairs_of_mentions,
     sizes_of_entities,
 )
+from fastbcubed.metrics.equal_units import merge_equal_units
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.omega_and_nmi import Left, entropies_by_cluster, shared_clusters_by_unit, sides_of
@@ -59,12 +60,20 @@ class Moved(NamedTuple):
 class SumsByUnit:
     """Cells with their units, and what is added up by unit for several scores.
 
-    Entities of which the other side has no mention are units of coreference scores, too: `n_all` counts these.
+    Entities of which the other side has no mention are units of coreference scores, too: `n_all` counts these. Units
+    from `n_joined` on that have one cell, that of two equal clusters, stand for all that are equal, if items have no
+    weights.
     """
 
-    def __init__(self, table: Contingency, units: Codes, n: int, pool: Pool) -> None:
-        self.table, self.pool = table, pool
-        self.units, self.n = units, n
+    def __init__(
+        self, table: Contingency, units: Codes, n: int, pool: Pool, n_joined: int | None = None
+    ) -> None:
+        self.whole, self.pool = table, pool
+        self._equal = None if n_joined is None else merge_equal_units(table, units, n_joined, pool)
+        if self._equal is None:
+            self.table, self.units, self.n = table, units, n
+        else:
+            self.table, self.units, self.n = self._equal.table, self._equal.units, self._equal.times.size
         self._known: dict[str, Additive] = {}
         self._totals: dict[str, Floats] = {}
 
@@ -109,8 +118,25 @@ class SumsByUnit:
 
     @cached_property
     def n_all(self) -> int:
-        """The number of units, with those that have no scored item."""
+        """The number of units that differ, with those that have no scored item."""
         return 1 + max(self.n - 1, *(int(units.max(initial=-1)) for units in self._of_cluster.values()))
+
+    @cached_property
+    def _times(self) -> Floats | None:
+        """How many equal units each stands for, with those that have no scored item; None if all stand for one."""
+        if self._equal is None:
+            return None
+        return np.append(self._equal.times, np.ones(self.n_all - self.n))
+
+    def add(self, by_unit: Floats) -> float:
+        """Add up values of all units."""
+        return float(np.sum(by_unit if self._times is None else by_unit * self._times[: by_unit.size]))
+
+    def of_whole(self, values: NDArray[Any], side: str | None = None) -> NDArray[Any]:
+        """Return the values of these cells, or clusters of a side, from those of the whole table."""
+        if self._equal is None:
+            return values
+        return values[self._equal.places if side is None else self._equal.in_whole[side]]
 
     def sums(self, name: str) -> Additive:
         """Return sums by unit, added up when a score asks for them first."""
@@ -132,22 +158,22 @@ class SumsByUnit:
         for slope, each in zip(slopes, by_unit, strict=True):
             if slope:
                 moved[: each.size] += slope * each
-        moved -= moved.mean()
+        moved -= self.add(moved) / self.add(np.ones(moved.size))
         return Moved(moved, float(np.max(np.abs([function(totals), *(slopes * totals)]))))
 
     def totals(self, metric: Metric, by_unit: Iterable[Floats]) -> Floats:
         """Return the totals of the sums of a score; those that scores share are added up once."""
         if not metric.overall_only:
-            return np.array([each.sum() for each in by_unit])
+            return np.array([self.add(each) for each in by_unit])
         for name in metric.sums:
             if name not in self._totals:
-                self._totals[name] = np.array([each.sum() for each in self.sums(name).by_unit])
+                self._totals[name] = np.array([self.add(each) for each in self.sums(name).by_unit])
         return np.concatenate([self._totals[name] for name in metric.sums])
 
     def effective(self, metric: Metric) -> float:
         """Return the effective number of units behind a score."""
         by_unit, function = self.function(metric)
-        return effective_units(by_unit, function)
+        return effective_units(by_unit, function, self.add)
 
     def function(self, metric: Metric) -> tuple[list[Floats], Callable[[Floats], Any]]:
         """Return the sums by unit of a score, and its formula by their totals, which may be arrays of these."""
@@ -187,7 +213,11 @@ def difference_quotients(function: Callable[[Floats], Any], at: Floats) -> Float
     return found
 
 
-def effective_units(by_unit: Iterable[Floats], function: Callable[[Floats], float]) -> float:
+def effective_units(
+    by_unit: Iterable[Floats],
+    function: Callable[[Floats], float],
+    add: Callable[[Floats], Any] = np.sum,
+) -> float:
     """Return the effective number of units behind a function of totals: of each sum, as far as it depends on that.
 
     Sums that are 0 are taken as small: a score without an error of some kind depends on the sums that this is a share
@@ -198,7 +228,7 @@ def effective_units(by_unit: Iterable[Floats], function: Callable[[Floats], floa
     1.6
     """
     sums = [np.abs(each) for each in by_unit]
-    totals = np.array([each.sum() for each in sums])
+    totals = np.array([add(each) for each in sums])
     some = np.where(totals > 0, totals, STEP * totals.max())
     dependence = shares = 0.0
     with np.errstate(all="ignore"):
@@ -208,8 +238,8 @@ def effective_units(by_unit: Iterable[Floats], function: Callable[[Floats], floa
             more[k] *= 1 + STEP
             moved = np.nan_to_num(abs(function(more) - at))
             dependence += moved
-            shares += moved * (sums[k] @ sums[k]) / totals[k] ** 2
-    return float(dependence / shares) if shares > 0 else float(max(each.size for each in sums))
+            shares += moved * add(sums[k] ** 2) / totals[k] ** 2
+    return float(dependence / shares) if shares > 0 else float(add(np.ones(max(each.size for each in sums))))
 
 
 def has_sums_by_unit(metric: Metric, *, overlapping: bool = False) -> bool:
@@ -247,13 +277,13 @@ def _of_formula(by: SumsByUnit, metric: Metric) -> Additive:
     """Return weights, weights * score, and the total of which true negatives are a part."""
     table = by.table
     scores, slopes = scores_and_slopes(table, metric)
-    slope, whole = float(np.sum(table.weight * slopes)), weight_of_cells(table)
-    of_all = float(np.sum(whole, dtype=np.float64))
+    slope, whole = by.add(by.cells(table.weight * slopes)), by.cells(weight_of_cells(table))
+    of_all = by.add(whole)
 
     def mean(weight: float, score: float, every: float) -> tuple[float]:
         return ((score + slope * (every - of_all)) / weight,)
 
-    return Additive([by.cells(table.weight), by.cells(table.weight * scores), by.cells(whole)], mean)
+    return Additive([by.cells(table.weight), by.cells(table.weight * scores), whole], mean)
 
 
 # Pairs
@@ -324,14 +354,14 @@ def _entropies_of_clusters(by: SumsByUnit) -> Additive:
     by it are those of chords, as long as the number of items varies between samples.
     """
     sides, n, items = by.table.once(sides_of, by.pool), float(by.table.n_items), by.cells(by.table.n)
-    spread = max(float(np.sqrt(np.sum((items - items.mean()) ** 2))) / n, STEP)
+    spread = max(float(np.sqrt(by.add((items - n / by.add(np.ones(by.n))) ** 2))) / n, STEP)
     step = n * min(spread, 0.5 * (1.0 - float(items.max()) / n))
     found, up, down = (entropies_by_cluster(sides, n + s, "overlapping") for s in (0.0, step, -step))
     figures, slopes = [items], []
     for k, side in enumerate(SIDES):
         figures.append(by.clusters(side, (sides.sizes[k].n > 0).astype(np.float64)))
         figures += [by.clusters(side, own) for own in found[k]]
-        changes = (float(np.sum(more - less)) for more, less in zip(up[k], down[k], strict=True))
+        changes = (by.add(by.clusters(side, more - less)) for more, less in zip(up[k], down[k], strict=True))
         slopes.append([change / (2.0 * step) if step else 0.0 for change in changes])
 
     def fields(items: float, *totals: float) -> tuple[Left, ...]:
@@ -347,7 +377,7 @@ def _entropies_of_clusters(by: SumsByUnit) -> Additive:
 def _chance(by: SumsByUnit) -> Additive:
     """Return items, and what the clusters of each side add to the information by chance."""
     table, n = by.table, by.table.n_items
-    counts = table.once(sums.count, by.pool)
+    counts = by.whole.once(sums.count, by.pool)
     chance = sums.chance_of_counts(counts, n, by.pool)
     around = [
         kernels.metrics.expect_shared(n + step, *counts.true, 0, counts.true[0].size, *counts.pred)
@@ -385,7 +415,7 @@ def _code_lengths(by: SumsByUnit) -> Additive:
         for others, out in ((n_true - 1, of_size), (n_true, more), (max(n_true - 2, 0), fewer)):
             kernels.metrics.log_choices(usual, others, out)
         lengths.append(by.clusters(side, of_size[place]))
-        slopes.append(float(np.sum((more - fewer)[place])) / (2 if n_true > 1 else 1))
+        slopes.append(by.add(by.clusters(side, (more - fewer)[place])) / (2 if n_true > 1 else 1))
 
     def fields(items: float, clusters: float, lost: float, true: float, pred: float) -> sums.CodeLengths:
         of_truth, of_prediction = (
@@ -429,7 +459,7 @@ def _losses(by: SumsByUnit) -> Additive:
 def _losses_by_chance(by: SumsByUnit) -> Additive:
     """Return items, clusters, and the squares of their sizes."""
     table = by.table
-    same = table.n_cells == table.n_true == table.n_pred
+    same = by.whole.n_cells == table.n_true == table.n_pred
     sizes = [table.true_n.astype(np.float64), table.pred_n.astype(np.float64)]
 
     def fields(n: float, n_true: float, n_pred: float, true: float, pred: float) -> sums.LossesByChance:
@@ -488,10 +518,11 @@ def _majorities(by: SumsByUnit) -> Additive:
 
 # One-to-one pairings
 def _paired(find: Callable[[Contingency, Pool], Paired], by: SumsByUnit) -> Additive:
-    found = by.table.once(find, by.pool)
-    gains = np.bincount(found.pred, found.gains, by.table.n_codes["pred"])
-    sure = by.cells(np.where(found.rivals, 0.0, found.of_cells))
-    return Additive([sure + by.clusters("pred", gains), by.cells(found.of_cells)], lambda *fields: fields)
+    found = by.whole.once(find, by.pool)
+    gains = by.of_whole(np.bincount(found.pred, found.gains, by.whole.n_codes["pred"]), "pred")
+    of_cells, rivals = by.of_whole(found.of_cells), by.of_whole(found.rivals)
+    sure = by.cells(np.where(rivals, 0.0, of_cells))
+    return Additive([sure + by.clusters("pred", gains), by.cells(of_cells)], lambda *fields: fields)
 
 
 # Entities of key and response

@@ -281,7 +281,8 @@ def errors_of_cells(
     wanted, others = [m for m in every if is_mean(m)], [m for m in every if not is_mean(m)]
     found = _errors_of_means(table, wanted, beta, units, counted, pool) if wanted else Found({}, {})
     if others:
-        by_unit = SumsByUnit(table, units.by_cell(table.n_cells), units.n, pool)
+        n_joined = units.starts.size - 1
+        by_unit = SumsByUnit(table, units.by_cell(table.n_cells), units.n, pool, n_joined)
         of_sums = errors_of_sums(by_unit, others, counted.n)
         found = Found(found.of | of_sums.of, found.df | of_sums.df)
     return Found(*({m.name: each[m.name] for m in every} for each in found))
@@ -296,7 +297,7 @@ def errors_of_sums(by_unit: SumsByUnit, metrics: Iterable[Metric], n_units: int)
             moved, size = by_unit.moved(metric)
             squares = moved * moved
             n = n_units + moved.size - by_unit.n
-            yield metric.name, float(np.sum(squares)), float(squares @ squares), n, size
+            yield metric.name, by_unit.add(squares), by_unit.add(squares**2), n, size
 
     return Found.by_name(rows(), lambda name: by_unit.effective(known[name]), **OF_SUMS)
 
@@ -485,7 +486,9 @@ class RowUnits:
         moved = self.add(self.share, scores - means[self.group])
         more = of_unit - of_unit.mean()
         both = moved * more[self.unit_of_code]
-        squares = self.by_group(moved**2) + 2 * slope * self.by_group(both) + slope**2 * float(more @ more)
+        squares = (
+            self.by_group(moved**2) + 2 * slope * self.by_group(both) + slope**2 * float(np.sum(more**2))
+        )
         size = np.maximum(np.abs(means), np.abs(slope * of_unit.sum()))
         return np.asarray(standard_error(np.maximum(squares, 0.0), self.n_units, size))
 

@@ -208,7 +208,7 @@ class UnitSums:
             (base_a, by_a), (base_b, by_b) = self.changes(a), self.changes(b)
             before = [self._before(base, by) for base, by in ((base_a, by_a), (base_b, by_b))]
             change = (before[0] + by_a) * (before[1] + by_b) - before[0] * before[1]
-            self._products[a, b] = self.by_point(change, float(base_a @ base_b))
+            self._products[a, b] = self.by_point(change, float(np.sum(base_a * base_b)))
         return self._products[a, b]
 
     def _before(self, base: Floats, by_event: Floats) -> Floats:
@@ -248,13 +248,15 @@ class UnitSums:
         moved = sum(slope * each for slope, each in zip(slopes, by_unit, strict=True))
         moved = np.asarray(moved - np.mean(moved))
         shares = self.weight[self.there] / self.weight.sum()
-        units = Units(self.n_units, 1.0 / float(shares @ shares), float(shares.max()))
+        units = Units(self.n_units, 1.0 / float(np.sum(shares**2)), float(shares.max()))
         error, mean = float(self.errors(metric, np.array([point]))[0]), is_mean(metric)
         if error == 0:
             df = units.effective if mean else effective_units(by_unit, score)
         else:
             how = {} if mean else OF_SUMS
-            df = float(degrees_of_freedom(float(moved @ moved), float(np.sum(moved**4)), self.n_units, **how))
+            df = float(
+                degrees_of_freedom(float(np.sum(moved**2)), float(np.sum(moved**4)), self.n_units, **how)
+            )
         return Errors({metric.name: error}, {metric.name: df}, units)
 
     def drawn(self, times: Floats) -> Curve:

@@ -150,14 +150,40 @@ def test_an_entity_that_the_other_side_lacks_is_a_unit() -> None:
     assert ev.errors.muc_recall == pytest.approx(math.sqrt(3 / 2 * (2 * (1 / 3) ** 2 + (2 / 3) ** 2) / 9))
 
 
-def test_values_behind_errors_are_the_scores() -> None:
+@pytest.mark.parametrize("merged", [False, True])
+def test_values_behind_errors_are_the_scores(merged: bool) -> None:
     """Sums by unit add up to the scores that are shown, so that their slopes are those of these scores."""
     from fastbcubed.metrics.sums_by_unit import SumsByUnit
     from fastbcubed.runtime.threads import Pool
 
     ev = fb.evaluate(*sample(10), metrics="all")
     components = ev.standard_errors.components
-    by_unit = SumsByUnit(ev.contingency, components.by_cell(ev.contingency.n_cells), components.n, Pool(1))
+    units, n_joined = components.by_cell(ev.contingency.n_cells), components.starts.size - 1
+    by_unit = SumsByUnit(ev.contingency, units, components.n, Pool(1), n_joined if merged else None)
+    assert (by_unit.n < components.n) == merged
     for name in ev.errors:
         if not is_mean(METRICS[name]):
             assert by_unit.score(METRICS[name]) == pytest.approx(ev.overall[name], rel=1e-9, abs=1e-12), name
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_equal_units_that_stand_once_have_the_errors_of_all(seed: int) -> None:
+    """With weights of 1 no unit stands for others; some clusters have items of one side only."""
+    true, pred = sample(seed)
+    items = np.arange(true.size)
+    truth, runs = dict(zip(items[8:], true[8:], strict=True)), {}
+    for name, own in (("a", pred), ("b", np.where(items % 40 == 0, true, pred))):
+        runs[name] = dict(zip(items[:-8], own[:-8], strict=True))
+    ones = dict.fromkeys(items, 1.0)
+    once, all_units = (fb.evaluate(truth, runs["a"], weight=w, metrics="all") for w in (None, ones))
+    found = [name for name in once.errors if name in all_units.errors]
+    assert len(found) > 60
+    for name in found:
+        assert once.errors[name] == pytest.approx(all_units.errors[name], rel=1e-9, abs=1e-12), name
+    for kept in (0, 8):  # with items of one side only, and without
+        shared = {item: truth[item] for item in list(truth)[: len(truth) - 8]} if kept else truth
+        both = {name: {item: own[item] for item in shared if item in own} for name, own in runs.items()}
+        plain, weighed = (fb.compare(shared, both, weight=w, metrics=found) for w in (None, ones))
+        se = [each.deltas().to_pandas().set_index("score").se for each in (plain, weighed)]
+        assert se[0].notna().sum() > 60
+        assert np.allclose(se[0], se[1], rtol=1e-9, atol=1e-12, equal_nan=True)
