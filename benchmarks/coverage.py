@@ -22,8 +22,9 @@ from fastbcubed.compare_runs.differences import Differences
 from fastbcubed.metrics.aggregation import cell_scores
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.sums_by_unit import SumsByUnit, difference_quotients, effective_units
+from fastbcubed.results.influences import is_mean
 from fastbcubed.results.intervals import LESS_VARIANCE_OF_SUMS, degrees_of_freedom, interval
-from fastbcubed.results.standard_errors import FEW_DEGREES, is_mean, standard_error
+from fastbcubed.results.standard_errors import FEW_DEGREES, standard_error
 from fastbcubed.runtime.threads import Pool
 
 Floats = NDArray[np.float64]

@@ -41,7 +41,6 @@ from fastbcubed.compare_runs.differences import (
 )
 from fastbcubed.compare_runs.units import (
     NOT_SAVED,
-    RunUnits,
     components_of_comparison,
     numbers_of_true_clusters,
     require_cells,
@@ -59,8 +58,9 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.load import evaluation_of, with_nan
 from fastbcubed.results.save import save_tables
 from fastbcubed.results.slices import SliceKey, check_key
-from fastbcubed.results.standard_errors import Units, warn_of_few, warn_of_units
+from fastbcubed.results.standard_errors import warn_of_few, warn_of_units
 from fastbcubed.results.table import HasTable, Table
+from fastbcubed.results.unit_cells import CellUnits, Units
 from fastbcubed.results.warnings import if_alone
 from fastbcubed.runtime.arguments import is_one_of, true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
@@ -332,7 +332,7 @@ class Comparison(Shown, HasTable):
         return numbers_of_true_clusters(self)
 
     @cached_property
-    def _components(self) -> RunUnits:
+    def _components(self) -> list[CellUnits]:
         return components_of_comparison(self)
 
     @property

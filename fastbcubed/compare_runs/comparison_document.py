@@ -43,6 +43,7 @@ from fastbcubed.render.number_formats import (
 from fastbcubed.results.evaluation_document import command_blocks, definitions_section, origin
 from fastbcubed.results.evaluation_text import HEADLINE
 from fastbcubed.results.gates import Gate
+from fastbcubed.results.influences import is_mean
 from fastbcubed.results.page import (
     MESSAGES,
     MOST_COLUMNS,
@@ -61,8 +62,9 @@ from fastbcubed.results.page import (
     slicings_of,
 )
 from fastbcubed.results.slices import SliceKey, name_columns
-from fastbcubed.results.standard_errors import COMPONENT, Units, are_uneven, is_mean
+from fastbcubed.results.standard_errors import COMPONENT, are_uneven
 from fastbcubed.results.table import Table
+from fastbcubed.results.unit_cells import Units
 
 if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison

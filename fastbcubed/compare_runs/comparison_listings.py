@@ -32,9 +32,10 @@ from fastbcubed.render.text import aligned
 from fastbcubed.results import clusters
 from fastbcubed.results.cluster_outcomes import OUTCOMES
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.influences import is_mean
 from fastbcubed.results.members import chosen_columns, deal, rows_of_cluster, with_attributes
 from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, subset_mask
-from fastbcubed.results.standard_errors import COMPONENT, RowUnits, is_mean
+from fastbcubed.results.standard_errors import COMPONENT, RowUnits
 from fastbcubed.results.table import Table, first_rows, require_limit, sortable
 from fastbcubed.runtime.arguments import is_one_of, whole_number
 from fastbcubed.runtime.object_attributes import documented

@@ -19,31 +19,33 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.compare_runs.units import (
-    NONE_ALONE,
-    Alone,
-    CellsByUnit,
-    RunUnits,
     beside_baseline,
     components_of_rows,
-    components_of_runs,
     is_heavy,
     metrics_with_errors,
     of_all_rows,
-    pieces_of_runs,
     require_rows,
-    true_clusters_of_runs,
     why_no_errors,
 )
 from fastbcubed.errors import IdTypeError, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.tables import readable
-from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.bcubed import COMPLEMENTS
 from fastbcubed.metrics.metric import Metric, without_rounding
-from fastbcubed.metrics.sums import CellSums
 from fastbcubed.metrics.sums_by_unit import SumsByUnit
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.influences import (
+    Moves,
+    Powers,
+    RunScores,
+    UnitSums,
+    is_mean,
+    means_of,
+    needed_by,
+    powers_of_cells,
+    same_where_exact,
+)
 from fastbcubed.results.intervals import (
     LESS_VARIANCE_OF_SUMS,
     Interval,
@@ -53,17 +55,20 @@ from fastbcubed.results.intervals import (
 )
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.standard_errors import (
-    CELLS_AT_ONCE,
     COMPONENT,
     TRUE_CLUSTER,
     RowUnits,
-    Units,
     carried_by_few,
-    is_mean,
-    needed_by,
-    slopes,
     standard_error,
     too_small,
+)
+from fastbcubed.results.unit_cells import (
+    CellsByUnit,
+    CellUnits,
+    Units,
+    components_of_runs,
+    pieces_of_runs,
+    true_clusters_of_runs,
 )
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.threads import Pool, blocks
@@ -74,203 +79,6 @@ if TYPE_CHECKING:
 
 #: Ranges of units that are added up by one.
 RANGES_AT_ONCE = 8
-
-
-@dataclass(frozen=True, eq=False)
-class RunScores:
-    """The means that scores of a run come from, and the origins from which deviations are added up.
-
-    The origin of a score is what it is for true clusters that are found exactly, so that these add nothing.
-    """
-
-    needed: tuple[str, ...]  #: the scores of items that the others come from
-    means: Mapping[str, float]
-    origins: Floats  #: shape (n_needed,)
-
-    @classmethod
-    def of_cells(cls, table: Contingency, needed: Sequence[Metric], means: Mapping[str, float]) -> RunScores:
-        """Take the origins from the formulas, or from a cell whose clusters are the same; else the means."""
-        from fastbcubed.metrics import compiled
-
-        fast, formulas = _compiled(needed)
-        origins = np.empty(len(needed))
-        origins[fast] = compiled.origins(formulas)
-        others = np.setdiff1d(np.arange(len(needed)), fast)
-        of_exact = _exact_scores(table, [needed[k] for k in others])
-        of_mean = [means[needed[k].name] for k in others]
-        origins[others] = np.where(np.isfinite(of_exact), of_exact, of_mean)
-        return cls(tuple(m.name for m in needed), means, origins)
-
-    def coefficients(self, metrics: Sequence[Metric], beta: float) -> Floats:
-        """Return how much each score moves with the sum of each needed one. Shape (n_metrics, n_needed)."""
-        found = np.zeros((len(metrics), len(self.needed)))
-        for row, metric in zip(found, metrics, strict=True):
-            for name, slope in slopes(metric, self.means, beta):
-                row[self.needed.index(name)] += slope
-        return found
-
-    def of_share(self, coefficients: Floats) -> Floats:
-        """Return the slope of each score by the share of exactly found clusters. Shape (n_metrics,)."""
-        means = np.array([self.means[name] for name in self.needed])
-        return np.asarray(coefficients @ (self.origins - means))
-
-
-class Moves(NamedTuple):
-    """The slopes of each score of each run by the sums of a unit, and the number of the baseline."""
-
-    baseline: int
-    of_scores: Floats  #: shape (n_runs, n_metrics, n_needed)
-    of_shares: Floats  #: shape (n_runs, n_metrics)
-
-    @classmethod
-    def of(cls, runs: Sequence[RunScores], metrics: Sequence[Metric], beta: float, baseline: int) -> Moves:
-        """Work out the slopes of all runs."""
-        of_scores = [run.coefficients(metrics, beta) for run in runs]
-        of_shares = [run.of_share(own) for run, own in zip(runs, of_scores, strict=True)]
-        return cls(baseline, np.stack(of_scores), np.stack(of_shares))
-
-
-class UnitSums(NamedTuple):
-    """The sums of the units of several runs."""
-
-    shares: Floats  #: of the weight; shape (1, n_units), or (n_runs, n_units) where they are not the same in all runs
-    sums: Floats  #: share * (score - origin) by unit; shape (n_runs, n_units, n_needed)
-
-
-class Powers(NamedTuple):
-    """Sums of second and fourth powers of contributions of units: to each run's scores less those to the baseline's."""
-
-    by_run: Floats  #: shape (2, n_runs, n_metrics)
-    units: Units
-
-    @classmethod
-    def of(
-        cls, parts: Sequence[tuple[Floats, Floats]], moves: Moves, total: float, alone: Alone = NONE_ALONE
-    ) -> Powers:
-        """Add up the powers of parts of the units, as kernels return them, and of true clusters that are alone."""
-        powers = np.sum([own for own, _ in parts], axis=0)
-        n, of_shares, largest = zip(*(counted for _, counted in parts), strict=True)
-        every = math.fsum([*of_shares, alone.squares / total**2])
-        if alone.n:
-            slopes = moves.of_shares - moves.of_shares[moves.baseline]
-            powers[0] += slopes**2 * (alone.squares / total**2)
-            powers[1] += slopes**4 * (alone.fourths / total**4)
-        units = Units(int(sum(n)) + alone.n, 1.0 / every, float(max(*largest, alone.largest / total)))
-        return cls(powers, units)
-
-
-def powers_of_cells(
-    tables: Sequence[Contingency],
-    by_unit: CellsByUnit,
-    units: Sequence[Codes],
-    needed: Sequence[Metric],
-    runs: Sequence[RunScores],
-    moves: Moves,
-    pool: Pool,
-    *,
-    kept: UnitSums,
-) -> Powers:
-    """Add up cells by unit, range by range, and the powers of differences; the sums stay in `kept` if that has room."""
-    from fastbcubed.metrics import compiled
-
-    fast, formulas = _compiled(needed)
-    others = np.setdiff1d(np.arange(len(needed)), fast)
-    of_others = np.array(
-        [
-            _other_sums(table, [needed[k] for k in others], run.origins[others], codes, by_unit.n_units)
-            for table, codes, run in zip(tables, units, runs, strict=True)
-        ]
-    )
-    own_weights = tables[: kept.shares.shape[0]]  # the first one's are those of all runs
-    totals = np.resize([table.total_weight for table in own_weights], len(tables))
-    of_runs = totals, tables[0].weighting == "outer"
-    of_formulas = formulas, runs[0].origins[fast], fast
-    n_ranges, per_range = by_unit.bounds.shape[1] - 1, min(1 << by_unit.shift, by_unit.n_units)
-
-    def square(first: int, last: int) -> tuple[Floats, Floats]:
-        powers, counted = np.zeros((2, *moves.of_shares.shape)), np.zeros(3)
-        with pool.workspace("ranges of units", lambda: _room(kept, per_range)) as room:
-            compiled.square_ranges(
-                by_unit.cells, by_unit.bounds, (first, last, by_unit.shift), by_unit.n_units, of_runs,
-                of_formulas, (of_others, others), tuple(moves), room, powers, counted,
-            )  # fmt: skip
-        return powers, counted
-
-    ranges = blocks(n_ranges, RANGES_AT_ONCE)
-    found = pool.map(square, *zip(*ranges, strict=True), stage="standard errors")
-    return Powers.of(found, moves, totals[0], by_unit.alone)
-
-
-def _room(kept: UnitSums, n: int) -> tuple[Floats, Floats, tuple[Floats, Floats, Floats]]:
-    """Return buffers for the sums of n units (or their kept part) and for a run of units."""
-    (n_shares, n_kept), (n_runs, _, n_needed) = kept.shares.shape, kept.sums.shape
-    rows = (
-        np.empty((n_shares, kernels.partition.RUN)),
-        np.empty((n_runs, n_needed, kernels.partition.RUN)),
-        np.empty(kernels.partition.RUN),
-    )
-    if n_kept:
-        return *kept, rows
-    return np.empty((n_shares, n)), np.empty((n_runs, n, n_needed)), rows
-
-
-def _compiled(needed: Sequence[Metric]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return which scores are compiled, and the positions of their formulas."""
-    from fastbcubed.metrics import compiled
-
-    found = [None if m.leave_one_out or m.matrix else compiled.POSITIONS.get(id(m.formula)) for m in needed]
-    fast = [(k, position) for k, position in enumerate(found) if position is not None]
-    columns, formulas = np.array(fast, np.int64).reshape(-1, 2).T.copy()
-    return columns, formulas
-
-
-def same_where_exact(metrics: Sequence[Metric]) -> bool:
-    """Return whether all exactly found clusters have the same scores, as with all scores of the registry."""
-    return all(metric.family != "own" for metric in metrics)
-
-
-def means_of(
-    table: Contingency,
-    needed: Sequence[Metric],
-    metrics: Sequence[Metric],
-    overall: Mapping[str, float],
-    pool: Pool,
-) -> Mapping[str, float]:
-    """Return the means of the needed scores: `overall` has those of `metrics`, and others are computed."""
-    known = {m.name: overall[m.name] for m in needed if any(m is each for each in metrics)}
-    others = [m for m in needed if m.name not in known]
-    return known | aggregation.item_means([aggregation.item_sums(table, others, pool, CellSums(table, pool))])
-
-
-def _exact_scores(table: Contingency, needed: Sequence[Metric]) -> Floats:
-    """Return the scores of a cell whose two clusters are the same; of any other cell if there is none."""
-    cell = int(np.argmax((table.fp == 0) & (table.fn == 0))) if needed else 0
-    part = Contingency(
-        table.cells[cell : cell + 1], lambda: np.zeros(1, np.int64), (0, 0),
-        weighted=False, weighting=table.weighting, outside=table.outside,
-    )  # fmt: skip
-    return np.array([aggregation.cell_scores(part, m)[0] for m in needed])
-
-
-def _other_sums(
-    table: Contingency, metrics: Sequence[Metric], origins: Floats, units: Codes, n_units: int
-) -> Floats:
-    """Add up scores that are not compiled by unit, block by block of the cells. Shape (n_units, n_metrics)."""
-    sums: Floats = np.zeros((n_units if metrics else 0, len(metrics)))
-    of_all = {
-        m.name: aggregation.cell_scores(table, m)
-        for m in metrics
-        if aggregation.differs_within_cells(table, m)
-    }
-    by_block = [m for m in metrics if m.name not in of_all]
-    for start, stop in blocks(table.n_cells, CELLS_AT_ONCE) if metrics else ():
-        found = aggregation.block_scores(table, by_block, start, stop, None) if by_block else []
-        scores = dict(zip((m.name for m in by_block), found, strict=True))
-        scores |= {name: each[start:stop] for name, each in of_all.items()}
-        deviations = np.array([scores[m.name] for m in metrics]) - origins[:, None]
-        shares = table.weight[start:stop] / table.total_weight
-        kernels.units.add_scores(table.cells[start:stop], units, shares, deviations, sums)
-    return sums
 
 
 Keys = NDArray[np.int64]
@@ -299,18 +107,20 @@ def content_of(values: Any, name: str) -> Keys:
     return found if nulls is None else np.where(nulls, 0, found)
 
 
-def keys_of_units(runs: Sequence[Evaluation], units: RunUnits, numbers: Sequence[Keys] | None) -> Keys:
+def keys_of_units(
+    runs: Sequence[Evaluation], units: Sequence[CellUnits], numbers: Sequence[Keys] | None
+) -> Keys:
     """Return a key for each unit: the sum of the keys of its true clusters in any run.
 
     `numbers` are those of the true clusters of each run; None if their codes are the same in all runs.
     """
     if numbers is None:
         runs, numbers = runs[:1], [np.arange(runs[0].contingency.n_codes["true"])]
-    keys = np.zeros(units.n, np.int64)
+    keys = np.zeros(units[0].n_joined, np.int64)
     known = np.zeros(1 + max(int(own.max(initial=-1)) for own in numbers), np.bool_)
     for r, ev in enumerate(runs):
         new = np.flatnonzero((ev.contingency.true_n > 0) & ~known[numbers[r]])
-        np.add.at(keys, units.of_true[r][new], _keys_of_true_clusters(ev, new))
+        np.add.at(keys, units[r].codes[new], _keys_of_true_clusters(ev, new))
         known[numbers[r][new]] = True
     return keys
 
@@ -652,37 +462,29 @@ def _of_clusters(
     every = drawn or numbers is not None or not connected or not same_where_exact(metrics)
     pieces = pieces_of_runs(tables, every, pool)
     if connected:
-        units = components_of_runs(pieces, numbers)
+        units = components_of_runs(tables, pieces, numbers)
     else:
         units = _true_clusters(comparison, tables, said)
     n_shares = 1 if numbers is None else len(runs)
-    width = n_shares + len(runs) * len(needed)
-    by_unit = CellsByUnit.of(pieces, units.of_true, units.n, width, pool)
+    n_units, width = units[0].n_joined, n_shares + len(runs) * len(needed)
+    by_unit = CellsByUnit.of(pieces, [own.codes for own in units], n_units, width, pool)
     del pieces
     scores = [RunScores.of_cells(table, needed, mean) for table, mean in zip(tables, means, strict=True)]
-    n_kept = units.n if drawn else 0
+    n_kept = n_units if drawn else 0
     sums = UnitSums(np.empty((n_shares, n_kept)), np.empty((len(runs), n_kept, len(needed))))
     moves = Moves.of(scores, metrics, comparison[comparison.baseline].beta, _place(comparison))
-    powers = powers_of_cells(tables, by_unit, units.of_true, needed, scores, moves, pool, kept=sums)
+    powers = powers_of_cells(tables, by_unit, units, needed, scores, moves, pool, kept=sums)
     single = np.zeros(len(runs), np.bool_)
     if numbers is not None:
-        of_cells = (
-            own[table.true[table.weight > 0]] for own, table in zip(units.of_true, tables, strict=True)
-        )
+        of_cells = (own.codes[own.table.true[own.table.weight > 0]] for own in units)
         single[:] = [codes.size > 0 and codes.min() == codes.max() for codes in of_cells]
     keys = keys_of_units(runs, units, numbers) if drawn else None
-    return _Found(scores, sums, keys, powers, single, _units_of_cells(tables, units) if connected else None)
+    return _Found(scores, sums, keys, powers, single, _units_of_cells(units) if connected else None)
 
 
-def _units_of_cells(tables: Sequence[Contingency], units: RunUnits) -> UnitsOfCells:
+def _units_of_cells(units: Sequence[CellUnits]) -> UnitsOfCells:
     """Return the unit of each cell of each run."""
-    found = []
-    for table, of_true in zip(tables, units.of_true, strict=True):
-        alone = np.flatnonzero((of_true < 0) & (table.true_n > 0))
-        every = of_true.astype(np.int64)
-        every[alone] = units.n + np.arange(alone.size)
-        found.append(every[table.true])
-    return UnitsOfCells(found, units.n)
+    return UnitsOfCells([own.by_cell() for own in units], units[0].n_joined)
 
 
 def _of_column(
@@ -734,7 +536,7 @@ def _place(comparison: Comparison) -> int:
     return list(comparison.runs).index(comparison.baseline)
 
 
-def _true_clusters(comparison: Comparison, tables: Sequence[Contingency], said: list[str]) -> RunUnits:
+def _true_clusters(comparison: Comparison, tables: Sequence[Contingency], said: list[str]) -> list[CellUnits]:
     """Return the true clusters as units; note if they are too small."""
     if not tables[0].outside:
         shared = "true clusters that share a predicted cluster share its precision"

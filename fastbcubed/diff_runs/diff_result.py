@@ -277,7 +277,7 @@ class Diff(Shown, HasTable):
         if unit != COMPONENT:
             raise OptionError(f"{metric.name} has intervals by {arg('unit', COMPONENT)} alone, not {unit!r}")
         judgement = self._require_judged(metric.name)
-        value, (error, df) = judgement.overall([metric])[metric.name], judgement.errors([metric])
+        value, (error, df, _) = judgement.overall([metric])[metric.name], judgement.errors([metric])
         how: dict[str, Any] = {"level": check_level(level), "low": metric.low, "high": metric.high}
         return interval(value, error[metric.name], df=df[metric.name], **how)
 
@@ -830,7 +830,7 @@ class Diff(Shown, HasTable):
     def _judging_errors(self) -> dict[str, float]:
         """Standard errors of the scores that judge the change."""
         if self._judgement is not None:
-            return self._judgement.errors(self._judging).of
+            return dict(self._judgement.errors(self._judging).of)
         if self.verdict is not None and "errors" not in self._saved:
             raise NotKeptError(
                 "standard errors of the scores that judge the change were not kept; save with "

@@ -29,15 +29,13 @@ from fastbcubed.metrics.sums import overall
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import AlignedItems, AttributeTable
 from fastbcubed.results.standard_errors import (
-    CellUnits,
-    Found,
+    Errors,
     RowUnits,
-    Units,
     components,
-    count_units,
-    errors_of_cells,
-    units_by_code,
+    errors_of_units,
+    units_of_codes,
 )
+from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import OfRun, runs_lack_items
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
@@ -340,30 +338,25 @@ class Judgement:
     def _units_of_cells(self) -> NDArray[np.int64]:
         """The connected component of truth, baseline and experiment that each joint cell is in."""
         table, cell = self._ev.contingency, self._cell
-        linked, new = self._ev.standard_errors.components.by_cell(table.n_cells), self._labelled.new
+        linked, new = self._ev.standard_errors.components.by_cell(), self._labelled.new
         by_cluster = table.n_cells + np.arange(table.n_codes["pred"] + new.size)
         by_cluster[table.pred] = linked
         joined = np.concatenate([linked[cell], by_cluster[new]])
         with Pool() as pool:
             every = cells_of_keys(self._labelled.keys, joined, None, pool, weighting="pointwise")
         assert every.rows is not None
-        return components(every).by_cell(every.n_cells)[every.rows.cell[self.joint.row]]
-
-    @cached_property
-    def _cell_units(self) -> CellUnits:
-        codes = self._units_of_cells
-        return units_by_code(codes, int(codes.max()) + 1)
+        return components(every).by_cell()[every.rows.cell[self.joint.row]]
 
     @cached_property
     def units(self) -> Units:
         """How many components the labelled items come in."""
-        return count_units(self.joint.cells, self._cell_units)
+        return self.errors(()).units
 
-    def errors(self, metrics: Iterable[Metric]) -> Found:
-        """Return the standard errors of scores over all labelled items, and their degrees of freedom."""
-        lifted = judged(self.joint, metrics)
+    def errors(self, metrics: Iterable[Metric]) -> Errors:
+        """Return the standard errors of scores over all labelled items, by component."""
+        units = units_of_codes(self.joint.cells, self._units_of_cells)
         with Pool() as pool:
-            return errors_of_cells(self.joint.cells, lifted, 1.0, self._cell_units, self.units, pool)
+            return errors_of_units(units, judged(self.joint, metrics), 1.0, ((), {}), pool)
 
 
 def _means(

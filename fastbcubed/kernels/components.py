@@ -36,12 +36,19 @@ def number_components(parents):
     """
     count = 0
     for node in range(parents.size):
-        if parents[node] == node:
-            parents[node] = count
-            count += 1
-        elif parents[node] >= 0:
-            parents[node] = parents[parents[node]]
+        parent = parents[node]
+        is_root = parent == node
+        known = parents[max(parent, 0)]  # the component of the parent, unless the node is a root or in none
+        parents[node] = count if is_root else (known if parent >= 0 else parent)
+        count += is_root
     return count
+
+
+@kernel
+def start_components(linked, parents):
+    """Make each linked node a component by itself, and put the others, at -1, in none. Shapes: (nodes,), (nodes,)."""
+    for node in range(linked.size):
+        parents[node] = node if linked[node] else -1
 
 
 @kernel
@@ -70,44 +77,6 @@ def find_components(left, right, parents):
     """
     join_pairs(left, right, parents)
     return number_components(parents)
-
-
-@kernel
-def join_cells(cells, pred, total, firsts, parents):
-    """Join the true clusters that share a predicted cluster, and summarize the cells that join nothing.
-
-    These are cells whose two clusters are the same; their true cluster stays at -1. Of those with weight, returns
-    their number, the sums of the second and fourth powers of their shares of `total`, the largest share, and its
-    true cluster. Shapes: records (n,), (n,), (n_pred,), (n_true,); `firsts`, the first true cluster of each predicted
-    one, and `parents` are initially -1.
-    """
-    n, squares, fourths, largest, heaviest = 0, 0.0, 0.0, 0.0, -1
-    for i in range(cells.size):
-        if cells[at(i)].fp == 0.0 and cells[at(i)].fn == 0.0:
-            share = cells[at(i)].weight / total
-            n += share > 0.0
-            square = share * share
-            squares += square
-            fourths += square * square
-            if share > largest:
-                largest, heaviest = share, i
-            continue
-        true = cells[at(i)].true
-        if parents[at(true)] < 0:
-            parents[at(true)] = true
-        first = firsts[at(pred[at(i)])]
-        if first < 0:
-            firsts[at(pred[at(i)])] = true
-        elif first != true:
-            join_nodes(parents, true, first)
-    return n, squares, fourths, largest, heaviest
-
-
-@kernel
-def read_codes(cells, codes_of_true, codes):
-    """Write the code of the true cluster of each cell."""
-    for i in range(cells.size):
-        codes[at(i)] = codes_of_true[at(cells[at(i)].true)]
 
 
 @kernel

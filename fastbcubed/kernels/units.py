@@ -4,42 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.partition import RUN, mix, sum_run
-
-
-@kernel
-def order_by_code(codes, places, order):
-    """Write positions in order of their codes, without negative codes.
-
-    `places` is where the positions of each code begin, and on return where they end.
-    """
-    for i in range(codes.size):
-        code = codes[i]
-        if code >= 0:
-            order[places[code]] = i
-            places[code] += 1
-
-
-@kernel
-def square_sums(values, first, starts, unit, sums):
-    """Add up the values of several scores by unit, and the second and fourth powers of the sums of complete units.
-
-    The values (scores, n) begin at `first`, in the order of units; `starts` is where each unit begins. `sums`
-    (4, scores) are the sums of the unfinished unit, as two floats, and both powers. Returns the next unit.
-    """
-    for i in range(values.shape[1]):
-        for k in range(values.shape[0]):
-            sums[0, k], sums[1, k] = add_exactly(sums[0, k], sums[1, k], values[k, i])
-        if first + i + 1 == starts[unit + 1]:
-            for k in range(values.shape[0]):
-                total = sums[0, k] + sums[1, k]
-                sums[2, k] += total * total
-                sums[3, k] += total * total * (total * total)
-            sums[:2] = 0.0
-            unit += 1
-    return unit
 
 
 @kernel
@@ -73,24 +39,23 @@ def add_shares(cells, first, total, shares):
 
 
 @kernel
-def add_scores(cells, units, shares, deviations, sums):
-    """Add share * deviation of cells to the sums of the unit of their true cluster; -1 is skipped.
+def add_scores(units, shares, deviations, sums):
+    """Add share * deviation of cells to the sums of their unit.
 
-    Shapes: records (n,), (n_true,), (n,), (n_scores, n), (n_units, n_scores).
+    Shapes: (n,), (n,), (n_scores, n), (n_units, n_scores).
     """
-    for i in range(cells.size):
-        unit = units[cells[i].true]
-        if unit >= 0:
-            for k in range(deviations.shape[0]):
-                sums[unit, k] += shares[i] * deviations[k, i]
+    for i in range(units.size):
+        for k in range(deviations.shape[0]):
+            sums[units[i], k] += shares[i] * deviations[k, i]
 
 
 @kernel
 def square_units(shares, sums, moves, space, powers, counted):
     """Add up second and fourth powers of contributions of units to scores of runs, minus those to the baseline.
 
-    `moves` are the position of the baseline, and the derivative of each score by each of the sums, (n_runs, n_scores,
-    k), and by the share, (n_runs, n_scores); `space` is for RUN units: (n_shares, RUN), (n_runs, k, RUN), (RUN,).
+    `moves` are the position of the baseline, behind the runs where there is none, which has slopes of 0; and the
+    derivative of each score by each of the sums, (n_runs, n_scores, k), and by the share, (n_runs, n_scores). `space`
+    is for RUN units: (n_shares, RUN), (n_runs, k, RUN), (RUN,).
     Outputs: `powers` (2, n_runs, n_scores); `counted` (3,), units with a share, squares of shares, the largest share.
     Shapes: `shares` (n_shares, n), common to all runs or one each; `sums` (n_runs, n, k).
     """
@@ -115,7 +80,7 @@ def square_units(shares, sums, moves, space, powers, counted):
                 move_shares(before, (of_shares[r, m], own[min(r, last)]), moved)
                 for k in range(columns.shape[1]):
                     if of_scores[r, m, k] != 0.0 or of_scores[baseline, m, k] != 0.0:
-                        before = of_scores[baseline, m, k], columns[baseline, k]
+                        before = of_scores[baseline, m, k], columns[min(baseline, columns.shape[0] - 1), k]
                         move_sums(before, (of_scores[r, m, k], columns[r, k]), moved)
                 for power in range(2):
                     for i in range(RUN):

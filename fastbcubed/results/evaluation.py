@@ -22,8 +22,9 @@ from fastbcubed.results.items import Items, Kept, list_cells
 from fastbcubed.results.members import list_items, open_cluster, open_item
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.slices import SliceKey, slice_name
-from fastbcubed.results.standard_errors import COMPONENT, ScoreErrors, Units, warn_of_units
+from fastbcubed.results.standard_errors import COMPONENT, ScoreErrors, warn_of_units
 from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit
+from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import Shape, found_in, shape_of
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented

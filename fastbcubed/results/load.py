@@ -47,8 +47,9 @@ from fastbcubed.results.saved_files import (
     read_table,
 )
 from fastbcubed.results.slices import name_columns
-from fastbcubed.results.standard_errors import Errors, Units
+from fastbcubed.results.standard_errors import Errors
 from fastbcubed.results.table import ONLY_HERE, LazyCells, LazyTables, Table
+from fastbcubed.results.unit_cells import Units
 from fastbcubed.runtime.output_files import NO_BYTES, Stamp, open_regular, stamp_of
 
 #: How often another process may replace the files while they are opened.

@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,14 +25,13 @@ from fastbcubed.errors import (
     first_few,
 )
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics.bcubed import COMPLEMENTS
 from fastbcubed.metrics.metric import Metric, without_rounding
-from fastbcubed.metrics.registry import METRICS
-from fastbcubed.metrics.sums import CellSums, overall
+from fastbcubed.metrics.sums import overall
 from fastbcubed.metrics.sums_by_unit import SumsByUnit, has_sums_by_unit, scores_and_slopes, weight_of_cells
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.results.clusters import known_by_unit, require_items
 from fastbcubed.results.figures import resolved
+from fastbcubed.results.influences import is_mean, needed_by, powers_of_scores, slopes
 from fastbcubed.results.intervals import (
     LESS_VARIANCE_OF_SUMS,
     Interval,
@@ -43,119 +41,54 @@ from fastbcubed.results.intervals import (
 )
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.table import Table
+from fastbcubed.results.unit_cells import (
+    CellUnits,
+    Pieces,
+    Units,
+    components_of_runs,
+    pieces_of_runs,
+    true_clusters_of_runs,
+)
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.spill import readable
-from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Codes, Floats
 
 if TYPE_CHECKING:
     from fastbcubed.results.figures import Figures
     from fastbcubed.results.items import Kept
 
-#: Cells that are handled at once: few enough for a core's cache.
-CELLS_AT_ONCE = 1 << 14
-#: Cells of one task of a pool, unless one unit has more.
-CELLS_OF_RANGE = 1 << 18
-#: Bytes of a cluster while clusters are joined, and of a cell while it is ordered; where codes have 32 bits.
-CLUSTER_BYTES, CELL_BYTES = 4, 16
+#: Bytes of a cluster while clusters are joined, and of a cell whose clusters differ; where codes have 32 bits.
+CLUSTER_BYTES, CELL_BYTES = 5, 48
 
 
-class Units(NamedTuple):
-    """How many independent units the scored items come in.
+def components_with_cells(
+    table: Contingency, pool: Pool, limit: int | None = None
+) -> tuple[CellUnits, Pieces | None]:
+    """Return the connected components of truth and prediction, and the cells that were looked through for them.
 
-    Attributes
-    ----------
-    n : int
-        Units that have weight.
-    effective : float
-        The effective number of units: one over the sum of the squares of their shares.
-    largest_share : float
-        The share of the weight that the largest unit has.
+    Raises OptionError if they take more memory than `limit`.
     """
-
-    n: int
-    effective: float
-    largest_share: float
-
-
-class Alone(NamedTuple):
-    """Cells that each form a unit and have weight."""
-
-    n: int = 0
-    squares: float = 0.0  #: of their shares of the weight, added up
-    largest: float = 0.0  #: the largest share
-    heaviest: int = -1  #: the cell that has it
-    fourths: float = 0.0  #: fourth powers of the shares, added up
-
-
-@dataclass(frozen=True, eq=False)
-class CellUnits:
-    """Cells in the order of their units, without those that each form a unit."""
-
-    order: Codes  #: cells
-    starts: NDArray[np.int64]  #: where the cells of each unit begin in `order`; shape (n_ordered + 1,)
-    alone: Alone
-    n: int  #: units, including those of one cell, with or without weight
-
-    @classmethod
-    def of(cls, codes: Codes, n_codes: int, alone: Alone) -> CellUnits:
-        """Put cells in the order of the codes of their units; -1 for a cell that is alone. All codes are used."""
-        starts = np.zeros(n_codes + 1, np.int64)
-        kernels.memberships.count_codes(codes, starts[1:])
-        np.cumsum(starts, out=starts)
-        order = np.empty(starts[-1], np.int32 if codes.size < 2**31 else np.int64)
-        kernels.units.order_by_code(codes, starts[:-1].copy(), order)
-        return cls(order, starts, alone, n_codes + codes.size - order.size)
-
-    def ranges(self) -> list[tuple[int, int]]:
-        """Return ranges of units that have about as many cells."""
-        n_cells = self.order.size
-        ends = np.searchsorted(self.starts, np.arange(0, n_cells + CELLS_OF_RANGE, CELLS_OF_RANGE))
-        bounds = np.unique(np.minimum(ends, self.starts.size - 1)).tolist()
-        return list(pairwise(bounds))
-
-    def by_cell(self, n_cells: int) -> NDArray[np.int64]:
-        """Return the unit of each cell."""
-        n_ordered = self.starts.size - 1
-        codes = np.full(n_cells, -1)
-        codes[self.order] = np.repeat(np.arange(n_ordered), np.diff(self.starts))
-        codes[codes < 0] = n_ordered + np.arange(n_cells - self.order.size)
-        return codes
+    if isinstance(table, Cover):
+        return _components_of_cover(table), None
+    if limit is not None:
+        n_clusters = table.n_codes["true"] + table.n_codes["pred"]
+        needed = n_clusters * CLUSTER_BYTES + (table.n_cells - table.n_exact) * CELL_BYTES
+        if needed > limit:
+            raise OptionError(
+                f"standard errors would take about {readable(needed)} of memory, as clusters and cells are held as a "
+                f"whole; evaluate with memory_limit of at least {(needed >> 20) + 1} MiB"
+            )
+    pieces = pieces_of_runs([table], False, pool)
+    return components_of_runs([table], pieces, None)[0], pieces[0]
 
 
 def components(table: Contingency, limit: int | None = None) -> CellUnits:
-    """Return the connected components of truth and prediction, by cell; raise OptionError if they take too much."""
-    if isinstance(table, Cover):
-        return _components_of_cover(table)
-    n_true, n_pred = (table.n_codes[side] for side in ("true", "pred"))
-    needed = (n_true + n_pred) * CLUSTER_BYTES + table.n_cells * CELL_BYTES
-    if limit is not None and needed > limit:
-        raise OptionError(
-            f"standard errors would take about {readable(needed)} of memory, as clusters and cells are held as a "
-            f"whole; evaluate with memory_limit of at least {(needed >> 20) + 1} MiB"
-        )
-    dtype = np.int32 if n_true < 2**31 else np.int64
-    firsts, parents = np.full(n_pred, -1, dtype), np.full(n_true, -1, dtype)
-    pred, total, alone = table.pred, table.total_weight, [Alone()]
-    ranges = blocks(table.n_cells, CELLS_OF_RANGE)
-    for start, stop in ranges:
-        counted, squares, fourths, largest, heaviest = kernels.components.join_cells(
-            table.cells[start:stop], pred[start:stop], total, firsts, parents
-        )
-        alone.append(Alone(counted, squares, largest, start + heaviest, fourths))
-    del firsts
-    n = kernels.components.number_components(parents)
-    codes: Codes = np.empty(table.n_cells, dtype)
-    for start, stop in ranges:
-        kernels.components.read_codes(table.cells[start:stop], parents, codes[start:stop])
-    most = max(alone, key=lambda each: each.largest)
-    squares, fourths = (
-        math.fsum(powers) for powers in zip(*((a.squares, a.fourths) for a in alone), strict=True)
-    )
-    all_alone = Alone(sum(each.n for each in alone), squares, most.largest, most.heaviest, fourths)
-    return CellUnits.of(codes, n, all_alone)
+    """Return the connected components of truth and prediction as units; raise OptionError if they take too much."""
+    with Pool() as pool:
+        return components_with_cells(table, pool, limit)[0]
 
 
 def _components_of_cover(cover: Cover) -> CellUnits:
@@ -166,7 +99,14 @@ def _components_of_cover(cover: Cover) -> CellUnits:
     kernels.components.join_sets(truth.offsets, truth.codes, 0, nodes, parents)
     kernels.components.join_sets(prediction.offsets, prediction.codes, truth.n_clusters, nodes, parents)
     kernels.components.number_components(parents)
-    return units_by_code(parents[nodes[: cover.n_cells]], parents.size)
+    return units_of_codes(cover, parents[nodes[: cover.n_cells]])
+
+
+def units_of_codes(table: Contingency, codes: Codes) -> CellUnits:
+    """Return the units of cells by codes of these."""
+    with Pool() as pool:
+        found = number(codes.astype(np.int64, copy=False), pool)
+    return CellUnits(table, found.codes, found.firsts.size, by_true=False)
 
 
 def true_clusters(table: Contingency) -> CellUnits:
@@ -176,32 +116,12 @@ def true_clusters(table: Contingency) -> CellUnits:
             f"{arg('unit', 'true_cluster')} needs true clusters that share no item, and with "
             f"{arg('overlapping', True)} they may; take {arg('unit', 'component')}"
         )
-    return units_by_code(*table.codes("true"))
+    return true_clusters_of_runs([table])[0]
 
 
 def too_small(unit: str, reason: str) -> Message:
     """Return the warning that standard errors by units that depend on each other are too small."""
     return Message(f"standard errors by {unit} are too small: {reason}. Take {arg('unit', 'component')}")
-
-
-def units_by_code(codes: Codes, n_codes: int) -> CellUnits:
-    """Return the units of cells by their codes, of which some may not be used."""
-    used = np.zeros(n_codes, np.bool_)
-    used[codes] = True
-    return CellUnits.of((np.cumsum(used) - 1)[codes], int(np.count_nonzero(used)), Alone())
-
-
-def count_units(table: Contingency, units: CellUnits) -> Units:
-    """Return how many units there are, and how evenly the weight is spread over them."""
-    total, alone = table.total_weight, units.alone
-    squares, largest, n = [alone.squares], alone.largest, alone.n
-    for first, last in units.ranges():
-        begin, end = units.starts[first], units.starts[last]
-        shares = table.weight[units.order[begin:end]] / total
-        by_unit = np.add.reduceat(shares, units.starts[first:last] - begin)
-        squares.append(float(np.sum(by_unit * by_unit)))
-        largest, n = max(largest, float(by_unit.max())), n + int(np.count_nonzero(by_unit))
-    return Units(n, 1.0 / math.fsum(squares), largest)
 
 
 def why_none(metric: Metric, *, overlapping: bool = False) -> str | None:
@@ -214,31 +134,6 @@ def why_none(metric: Metric, *, overlapping: bool = False) -> str | None:
         reason = "it is a function of all cells at once, of no known sums over independent units"
     instead = "evaluate samples of whole components, and see how it differs"
     return f"{metric.name} has no standard error: {reason}; {instead}"
-
-
-def is_mean(metric: Metric) -> bool:
-    """Return whether a score is a mean over items without true negatives, or a function of such means."""
-    parts = metric.needs or (metric,)
-    own = metric.combine is None or metric.slopes is not None
-    of_matrix = not any(part.uses_tn or (part.options or {}).get("similarity") == "rand" for part in parts)
-    return own and of_matrix and not any(part.overall_only for part in parts)
-
-
-def needed_by(metrics: Iterable[Metric], beta: float) -> list[Metric]:
-    """Return the scores of items that scores come from; of a score and 1 minus it one."""
-    found = [m for m in aggregation.with_needs(list(metrics), beta) if m.formula is not None]
-    roots = (METRICS[COMPLEMENTS[m.name]] if m.name in COMPLEMENTS else m for m in found)
-    return list({m.name: m for m in roots}.values())
-
-
-def slopes(metric: Metric, means: Mapping[str, Any], beta: float) -> list[tuple[str, Any]]:
-    """Return the means that a score moves with, and how much it does: its derivative by each of them."""
-    if metric.name in COMPLEMENTS:
-        return [(COMPLEMENTS[metric.name], -1.0)]
-    if metric.slopes is None:
-        return [(metric.name, 1.0)]
-    names = (need.name for need in metric.needs)
-    return list(zip(names, metric.slopes(means, beta), strict=True))
 
 
 def standard_error(squares: Any, n_units: Any, score: Any = 1.0) -> Any:
@@ -273,19 +168,32 @@ class Found(NamedTuple):
         return found
 
 
-def errors_of_cells(
-    table: Contingency, metrics: Iterable[Metric], beta: float, units: CellUnits, counted: Units, pool: Pool
-) -> Found:
-    """Return the standard errors of scores over all items, by name, where cells are in units."""
+def errors_of_units(
+    units: CellUnits,
+    metrics: Iterable[Metric],
+    beta: float,
+    known: tuple[Sequence[Metric], Mapping[str, float]],
+    pool: Pool,
+    pieces: Pieces | None = None,
+) -> Errors:
+    """Return the standard errors of scores over all items by the units of cells.
+
+    Parameters are those of `powers_of_scores`.
+    """
     every = list(metrics)
-    wanted, others = [m for m in every if is_mean(m)], [m for m in every if not is_mean(m)]
-    found = _errors_of_means(table, wanted, beta, units, counted, pool) if wanted else Found({}, {})
+    means, others = [m for m in every if is_mean(m)], [m for m in every if not is_mean(m)]
+    powers, sizes = powers_of_scores(units, means, beta, known, pool, pieces)
+    counted, (squares, fourths) = powers.units, powers.by_run[:, 0].tolist()
+    rows = (
+        (m.name, *own, counted.n, size) for m, *own, size in zip(means, squares, fourths, sizes, strict=True)
+    )
+    found = Found.by_name(rows, lambda _: counted.effective)
     if others:
-        n_joined = units.starts.size - 1
-        by_unit = SumsByUnit(table, units.by_cell(table.n_cells), units.n, pool, n_joined)
+        by_unit = SumsByUnit(units.table, units.by_cell(), units.n, pool, units.n_joined)
         of_sums = errors_of_sums(by_unit, others, counted.n)
         found = Found(found.of | of_sums.of, found.df | of_sums.df)
-    return Found(*({m.name: each[m.name] for m in every} for each in found))
+    of, df = ({m.name: each[m.name] for m in every} for each in found)
+    return Errors(of, df, counted)
 
 
 def errors_of_sums(by_unit: SumsByUnit, metrics: Iterable[Metric], n_units: int) -> Found:
@@ -300,87 +208,6 @@ def errors_of_sums(by_unit: SumsByUnit, metrics: Iterable[Metric], n_units: int)
             yield metric.name, by_unit.add(squares), by_unit.add(squares**2), n, size
 
     return Found.by_name(rows(), lambda name: by_unit.effective(known[name]), **OF_SUMS)
-
-
-def _errors_of_means(
-    table: Contingency, wanted: list[Metric], beta: float, units: CellUnits, counted: Units, pool: Pool
-) -> Found:
-    """Return the standard errors of means over items, and of functions of these."""
-    influences = _Influences(table, wanted, beta, pool)
-
-    def powers_of(first: int, last: int) -> Floats:
-        unit, end = first, units.starts[last]
-        sums = np.zeros((4, len(wanted)))
-        for start in range(units.starts[first], end, CELLS_AT_ONCE):
-            moved = influences(units.order[start : min(start + CELLS_AT_ONCE, end)])
-            unit = kernels.units.square_sums(moved, start, units.starts, unit, sums)
-        return sums[2:]
-
-    powers = [_powers_of_alone(table, units, influences)]
-    if ranges := units.ranges():
-        powers += pool.map(powers_of, *zip(*ranges, strict=True), stage="standard errors")
-    squares, fourths = (
-        [math.fsum(column) for column in zip(*each, strict=True)] for each in zip(*powers, strict=True)
-    )
-    sizes = zip(wanted, squares, fourths, influences.sizes, strict=True)
-    rows = ((m.name, second, fourth, counted.n, size) for m, second, fourth, size in sizes)
-    return Found.by_name(rows, lambda _: counted.effective)
-
-
-class _Influences:
-    """How much scores move with each of some cells."""
-
-    def __init__(self, table: Contingency, wanted: list[Metric], beta: float, pool: Pool) -> None:
-        needed = needed_by(wanted, beta)
-        self._table, self.n_scores = table, len(wanted)
-        self._means = aggregation.item_means(
-            [aggregation.item_sums(table, needed, pool, CellSums(table, pool))]
-        )
-        self._parts = [slopes(metric, self._means, beta) for metric in wanted]
-        #: how large the means are that each score is made of
-        self.sizes = [max(abs(self._means[name]) for name, _ in parts) for parts in self._parts]
-        #: those that need more than these cells, computed for all cells
-        self._of_all = {
-            m.name: aggregation.cell_scores(table, m)
-            for m in needed
-            if table.overlapping or m.matrix is not None or aggregation.differs_within_cells(table, m)
-        }
-        self._metrics = [m for m in needed if m.name not in self._of_all]
-        #: whether all cells whose two clusters are the same have the same scores, as with all scores of the registry
-        self.same_for_exact = all(m.family != "own" for m in needed)
-
-    def __call__(self, cells: Codes) -> Floats:
-        """Return the influence of each cell. Shape (n_scores, cells.size)."""
-        table = self._table
-        how: dict[str, Any] = {"weighting": table.weighting, "outside": table.outside}
-        part = Contingency(table.cells.take(cells), lambda: cells, (0, 0), weighted=table.weighted, **how)
-        scores = {name: scores[cells] for name, scores in self._of_all.items()}
-        if self._metrics:
-            found = aggregation.block_scores(part, self._metrics, 0, cells.size, None)
-            scores |= {m.name: own for m, own in zip(self._metrics, found, strict=True)}
-        share = part.weight / table.total_weight
-        deviations = {name: (own - self._means[name]) * share for name, own in scores.items()}
-        moved = np.zeros((self.n_scores, cells.size))
-        for row, parts in zip(moved, self._parts, strict=True):
-            for name, slope in parts:
-                row += deviations[name] if slope == 1 else slope * deviations[name]
-        return moved
-
-
-def _powers_of_alone(table: Contingency, units: CellUnits, influences: _Influences) -> Floats:
-    """Return the sums of second and fourth powers of influences of cells that each form a unit. Shape (2, n_scores)."""
-    alone, powers = units.alone, np.zeros((2, influences.n_scores))
-    if alone.n and influences.same_for_exact:
-        share = float(table.weight[alone.heaviest]) / table.total_weight
-        slopes = influences(np.array([alone.heaviest]))[:, 0] / share
-        powers[0], powers[1] = slopes**2 * alone.squares, slopes**4 * alone.fourths
-        return powers
-    for start, stop in blocks(table.n_cells, CELLS_AT_ONCE) if alone.n else ():
-        cells = start + np.flatnonzero((table.fp[start:stop] == 0) & (table.fn[start:stop] == 0))
-        if cells.size:
-            squares = influences(cells) ** 2
-            powers += np.sum(squares, axis=1), np.sum(squares * squares, axis=1)
-    return powers
 
 
 @dataclass(frozen=True, eq=False)
@@ -563,20 +390,33 @@ class ScoreErrors:
     @cached_property
     def components(self) -> CellUnits:
         """The component of each cell."""
+        return components(self._cells, self._kept.memory_limit)
+
+    @property
+    def _cells(self) -> Contingency:
         table = self._kept.cells
         if not isinstance(table, Contingency):
             raise NotKeptError(
                 "neither standard errors nor the cells that they come from were kept; ask for .errors before you save "
                 f"with {arg('keep', 'scores')}, or evaluate and save with {arg('keep', 'cells')}"
             )
-        return components(table, self._kept.memory_limit)
+        return table
 
     @cached_property
     def units(self) -> Units:
         """The components, and how evenly the weight is spread over them."""
-        if self._figures.errors is not None:
-            return self._figures.errors.units
-        return count_units(self._kept.cells, self.components)
+        return self._by_component([]).units if self.known is None else self.known.units
+
+    def _by_component(self, metrics: list[Metric]) -> Errors:
+        """Return the standard errors of scores; the cells that components come from are not looked through twice."""
+        figures, pieces = self._figures, None
+        known = figures.metrics, figures.overall
+        with Pool() as pool:
+            if "components" not in vars(self):
+                vars(self)["components"], pieces = components_with_cells(
+                    self._cells, pool, self._kept.memory_limit
+                )
+            return errors_of_units(self.components, metrics, figures.beta, known, pool, pieces)
 
     @cached_property
     def by_component(self) -> Errors:
@@ -625,12 +465,14 @@ class ScoreErrors:
         return found
 
     def _found(self, metrics: list[Metric], unit: str) -> Errors:
-        table, figures = self._kept.cells, self._figures
+        figures = self._figures
         saved = figures.errors
         if unit == COMPONENT and saved is not None and all(m.name in saved.of for m in metrics):
             return saved
-        whole = self.components  # raises if there are no cells
+        table = self._cells
         require_items(table, metrics, figures.beta, by_unit=True)
+        if unit == COMPONENT:
+            return self._by_component(metrics)
         means, others = [m for m in metrics if is_mean(m)], [m for m in metrics if not is_mean(m)]
         if not is_one_of(unit, (COMPONENT, TRUE_CLUSTER)):
             codes = self._codes_of(unit)
@@ -644,11 +486,9 @@ class ScoreErrors:
                 of_sums = errors_of_sums(self._by_column(rows), others, counted.n)
                 found = Found(found.of | of_sums.of, found.df | of_sums.df)
             return Errors(*found, counted)
-        units = whole if unit == COMPONENT else true_clusters(table)
-        counted = self.units if unit == COMPONENT else count_units(table, units)
+        known = figures.metrics, figures.overall
         with Pool() as pool:
-            wanted = metrics if unit == COMPONENT else means
-            return Errors(*errors_of_cells(table, wanted, figures.beta, units, counted, pool), counted)
+            return errors_of_units(true_clusters(table), means, figures.beta, known, pool)
 
     def _by_column(self, rows: RowUnits) -> SumsByUnit:
         """Return the cells by the values of a column, which have whole components."""
@@ -680,7 +520,7 @@ class ScoreErrors:
     def _component_of_rows(self) -> NDArray[np.int64]:
         """Return the component of each row, -1 for one that is not scored."""
         cell = self._kept.rows.cell
-        return np.where(cell < 0, -1, self.components.by_cell(self._kept.cells.n_cells)[cell])
+        return np.where(cell < 0, -1, self.components.by_cell()[cell])
 
     def beside(self, columns: Mapping[str, Any], codes: NDArray[np.integer], n_groups: int) -> dict[str, Any]:
         """Return scores of groups of rows with n_units, and behind each score its standard error."""
@@ -689,7 +529,7 @@ class ScoreErrors:
         rows = RowUnits.of(table, codes, n_groups, units)
         errors = rows.errors(table, [m for m in metrics if is_mean(m)], self._figures.beta)
         if with_negatives := [m for m in metrics if not is_mean(m)]:
-            units = self.components.by_cell(table.n_cells)
+            units = self.components.by_cell()
             of_unit: Floats = np.bincount(units, weight_of_cells(table), self.components.n).astype(np.float64)
             errors |= {m.name: rows.errors_with_negatives(table, m, of_unit) for m in with_negatives}
         result: dict[str, Any] = {}

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.sums_by_unit import difference_quotients, effective_units
+from fastbcubed.results.influences import is_mean
 from fastbcubed.results.intervals import degrees_of_freedom
-from fastbcubed.results.standard_errors import OF_SUMS, Errors, Units, is_mean, standard_error
+from fastbcubed.results.standard_errors import OF_SUMS, Errors, standard_error
+from fastbcubed.results.unit_cells import Units
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.sweep_links.curve import COUNTED, Curve, Kept, Points, family_of, score_of

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 import fastbcubed as fb
 from fastbcubed.cells import shards
-from fastbcubed.compare_runs import differences, units
+from fastbcubed.results import influences, unit_cells
 from fastbcubed.runtime import threads as pool
 
 SCORES = ["precision", "recall", "mean_f1", "jaccard_distance", "f1"]
@@ -49,7 +49,7 @@ def connected(*clusterings):
     return unit
 
 
-def influences(true, pred, weight, unit):
+def moves(true, pred, weight, unit):
     """Return scores, and by unit the sums of share * (s - S), of an F by its slopes."""
     share = weight / weight.sum()
     cell, own, other = (weight_of(labels, weight) for labels in (true * N_CLUSTERS + pred, pred, true))
@@ -72,12 +72,12 @@ def influences(true, pred, weight, unit):
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_errors_of_many_items(engine, monkeypatch):
-    monkeypatch.setattr(units, "ROOM", 1000)
-    monkeypatch.setattr(differences, "RANGES_AT_ONCE", 3)
+    monkeypatch.setattr(unit_cells, "ROOM", 1000)
+    monkeypatch.setattr(influences, "RANGES_AT_ONCE", 3)
     true, runs, weight = clusterings()
     unit = connected(true, *runs.values())
     n = unit.max() + 1
-    found = {name: influences(true, pred, weight, unit) for name, pred in runs.items()}
+    found = {name: moves(true, pred, weight, unit) for name, pred in runs.items()}
     items = np.arange(true.size)
     sides = [pa.table({"item": items, "cluster": each}) for each in (true, *runs.values())]
     options = {} if engine == "memory" else {"memory_limit": shards.SMALLEST_LIMIT}
@@ -95,7 +95,7 @@ def test_errors_of_many_items(engine, monkeypatch):
 
 
 def test_errors_have_the_same_bits_for_any_number_of_threads(monkeypatch):
-    monkeypatch.setattr(differences, "RANGES_AT_ONCE", 1)
+    monkeypatch.setattr(influences, "RANGES_AT_ONCE", 1)
     true, runs, weight = clusterings()
     found = []
     for threads in (1, 4):

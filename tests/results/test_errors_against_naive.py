@@ -21,7 +21,6 @@ from strategies_overlap import covers, item_weights
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, WeightError
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.results import standard_errors
 from fastbcubed.results.standard_errors import why_none
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
@@ -233,8 +232,8 @@ def test_blocks_do_not_count(labels, size):
     """Cells are handled in blocks, of which a unit may have cells in several."""
     expected = fb.evaluate(*labels, metrics=NAMES).errors
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(standard_errors, "CELLS_OF_RANGE", size)
-        patch.setattr("fastbcubed.results.standard_errors.CELLS_AT_ONCE", size)
+        patch.setattr("fastbcubed.results.unit_cells.CELLS_OF_PIECE", size)
+        patch.setattr("fastbcubed.results.influences.CELLS_AT_ONCE", size)
         assert dict(fb.evaluate(*labels, metrics=NAMES).errors) == close(dict(expected))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.results.standard_errors import is_mean
+from fastbcubed.results.influences import is_mean
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 
@@ -158,7 +158,7 @@ def test_values_behind_errors_are_the_scores(merged: bool) -> None:
 
     ev = fb.evaluate(*sample(10), metrics="all")
     components = ev.standard_errors.components
-    units, n_joined = components.by_cell(ev.contingency.n_cells), components.starts.size - 1
+    units, n_joined = components.by_cell(), components.n_joined
     by_unit = SumsByUnit(ev.contingency, units, components.n, Pool(1), n_joined if merged else None)
     assert (by_unit.n < components.n) == merged
     for name in ev.errors:

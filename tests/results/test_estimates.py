@@ -22,7 +22,7 @@ from fastbcubed.errors import (
     SliceError,
 )
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.results import standard_errors
+from fastbcubed.results import standard_errors, unit_cells
 from fastbcubed.results import warnings as of_shape
 from fastbcubed.runtime import threads as pool
 
@@ -154,7 +154,7 @@ def test_units_that_depend_on_each_other_are_told() -> None:
     whole = np.where(np.arange(true.size) < 300, "a", "b")
     component = standard_errors.components(fb.contingency(true, pred))
     cells = fb.contingency(true, pred)
-    of_items = component.by_cell(cells.n_cells)[cells.rows.cell]
+    of_items = component.by_cell()[cells.rows.cell]
     attributes = pa.table({"country": whole, "lab": [f"lab {k % 40}" for k in of_items]})
     ev = fb.evaluate(true, pred, attributes=attributes)
     with pytest.warns(
@@ -336,7 +336,7 @@ def test_the_disk_engine_keeps_to_its_limit(tmp_path, monkeypatch: pytest.Monkey
 
 
 def test_any_number_of_threads_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standard_errors, "CELLS_OF_RANGE", 64)
+    monkeypatch.setattr(unit_cells, "CELLS_OF_PIECE", 64)
     true, pred, weight = sides(5000)
     found = []
     for threads in (1, 2, 4):

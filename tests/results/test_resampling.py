@@ -36,7 +36,7 @@ def rows(n: int, seed: int) -> Rows:
 
 def component_of_rows(found: Rows) -> np.ndarray:
     cells = found.evaluate().contingency
-    return standard_errors.components(cells).by_cell(cells.n_cells)[cells.rows.cell]
+    return standard_errors.components(cells).by_cell()[cells.rows.cell]
 
 
 def test_leaving_out_one_component_at_a_time() -> None:

@@ -1,0 +1,298 @@
+"""How much scores that are means over items move with each unit, and the powers of that, by run.
+
+What a unit adds to a score of one run and to that of another are taken from each other before they are squared:
+where both runs treat a unit alike, it adds nothing to the error of their difference. True clusters that all runs find
+exactly are units by themselves, and are only counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.bcubed import COMPLEMENTS
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.registry import METRICS
+from fastbcubed.metrics.sums import CellSums
+from fastbcubed.results.unit_cells import Alone, CellsByUnit, CellUnits, Pieces, Units
+from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Codes, Floats
+
+#: Cells whose scores are computed at once: few enough for a core's cache.
+CELLS_AT_ONCE = 1 << 14
+#: Ranges of units that are added up by one.
+RANGES_AT_ONCE = 8
+
+
+def is_mean(metric: Metric) -> bool:
+    """Return whether a score is a mean over items without true negatives, or a function of such means."""
+    parts = metric.needs or (metric,)
+    own = metric.combine is None or metric.slopes is not None
+    of_matrix = not any(part.uses_tn or (part.options or {}).get("similarity") == "rand" for part in parts)
+    return own and of_matrix and not any(part.overall_only for part in parts)
+
+
+def needed_by(metrics: Iterable[Metric], beta: float) -> list[Metric]:
+    """Return the scores of items that scores come from; of a score and 1 minus it one."""
+    found = [m for m in aggregation.with_needs(list(metrics), beta) if m.formula is not None]
+    roots = (METRICS[COMPLEMENTS[m.name]] if m.name in COMPLEMENTS else m for m in found)
+    return list({m.name: m for m in roots}.values())
+
+
+def slopes(metric: Metric, means: Mapping[str, Any], beta: float) -> list[tuple[str, Any]]:
+    """Return the means that a score moves with, and how much it does: its derivative by each of them."""
+    if metric.name in COMPLEMENTS:
+        return [(COMPLEMENTS[metric.name], -1.0)]
+    if metric.slopes is None:
+        return [(metric.name, 1.0)]
+    names = (need.name for need in metric.needs)
+    return list(zip(names, metric.slopes(means, beta), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class RunScores:
+    """The means that scores of a run come from, and the origins from which deviations are added up.
+
+    The origin of a score is what it is for true clusters that are found exactly, so that these add nothing.
+    """
+
+    needed: tuple[str, ...]  #: the scores of items that the others come from
+    means: Mapping[str, float]
+    origins: Floats  #: shape (n_needed,)
+
+    @classmethod
+    def of_cells(cls, table: Contingency, needed: Sequence[Metric], means: Mapping[str, float]) -> RunScores:
+        """Take the origins from the formulas, or from a cell whose clusters are the same; else the means."""
+        from fastbcubed.metrics import compiled
+
+        fast, formulas = _compiled(table, needed)
+        origins = np.array([means[m.name] for m in needed])
+        origins[fast] = compiled.origins(formulas)
+        others = np.setdiff1d(np.arange(len(needed)), fast)
+        if others.size and (exact := np.flatnonzero((table.fp == 0) & (table.fn == 0))[:1]).size:
+            of_exact = ScoresOfCells(table, [needed[k] for k in others])(exact)[:, 0]
+            origins[others] = np.where(np.isfinite(of_exact), of_exact, origins[others])
+        return cls(tuple(m.name for m in needed), means, origins)
+
+    def coefficients(self, metrics: Sequence[Metric], beta: float) -> Floats:
+        """Return how much each score moves with the sum of each needed one. Shape (n_metrics, n_needed)."""
+        found = np.zeros((len(metrics), len(self.needed)))
+        for row, metric in zip(found, metrics, strict=True):
+            for name, slope in slopes(metric, self.means, beta):
+                row[self.needed.index(name)] += slope
+        return found
+
+    def of_share(self, coefficients: Floats) -> Floats:
+        """Return the slope of each score by the share of exactly found clusters. Shape (n_metrics,)."""
+        means = np.array([self.means[name] for name in self.needed])
+        return np.asarray(coefficients @ (self.origins - means))
+
+
+class Moves(NamedTuple):
+    """The slopes of each score of each run by the sums of a unit, and the number of the baseline.
+
+    Slopes of 0 behind those of a single run stand for the baseline, so that its scores are taken as they are.
+    """
+
+    baseline: int
+    of_scores: Floats  #: shape (n_runs, n_metrics, n_needed)
+    of_shares: Floats  #: shape (n_runs, n_metrics)
+
+    @classmethod
+    def of(
+        cls, runs: Sequence[RunScores], metrics: Sequence[Metric], beta: float, baseline: int | None = None
+    ) -> Moves:
+        """Work out the slopes of all runs; without a baseline, there is one run."""
+        of_scores = [run.coefficients(metrics, beta) for run in runs]
+        of_shares = [run.of_share(own) for run, own in zip(runs, of_scores, strict=True)]
+        if baseline is None:
+            of_scores.append(np.zeros_like(of_scores[0]))
+            of_shares.append(np.zeros_like(of_shares[0]))
+        return cls(len(runs) if baseline is None else baseline, np.stack(of_scores), np.stack(of_shares))
+
+
+class UnitSums(NamedTuple):
+    """The sums of the units of several runs."""
+
+    shares: Floats  #: of the weight; shape (1, n_units), or (n_runs, n_units) where they are not the same in all runs
+    sums: Floats  #: share * (score - origin) by unit; shape (n_runs, n_units, n_needed)
+
+
+class Powers(NamedTuple):
+    """Sums of second and fourth powers of contributions of units: to each run's scores less those to the baseline's."""
+
+    by_run: Floats  #: shape (2, n_runs, n_metrics)
+    units: Units
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[Floats, Floats]], moves: Moves, total: float, alone: Alone) -> Powers:
+        """Add up the powers of parts of the units, as kernels return them, and of true clusters that are alone."""
+        powers = np.sum([own for own, _ in parts], axis=0)
+        n, of_shares, largest = zip(*(counted for _, counted in parts), strict=True)
+        every = math.fsum([*of_shares, alone.squares / total**2])
+        if alone.n:
+            slopes = (moves.of_shares - moves.of_shares[moves.baseline])[: powers.shape[1]]
+            powers[0] += slopes**2 * (alone.squares / total**2)
+            powers[1] += slopes**4 * (alone.fourths / total**4)
+        units = Units(int(sum(n)) + alone.n, 1.0 / every, float(max(*largest, alone.largest / total)))
+        return cls(powers, units)
+
+
+def powers_of_cells(
+    tables: Sequence[Contingency],
+    by_unit: CellsByUnit,
+    units: Sequence[CellUnits],
+    needed: Sequence[Metric],
+    runs: Sequence[RunScores],
+    moves: Moves,
+    pool: Pool,
+    *,
+    kept: UnitSums,
+) -> Powers:
+    """Add up cells by unit, range by range, and the powers of differences; the sums stay in `kept` if that has room."""
+    from fastbcubed.metrics import compiled
+
+    fast, formulas = _compiled(tables[0], needed)
+    others = np.setdiff1d(np.arange(len(needed)), fast)
+    of_others = np.array(
+        [
+            _other_sums(own, [needed[k] for k in others], run.origins[others], pool)
+            for own, run in zip(units, runs, strict=True)
+        ]
+    )
+    own_weights = tables[: kept.shares.shape[0]]  # the first one's are those of all runs
+    totals = np.resize([table.total_weight for table in own_weights], len(tables))
+    of_runs = totals, tables[0].weighting == "outer"
+    of_formulas = formulas, runs[0].origins[fast], fast
+    n_ranges, per_range = by_unit.bounds.shape[1] - 1, min(1 << by_unit.shift, by_unit.n_units)
+
+    def square(first: int, last: int) -> tuple[Floats, Floats]:
+        powers, counted = np.zeros((2, len(tables), moves.of_shares.shape[1])), np.zeros(3)
+        with pool.workspace("ranges of units", lambda: _room(kept, per_range)) as room:
+            compiled.square_ranges(
+                by_unit.cells, by_unit.bounds, (first, last, by_unit.shift), by_unit.n_units, of_runs,
+                of_formulas, (of_others, others), tuple(moves), room, powers, counted,
+            )  # fmt: skip
+        return powers, counted
+
+    ranges = blocks(n_ranges, RANGES_AT_ONCE)
+    found = pool.map(square, *zip(*ranges, strict=True), stage="standard errors")
+    return Powers.of(found, moves, totals[0], by_unit.alone)
+
+
+def _room(kept: UnitSums, n: int) -> tuple[Floats, Floats, tuple[Floats, Floats, Floats]]:
+    """Return buffers for the sums of n units (or their kept part) and for a run of units."""
+    (n_shares, n_kept), (n_runs, _, n_needed) = kept.shares.shape, kept.sums.shape
+    rows = (
+        np.empty((n_shares, kernels.partition.RUN)),
+        np.empty((n_runs, n_needed, kernels.partition.RUN)),
+        np.empty(kernels.partition.RUN),
+    )
+    if n_kept:
+        return *kept, rows
+    return np.empty((n_shares, n)), np.empty((n_runs, n, n_needed)), rows
+
+
+def _compiled(table: Contingency, needed: Sequence[Metric]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return which scores are compiled, and the positions of their formulas."""
+    found = {} if table.overlapping else aggregation.compiled_formulas(needed)
+    fast = [(k, found[m.name]) for k, m in enumerate(needed) if m.name in found]
+    columns, formulas = np.array(fast, np.int64).reshape(-1, 2).T.copy()
+    return columns, formulas
+
+
+def same_where_exact(metrics: Sequence[Metric]) -> bool:
+    """Return whether all exactly found clusters have the same scores, as with all scores of the registry."""
+    return all(metric.family != "own" for metric in metrics)
+
+
+def means_of(
+    table: Contingency,
+    needed: Sequence[Metric],
+    metrics: Sequence[Metric],
+    overall: Mapping[str, float],
+    pool: Pool,
+) -> Mapping[str, float]:
+    """Return the means of the needed scores: `overall` has those of `metrics`, and others are computed."""
+    known = {m.name: overall[m.name] for m in needed if any(m is each for each in metrics)}
+    others = [m for m in needed if m.name not in known]
+    return known | aggregation.item_means([aggregation.item_sums(table, others, pool, CellSums(table, pool))])
+
+
+class ScoresOfCells:
+    """Scores of chosen cells, which their items have on average."""
+
+    def __init__(self, table: Contingency, metrics: Sequence[Metric]) -> None:
+        self._table, self._names = table, [m.name for m in metrics]
+        #: those that need more than these cells, computed for all cells
+        self._of_all = {
+            m.name: aggregation.cell_scores(table, m)
+            for m in metrics
+            if table.overlapping or m.matrix is not None or aggregation.differs_within_cells(table, m)
+        }
+        self._metrics = [m for m in metrics if m.name not in self._of_all]
+
+    def __call__(self, cells: NDArray[np.int64]) -> Floats:
+        """Return the scores of these cells. Shape (n_scores, cells.size)."""
+        table = self._table
+        scores = {name: scores[cells] for name, scores in self._of_all.items()}
+        if self._metrics and cells.size:
+            how: dict[str, Any] = {"weighting": table.weighting, "outside": table.outside}
+            part = Contingency(table.cells.take(cells), lambda: cells, (0, 0), weighted=table.weighted, **how)
+            found = aggregation.block_scores(part, self._metrics, 0, cells.size, None)
+            scores |= {m.name: own for m, own in zip(self._metrics, found, strict=True)}
+        return (
+            np.array([scores[name] for name in self._names])
+            if cells.size
+            else np.empty((len(self._names), 0))
+        )
+
+
+def _other_sums(units: CellUnits, metrics: Sequence[Metric], origins: Floats, pool: Pool) -> Floats:
+    """Add up scores that are not compiled by unit, block by block of the cells. Shape (n_units, n_metrics)."""
+    sums: Floats = np.zeros((units.n_joined if metrics else 0, len(metrics)))
+    if not metrics:
+        return sums
+    table, scores = units.table, ScoresOfCells(units.table, metrics)
+
+    def deviate(start: int, stop: int) -> tuple[Codes, Floats, Floats]:
+        codes = units.of_range(start, stop)
+        joined = np.flatnonzero(codes >= 0)
+        shares = table.weight[start + joined] / table.total_weight
+        return codes[joined], shares, scores(start + joined) - origins[:, None]
+
+    for codes, shares, deviations in pool.stream(deviate, blocks(table.n_cells, CELLS_AT_ONCE)):
+        kernels.units.add_scores(codes, shares, deviations, sums)
+    return sums
+
+
+def powers_of_scores(
+    units: CellUnits,
+    metrics: Sequence[Metric],
+    beta: float,
+    known: tuple[Sequence[Metric], Mapping[str, float]],
+    pool: Pool,
+    pieces: Pieces | None = None,
+) -> tuple[Powers, list[float]]:
+    """Return the powers of contributions of units to scores of one run, and how large the means are behind each.
+
+    `known` are scores with their values over all items; `pieces` spares to look through the cells.
+    """
+    needed, every = needed_by(metrics, beta), not same_where_exact(metrics)
+    run = RunScores.of_cells(units.table, needed, means_of(units.table, needed, *known, pool))
+    if every:
+        units, pieces = units.named(), None
+    by_unit = units.cells(pieces or units.pieces(every, pool), 1 + len(needed), pool)
+    moves = Moves.of([run], metrics, beta)
+    none = UnitSums(np.empty((1, 0)), np.empty((1, 0, len(needed))))
+    powers = powers_of_cells([units.table], by_unit, [units], needed, [run], moves, pool, kept=none)
+    sizes = [max(abs(run.means[name]) for name, _ in slopes(m, run.means, beta)) for m in metrics]
+    return powers, sizes

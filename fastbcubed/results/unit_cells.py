@@ -1,0 +1,268 @@
+"""Independent units of cells, and the cells of one or several tables in the order of their units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.key_partitions import offsets
+from fastbcubed.runtime.object_attributes import cached_property
+from fastbcubed.runtime.threads import Pool
+from fastbcubed.types import Codes
+
+#: Cells that are looked through at once, unless a part has more.
+CELLS_OF_PIECE = 1 << 18
+#: Bytes of the sums of a range of units, and ranges at most.
+ROOM, MOST_RANGES = 1 << 19, 1 << 12
+
+
+class Units(NamedTuple):
+    """How many independent units the scored items come in.
+
+    Attributes
+    ----------
+    n : int
+        Units that have weight.
+    effective : float
+        The effective number of units: one over the sum of the squares of their shares.
+    largest_share : float
+        The share of the weight that the largest unit has.
+    """
+
+    n: int
+    effective: float
+    largest_share: float
+
+
+class Alone(NamedTuple):
+    """True clusters that all runs find exactly: those that have weight."""
+
+    n: int = 0
+    squares: float = 0.0  #: of their weights, added up
+    fourths: float = 0.0  #: fourth powers of these
+    largest: float = 0.0  #: the largest weight
+
+
+class Piece(NamedTuple):
+    """The cells of a part of a table that are not left out."""
+
+    cells: np.ndarray  #: all of them
+    places: Codes  #: of those whose two clusters differ, and of those whose true cluster was asked for
+    codes: Codes  #: their true clusters, or their units
+    left: Codes  #: pairs of true clusters that a predicted one has items of
+    right: Codes
+    alone: Alone  #: the cells left out
+
+
+class Pieces(NamedTuple):
+    """The cells of a table, piece by piece."""
+
+    every: list[Piece]
+    linked: NDArray[np.bool_]  #: the true clusters of those that are not left out; shape (n_true,)
+
+
+def pieces_of_runs(tables: Sequence[Contingency], every: bool, pool: Pool) -> list[Pieces]:
+    """Return the pieces of each run: of cells of true clusters that any run does not find exactly, or of `every` one.
+
+    Without `every`, codes of true clusters are the same in all runs. What the others do not find exactly is asked for
+    in the first one, whose cells tell the weights.
+    """
+    others = _pieces(tables[1:], every, None, pool)
+    wanted = np.logical_or.reduce([run.linked for run in others]) if others and not every else None
+    return _pieces(tables[:1], every, wanted, pool) + others
+
+
+def _pieces(
+    tables: Sequence[Contingency], every: bool, wanted: NDArray[np.bool_] | None, pool: Pool
+) -> list[Pieces]:
+    """Return the pieces of each run; `wanted` are true clusters besides those that a run does not find exactly."""
+    pool.map(lambda table: table.pred, tables, stage="units")
+    none = np.ones(0, np.bool_) if wanted is None else wanted
+    asked = [np.ones(table.n_codes["true"], np.bool_) if every else none for table in tables]
+    linked = [np.zeros(table.n_codes["true"], np.bool_) for table in tables]
+    of_tables = list(zip(tables, asked, linked, _room_for_firsts(tables), strict=True))
+    stretches = [_stretches(table) for table in tables]
+    tasks = [(*of_table, *ends) for of_table, own in zip(of_tables, stretches, strict=True) for ends in own]
+    found = iter(pool.map(partial(_piece, pool), *zip(*tasks, strict=True), stage="units"))
+    return [Pieces([next(found) for _ in own], marks) for own, marks in zip(stretches, linked, strict=True)]
+
+
+def _piece(
+    pool: Pool,
+    table: Contingency,
+    wanted: NDArray[np.bool_],
+    linked: NDArray[np.bool_],
+    firsts: Codes,
+    start: int,
+    stop: int,
+) -> Piece:
+    """Look through a stretch of cells; `firsts` is room for a true cluster by predicted one, -1 at first.
+
+    Several threads may mark the same true cluster as `linked`.
+    """
+    cells, pred = table.cells[start:stop], table.pred[start:stop]
+    with pool.workspace(
+        ("cells of a piece", firsts.dtype),
+        lambda: np.empty((5, max(cells.size, CELLS_OF_PIECE)), firsts.dtype),
+        lambda room: room.shape[1] >= cells.size,
+    ) as (places, codes, merged, left, right):
+        n, n_merged, *of_alone = kernels.components.find_cells(cells, wanted, linked, places, codes, merged)
+        n_pairs = kernels.components.pair_clusters(cells, pred, merged[:n_merged], firsts, left, right)
+        pairs = left[:n_pairs].copy(), right[:n_pairs].copy()
+        return Piece(cells, places[:n].copy(), codes[:n].copy(), *pairs, Alone(*of_alone))
+
+
+def _stretches(table: Contingency) -> list[tuple[int, int]]:
+    """Cut the cells of a run so that no predicted cluster is in two stretches."""
+    n = -(-table.n_cells // CELLS_OF_PIECE)
+    ends = np.searchsorted(table.parts, np.arange(n + 1) * table.n_cells // n)
+    return list(pairwise(np.unique(table.parts[ends]).tolist()))
+
+
+def _room_for_firsts(tables: Sequence[Contingency]) -> list[Codes]:
+    """Return room for a true cluster by predicted one, for each run; in 32 bits, if these do, as it is met at random.
+
+    That of all runs is one stretch of memory: there is used one of about that size.
+    """
+    most = max(sum(table.n_codes["true"] for table in tables), *(table.n_cells for table in tables), 0)
+    dtype = np.int32 if most < 2**31 else np.int64
+    ends = np.cumsum([0] + [table.n_codes["pred"] for table in tables])
+    room = buffers.empty(int(ends[-1]), dtype)
+    room[:] = -1
+    return [room[start:stop] for start, stop in pairwise(ends.tolist())]
+
+
+@dataclass(frozen=True, eq=False)
+class CellsByUnit:
+    """The cells of pieces by run, and by range of units in each; their `true` is their unit."""
+
+    cells: np.ndarray
+    bounds: NDArray[np.int64]  #: where the cells of each range begin; shape (n_runs, n_ranges + 1)
+    shift: int  #: a range has 2**shift units
+    n_units: int
+    alone: Alone  #: true clusters that are units by themselves, and at no place
+
+    @classmethod
+    def of(
+        cls, runs: Sequence[Pieces], units: Sequence[Codes], n_units: int, width: int, pool: Pool
+    ) -> CellsByUnit:
+        """Bring the cells of pieces together; a unit has `width` sums, those of all runs. Pieces are written over."""
+        per_range = max(kernels.partition.RUN, ROOM // (8 * width), n_units // MOST_RANGES)
+        shift = int(per_range - 1).bit_length()
+        pieces = [(piece, codes) for run, codes in zip(runs, units, strict=True) for piece in run.every]
+        counts = np.zeros((len(pieces), 1 + ((n_units - 1) >> shift)), np.int64)
+        pool.map(
+            lambda piece, own: kernels.units.name_units(piece[0].codes, piece[1], shift, own),
+            pieces, counts, stage="units",
+        )  # fmt: skip
+        of_run = np.repeat(np.arange(len(runs)), [len(run.every) for run in runs])
+        by_run = [offsets(counts[of_run == r]) for r in range(len(runs))]
+        bases = np.cumsum([0] + [int(bounds[-1]) for bounds, _ in by_run])
+        next_cell = np.concatenate([own + base for (_, own), base in zip(by_run, bases, strict=False)])
+        out = buffers.empty(int(bases[-1]), pieces[0][0].cells.dtype)
+        pool.map(
+            lambda piece, to: kernels.units.scatter_units(*piece[0][:3], shift, to, out),
+            pieces, next_cell, stage="units",
+        )  # fmt: skip
+        bounds = np.array([own + base for (own, _), base in zip(by_run, bases, strict=False)])
+        n, squares, fourths, largest = zip(*(piece.alone for piece in runs[0].every), strict=True)
+        alone = Alone(sum(n), math.fsum(squares), math.fsum(fourths), max(largest))
+        return cls(out, bounds, shift, n_units, alone)
+
+
+@dataclass(frozen=True, eq=False)
+class CellUnits:
+    """The unit of each cell of a table."""
+
+    table: Contingency
+    #: the unit of each true cluster, -1 for one that is a unit by itself, as it is found exactly; or of each cell
+    codes: Codes
+    n_joined: int  #: units that are named
+    by_true: bool = True
+
+    @cached_property
+    def n(self) -> int:
+        """The number of units, with or without weight."""
+        return self.n_joined + int(np.count_nonzero(self._alone))
+
+    @property
+    def _alone(self) -> NDArray[np.bool_]:
+        """The true clusters that are units by themselves."""
+        return (self.codes < 0) & (self.table.true_n > 0 if self.by_true else False)
+
+    def named(self) -> CellUnits:
+        """Name all units: those of one true cluster by itself are the last."""
+        alone = np.flatnonzero(self._alone)
+        codes = self.codes.astype(np.int64)
+        codes[alone] = self.n_joined + np.arange(alone.size)
+        return CellUnits(self.table, codes, self.n, self.by_true)
+
+    def by_cell(self) -> NDArray[np.int64]:
+        """Return the unit of each cell."""
+        codes = self.named().codes.astype(np.int64, copy=False)
+        return codes[self.table.true] if self.by_true else codes
+
+    def of_range(self, start: int, stop: int) -> Codes:
+        """Return the units of consecutive cells, -1 for one that is a unit by itself."""
+        return self.codes[self.table.true[start:stop]] if self.by_true else self.codes[start:stop]
+
+    def pieces(self, every: bool, pool: Pool) -> Pieces:
+        """Return the cells; without `every` one, those that are a unit by themselves are left out."""
+        if self.by_true:
+            return pieces_of_runs([self.table], every, pool)[0]
+        none = np.empty(0, np.int64)
+        places = np.arange(self.table.n_cells)
+        piece = Piece(self.table.cells, places, self.codes.astype(np.int64), none, none, Alone())
+        return Pieces([piece], np.empty(0, np.bool_))
+
+    def cells(self, pieces: Pieces, width: int, pool: Pool) -> CellsByUnit:
+        """Bring the cells of pieces together by unit; these are written over."""
+        codes = self.codes if self.by_true else np.arange(self.n_joined)
+        return CellsByUnit.of([pieces], [codes], self.n_joined, width, pool)
+
+
+def components_of_runs(
+    tables: Sequence[Contingency], runs: Sequence[Pieces], numbers: Sequence[Codes] | None
+) -> list[CellUnits]:
+    """Return the connected components of the truth and of the predictions of all runs.
+
+    `numbers` are those of the true clusters of each run; None if their codes are the same in all runs. Then those in no
+    piece are at -1.
+    """
+    if numbers is None:
+        linked = np.logical_or.reduce([run.linked for run in runs])
+        parents: Codes = np.empty(linked.size, runs[0].every[0].left.dtype)
+        kernels.components.start_components(linked, parents)
+    else:
+        parents = np.arange(1 + max(int(own.max(initial=-1)) for own in numbers))
+    for r, run in enumerate(runs):
+        for piece in run.every:
+            pairs = piece.left, piece.right
+            if numbers is not None:
+                pairs = numbers[r][piece.left], numbers[r][piece.right]
+            kernels.components.join_pairs(*pairs, parents)
+    n = int(kernels.components.number_components(parents))
+    of_true = [parents] * len(runs) if numbers is None else [parents[own] for own in numbers]
+    return [CellUnits(table, own, n) for table, own in zip(tables, of_true, strict=True)]
+
+
+def true_clusters_of_runs(
+    tables: Sequence[Contingency], numbers: Sequence[Codes] | None = None
+) -> list[CellUnits]:
+    """Return the true clusters as units; parameters are those of `components_of_runs`."""
+    if numbers is None:
+        numbers = [np.arange(tables[0].n_codes["true"])] * len(tables)
+    n = 1 + max(int(own.max(initial=-1)) for own in numbers)
+    return [
+        CellUnits(table, np.asarray(own, np.int64), n) for table, own in zip(tables, numbers, strict=True)
+    ]
