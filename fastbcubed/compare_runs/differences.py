@@ -72,7 +72,7 @@ from fastbcubed.results.unit_cells import (
 )
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.threads import Pool, blocks
-from fastbcubed.types import Codes, Floats
+from fastbcubed.types import Floats
 
 if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
@@ -357,15 +357,14 @@ def estimated(comparison: Comparison) -> Differences:
 class DifferencesOfSums:
     """Differences of scores that are functions of sums by unit: what each unit moves in one run less in another."""
 
-    def __init__(self, comparison: Comparison, units: UnitsOfCells, pool: Pool) -> None:
-        """Take the unit of each cell of each run; units are the same in all runs."""
-        n = 1 + max(int(own.max(initial=-1)) for own in units.of_cells)
-        tables = [ev.contingency for ev in comparison.runs.values()]
-        complete = all(table.alone(side) is None for table in tables for side in SIDES)
+    def __init__(self, comparison: Comparison, units: Sequence[CellUnits], pool: Pool) -> None:
+        """Take the units of the cells of each run, which are the same in all runs."""
+        n = max(own.n for own in units)
+        complete = all(own.table.alone(side) is None for own in units for side in SIDES)
         self._comparison = comparison
         self._runs = {
-            name: SumsByUnit(ev.contingency, own, n, pool, units.n_joined if complete else None)
-            for (name, ev), own in zip(comparison.runs.items(), units.of_cells, strict=True)
+            name: SumsByUnit(own.table, own.by_cell(), n, pool, own.n_joined if complete else None)
+            for name, own in zip(comparison.runs, units, strict=True)
         }
         self._n = self._runs[comparison.baseline].n
 
@@ -427,13 +426,6 @@ def _by_pair(comparison: Comparison, units: Units) -> Differences:
     )
 
 
-class UnitsOfCells(NamedTuple):
-    """The units of the cells of runs; those from `n_joined` on are true clusters that all runs find exactly."""
-
-    of_cells: list[Codes]  #: by run
-    n_joined: int
-
-
 class _Found(NamedTuple):
     """The sums of the units of all runs."""
 
@@ -444,7 +436,7 @@ class _Found(NamedTuple):
     #: runs whose items are one unit, so that the errors of their scores are unknown
     single: NDArray[np.bool_]
     #: None where units tear clusters apart
-    of_cells: UnitsOfCells | None
+    of_cells: Sequence[CellUnits] | None
 
 
 def _of_clusters(
@@ -479,12 +471,7 @@ def _of_clusters(
         of_cells = (own.codes[own.table.true[own.table.weight > 0]] for own in units)
         single[:] = [codes.size > 0 and codes.min() == codes.max() for codes in of_cells]
     keys = keys_of_units(runs, units, numbers) if drawn else None
-    return _Found(scores, sums, keys, powers, single, _units_of_cells(units) if connected else None)
-
-
-def _units_of_cells(units: Sequence[CellUnits]) -> UnitsOfCells:
-    """Return the unit of each cell of each run."""
-    return UnitsOfCells([own.by_cell() for own in units], units[0].n_joined)
+    return _Found(scores, sums, keys, powers, single, units if connected else None)
 
 
 def _of_column(
@@ -528,7 +515,10 @@ def _of_column(
         for of_run, ev in zip(codes, evs, strict=True):
             assert ev.contingency.rows is not None
             of_run[ev.contingency.rows.cell[rows.rows]] = rows.code
-        of_cells = UnitsOfCells(list(codes), rows.group_of_code.size)
+        n_units = rows.group_of_code.size
+        of_cells = [
+            CellUnits(ev.contingency, own, n_units, by_true=False) for ev, own in zip(evs, codes, strict=True)
+        ]
     return _Found(scores, sums, keys, Powers(powers, rows.units(0)), single, of_cells)
 
 
