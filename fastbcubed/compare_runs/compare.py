@@ -102,9 +102,10 @@ def compare(
         As for `evaluate`. Of a pair of columns the second is that of all runs. Policies are those of all runs: if one
         is made of links, items that only the truth has are alone by default.
     overlapping, max_pairs, table, paths, engine, memory_limit, spill_dir, threads, progress
-        As for `evaluate`. Differences of overlapping runs have no standard errors. The disk engine aligns one run
-        after the other, those that turn out to have too many items again, and refuses runs with items that the truth
-        lacks if these are scored. The arguments `out`, `keep` and `repairs` are lacking: save the evaluation of a run.
+        As for `evaluate`. Differences of overlapping runs have standard errors by component alone. The disk engine
+        aligns one run after the other, those that turn out to have too many items again, and refuses runs with items
+        that the truth lacks if these are scored. The arguments `out`, `keep` and `repairs` are lacking: save the
+        evaluation of a run.
 
     Returns
     -------

@@ -306,8 +306,9 @@ class Comparison(Shown, HasTable):
 
         Raises
         ------
-        MetricError
-            If clusters may overlap: their units are not computed.
+        NotKeptError
+            If differences have no errors: by units that are no components where clusters may overlap, or for runs that
+            the disk engine does not distinguish.
         """
         if self._differences.units is None:
             raise NotKeptError(why_no_errors(self) or "")

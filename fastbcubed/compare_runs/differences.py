@@ -66,7 +66,7 @@ from fastbcubed.results.unit_cells import (
     CellsByUnit,
     CellUnits,
     Units,
-    components_of_runs,
+    components_of_tables,
     pieces_of_runs,
     true_clusters_of_runs,
 )
@@ -120,7 +120,7 @@ def keys_of_units(
     known = np.zeros(1 + max(int(own.max(initial=-1)) for own in numbers), np.bool_)
     for r, ev in enumerate(runs):
         new = np.flatnonzero((ev.contingency.true_n > 0) & ~known[numbers[r]])
-        np.add.at(keys, units[r].codes[new], _keys_of_true_clusters(ev, new))
+        np.add.at(keys, units[r].of_true[new], _keys_of_true_clusters(ev, new))
         known[numbers[r][new]] = True
     return keys
 
@@ -452,14 +452,13 @@ def _of_clusters(
     tables, drawn = [ev.contingency for ev in runs], comparison.n_bootstrap > 0
     connected = comparison.unit == COMPONENT
     every = drawn or numbers is not None or not connected or not same_where_exact(metrics)
-    pieces = pieces_of_runs(tables, every, pool)
     if connected:
-        units = components_of_runs(tables, pieces, numbers)
+        units, pieces = components_of_tables(tables, numbers, every, pool)
     else:
-        units = _true_clusters(comparison, tables, said)
+        units, pieces = _true_clusters(comparison, tables, said), pieces_of_runs(tables, every, pool)
     n_shares = 1 if numbers is None else len(runs)
     n_units, width = units[0].n_joined, n_shares + len(runs) * len(needed)
-    by_unit = CellsByUnit.of(pieces, [own.codes for own in units], n_units, width, pool)
+    by_unit = CellsByUnit.of(pieces, [own.of_codes for own in units], n_units, width, pool)
     del pieces
     scores = [RunScores.of_cells(table, needed, mean) for table, mean in zip(tables, means, strict=True)]
     n_kept = n_units if drawn else 0
@@ -468,7 +467,7 @@ def _of_clusters(
     powers = powers_of_cells(tables, by_unit, units, needed, scores, moves, pool, kept=sums)
     single = np.zeros(len(runs), np.bool_)
     if numbers is not None:
-        of_cells = (own.codes[own.table.true[own.table.weight > 0]] for own in units)
+        of_cells = (own.by_cell()[own.table.weight > 0] for own in units)
         single[:] = [codes.size > 0 and codes.min() == codes.max() for codes in of_cells]
     keys = keys_of_units(runs, units, numbers) if drawn else None
     return _Found(scores, sums, keys, powers, single, units if connected else None)
@@ -517,7 +516,7 @@ def _of_column(
             of_run[ev.contingency.rows.cell[rows.rows]] = rows.code
         n_units = rows.group_of_code.size
         of_cells = [
-            CellUnits(ev.contingency, own, n_units, by_true=False) for ev, own in zip(evs, codes, strict=True)
+            CellUnits(ev.contingency, own[:0], n_units, own) for ev, own in zip(evs, codes, strict=True)
         ]
     return _Found(scores, sums, keys, Powers(powers, rows.units(0)), single, of_cells)
 

@@ -17,10 +17,11 @@ from fastbcubed.results import clusters
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER, why_none
-from fastbcubed.results.unit_cells import CellUnits, components_of_runs, pieces_of_runs
+from fastbcubed.results.unit_cells import CellUnits, components_of_tables
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.key_partitions import match
 from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import Codes
 
 if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
@@ -113,9 +114,11 @@ def is_heavy(share: float) -> bool:
 def why_no_errors(comparison: Comparison) -> Message | None:
     """Return why differences have no standard errors; None if they have."""
     evs = comparison.runs.values()
-    if any(ev.contingency.overlapping for ev in evs):
-        return Message("clusters may overlap, and paired errors are computed for partitions only")
     require_cells(comparison)
+    if comparison.unit != COMPONENT and any(ev.contingency.overlapping for ev in evs):
+        return Message(
+            f"clusters may overlap, so that units are components alone; pass {arg('unit', COMPONENT)}"
+        )
     if comparison._true_keys is not None and any(map(_makes_true_clusters, evs)):
         return Message(
             "policies have made true clusters of single items, which the disk engine does not distinguish in "
@@ -132,7 +135,8 @@ def _makes_true_clusters(ev: Evaluation) -> bool:
 
 def metrics_with_errors(comparison: Comparison) -> list[Metric]:
     """Return the scores whose differences have standard errors."""
-    found = [m for m in comparison.metrics if why_none(m) is None]
+    overlapping = any(ev.contingency.overlapping for ev in comparison.runs.values())
+    found = [m for m in comparison.metrics if why_none(m, overlapping=overlapping) is None]
     for ev in comparison.runs.values():
         found = clusters.known_by_unit(ev.contingency, found, ev.beta)
     return found
@@ -154,15 +158,15 @@ def components_of_comparison(comparison: Comparison) -> list[CellUnits]:
     """Return the connected component, of the truth and all runs, of each true cluster of each run."""
     tables = [ev.contingency for ev in comparison.runs.values()]
     with Pool() as pool:
-        return components_of_runs(tables, pieces_of_runs(tables, True, pool), comparison._true_numbers)
+        return components_of_tables(tables, comparison._true_numbers, True, pool)[0]
 
 
-def components_of_rows(comparison: Comparison) -> NDArray[np.int64]:
+def components_of_rows(comparison: Comparison) -> Codes:
     """Return the component of each row that all runs score."""
     table = comparison[comparison.baseline].contingency
     assert table.rows is not None
     units = comparison._components[list(comparison).index(comparison.baseline)]
-    return units.codes[table.true[table.rows.cell[: require_rows(comparison)]]]
+    return units.by_cell()[table.rows.cell[: require_rows(comparison)]]
 
 
 def units_of_rows(comparison: Comparison) -> NDArray[np.integer]:

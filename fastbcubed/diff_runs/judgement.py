@@ -39,7 +39,7 @@ from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import OfRun, runs_lack_items
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
-from fastbcubed.types import RowNumbers
+from fastbcubed.types import Codes, RowNumbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,7 +335,7 @@ class Judgement:
     # Standard errors
 
     @cached_property
-    def _units_of_cells(self) -> NDArray[np.int64]:
+    def _units_of_cells(self) -> Codes:
         """The connected component of truth, baseline and experiment that each joint cell is in."""
         table, cell = self._ev.contingency, self._cell
         linked, new = self._ev.standard_errors.components.by_cell(), self._labelled.new

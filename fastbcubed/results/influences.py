@@ -290,7 +290,8 @@ def powers_of_scores(
     run = RunScores.of_cells(units.table, needed, means_of(units.table, needed, *known, pool))
     if every:
         units, pieces = units.named(), None
-    by_unit = units.cells(pieces or units.pieces(every, pool), 1 + len(needed), pool)
+    pieces = pieces or units.pieces(every, pool)
+    by_unit = CellsByUnit.of([pieces], [units.of_codes], units.n_joined, 1 + len(needed), pool)
     moves = Moves.of([run], metrics, beta)
     none = UnitSums(np.empty((1, 0)), np.empty((1, 0, len(needed))))
     powers = powers_of_cells([units.table], by_unit, [units], needed, [run], moves, pool, kept=none)

@@ -28,7 +28,6 @@ from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.sums import overall
 from fastbcubed.metrics.sums_by_unit import SumsByUnit, has_sums_by_unit, scores_and_slopes, weight_of_cells
-from fastbcubed.overlap.cover import Cover
 from fastbcubed.results.clusters import known_by_unit, require_items
 from fastbcubed.results.figures import resolved
 from fastbcubed.results.influences import is_mean, needed_by, powers_of_scores, slopes
@@ -45,8 +44,7 @@ from fastbcubed.results.unit_cells import (
     CellUnits,
     Pieces,
     Units,
-    components_of_runs,
-    pieces_of_runs,
+    components_of_tables,
     true_clusters_of_runs,
 )
 from fastbcubed.runtime.arguments import is_one_of
@@ -66,14 +64,12 @@ CLUSTER_BYTES, CELL_BYTES = 5, 48
 
 def components_with_cells(
     table: Contingency, pool: Pool, limit: int | None = None
-) -> tuple[CellUnits, Pieces | None]:
+) -> tuple[CellUnits, Pieces]:
     """Return the connected components of truth and prediction, and the cells that were looked through for them.
 
     Raises OptionError if they take more memory than `limit`.
     """
-    if isinstance(table, Cover):
-        return _components_of_cover(table), None
-    if limit is not None:
+    if limit is not None and not table.overlapping:
         n_clusters = table.n_codes["true"] + table.n_codes["pred"]
         needed = n_clusters * CLUSTER_BYTES + (table.n_cells - table.n_exact) * CELL_BYTES
         if needed > limit:
@@ -81,8 +77,8 @@ def components_with_cells(
                 f"standard errors would take about {readable(needed)} of memory, as clusters and cells are held as a "
                 f"whole; evaluate with memory_limit of at least {(needed >> 20) + 1} MiB"
             )
-    pieces = pieces_of_runs([table], False, pool)
-    return components_of_runs([table], pieces, None)[0], pieces[0]
+    (units,), (pieces,) = components_of_tables([table], None, False, pool)
+    return units, pieces
 
 
 def components(table: Contingency, limit: int | None = None) -> CellUnits:
@@ -91,22 +87,11 @@ def components(table: Contingency, limit: int | None = None) -> CellUnits:
         return components_with_cells(table, pool, limit)[0]
 
 
-def _components_of_cover(cover: Cover) -> CellUnits:
-    """Return those of items in several clusters; items outside the truth connect predicted clusters, too."""
-    truth, prediction = cover.every[:2] if cover.outside else (cover.truth, cover.prediction)
-    parents = np.arange(truth.n_clusters + prediction.n_clusters)
-    nodes = np.full(len(truth), -1)
-    kernels.components.join_sets(truth.offsets, truth.codes, 0, nodes, parents)
-    kernels.components.join_sets(prediction.offsets, prediction.codes, truth.n_clusters, nodes, parents)
-    kernels.components.number_components(parents)
-    return units_of_codes(cover, parents[nodes[: cover.n_cells]])
-
-
 def units_of_codes(table: Contingency, codes: Codes) -> CellUnits:
     """Return the units of cells by codes of these."""
     with Pool() as pool:
         found = number(codes.astype(np.int64, copy=False), pool)
-    return CellUnits(table, found.codes, found.firsts.size, by_true=False)
+    return CellUnits(table, np.empty(0, np.int64), found.firsts.size, found.codes)
 
 
 def true_clusters(table: Contingency) -> CellUnits:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
+from fastbcubed.overlap.cover import Cover
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_partitions import offsets
 from fastbcubed.runtime.object_attributes import cached_property
@@ -185,60 +186,72 @@ class CellUnits:
     """The unit of each cell of a table."""
 
     table: Contingency
-    #: the unit of each true cluster, -1 for one that is a unit by itself, as it is found exactly; or of each cell
-    codes: Codes
+    #: the unit of each true cluster, -1 for one that is a unit by itself, as it is found exactly
+    of_true: Codes
     n_joined: int  #: units that are named
-    by_true: bool = True
+    of_cell: Codes | None = None  #: the unit of each cell, where true clusters do not tell it
 
     @cached_property
     def n(self) -> int:
         """The number of units, with or without weight."""
-        return self.n_joined + int(np.count_nonzero(self._alone))
+        return self.n_joined + self._alone.size
 
     @property
-    def _alone(self) -> NDArray[np.bool_]:
+    def _alone(self) -> NDArray[np.int64]:
         """The true clusters that are units by themselves."""
-        return (self.codes < 0) & (self.table.true_n > 0 if self.by_true else False)
+        if self.of_cell is not None:
+            return np.empty(0, np.int64)
+        return np.flatnonzero((self.of_true < 0) & (self.table.true_n > 0))
 
     def named(self) -> CellUnits:
         """Name all units: those of one true cluster by itself are the last."""
-        alone = np.flatnonzero(self._alone)
-        codes = self.codes.astype(np.int64)
-        codes[alone] = self.n_joined + np.arange(alone.size)
-        return CellUnits(self.table, codes, self.n, self.by_true)
+        alone, of_true = self._alone, self.of_true.astype(np.int64)
+        of_true[alone] = self.n_joined + np.arange(alone.size)
+        return CellUnits(self.table, of_true, self.n_joined + alone.size, self.of_cell)
 
-    def by_cell(self) -> NDArray[np.int64]:
+    def by_cell(self) -> Codes:
         """Return the unit of each cell."""
-        codes = self.named().codes.astype(np.int64, copy=False)
-        return codes[self.table.true] if self.by_true else codes
+        return self.named().of_range(0, self.table.n_cells)
 
     def of_range(self, start: int, stop: int) -> Codes:
         """Return the units of consecutive cells, -1 for one that is a unit by itself."""
-        return self.codes[self.table.true[start:stop]] if self.by_true else self.codes[start:stop]
+        if self.of_cell is not None:
+            return self.of_cell[start:stop]
+        return self.of_true[self.table.true[start:stop]]
 
     def pieces(self, every: bool, pool: Pool) -> Pieces:
         """Return the cells; without `every` one, those that are a unit by themselves are left out."""
-        if self.by_true:
+        if self.of_cell is None:
             return pieces_of_runs([self.table], every, pool)[0]
-        none = np.empty(0, np.int64)
-        places = np.arange(self.table.n_cells)
-        piece = Piece(self.table.cells, places, self.codes.astype(np.int64), none, none, Alone())
+        none, places = np.empty(0, np.int64), np.arange(self.table.n_cells)
+        piece = Piece(self.table.cells, places, self.of_cell.astype(np.int64), none, none, Alone())
         return Pieces([piece], np.empty(0, np.bool_))
 
-    def cells(self, pieces: Pieces, width: int, pool: Pool) -> CellsByUnit:
-        """Bring the cells of pieces together by unit; these are written over."""
-        codes = self.codes if self.by_true else np.arange(self.n_joined)
-        return CellsByUnit.of([pieces], [codes], self.n_joined, width, pool)
+    @property
+    def of_codes(self) -> Codes:
+        """The units of the codes of pieces."""
+        return self.of_true if self.of_cell is None else np.arange(self.n_joined)
 
 
-def components_of_runs(
+def components_of_tables(
+    tables: Sequence[Contingency], numbers: Sequence[Codes] | None, every: bool, pool: Pool
+) -> tuple[list[CellUnits], list[Pieces]]:
+    """Return the connected components of the truth and of the predictions of all runs, and the cells of each run.
+
+    `numbers` are those of the true clusters of each run; None if their codes are the same in all runs. `every` is that
+    of `pieces_of_runs`.
+    """
+    if covers := [table for table in tables if isinstance(table, Cover)]:
+        units = _components_of_covers(covers, numbers)
+        return units, [own.pieces(every, pool) for own in units]
+    pieces = pieces_of_runs(tables, every, pool)
+    return _components_of_partitions(tables, pieces, numbers), pieces
+
+
+def _components_of_partitions(
     tables: Sequence[Contingency], runs: Sequence[Pieces], numbers: Sequence[Codes] | None
 ) -> list[CellUnits]:
-    """Return the connected components of the truth and of the predictions of all runs.
-
-    `numbers` are those of the true clusters of each run; None if their codes are the same in all runs. Then those in no
-    piece are at -1.
-    """
+    """Return those of partitions; true clusters in no piece are at -1, if their codes are the same in all runs."""
     if numbers is None:
         linked = np.logical_or.reduce([run.linked for run in runs])
         parents: Codes = np.empty(linked.size, runs[0].every[0].left.dtype)
@@ -256,10 +269,34 @@ def components_of_runs(
     return [CellUnits(table, own, n) for table, own in zip(tables, of_true, strict=True)]
 
 
+def _components_of_covers(covers: Sequence[Cover], numbers: Sequence[Codes] | None = None) -> list[CellUnits]:
+    """Return those of clusters that may overlap; items outside the truth connect predicted clusters, too."""
+    numbers = numbers or [np.arange(cover.truth.n_clusters) for cover in covers]
+    n_true = 1 + max(int(own.max(initial=-1)) for own in numbers)
+    bases = np.cumsum([n_true] + [cover.prediction.n_clusters for cover in covers])
+    parents, nodes = np.arange(bases[-1]), []
+    for cover, own, base in zip(covers, numbers, bases, strict=False):
+        truth, prediction = cover.every[:2] if cover.outside else (cover.truth, cover.prediction)
+        of_row = np.full(len(truth), -1)
+        kernels.components.join_sets(truth.offsets, own[truth.codes], 0, of_row, parents)
+        kernels.components.join_sets(prediction.offsets, prediction.codes, base, of_row, parents)
+        nodes.append(of_row[: cover.n_cells])
+    kernels.components.number_components(parents)
+    used = np.zeros(parents.size, np.bool_)
+    for own in nodes:
+        used[parents[own]] = True
+    unit = np.where(used, np.cumsum(used) - 1, -1)[parents]
+    n = int(np.count_nonzero(used))
+    return [
+        CellUnits(cover, unit[own], n, unit[of_row])
+        for cover, own, of_row in zip(covers, numbers, nodes, strict=True)
+    ]
+
+
 def true_clusters_of_runs(
     tables: Sequence[Contingency], numbers: Sequence[Codes] | None = None
 ) -> list[CellUnits]:
-    """Return the true clusters as units; parameters are those of `components_of_runs`."""
+    """Return the true clusters as units; parameters are those of `components_of_tables`."""
     if numbers is None:
         numbers = [np.arange(tables[0].n_codes["true"])] * len(tables)
     n = 1 + max(int(own.max(initial=-1)) for own in numbers)

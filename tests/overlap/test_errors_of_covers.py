@@ -68,25 +68,91 @@ def components(families: list[list[set[str]]]) -> list[str]:
     return sorted({next(iter(cluster)).partition("i")[0] for family in families for cluster in family})
 
 
-@pytest.mark.parametrize(("seed", "most"), [(1, 3), (2, 3), (3, 4)])
-def test_errors_are_near_those_of_one_component_more_and_less(seed: int, most: int) -> None:
-    truth, prediction = sample(seed, most=most)
+def moves(truth: Cover, prediction: Cover) -> dict[str, np.ndarray]:
+    """Return how much each score moves with a component, from one more of it and one less."""
     families = [clusters_of(truth), clusters_of(prediction)]
-    units, moved = components(families), []
+    units = components(families)
+    moved = []
     for unit in units:
         scores = []
         for own in (2, 0):
             sides = times_of(families, {each: own if each == unit else 1 for each in units})
             scores.append({name: float(score(*sides)) for name, score in TWINS.items()})
         moved.append({name: (scores[0][name] - scores[1][name]) / 2 for name in TWINS})
-    ev = fb.evaluate(truth, prediction, overlapping=True, metrics=NAMES)
-    n = len(units)
+    return {name: np.array([each[name] for each in moved]) for name in TWINS}
+
+
+def error(values: np.ndarray) -> float:
+    n = values.size
+    return math.sqrt(np.sum((values - values.mean()) ** 2) * n / (n - 1))
+
+
+def room(name: str) -> float:
+    return 0.25 if name.startswith("onmi") else 0.05  # which jumps where one item more or less decides
+
+
+@pytest.mark.parametrize(("seed", "most"), [(1, 3), (2, 3), (3, 4)])
+def test_errors_are_near_those_of_one_component_more_and_less(seed: int, most: int) -> None:
+    truth, prediction = sample(seed, most=most)
+    ev, moved = fb.evaluate(truth, prediction, overlapping=True, metrics=NAMES), moves(truth, prediction)
     for name, score in TWINS.items():
-        assert ev.overall[name] == pytest.approx(float(score(*families)), rel=1e-9)
-        values = np.array([each[name] for each in moved])
-        expected = math.sqrt(np.sum((values - values.mean()) ** 2) * n / (n - 1))
-        room = 0.25 if name.startswith("onmi") else 0.05  # which jumps where one item more or less decides
-        assert ev.errors[name] == pytest.approx(expected, rel=room), name
+        expected = float(score(clusters_of(truth), clusters_of(prediction)))
+        assert ev.overall[name] == pytest.approx(expected, rel=1e-9)
+        assert ev.errors[name] == pytest.approx(error(moved[name]), rel=room(name)), name
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_errors_of_differences_are_near_those_of_one_component_more_and_less(seed: int) -> None:
+    truth, old = sample(seed)
+    _, new = sample(seed + 10)
+    new = {item: new.get(item, own) for item, own in old.items()}
+    found = fb.compare(truth, {"old": old, "new": new}, overlapping=True, metrics=NAMES).deltas()
+    moved = moves(truth, old), moves(truth, new)
+    se = dict(zip(found["score"].to_pylist(), found["se"].to_pylist(), strict=True))
+    for name in TWINS:
+        if not name.startswith("onmi"):
+            assert se[name] == pytest.approx(error(moved[1][name] - moved[0][name]), rel=0.06), name
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_errors_of_differences_of_means_are_those_of_their_items(weighted: bool) -> None:
+    """Each component adds its items' deviations, times their share, in one run less in the other."""
+    truth, old = sample(8)
+    _, new = sample(9)
+    new = {item: new.get(item, own) for item, own in old.items()}
+    weight = {item: 1.0 + k % 3 for k, item in enumerate(truth)} if weighted else None
+    options = {"overlapping": True, "weight": weight, "metrics": ["precision", "recall"]}
+    component = {item: k for k, own in enumerate(joined(truth, old, new)) for item in own}
+    changes: dict[str, list[np.ndarray]] = defaultdict(list)
+    for run in (old, new):
+        ev = fb.evaluate(truth, run, **options)
+        items = ev.items().to_pydict()
+        share = np.array(items["weight"] if weighted else np.ones(len(items["item"])))
+        share = share / share.sum()
+        codes = np.array([component[item] for item in items["item"]])
+        for name in ("precision", "recall"):
+            deviations = share * (np.array(items[name]) - ev.overall[name])
+            changes[name].append(np.bincount(codes, deviations))
+    found = fb.compare(truth, {"old": old, "new": new}, **options)
+    assert found.units.n == len(set(component.values()))
+    drawn = fb.compare(truth, {"old": old, "new": new}, bootstrap=2000, **options).deltas().to_pydict()
+    for name, low, high in zip(drawn["score"], drawn["low"], drawn["high"], strict=True):
+        before, after = changes[name]
+        squares, n = np.sum((after - before) ** 2), found.units.n
+        assert found.deltas().to_pandas().set_index("score").se[name] == pytest.approx(
+            math.sqrt(squares * n / (n - 1))
+        )
+        assert (high - low) / 2 == pytest.approx(1.96 * math.sqrt(squares), rel=0.15)
+
+
+def joined(*covers: Cover) -> list[set[str]]:
+    """Return the items that are connected by clusters of any of the covers."""
+    found: list[set[str]] = []
+    for cover in covers:
+        for cluster in clusters_of(cover):
+            touched = [own for own in found if own & cluster]
+            found = [own for own in found if not own & cluster] + [cluster.union(*touched)]
+    return found
 
 
 def test_values_behind_errors_are_the_scores() -> None:
