@@ -36,6 +36,7 @@ def merge_equal_units(table: Contingency, units: Codes, n_joined: int, pool: Poo
             codes, size = table.codes(side)
             kept |= _mask(alone.codes, size)[codes]
     places, others = np.flatnonzero(kept), np.flatnonzero(~kept)
+    places = places[np.argsort(units[places])]  # sums by unit meet units in order
     sizes = number(np.ascontiguousarray(table.n[others], np.int64), pool)
     order = np.argsort(table.n[others[sizes.firsts]])
     times = np.ones(n_joined + np.count_nonzero(units[places] >= n_joined) + order.size)

@@ -132,6 +132,14 @@ class SumsByUnit:
         """Add up values of all units."""
         return float(np.sum(by_unit if self._times is None else by_unit * self._times[: by_unit.size]))
 
+    def count(self, n: int) -> float:
+        """Return how many units the first n stand for."""
+        return n - self.n + self._n_scored
+
+    @cached_property
+    def _n_scored(self) -> float:
+        return float(self.n if self._equal is None else np.sum(self._equal.times))
+
     def of_whole(self, values: NDArray[Any], side: str | None = None) -> NDArray[Any]:
         """Return the values of these cells, or clusters of a side, from those of the whole table."""
         if self._equal is None:
@@ -158,7 +166,7 @@ class SumsByUnit:
         for slope, each in zip(slopes, by_unit, strict=True):
             if slope:
                 moved[: each.size] += slope * each
-        moved -= self.add(moved) / self.add(np.ones(moved.size))
+        moved -= self.add(moved) / self.count(moved.size)
         return Moved(moved, float(np.max(np.abs([function(totals), *(slopes * totals)]))))
 
     def totals(self, metric: Metric, by_unit: Iterable[Floats]) -> Floats:
@@ -354,7 +362,7 @@ def _entropies_of_clusters(by: SumsByUnit) -> Additive:
     by it are those of chords, as long as the number of items varies between samples.
     """
     sides, n, items = by.table.once(sides_of, by.pool), float(by.table.n_items), by.cells(by.table.n)
-    spread = max(float(np.sqrt(by.add((items - n / by.add(np.ones(by.n))) ** 2))) / n, STEP)
+    spread = max(float(np.sqrt(by.add((items - n / by.count(by.n)) ** 2))) / n, STEP)
     step = n * min(spread, 0.5 * (1.0 - float(items.max()) / n))
     found, up, down = (entropies_by_cluster(sides, n + s, "overlapping") for s in (0.0, step, -step))
     figures, slopes = [items], []
@@ -510,9 +518,13 @@ def _majorities(by: SumsByUnit) -> Additive:
     exact = (table.fp == 0) & (table.fn == 0)
     rivals = np.flatnonzero((table.n == largest[codes]) & ~exact)
     pred, true = (own[rivals].astype(np.int64) for own in (codes, table.true))
-    matched, _ = best_pairs(pred, true, np.ones(rivals.size), size, table.n_codes["true"])
+    only = np.bincount(pred, minlength=size)[pred] == 1
+    taken = np.zeros(table.n_codes["true"])
+    taken[true[only]] = 1.0  # by one of the clusters that have no other choice, all in one unit
+    free = ~only & (taken[true] == 0.0)
+    matched, _ = best_pairs(pred[free], true[free], np.ones(np.count_nonzero(free)), size, taken.size)
     ones = np.bincount(matched, minlength=size).astype(np.float64)
-    both = by.cells(exact) + by.clusters("pred", ones)
+    both = by.cells(exact) + by.clusters("true", taken) + by.clusters("pred", ones)
     return Additive([by.clusters("pred", largest.astype(np.float64)), both], lambda *fields: fields)
 
 
