@@ -1,9 +1,9 @@
-"""What comparing costs: four runs beside one, errors of differences, and a diff beside DuckDB's SQL.
+"""What errors and comparing cost: errors of one run, four runs beside one, and a diff beside DuckDB's SQL.
 
 `python -m benchmarks.comparing --items 1e7 --diff-items 1e8` prints the tables, and puts them into a page with
 `--tables benchmarks/README.md`. Every figure comes from processes of their own, in turn; what they print is of calls
-after a first one, which is shown apart. Four runs and one are compared by the processor time of all threads, which
-other work on the machine changes less than it does the clock.
+after a first one, which is shown apart. Errors, and four runs and one, are compared by the processor time of all
+threads, which other work on the machine changes less than it does the clock.
 """
 
 from __future__ import annotations
@@ -39,6 +39,12 @@ TRUTH, RUNS = "truth", ("run0", "run1", "run2", "run3")
 ROWS_AT_ONCE = 1 << 20
 #: Share of the items that each further run puts elsewhere.
 MOVED = 0.02
+#: Scores of one run, and whether their errors are wanted.
+ONE_RUN = {
+    f"arrays {scores}{' with errors' * errors}": (metrics, errors)
+    for scores, metrics in (("the default scores", None), ("all scores", "all"))
+    for errors in (False, True)
+}
 LIMIT = "4GiB"
 REPEAT = 5
 SCORES = ("split_rate", "merge_rate", "jaccard_distance")
@@ -97,6 +103,11 @@ def calls_of(what: str, directory: Path, n_items: int) -> Callable[[], Any]:
             runs[name] = labels
         paths[TRUTH], given = rows.labels_true, {"weight": rows.weights}
     truth = paths[TRUTH]
+    if what in ONE_RUN:
+        metrics, errors = ONE_RUN[what]
+        return lambda: getattr(
+            fb.evaluate(truth, runs["run0"], metrics=metrics), "errors" if errors else "overall"
+        )["f1"]
     if what.endswith("evaluate"):
         return lambda: fb.evaluate(truth, runs["run0"], **given).f1
     if what.endswith("compare"):
@@ -177,6 +188,20 @@ def comparison_table(directory: Path, n_items: int, rounds: int) -> str:
     return markdown(head, rows, 1)
 
 
+def errors_table(directory: Path, n_items: int, rounds: int) -> str:
+    """Return the table of one run with errors beside it without."""
+    rows = []
+    for plain in list(ONE_RUN)[::2]:
+        without, added = (
+            measure(what, directory, n_items, rounds=rounds, repeat=REPEAT)["busy"]
+            for what in (plain, f"{plain} with errors")
+        )
+        rows.append(
+            (plain.removeprefix("arrays "), seconds(without), seconds(added), f"{added / without - 1:+.0%}")
+        )
+    return markdown(("scores", "one run", "with errors", "more"), rows, 1)
+
+
 def diff_table(directory: Path, n_items: int, rounds: int) -> str:
     """Return the table of a diff beside DuckDB; raise if the two do not agree."""
     found = {what: measure(what, directory, n_items, rounds=rounds, repeat=1) for what in ("diff", "duckdb")}
@@ -212,6 +237,7 @@ def main() -> None:
     tables = {}
     with tempfile.TemporaryDirectory(dir=options.directory) as work:
         for region, table, n_items, names in (
+            ("errors", errors_table, int(options.items), ()),
             ("comparing", comparison_table, int(options.items), (TRUTH, *RUNS)),
             ("diff", diff_table, int(options.diff_items), RUNS[:2]),
         ):
