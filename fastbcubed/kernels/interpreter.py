@@ -252,6 +252,7 @@ class Rewriter(ast.NodeTransformer):
 
     def __init__(self, words: bool, slow: set[str]) -> None:
         self.words, self.slow = words, slow
+        self._has_loops = False  #: whether what was visited last has loops, or calls functions that have
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Call this module's functions for those of arrays and of NumPy; ``at(i)`` is ``i``."""
@@ -333,14 +334,18 @@ class Rewriter(ast.NodeTransformer):
         """Check the time; see `_checked`."""
         return self._checked(node)
 
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """Note functions with loops."""
+        self._has_loops |= node.id in self.slow
+        return node
+
     def _checked(self, node: Any) -> ast.AST:
         """Check the time in each round of a loop that is not innermost."""
-        parts = [each for part in node.body for each in ast.walk(part)]
-        called = {each.id for each in parts if isinstance(each, ast.Name)}
-        inner = any(isinstance(each, ast.For | ast.While) for each in parts) or called & self.slow
+        self._has_loops = False
         self.generic_visit(node)
-        if inner:
+        if self._has_loops:
             node.body.insert(0, ast.Expr(call("_check")))
+        self._has_loops = True
         return node
 
 
@@ -410,8 +415,7 @@ def rewritten(function: Any, words: bool, slow: set[str], python_of: Callable[[A
     for in it.
     """
     code, names = function.__code__, function.__globals__
-    tree = ast.parse(source_of(code))
-    ast.increment_lineno(tree, code.co_firstlineno - 1)
+    tree = ast.parse("\n" * (code.co_firstlineno - 1) + source_of(code))
     body: Any = tree.body[0]
     body.decorator_list, body.returns = [], None
     for each in body.args.args:

@@ -26,8 +26,9 @@ from fastbcubed.kernels import interpreter
 
 #: Seconds that it takes to import Numba, to compile a kernel without those that it calls, and to load a cached one.
 IMPORTING, COMPILING, LOADING = 0.6, 0.2, 0.02
-#: Seconds per element of its arrays that a kernel is expected to take until it has been interpreted.
-PER_ELEMENT = 5e-7
+#: Seconds per element of its arrays that a kernel is expected to take until it has been interpreted, by Python's loops
+#: and by NumPy.
+PER_ELEMENT, PER_ELEMENT_BY_NUMPY = 5e-7, 2e-8
 #: Elements below which the time of a call says little about larger ones.
 FEW = 1000
 #: Seconds for which all kernels have been interpreted.
@@ -80,12 +81,12 @@ class Kernel:
         How long it has been interpreted.
     """
 
-    def __init__(self, function: Callable[..., Any], words: bool, options: dict[str, Any]) -> None:
+    def __init__(self, function: Any, words: bool, by_numpy: Any, options: dict[str, Any]) -> None:
         update_wrapper(self, function)
         self.py_func = function
         self.seconds = 0.0
-        self._per_element = PER_ELEMENT
-        self._words, self._options = words, options
+        self._per_element = PER_ELEMENT if by_numpy is None else PER_ELEMENT_BY_NUMPY
+        self._words, self._by_numpy, self._options = words, by_numpy, options
         self._dispatcher: Any = None
         self._called_with: tuple[Any, ...] | None = None
         self._meets_read_only = False
@@ -195,7 +196,9 @@ class Kernel:
 
     @cached_property
     def python(self) -> Any:
-        """The function rewritten to be interpreted."""
+        """The function rewritten to be interpreted, or the one that does the same by NumPy."""
+        if self._by_numpy is not None:
+            return lambda *arguments: self._by_numpy(*map(interpreter.unviewed, arguments))
         slow = {name for name, each in self._called.items() if each.has_loops}
         return interpreter.rewritten(self.py_func, self._words, slow, python_of)
 
@@ -252,14 +255,15 @@ def anything_cached() -> bool:
     return any(beside.glob("*.nbi")) or not os.access(beside, os.W_OK)
 
 
-def kernel(function: Any = None, *, words: bool = False, **options: Any) -> Any:
+def kernel(function: Any = None, *, words: bool = False, by_numpy: Any = None, **options: Any) -> Any:
     """Return a kernel; with options alone, a decorator.
 
-    The integers of `words` are unsigned and wrap. Other options are Numba's.
+    The integers of `words` are unsigned and wrap. `by_numpy` does the same on whole arrays, and is called instead of
+    interpreting the kernel, for which Python's loops are slow. Other options are Numba's.
     """
     if function is None:
-        return partial(kernel, words=words, **options)
-    return Kernel(function, words, options)
+        return partial(kernel, words=words, by_numpy=by_numpy, **options)
+    return Kernel(function, words, by_numpy, options)
 
 
 #: A part of a kernel that LLVM must inline: a call would pass every array on.

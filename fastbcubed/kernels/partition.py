@@ -158,7 +158,13 @@ def target_of(pred, number, targets):
     return bits_of(pred, skip, bits)
 
 
-@kernel
+def mix_run_by_numpy(keys, start, n, mixed, out):
+    """Do the same as `mix_run`."""
+    run = keys[start : start + n]
+    out[:n] = run if mixed else mix.py_func(run)
+
+
+@kernel(by_numpy=mix_run_by_numpy)
 def mix_run(keys, start, n, mixed, out):
     """Mix a run of keys, or copy them if already `mixed`."""
     if mixed:
@@ -169,7 +175,16 @@ def mix_run(keys, start, n, mixed, out):
             out[at(i)] = mix(keys[at(start + i)])
 
 
-@kernel
+def find_parts_by_numpy(true, pred, n, skip, bits, heavy, shift, parts):
+    """Do the same as `find_parts`."""
+    h, parts = true[:n], parts[:n]
+    parts[:] = bits_of.py_func(h, skip, bits)
+    if heavy.size:
+        is_heavy = heavy[(h >> shift) & (heavy.size - 1)] == h
+        parts[is_heavy] = (1 << bits) + bits_of.py_func(pred[:n][is_heavy], skip, bits)
+
+
+@kernel(by_numpy=find_parts_by_numpy)
 def find_parts(true, pred, n, skip, bits, heavy, shift, parts):
     """Find the parts of a run of rows, given by these bits of their mixed true key.
 
@@ -244,7 +259,23 @@ def place_rows(true, pred, skip, bits, heavy, shift, next_row, places):
             next_row[at(parts[at(i)])] += 1
 
 
-@kernel
+def scatter_items_by_numpy(keys, start, stop, bits, next_row, mixed, rows, places, values, out):
+    """Do the same as `scatter_items`, part by part."""
+    hs = mix.py_func(keys[start:stop])
+    parts = bits_of.py_func(hs, 0, bits)
+    for part in range(next_row.size):
+        found = np.flatnonzero(parts == part)
+        to = slice(next_row[part], next_row[part] + found.size)
+        next_row[part], mixed[to] = to.stop, hs[found]
+        if rows is not None:
+            rows[to] = start + found
+        if places is not None:
+            places[start + found] = np.arange(to.start, to.stop)
+        if values is not None:
+            out[to] = values[start + found]
+
+
+@kernel(by_numpy=scatter_items_by_numpy)
 def scatter_items(keys, start, stop, bits, next_row, mixed, rows, places, values, out):
     """Write the mixed keys of one block to their parts, in row order, and the other outputs that are given.
 
