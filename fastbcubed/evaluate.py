@@ -21,7 +21,7 @@ from fastbcubed.results.items import Kept
 from fastbcubed.results.origin import Origin, not_default
 from fastbcubed.results.repairs import require_repairable
 from fastbcubed.results.slices import SliceKey, slice_name
-from fastbcubed.results.warnings import give
+from fastbcubed.results.warnings import MAY_WARN, found_in, give
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.output_files import require_writable
 from fastbcubed.runtime.progress_bar import reporting
@@ -200,7 +200,7 @@ def evaluate(
         spill_dir=spill_dir,
     )
     ev = carry_out(request, arguments, engine=engine, threads=threads, progress=progress)
-    give(ev.warnings)
+    give(found_in(ev, MAY_WARN))
     if out is not None:
         ev.save(out, keep=keep, repairs=repairs)
     return ev

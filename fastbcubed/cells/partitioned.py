@@ -144,8 +144,10 @@ def find_heavy(keys: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
 
     Rows of such a cluster are partitioned by their other key; otherwise one part would hold them all.
     """
+    if len(keys) == 1:
+        return find_heavy_in_sample(keys[0][sampled_rows(keys[0].size)])
     ends = np.cumsum([block.size for block in keys])
-    rows = np.sort(sampled_rows(int(ends[-1])).astype(np.int64))
+    rows = np.sort(sampled_rows(int(ends[-1])))
     shares = np.split(rows, np.searchsorted(rows, ends[:-1]))
     chosen = [
         block[share - end] for block, share, end in zip(keys, shares, ends, strict=True)

@@ -430,7 +430,7 @@ class Sample(NamedTuple):
     @classmethod
     def of(cls, data: pa.ChunkedArray) -> Sample:
         """Return a sample spread over a column, a small one if it has few texts."""
-        rows = sampled_rows(len(data)).astype(np.int64)
+        rows = sampled_rows(len(data))
         small = cls.of_rows(data, rows[: rows.size // SMALL])
         few = 0 < small.seen.size * VERY_OFTEN <= small.size
         return small if few else cls.of_rows(data, rows)

@@ -740,6 +740,8 @@ OF_UNMATCHED = {
     "few-items-labelled",
 }
 OF_SLICES = {"slices-without-scores", "small-slice"}
+#: Those that may be warnings; the others are notes, which are looked for when they are first read.
+MAY_WARN = CODES.keys() - {"pure-by-construction", "few-units", "small-slice", "not-checked"}
 
 
 def found_in(ev: Any, codes: Collection[str] = CODES) -> list[dict[str, Any]]:

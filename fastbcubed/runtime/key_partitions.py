@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,10 +57,13 @@ def offsets(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
     return bounds, bounds[:-1] + np.cumsum(counts, axis=0) - counts
 
 
-def sampled_rows(n: int, most: int = SAMPLE) -> NDArray[np.uint64]:
-    """Return the numbers of a sample of n rows, spread over all of them; the same for the same n."""
-    rows = np.arange(min(most, n), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    return (rows >> np.uint64(16)) % np.uint64(n)
+@lru_cache(maxsize=2)
+def sampled_rows(n: int, most: int = SAMPLE) -> NDArray[np.int64]:
+    """Return the numbers of a sample of n rows, spread over all of them; the same for the same n, and read-only."""
+    mixed = np.arange(min(most, n), dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    rows = ((mixed >> np.uint64(16)) % np.uint64(n)).view(np.int64)
+    rows.flags.writeable = False
+    return rows
 
 
 NO_ROWS = np.empty(0, np.int64)

@@ -188,7 +188,7 @@ def test_numbers_are_small_and_the_same_for_any_number_of_threads(n_threads):
 def test_texts_that_many_rows_have_and_no_sample_are_no_longer_narrow():
     values = few_texts(10)
     known = np.zeros(N, bool)
-    known[sampled_rows(N).astype(np.int64)] = True
+    known[sampled_rows(N)] = True
     values[~known] = [f"alone {k % 5000}" for k in range(np.count_nonzero(~known))]
     data = pa.chunked_array([pa.array(values)])
     wide, narrow = (numbers_of(data, narrow=narrow) for narrow in (False, True))

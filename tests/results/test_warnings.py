@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +29,13 @@ PREDICTION = {f"i{k}": f"p{k // 2}{'ab'[k % 2] if k % 6 < 2 else ''}" for k in r
 
 
 def found(truth: Any = TRUTH, prediction: Any = PREDICTION, **options: Any) -> dict[str, dict[str, Any]]:
-    """Return the warnings by code."""
-    return {warning["code"]: warning for warning in fb.evaluate(truth, prediction, **options).warnings}
+    """Return the warnings by code; those that are not notes were issued, too, in this order."""
+    with catch_warnings(record=True) as told:
+        simplefilter("always")
+        ev = fb.evaluate(truth, prediction, **options)
+    issued = [each.message.code for each in told if isinstance(each.message, EvaluationWarning)]
+    assert issued == [each["code"] for each in ev.warnings if each["level"] == "warning"]
+    return {warning["code"]: warning for warning in ev.warnings}
 
 
 def only(sides: dict[str, str], n: int) -> dict[str, str]:
@@ -252,6 +258,12 @@ def test_giant_cluster(engine, keep) -> None:
     assert (everything["level"], everything["share"], everything["n_true_clusters"]) == ("warning", 1, 60)
     pure = {item: "all" if k < 40 else cluster for k, (item, cluster) in enumerate(TRUTH.items())}
     assert "giant-cluster" not in found(pure, giant, engine=engine, keep=keep)
+
+
+def test_notes_are_looked_for_when_they_are_read() -> None:
+    ev = fb.evaluate(only(TRUTH, 20), only(PREDICTION, 20))
+    assert "standard_errors" not in vars(ev)
+    assert [each["code"] for each in ev.warnings] == ["few-units"] and "standard_errors" in vars(ev)
 
 
 def test_few_units() -> None:
