@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fastbcubed.runtime import startup_errors as _starting  # noqa: F401  (first: later imports are slow, or may be missing)
+from fastbcubed.runtime import startup as _startup  # noqa: F401  (first: later imports are slow, or may be missing)
 
 # isort: split
 from fastbcubed import errors, metrics

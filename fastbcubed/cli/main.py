@@ -18,7 +18,7 @@ from fastbcubed.cli.commands import parser
 from fastbcubed.cli.output import give_up, in_flags, say, to_stdout
 from fastbcubed.errors import FastBCubedError, OptionError, VerificationError
 from fastbcubed.runtime.exit_codes import FAULT, READER_GONE, STOPPED, TERMINATED, WRONG
-from fastbcubed.runtime.startup_errors import lacking
+from fastbcubed.runtime.startup import lacking
 
 #: Options that name a file or directory to write, by their name in argparse.
 OUTPUTS = {"out": "--out", "pairs_out": "--out", "report": "--report", "summary": "--summary"}
@@ -56,10 +56,6 @@ def _is_in(file: str, out: str | os.PathLike[str]) -> bool:
     return folder == os.path.realpath(out) and name.removesuffix(".parquet") in RESULTS
 
 
-#: Objects made between two runs of the garbage collector: more than a command loads. The default is 700.
-OBJECTS_AT_ONCE = 500_000
-
-
 class Terminated(BaseException):
     """SIGTERM requested the end of the process."""
 
@@ -75,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: Sequence[str] | None) -> int:
     _open_streams()
     try:
-        with _raising_on_sigterm(), _collecting_rarely():
+        with _raising_on_sigterm():
             try:
                 options = parser().parse_args(argv)
                 refuse_overwriting(options)
@@ -148,17 +144,6 @@ def _give_up_if_full(stream: TextIO) -> None:
         stream.flush()
     except OSError:
         give_up(stream)
-
-
-@contextmanager
-def _collecting_rarely() -> Iterator[None]:
-    """Run the garbage collector less often: most objects of a command are loaded code, which stays."""
-    usual = gc.get_threshold()
-    gc.set_threshold(OBJECTS_AT_ONCE, *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import inspect
 import json
 import os
@@ -38,16 +37,12 @@ TRUTH = {
 PREDICTION = {"item": ["a", "b", "c", "d", "e"], "cluster": [1, 1, 1, 2, 2]}
 
 
-def test_a_command_leaves_the_garbage_collector_as_it_was(paths, monkeypatch, capsys):
-    seen, run = [], evaluate_command.run
-    monkeypatch.setattr(
-        evaluate_command, "run", lambda options: seen.append(gc.get_threshold()) or run(options)
-    )
-    usual = gc.get_threshold()
-    assert cli.main(["evaluate", *paths]) == 0
-    assert cli.main(["evaluate", paths[0], "no such file"]) == 2
-    assert gc.get_threshold() == usual
-    assert seen == [(cli.OBJECTS_AT_ONCE, *usual[1:])] * 2
+@pytest.mark.parametrize(("program", "rarely"), [("/usr/bin/fastbcubed", True), ("-c", False)])
+def test_the_command_line_alone_searches_for_garbage_rarely(program, rarely):
+    code = f"import gc, sys; usual = gc.get_threshold()[0]; sys.argv[0] = {program!r}; import fastbcubed; "
+    command = [sys.executable, "-c", f"{code}print(gc.get_threshold()[0] > usual)"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
+    assert subprocess.check_output(command, env=environment, text=True).strip() == str(rarely)
 
 
 def _write(path: Path, **columns: list[object]) -> str:
