@@ -1,6 +1,7 @@
 """How the process of the command line starts, before anything that takes a while is loaded.
 
-It ends on an error while loading with a line instead of a traceback, and searches for garbage less often.
+It ends on an error while loading with a line instead of a traceback, searches for garbage less often, and has no
+threads for products of matrices.
 """
 
 from __future__ import annotations
@@ -45,5 +46,6 @@ def _end(kind: type[BaseException], error: BaseException, trace: TracebackType |
 
 if _is_command_line():
     gc.set_threshold(OBJECTS_AT_ONCE)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # by default NumPy starts one for each core
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = _end
