@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache, cached_property, partial, wraps
 from importlib import import_module
@@ -37,6 +37,9 @@ config: Any = numba.config
 WANTED = os.environ.get("FASTBCUBED_CACHE", "1") != "0"
 #: Directories for temporary files, tried after those named by the environment.
 PLACES = ("/tmp", "/var/tmp", "/dev/shm")
+
+#: Files of source code, with the time of their last change and their size.
+Stamps = Mapping[str, tuple[int, int] | None]
 
 #: The temporary directory in which kernels are cached, if any.
 fallbacks: set[str] = set()
@@ -138,35 +141,33 @@ def _checksum(data: bytes | memoryview) -> bytes:
 
 
 class CheckedCache(FunctionCache):
-    """Numba's cache of a kernel, in files with checksums."""
+    """Numba's cache of a kernel, in files with checksums, for the sources of all kernels that it calls."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, stamps: Stamps) -> None:
         super().__init__(function)
-        self._cache_file = CheckedFile(
-            self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
-        )
+        self._cache_file = CheckedFile(self._cache_path, self._impl.filename_base, [*stamps.values()])
 
 
-def _opened(function: Any, source: Path, loaded: tuple[int, int] | None) -> Any:
-    """Return the cache of a kernel whose source had the stamp `loaded`; Numba's null cache if there is none."""
-    if _stamp.__wrapped__(source) != loaded:
+def _opened(function: Any, loaded: Stamps) -> Any:
+    """Return the cache of a kernel whose sources had the stamps `loaded`; Numba's null cache if there is none."""
+    if any(_stamp.__wrapped__(source) != stamp for source, stamp in loaded.items()):
         return NullCache()  # another version was installed since: our compiled code does not match it
     try:
-        opened = CheckedCache(function)
+        opened = CheckedCache(function, loaded)
     except RuntimeError:  # Numba found no writable directory
-        opened = _opened_in(temporary(), function)
+        opened = _opened_in(temporary(), function, loaded)
     if opened.cache_path is not None:
-        _link_compiled(source, Path(opened.cache_path))
+        _link_compiled(Path(function.__code__.co_filename), Path(opened.cache_path))
     return opened
 
 
-def _opened_in(directory: str | None, function: Any) -> Any:
+def _opened_in(directory: str | None, function: Any, loaded: Stamps) -> Any:
     if directory is None:
         return NullCache()
     with _lock:
         named, config.CACHE_DIR = config.CACHE_DIR, directory
         try:
-            opened = CheckedCache(function)
+            opened = CheckedCache(function, loaded)
         except RuntimeError:
             return NullCache()
         finally:
@@ -176,10 +177,10 @@ def _opened_in(directory: str | None, function: Any) -> Any:
 
 
 @cache
-def _stamp(source: Path) -> tuple[int, int] | None:
+def _stamp(source: str) -> tuple[int, int] | None:
     """Return a file's modification time and size; None if it does not exist."""
     try:
-        found = source.stat()
+        found = os.stat(source)
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size
@@ -273,11 +274,16 @@ if "numba.np.arraymath" not in sys.modules:
         load_without_scipy()
 
 
-def dispatcher(function: Any, names: dict[str, Any], missed: Callable[[], None], options: Any) -> Any:
-    """Return Numba's function for a kernel with these global names; `missed` is called before it is compiled."""
+def dispatcher(
+    function: Any, names: dict[str, Any], missed: Callable[[], None], options: Any, sources: Iterable[str]
+) -> Any:
+    """Return Numba's function for a kernel with these global names; `missed` is called before it is compiled.
+
+    `sources` are the files of the kernel and of those that it calls, whose code is part of its own.
+    """
     compiled = _compiled(function, names, options | {"pipeline_class": OfWholes})
-    source = Path(function.__code__.co_filename)
-    opened = partial(_opened, compiled.py_func, source, _stamp(source)) if WANTED else NullCache
+    loaded = {source: _stamp(source) for source in sources}
+    opened = partial(_opened, compiled.py_func, loaded) if WANTED else NullCache
     compiled._cache = Sturdy(opened, missed)
     return compiled
 

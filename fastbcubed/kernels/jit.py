@@ -108,7 +108,8 @@ class Kernel:
         if self._dispatcher is None:
             with _lock:
                 make = import_module("fastbcubed.kernels.cache").dispatcher
-                made = make(self.py_func, self._globals(), self._missed, self._options)
+                sources = sorted({each.py_func.__code__.co_filename for each in self._needed})
+                made = make(self.py_func, self._globals(), self._missed, self._options, sources)
                 self._compile, made._compile_for_args = made._compile_for_args, self._compile_for
                 self._dispatcher = made
         return self._dispatcher

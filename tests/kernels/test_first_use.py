@@ -87,3 +87,29 @@ def same_bits(one, other) -> bool:
     if isinstance(one, np.ndarray) and one.dtype.names:
         return all(same_bits(one[name], other[name]) for name in one.dtype.names)
     return type(one) is type(other) and np.asarray(one).tobytes() == np.asarray(other).tobytes()
+
+
+def test_a_kernel_is_compiled_anew_when_one_that_it_calls_has_changed(tmp_path) -> None:
+    """Its own file is the same, and so is the name and the signature that its code is kept under."""
+    (tmp_path / "caller.py").write_text(
+        "from callee import step\nfrom fastbcubed.kernels.jit import kernel\n\n\n"
+        "@kernel\ndef call(x):\n    return step(x)\n\n\nprint(call(1))\n"
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)]),
+        "NUMBA_CACHE_DIR": str(tmp_path / "numba"),
+        "FASTBCUBED_INTERPRET": "0",
+    }
+    for added in (1, 1, 22):
+        text = (
+            f"from fastbcubed.kernels.jit import kernel\n\n\n@kernel\ndef step(x):\n    return x + {added}\n"
+        )
+        if not (tmp_path / "callee.py").exists() or (tmp_path / "callee.py").read_text() != text:
+            (tmp_path / "callee.py").write_text(text)
+        command = [sys.executable, "-c", "import caller"]
+        done = subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        assert done.stdout == f"{1 + added}\n"
+        assert len(list((tmp_path / "numba").rglob("*call*.nbc"))) == 1
