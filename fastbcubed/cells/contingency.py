@@ -638,7 +638,8 @@ class Contingency:
     @cached_property
     def n_exact(self) -> int:
         """Clusters that are equal on both sides."""
-        return int(np.count_nonzero((self.fp == 0) & (self.fn == 0)))
+        ranges = blocks(self.n_cells)
+        return sum(int(np.count_nonzero((self.fp[a:b] == 0) & (self.fn[a:b] == 0))) for a, b in ranges)
 
     def count_exact(self, side: str) -> int:
         """Count the clusters of a side that equal one of the other side."""
