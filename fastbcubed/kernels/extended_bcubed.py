@@ -6,13 +6,11 @@ import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly, table_size
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.overlap import AHEAD, add_others, add_size, count_true
+from fastbcubed.kernels.overlap import AHEAD, add_items, add_others, add_size, clear, count_true
 from fastbcubed.kernels.partition import fetch
 
 #: A list of cells is scanned if it has at most this many times the number of cells looked up in it.
 LONG = 4
-#: Common clusters that a byte counts; where there may be more, rows are looked up.
-MOST = 255
 
 
 @inlined
@@ -30,16 +28,16 @@ def side_of(rows, begin, end, side):
 
 @kernel
 def count_pairs(start, stop, rows, narrow, counts):
-    """Count the pairs of clusters of a range of cells; return whether any cell has more than `narrow` on a side."""
-    wide = False
+    """Count the pairs of clusters of a range of cells; return the largest number of clusters of a cell on a side."""
+    longest = 0
     for cell in range(start, stop):
         begin = rows.starts[cell] + 2
         end = begin + rows.codes[begin - 1]
         c = count_true(rows, begin, end)
         g = end - begin - c
         counts[cell] = pairs_of(c, narrow) + pairs_of(g, narrow)
-        wide |= max(c, g) > narrow
-    return wide
+        longest = max(longest, c, g)
+    return longest
 
 
 @kernel
@@ -116,15 +114,22 @@ def fill_groups(starts, bounds, groups, next_place, members):
                 next_place[groups[v]] += 1
 
 
+@inlined
+def may_be_close(rows, begin, end):
+    """Return whether a cell is in several clusters of a side."""
+    c = count_true(rows, begin, end)
+    return max(c, end - begin - c) > 1
+
+
 @kernel
 def count_several(rows, narrow, wide_counts, counts):
-    """Count the cells in several clusters of a side, by cluster: those in more than `narrow`, and all."""
+    """Count the cells in several clusters of a side, by cluster: those in more than `narrow` of its side, and all."""
     for cell in range(rows.starts.size):
         begin = rows.starts[cell] + 2
         end = begin + rows.codes[begin - 1]
-        for side in range(2):
-            low, high = side_of(rows, begin, end, side)
-            if high - low > 1:
+        if may_be_close(rows, begin, end):
+            for side in range(2):
+                low, high = side_of(rows, begin, end, side)
                 for k in range(low, high):
                     counts[rows.codes[k]] += 1
                     wide_counts[rows.codes[k]] += high - low > narrow
@@ -136,9 +141,9 @@ def fill_several(rows, narrow, next_wide, next_place, out):
     for cell in range(rows.starts.size):
         begin = rows.starts[cell] + 2
         end = begin + rows.codes[begin - 1]
-        for side in range(2):
-            low, high = side_of(rows, begin, end, side)
-            if high - low > 1:
+        if may_be_close(rows, begin, end):
+            for side in range(2):
+                low, high = side_of(rows, begin, end, side)
                 place = next_wide if high - low > narrow else next_place
                 for k in range(low, high):
                     out[place[rows.codes[k]]] = cell
@@ -146,40 +151,67 @@ def fill_several(rows, narrow, next_wide, next_place, out):
 
 
 @inlined
-def listed(index, j, is_narrow):
-    """Return where the cells to visit in a cluster begin and end; a cell in few clusters visits those in many."""
-    return index.bounds[j], index.ends[j] if is_narrow else index.bounds[j + 1]
+def listed(index, j, every):
+    """Return where the cells to visit in a cluster begin and end: every one, or those in many clusters."""
+    return index.bounds[j], index.bounds[j + 1] if every else index.ends[j]
 
 
 @inlined
-def find_largest(rows, index, low, high):
+def find_largest(rows, index, span, every):
     """Return the position, in a side of a row, of the cluster with most cells to visit."""
     most = spared = -1
-    for k in range(low, high):
-        first, last = listed(index, rows.codes[k], high - low <= index.narrow)
+    for k in range(span[0], span[1]):
+        first, last = listed(index, rows.codes[k], every)
         if last - first > most:
             most = last - first
             spared = k
     return spared
 
 
+@inlined
+def count_listed(rows, index, low, high):
+    """Return the number of cells in the clusters of a side of a row."""
+    total = 0
+    for k in range(low, high):
+        total += index.bounds[rows.codes[k] + 1] - index.bounds[rows.codes[k]]
+    return total
+
+
+@inlined
+def visits_every(rows, index, begin, end):
+    """Return whether a cell visits every cell in its true clusters, and in its predicted ones.
+
+    It does on a side where it is in many; on the other one, too, if its clusters there have no more cells: then all
+    that it shares with a mate is counted.
+    """
+    middle = begin + count_true(rows, begin, end)
+    true, pred = middle - begin > index.narrow, end - middle > index.narrow
+    if true != pred:
+        of_true = count_listed(rows, index, begin, middle)
+        of_pred = count_listed(rows, index, middle, end)
+        both = of_pred <= of_true if true else of_true <= of_pred
+        true, pred = true or both, pred or both
+    return true, pred
+
+
 @kernel
 def count_visits(rows, index, visits):
     """Count the cells that `find_mates` visits: in total, the maximum per cell, and by cluster in `visits`.
 
-    A visit through a pair of clusters counts for both.
+    A visit through a pair of clusters counts for both. There, cells are compared: their clusters are counted, too.
     """
-    total = most = 0
+    total = most = compared = 0
     for cell in range(rows.starts.size):
         if not may_have(cell, index):
             continue
-        v = index.pair_bounds[cell]
         mine = 0
         begin = rows.starts[cell] + 2
         end = begin + rows.codes[begin - 1]
+        every = visits_every(rows, index, begin, end) if index.wide else (False, False)
+        v = index.pair_bounds[cell]
         for side in range(2):
             low, high = side_of(rows, begin, end, side)
-            if 1 < high - low <= index.narrow:
+            if 1 < high - low <= index.narrow and not (every[0] and every[1]):
                 for a in range(low, high - 1):
                     for b in range(a + 1, high):
                         group = index.groups[v]
@@ -189,24 +221,19 @@ def count_visits(rows, index, visits):
                             visits[rows.codes[a]] += size
                             visits[rows.codes[b]] += size
                             mine += size
-            if index.wide and high - low > 1:
-                mine += count_listed(rows, index, low, high, visits)
+        compared += mine * (end - begin)
+        if index.wide:
+            for side in range(2):
+                span = side_of(rows, begin, end, side)
+                spared = find_largest(rows, index, span, every[side])
+                for k in range(span[0], span[1]):
+                    if k != spared:
+                        first, last = listed(index, rows.codes[k], every[side])
+                        visits[rows.codes[k]] += last - first
+                        mine += last - first
         total += mine
         most = max(most, mine)
-    return total, most
-
-
-@inlined
-def count_listed(rows, index, low, high, visits):
-    """Count the cells visited in the clusters of a side of a row, except the largest."""
-    spared = find_largest(rows, index, low, high)
-    mine = 0
-    for k in range(low, high):
-        if k != spared:
-            first, last = listed(index, rows.codes[k], high - low <= index.narrow)
-            visits[rows.codes[k]] += last - first
-            mine += last - first
-    return mine
+    return total, most, compared
 
 
 @inlined
@@ -222,15 +249,19 @@ def may_have(cell, index):
 def find_mates(cell, rows, index, found, met):
     """List the close mates of a cell, each once, and return their number.
 
-    A mate that shares two true clusters is found on that side, others on the predicted side: in the first common pair
-    if both cells are in few clusters there, else by counting. Workspace: `met` (n_cells + n_clusters,), 0 before and
-    after, empty if no cell is in many. Output: `found` (most, 3), its row, and the numbers of true and predicted
-    clusters shared.
+    A mate is found by counting if one of both is in many clusters of a side of which they share two, else in the first
+    pair that they share, true ones first. Workspace: `met` (n_cells + n_clusters,), 0 before and after, empty if no
+    cell is in many. Output: `found` (3, most), the mate, and the numbers of true and predicted clusters shared.
     """
     n = 0
-    v = index.pair_bounds[cell]
     begin = rows.starts[cell] + 2
     end = begin + rows.codes[begin - 1]
+    if index.wide:
+        every = visits_every(rows, index, begin, end)
+        n = meet_in_clusters(cell, begin, end, every, rows, index, found, met)
+        if every[0] and every[1]:
+            return n
+    v = index.pair_bounds[cell]
     for side in range(2):
         low, high = side_of(rows, begin, end, side)
         if 1 < high - low <= index.narrow:
@@ -240,109 +271,94 @@ def find_mates(cell, rows, index, found, met):
                     v += 1
                     if group >= 0:
                         n = meet_in_pair((begin, end), side, (a, b), group, rows, index, found, n)
-        if index.wide and high - low > 1:
-            n = meet_in_clusters(cell, side, low, high, rows, index, found, met, n)
     return n
 
 
 @inlined
 def meet_in_pair(row, side, pair, group, rows, index, found, n):
-    """List the mates that a cell first meets in a pair of its clusters."""
+    """List the mates that a cell first meets in a pair of its clusters, except those met by counting."""
     for m in range(index.group_bounds[group], index.group_bounds[group + 1]):
         other = index.members[m]
         if other + 2 != row[0]:
             c, g, true, pred = compare(rows, row, other + 2)
             if (true == pair) if side == 0 else (c < 2 and pred == pair):
-                found[n, 0], found[n, 1], found[n, 2] = other, c, g
-                n += 1
-    return n
-
-
-@kernel
-def meet_in_clusters(cell, side, low, high, rows, index, found, met, n):
-    """List the mates that share two or more clusters of a side with a cell, all of which are in the lists of clusters.
-
-    They are counted cluster by cluster, except the largest, which is skipped or searched for cells met once.
-    """
-    begin = rows.starts[cell] + 2
-    end = begin + rows.codes[begin - 1]
-    is_narrow = high - low <= index.narrow
-    spared = find_largest(rows, index, low, high)
-    stop = n
-    for k in range(low, high):
-        if k != spared:
-            first, last = listed(index, rows.codes[k], is_narrow)
-            for m in range(first, last):
-                other = index.several[at(m)]
-                before = met[at(other)]
-                found[at(stop), 0] = other
-                stop += before == 0
-                met[at(other)] = before + (before < MOST)
-    counted = meet_in_largest(rows, index, rows.codes[spared], is_narrow, found[n:stop, 0], met)
-    own = met[rows.starts.size :]
-    for k in range(begin, end):
-        own[rows.codes[k]] = 1
-    close = n
-    for m in range(n, stop):  # no branches, which would be guessed
-        other = found[at(m), 0]
-        shared = met[at(other)]
-        met[at(other)] = 0
-        found[at(close), 0], found[at(close), 1] = other, shared
-        close += (shared > 1) & (other != cell)
-    for m in range(n, close):
-        row = rows.starts[at(found[at(m), 0])]
-        shared = found[at(m), 1]
-        c, g = count_common(rows, own, row + 2, side, shared if counted and shared < MOST else 0)
-        found[at(n), 0], found[at(n), 1], found[at(n), 2] = row, c, g
-        n += (side == 0) | (c < 2)
-    for k in range(begin, end):
-        own[rows.codes[k]] = 0
+                if (
+                    side == 1
+                    or g < 2
+                    or not (in_many(rows, row[0], index) or in_many(rows, other + 2, index))
+                ):
+                    found[0, n], found[1, n], found[2, n] = rows.codes[other], c, g
+                    n += 1
     return n
 
 
 @inlined
-def count_common(rows, own, low, side, shared):
-    """Return the numbers of true and predicted clusters of a row that a cell is in, whose clusters `own` marks.
-
-    `shared` is that of one side, if known, else 0.
-    """
-    c = g = 0
-    high = low + rows.codes[at(low - 1)]
-    if shared == 0 or side == 1:
-        while low < high and rows.codes[at(low)] < rows.n_true:
-            c += int(own[at(rows.codes[at(low)])])
-            low += 1
-    if shared == 0 or side == 0:
-        while low < high and rows.codes[at(high - 1)] >= rows.n_true:
-            high -= 1
-            g += int(own[at(rows.codes[at(high)])])
-    if shared:
-        c, g = (shared, g) if side == 0 else (c, shared)
-    return c, g
+def in_many(rows, begin, index):
+    """Return whether the cell whose row begins here is in many predicted clusters."""
+    end = begin + rows.codes[begin - 1]
+    return end - begin - count_true(rows, begin, end) > index.narrow
 
 
 @kernel
-def meet_in_largest(rows, index, code, is_narrow, others, met):
-    """Count again the cells met before that are in this cluster: by its list or, if that is long, by their rows.
+def meet_in_clusters(cell, begin, end, every, rows, index, found, met):
+    """List the mates that share two or more clusters of a side with a cell in whose lists they are; see `visits_every`.
 
-    By rows, only those met once are looked up; returns whether all have been counted.
+    They are counted cluster by cluster, except the largest of each side: only cells met before are counted there.
     """
-    first, last = listed(index, code, is_narrow)
+    middle = begin + count_true(rows, begin, end)
+    spared_true = find_largest(rows, index, (begin, middle), every[0])
+    spared_pred = find_largest(rows, index, (middle, end), every[1])
+    n = stop = 0
+    for k in range(begin, end):
+        if k != spared_true and k != spared_pred:
+            first, last = listed(index, rows.codes[k], every[0] if k < middle else every[1])
+            one = 1 if k < middle else 1 << index.half
+            for m in range(first, last):
+                other = index.cells[at(m)]
+                before = met[at(other)]
+                found[0, at(stop)] = other
+                stop += before == 0
+                met[at(other)] = before + one
+    if spared_true >= 0:
+        meet_in_largest(rows, index, rows.codes[spared_true], every[0], 1, found[0, :stop], met)
+    if spared_pred >= 0:
+        meet_in_largest(rows, index, rows.codes[spared_pred], every[1], 1 << index.half, found[0, :stop], met)
+    for m in range(stop):  # no branches, which would be guessed
+        other = found[0, at(m)]
+        c, g = met[at(other)] & ((1 << index.half) - 1), met[at(other)] >> index.half
+        met[at(other)] = 0
+        found[0, at(n)], found[1, at(n)], found[2, at(n)] = other, c, g
+        n += (max(c, g) > 1) & (other != cell)
+    if not (every[0] and every[1]):
+        own = met[rows.starts.size :]
+        for k in range(begin, end):
+            own[rows.codes[k]] = 1 if k < middle else 1 << index.half
+        for m in range(n):
+            low, both = rows.starts[found[0, at(m)]] + 2, 0
+            for k in range(low, low + rows.codes[at(low - 1)]):
+                both += own[at(rows.codes[at(k)])]
+            found[1, at(m)], found[2, at(m)] = both & ((1 << index.half) - 1), both >> index.half
+        for k in range(begin, end):
+            own[rows.codes[k]] = 0
+    return n
+
+
+@inlined
+def meet_in_largest(rows, index, code, every, one, others, met):
+    """Count again the cells met before that are in this cluster: by its list or, if that is long, by their rows."""
+    first, last = listed(index, code, every)
     if last - first <= LONG * others.size:
         for m in range(first, last):
-            other = index.several[m]
+            other = index.cells[at(m)]
             before = met[at(other)]
-            met[at(other)] = before + (0 < before < MOST)
-        return True
-    for m in range(others.size):
-        other = others[m]
-        if met[other] == 1:
-            k = rows.starts[other] + 2
+            met[at(other)] = before + (one if before else 0)
+    else:
+        for m in range(others.size):
+            k = rows.starts[others[m]] + 2
             end = k + rows.codes[k - 1]
             while k < end and rows.codes[k] < code:
                 k += 1
-            met[other] += k < end and rows.codes[k] == code
-    return False
+            met[others[m]] += one if k < end and rows.codes[k] == code else 0
 
 
 @inlined
@@ -419,13 +435,13 @@ def add_times(total, error, k, w):
 def add_copies(sums, k, n, weight, weighted):
     """Add `k` times `n` items to the sums (items, weight, its rounding error)."""
     count, mass, rest = sums
-    if weighted:
+    if weighted and k:
         mass, rest = add_times(mass, rest, k, weight)
     return count + k * n, mass, rest
 
 
 @kernel
-def score_cells(start, stop, items, rows, clusters, close, common, found, met, shares, mates):
+def score_cells(start, stop, items, rows, clusters, close, common, space, shares, mates):
     """Add up the hits and misses of the items of a range of cells with their mates in other cells.
 
     With g and c the predicted and true clusters that an item and its mate share, a mate with g > 0
@@ -433,21 +449,17 @@ def score_cells(start, stop, items, rows, clusters, close, common, found, met, s
     side. Mates with g and c of 0 or 1 are counted through the overlaps of clusters, from which the close ones,
     with g or c of 2 or more, are subtracted.
 
-    `found` and `met` are the workspaces of `find_mates`. Outputs: `shares` (n_cells, 4), hits and misses on the
+    `space` is that of `count_mates`, and those of `find_mates`. Outputs: `shares` (n_cells, 4), hits and misses on the
     predicted side, then on the true side; `mates` (n_cells, 2), the number of items that share a predicted cluster, and
     a true cluster, with an item of the cell, itself included.
     """
+    alike, (found, met) = space
     for cell in range(start, stop):
         if cell + AHEAD < stop:
             ask_for_clusters(cell + AHEAD, rows, clusters)
         sums = add_singles(cell, items, rows, clusters, common)
-        hits = 0.0, 0.0, 0.0, 0.0
-        for m in range(find_mates(cell, rows, close, found, met) if may_have(cell, close) else 0):
-            mate, c, g = rows.codes[found[m, 0]], found[m, 1], found[m, 2]
-            w = items.weight[mate] if items.weighted else np.float64(items.n[mate])
-            sums = count_mate(sums, items.n[mate], w, c, g, items.weighted)
-            if g and c:
-                hits = add_hits(hits, w, c, g)
+        n = find_mates(cell, rows, close, found, met) if may_have(cell, close) else 0
+        sums, hits = count_mates(cell, n, items, rows, found, alike, sums)
         write_shares(hits, sums, items.weighted, shares, cell)
         mates[cell, 0] = sums[1][0] + items.n[cell]
         mates[cell, 1] = sums[0][0] + items.n[cell]
@@ -483,30 +495,54 @@ def add_singles(cell, items, rows, clusters, common):
 
 
 @inlined
-def count_mate(sums, n, w, c, g, weighted):
+def count_mates(cell, n, items, rows, found, alike, sums):
+    """Count the n mates of a cell and return the sums, and hits and misses; of many, those alike are counted together.
+
+    `alike` is space for the items by the numbers of true and predicted clusters shared, 0 before and after.
+    """
+    hits = 0.0, 0.0, 0.0, 0.0
+    begin = rows.starts[cell] + 2
+    own_c = count_true(rows, begin, begin + rows.codes[begin - 1])
+    width = rows.codes[begin - 1] - own_c + 1
+    if (own_c + 1) * width <= min(n, alike.n.size):
+        for m in range(n):
+            add_items(alike, items, found[1, at(m)] * width + found[2, at(m)], found[0, at(m)])
+        for k in range((own_c + 1) * width):
+            if alike.n[k]:
+                c, g = k // width, k % width
+                w = alike.mass[k] if items.weighted else np.float64(alike.n[k])
+                sums, hits = count_mate(sums, hits, alike.n[k], w, c, g, items.weighted)
+                if items.weighted:
+                    sums, hits = count_mate(sums, hits, 0, alike.rest[k], c, g, True)
+                clear(alike, items.weighted, k)
+    else:
+        for m in range(n):
+            mate, c, g = found[0, m], found[1, m], found[2, m]
+            w = items.weight[mate] if items.weighted else np.float64(items.n[mate])
+            sums, hits = count_mate(sums, hits, items.n[mate], w, c, g, items.weighted)
+    return sums, hits
+
+
+@inlined
+def count_mate(sums, hits, n, w, c, g, weighted):
     """Count once, not once per cluster, a mate with c true and g predicted clusters in common."""
     true, pred, ones, both = sums
-    if g > 1:
-        pred = add_copies(pred, 1 - g, n, w, weighted)
-    if c > 1:
-        true = add_copies(true, 1 - c, n, w, weighted)
-    if g and c:
-        ones = add_copies(ones, -g * c, n, w, weighted)
-        both = add_copies(both, 1, n, w, weighted)
-    return true, pred, ones, both
+    pred = add_copies(pred, 1 - max(g, 1), n, w, weighted)
+    true = add_copies(true, 1 - max(c, 1), n, w, weighted)
+    ones = add_copies(ones, -g * c, n, w, weighted)
+    both = add_copies(both, min(g, c, 1), n, w, weighted)
+    return (true, pred, ones, both), add_hits(hits, w if g and c else 0.0, c, g)
 
 
 @inlined
 def add_hits(hits, w, c, g):
     """Add mates that share c true and g predicted clusters to hits and misses of the sides with a shared cluster."""
     hit_pred, miss_pred, hit_true, miss_true = hits
-    least = min(g, c)
-    if g:
-        hit_pred += w * (least / g)
-        miss_pred += w * ((g - least) / g)
-    if c:
-        hit_true += w * (least / c)
-        miss_true += w * ((c - least) / c)
+    least, g, c = min(g, c), max(g, 1), max(c, 1)
+    hit_pred += w * (least / g)
+    miss_pred += w * ((g - least) / g)
+    hit_true += w * (least / c)
+    miss_true += w * ((c - least) / c)
     return hit_pred, miss_pred, hit_true, miss_true
 
 
@@ -563,9 +599,9 @@ def charge_clusters(start, stop, items, rows, clusters, close, overlaps, space, 
         n = find_mates(cell, rows, close, found, met) if may_have(cell, close) else 0
         place_clusters(rows, begin, end, own, True)
         for m in range(n):
-            row, c, g = found[m, 0], found[m, 1], found[m, 2]
-            mark_common(rows, own, row + 2, at_true, at_pred)
-            charge_mate(strangers, shared, items, rows.codes[row], at_true[:c], at_pred[:g])
+            mate, c, g = found[0, m], found[1, m], found[2, m]
+            mark_common(rows, own, rows.starts[mate] + 2, at_true, at_pred)
+            charge_mate(strangers, shared, items, mate, at_true[:c], at_pred[:g])
         place_clusters(rows, begin, end, own, False)
         place = rows.starts[cell] - 4 * cell - 2  # of its first membership
         for k in range(own_c + own_g):
@@ -675,15 +711,14 @@ def add_matches(start, stop, pairwise, items, rows, close, overlaps, likeness, b
         hit_pred = hit_true = 0.0
         n = find_mates(cell, rows, close, found, met) if may_have(cell, close) else 0
         if max(shape) > 1:  # then its items are also close mates of each other
-            found[n, 0], found[n, 1], found[n, 2] = begin - 2, shape[0], shape[1]
+            found[0, n], found[1, n], found[2, n] = cell, shape[0], shape[1]
             n += 1
         place_clusters(rows, begin, end, places, True)
         for m in range(n):
-            row, c, g = found[m, 0], found[m, 1], found[m, 2]
+            mate, c, g = found[0, m], found[1, m], found[2, m]
             if g == 0 or c == 0:
                 continue
-            mark_common(rows, places, row + 2, at_true, at_pred)
-            mate = rows.codes[row]
+            mark_common(rows, places, rows.starts[mate] + 2, at_true, at_pred)
             w = items.weight[mate] if items.weighted else np.float64(items.n[mate])
             common = at_true[:c], at_pred[:g]
             take_away(ones, common, shape, items.n[mate], w, items.weighted)

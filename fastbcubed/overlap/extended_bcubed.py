@@ -19,6 +19,8 @@ from fastbcubed.types import Codes, Counts, Floats
 
 #: A cell in more clusters of a side than this has too many pairs of clusters to be indexed by pairs.
 NARROW = 8
+#: Cells that are counted by cluster in the time that it takes to compare two, per cluster of one.
+PER_CLUSTER = 4
 
 
 class CellRows(NamedTuple):
@@ -40,10 +42,11 @@ class CloseMates(NamedTuple):
     groups: Codes  #: the group of each pair of clusters, -1 if no other cell has the pair; shape (n_pairs,)
     group_bounds: Counts  #: where each group begins; shape (n_groups + 1,)
     members: Codes  #: the rows of the cells of each group
-    wide: bool  #: whether a cell is in more clusters of a side than `narrow`; if not, all fields below are empty
-    bounds: Counts  #: where the cells of each cluster begin that are in others of its side, too
-    ends: Counts  #: where those in more than `narrow` end, which come first
-    several: Codes  #: these cells
+    wide: bool  #: whether a cell is in more clusters of a side than `narrow`; if not, all arrays below are empty
+    half: int  #: bits that count the true clusters shared with a cell, and then those that count the predicted ones
+    bounds: Counts  #: where the cells of each cluster begin that are in several of a side; shape (n_clusters + 1,)
+    ends: Counts  #: where those in more than `narrow` of its side end, which come first; shape (n_clusters,)
+    cells: Codes  #: these cells
 
 
 def row_type(rows: CellRows) -> type[np.integer]:
@@ -51,30 +54,30 @@ def row_type(rows: CellRows) -> type[np.integer]:
     return np.int32 if rows.codes.size < 2**31 else np.int64
 
 
-def close_mates(rows: CellRows, n_clusters: int, pool: Pool) -> CloseMates:
-    """Index the cells by pairs of clusters; if these are too many, by cluster."""
+def close_mates(rows: CellRows, n_clusters: int, narrow: int, pool: Pool) -> CloseMates:
+    """Index the cells by pairs of up to `narrow` clusters of a side; if any is in more, by cluster, too."""
     n_cells = rows.starts.size
     starts, stops = zip(*blocks(n_cells), strict=True)
     bounds = np.zeros(n_cells + 1, np.int64)
-    wide = any(
+    longest = max(
         pool.map(
-            lambda a, b: kernels.extended_bcubed.count_pairs(a, b, rows, NARROW, bounds[1:]),
+            lambda a, b: kernels.extended_bcubed.count_pairs(a, b, rows, narrow, bounds[1:]),
             starts, stops, stage="count pairs of clusters",
         )
     )  # fmt: skip
     np.cumsum(bounds, out=bounds)
     keys = buffers.empty(int(bounds[-1]), np.int64)
     pool.map(
-        lambda a, b: kernels.extended_bcubed.list_pairs(a, b, rows, NARROW, n_clusters, bounds, keys),
+        lambda a, b: kernels.extended_bcubed.list_pairs(a, b, rows, narrow, n_clusters, bounds, keys),
         starts, stops, stage="list pairs of clusters",
     )  # fmt: skip
     groups, sizes = _groups(keys, pool)
     group_bounds = np.concatenate([[0], np.cumsum(sizes)])
     members = buffers.empty(int(group_bounds[-1]), row_type(rows))
     kernels.extended_bcubed.fill_groups(rows.starts, bounds, groups, group_bounds[:-1].copy(), members)
-    return CloseMates(
-        NARROW, bounds, groups, group_bounds, members, wide, *_by_cluster(rows, n_clusters * wide)
-    )
+    wide, half = longest > narrow, 16 if longest < 1 << 15 else 32
+    clusters = _by_cluster(rows, n_clusters * wide, narrow)
+    return CloseMates(narrow, bounds, groups, group_bounds, members, wide, half, *clusters)
 
 
 def _groups(keys: Counts, pool: Pool) -> tuple[Codes, Counts]:
@@ -106,25 +109,27 @@ def _groups(keys: Counts, pool: Pool) -> tuple[Codes, Counts]:
     return groups, sizes
 
 
-def _by_cluster(rows: CellRows, n_clusters: int) -> tuple[Counts, Counts, Codes]:
-    """Return the cells of each cluster that are in others of its side; nothing for no clusters."""
+def _by_cluster(rows: CellRows, n_clusters: int, narrow: int) -> tuple[Counts, Counts, Codes]:
+    """Return the cells of each cluster that are in several of a side; nothing for no clusters."""
     if not n_clusters:
         return np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, row_type(rows))
     bounds, wide = np.zeros(n_clusters + 1, np.int64), np.zeros(n_clusters, np.int64)
-    kernels.extended_bcubed.count_several(rows, NARROW, wide, bounds[1:])
+    kernels.extended_bcubed.count_several(rows, narrow, wide, bounds[1:])
     np.cumsum(bounds, out=bounds)
-    several = buffers.empty(int(bounds[-1]), row_type(rows))
+    cells = buffers.empty(int(bounds[-1]), row_type(rows))
     ends = bounds[:-1] + wide
-    kernels.extended_bcubed.fill_several(rows, NARROW, bounds[:-1].copy(), ends.copy(), several)
-    return bounds, ends, several
+    kernels.extended_bcubed.fill_several(rows, narrow, bounds[:-1].copy(), ends.copy(), cells)
+    return bounds, ends, cells
 
 
 #: Workspace for the close mates of a cell, and counts of cells.
-Found = tuple[NDArray[np.integer], NDArray[np.uint8]]
+Found = tuple[NDArray[np.integer], NDArray[np.integer]]
 
 #: Clusters, and cells, handled by one call; fixed, so that the split never depends on the threads.
 CLUSTERS_AT_ONCE = 1 << 14
 CELLS_AT_ONCE = 1 << 14
+#: Numbers of true and predicted clusters that a cell and its mates may share for many mates to be counted by these.
+ALIKE = 1 << 12
 
 
 class Items(NamedTuple):
@@ -200,6 +205,7 @@ class Visits(NamedTuple):
 
     total: int
     most: int
+    compared: int  #: clusters of the cells that are compared with mates, once for each
     true: Counts
     pred: Counts
 
@@ -323,22 +329,36 @@ class Sides:
         )  # fmt: skip
         return CellRows(starts, rows, truth.n_clusters)
 
-    @cached_property
+    @property
     def close(self) -> CloseMates:
         """The cells with which each cell shares two or more clusters of a side."""
-        return close_mates(self.rows, self.n_clusters, self.pool)
+        return self._index[0]
 
-    @cached_property
+    @property
     def visits(self) -> Visits:
         """The number of mates that `shares` will visit, at a cost linear in the memberships."""
+        return self._index[1]
+
+    @cached_property
+    def _index(self) -> tuple[CloseMates, Visits]:
+        """The index of close mates, by pairs of clusters if that saves time, and the number of mates to visit."""
+        by_pair = self._indexed(NARROW)
+        if by_pair[1].compared > 16 * self.rows.codes.size:  # else another index takes longer than it saves
+            by_cluster = self._indexed(1)
+            if by_cluster[1].total < PER_CLUSTER * by_pair[1].compared:
+                return by_cluster
+        return by_pair
+
+    def _indexed(self, narrow: int) -> tuple[CloseMates, Visits]:
+        close = close_mates(self.rows, self.n_clusters, narrow, self.pool)
         n_true, visits = self.truth.n_clusters, np.zeros(self.n_clusters, np.int64)
-        total, most = kernels.extended_bcubed.count_visits(self.rows, self.close, visits)
-        return Visits(total, most, visits[:n_true], visits[n_true:])
+        total, most, compared = kernels.extended_bcubed.count_visits(self.rows, close, visits)
+        return close, Visits(total, most, compared, visits[:n_true], visits[n_true:])
 
     def _found(self) -> Found:
-        """Return a workspace for the close mates of a cell, itself included, and marks of cells and clusters."""
-        met = np.zeros((self.n.size + self.n_clusters) * self.close.wide, np.uint8)
-        return np.empty((self.visits.most + 1, 3), row_type(self.rows)), met
+        """Return a workspace for the close mates of a cell, itself included, and counts for cells and clusters."""
+        met = np.zeros((self.n.size + self.n_clusters) * self.close.wide, f"i{2 * self.close.half // 8}")
+        return np.empty((3, min(self.visits.most, self.n.size) + 1), row_type(self.rows)), met
 
     def _places(self, longest: int) -> tuple[Counts, Counts, Counts]:
         """Return workspaces for the positions in a row of its common clusters of a side, and of each cluster."""
@@ -408,17 +428,20 @@ class Sides:
         """
         parts, mates = buffers.empty((n_scored, 4), np.float64), buffers.empty((n_scored, 2), np.int64)
         items, rows, close, common, clusters = self._items, self.rows, self.close, self.common, self._clusters
-        idle: list[Found] = []
+        idle: list[tuple[Totals, Found]] = []
+
+        def workspace() -> tuple[Totals, Found]:
+            return Totals.zeros(ALIKE, items.weighted), self._found()
 
         def score(start: int, stop: int) -> None:
-            with lend(idle, self._found) as found:
+            with lend(idle, workspace) as space:
                 kernels.extended_bcubed.score_cells(
-                    start, stop, items, rows, clusters, close, common, *found, parts, mates
+                    start, stop, items, rows, clusters, close, common, space, parts, mates
                 )
 
         cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)
         self.pool.map(score, *cuts, stage="compare cells")
         self.exact = common.exact
-        for name in ("common", "close", "rows"):
+        for name in ("common", "_index", "rows"):
             del self.__dict__[name]
         return Shares(parts, mates)

@@ -44,7 +44,7 @@ def evaluate(pair, weight=None, **options) -> fb.Evaluation:
 
 
 def finding(narrow):
-    return mock.patch.object(extended_bcubed, "NARROW", narrow)
+    return mock.patch.multiple(extended_bcubed, NARROW=narrow, PER_CLUSTER=0)
 
 
 def exact(weight):
@@ -245,6 +245,49 @@ def test_items_in_many_clusters_some_of_which_are_large(weighted):
     for narrow in (1, 4, 8, 100):
         with finding(narrow):
             ev = evaluate((family, other), weight, metrics=[*PARTS, "cice_bcubed_f1"])
+        found.append([*ev.overall.values(), *ev.items()["precision_loss"].to_pylist()])
+    for each in found[:3]:
+        assert each == [close(value) for value in found[3]]
+
+
+@pytest.mark.parametrize("alike", [0, 1 << 12])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_mates_that_share_as_many_clusters(monkeypatch, weighted, alike):
+    """They are counted together, or one by one if their clusters are too many."""
+    monkeypatch.setattr(extended_bcubed, "ALIKE", alike)
+    rng = np.random.default_rng(5)
+    pair = [[set(np.flatnonzero(rng.random(60) < 0.5).tolist()) | {k} for k in range(6)] for _ in range(2)]
+    weight = dict(enumerate(rng.lognormal(0, 8, 60).tolist())) if weighted else None
+    families = twin.align(*pair)
+    expected = twin.extended_bcubed(*families, exact(weight))
+    ev = evaluate(pair, weight, metrics=PARTS)
+    assert [ev.overall[part] for part in PARTS] == [close(getattr(expected, part)) for part in PARTS]
+    for row in ev.items().to_pylist():
+        assert (row["precision"], row["recall"]) == tuple(map(close, expected.by_item[row["item"]][:2]))
+    assert ev.contingency.sides.close.wide
+
+
+def test_a_light_mate_among_many_heavy_ones():
+    """What it costs keeps its digits: 40 items share two clusters of both sides, and one with a light item."""
+    rng = np.random.default_rng(6)
+    weight = {**dict(enumerate(rng.uniform(1, 2, 40).tolist())), 40: 1e-14}
+    every, alone = set(range(40)), [{item} for item in range(41)]  # each is in a cell of its own
+    ev = evaluate(([every, every, *alone], [every, every | {40}, *alone]), weight)
+    rates = ev.items().sort_by("item")["over_merge_rate"].to_pylist()
+    assert rates[:40] == [pytest.approx(1e-14 / sum(weight.values()), rel=1e-12, abs=0)] * 40
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_items_in_many_clusters_of_one_side(swapped):
+    """Mates that share two clusters of both sides are met in a pair of one and counted on the other: once in all."""
+    rng = np.random.default_rng(7)
+    pair = [
+        [np.flatnonzero(own) for own in rng.random((n, 200)) < share] for n, share in ((4, 0.4), (40, 0.08))
+    ]
+    found = []
+    for narrow in (1, 2, 3, 100):
+        with finding(narrow):
+            ev = evaluate(pair[::-1] if swapped else pair, metrics=[*PARTS, "cice_bcubed_f1"])
         found.append([*ev.overall.values(), *ev.items()["precision_loss"].to_pylist()])
     for each in found[:3]:
         assert each == [close(value) for value in found[3]]

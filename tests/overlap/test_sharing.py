@@ -72,6 +72,7 @@ def test_what_true_clusters_share_with_all_predicted_ones_of_a_cell(truth, predi
 @pytest.mark.parametrize("side", SIDES)
 def test_pairs_of_clusters_that_several_cells_have(monkeypatch, side, bits):
     monkeypatch.setattr("fastbcubed.overlap.extended_bcubed.part_bits", lambda n: bits)
+    monkeypatch.setattr("fastbcubed.overlap.extended_bcubed.PER_CLUSTER", 0)  # however many
     sides = sides_of(side, "many", weighted=False, threads=2)
     close, n_true = sides.close, sides.truth.n_clusters
     listed = []
@@ -107,3 +108,27 @@ def test_threads_do_not_change_a_bit(side, weighted):
             ]
         )
     assert found[0] == found[1]
+
+
+def test_cells_are_found_by_pairs_of_clusters_only_where_that_saves_visits():
+    rng = np.random.default_rng(0)
+    n_pairs = {}
+    for n_clusters in (8, 4 * N_CELLS):
+        sets = [rng.choice(n_clusters, 4, replace=False).tolist() for _ in range(N_CELLS)]
+        side = Memberships.from_sets(sets, n_clusters)
+        close = Sides(side, side, np.ones(N_CELLS, np.int64), None, Pool(1)).close
+        n_pairs[n_clusters] = close.groups.size
+        assert close.wide == (n_clusters == 8)
+    assert n_pairs == {8: 0, 4 * N_CELLS: N_CELLS * 2 * 6}
+
+
+@pytest.mark.parametrize("n_clusters", [2**15 - 1, 2**15 + 1])
+def test_cells_share_as_many_clusters_as_there_are(n_clusters):
+    """Both counts of the clusters that two cells share would not fit in 32 bits."""
+    sets = [range(n_clusters), range(1, n_clusters), [0]]
+    side = Memberships.from_sets(list(map(list, sets)), n_clusters)
+    sides = Sides(side, side, np.ones(3, np.int64), None, Pool(1))
+    assert sides._found()[1].itemsize == (4 if n_clusters < 2**15 else 8)
+    parts, mates = sides.shares(3)
+    assert parts.tolist() == [[2, 0, 2, 0], [1, 0, 1, 0], [1, 0, 1, 0]]  # all that two cells share is right
+    assert mates.tolist() == [[3, 3], [2, 2], [2, 2]]
