@@ -143,8 +143,10 @@ def find_cells(rows, first, last, head_slots, other_slots, counts, heads, sums, 
     """
     size = min(table_size(last - first), head_slots.size)
     others_size = other_slots.size
+    head_slots[:size] = -1
+    other_slots[:] = -1
     state = merge_rows(
-        rows, first, last, (first, 0, 0), empty(head_slots[:size]), empty(other_slots),
+        rows, first, last, (first, 0, 0), head_slots[:size], other_slots,
         counts, heads, sums, errors, cell_of, counted,
     )  # fmt: skip
     while state[0] < last:
@@ -159,13 +161,6 @@ def find_cells(rows, first, last, head_slots, other_slots, counts, heads, sums, 
             rows, first, last, state, table, others, counts, heads, sums, errors, cell_of, counted
         )
     return state[1]
-
-
-@kernel
-def empty(slots):
-    """Return the table with all its slots free."""
-    slots[:] = -1
-    return slots
 
 
 @kernel

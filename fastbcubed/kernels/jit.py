@@ -29,6 +29,8 @@ IMPORTING, COMPILING, LOADING = 0.6, 0.2, 0.02
 #: Seconds per element of its arrays that a kernel is expected to take until it has been interpreted, by Python's loops
 #: and by NumPy.
 PER_ELEMENT, PER_ELEMENT_BY_NUMPY = 5e-7, 2e-8
+#: Names in kernels that make arrays.
+MAKING = frozenset({"empty", "zeros", "ones", "full", "copy", "view"})
 #: Elements below which the time of a call says little about larger ones.
 FEW = 1000
 #: Seconds for which all kernels have been interpreted.
@@ -109,7 +111,7 @@ class Kernel:
             with _lock:
                 make = import_module("fastbcubed.kernels.cache").dispatcher
                 sources = sorted({each.py_func.__code__.co_filename for each in self._needed})
-                made = make(self.py_func, self._globals(), self._missed, self._options, sources)
+                made = make(self.py_func, self._globals(), self._missed, self._compiled_with, sources)
                 self._compile, made._compile_for_args = made._compile_for_args, self._compile_for
                 self._dispatcher = made
         return self._dispatcher
@@ -118,7 +120,13 @@ class Kernel:
     def part(self) -> Any:
         """The kernel as other kernels call it, a function of Numba."""
         make = import_module("fastbcubed.kernels.cache").part
-        return make(self.py_func, self._globals(), self._options)
+        return make(self.py_func, self._globals(), self._compiled_with)
+
+    @property
+    def _compiled_with(self) -> dict[str, Any]:
+        """The options for Numba, which counts references to arrays only where arrays are made."""
+        made = {name for each in self._needed for name in each.py_func.__code__.co_names} & MAKING
+        return self._options | {"_nrt": bool(made)}
 
     @property
     def signatures(self) -> list[Any]:

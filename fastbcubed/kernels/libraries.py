@@ -11,6 +11,8 @@ from typing import Any
 from llvmlite import binding, ir
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.typed_passes import InlineOverloads, NopythonRewrites
+from numba.core.untyped_passes import InlineClosureLikes
 
 
 class Part(JITCodeLibrary):
@@ -28,6 +30,10 @@ class Part(JITCodeLibrary):
 class Whole(JITCodeLibrary):
     """The code of a kernel that Python calls. Nothing links it, so no code for that is kept beside its machine code."""
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Leave that to the optimisation of the whole."""
+        ll_module.data_layout = self._codegen._data_layout
+
     def serialize_using_object_code(self) -> Any:
         """Return what is cached: machine code, and the name of the function that Python calls."""
         self._ensure_finalized()
@@ -40,6 +46,10 @@ class Whole(JITCodeLibrary):
         return self.name, "object", (self._get_compiled_object(), bitcode)
 
 
+#: Numba's passes that change nothing in kernels, which have no closures and no expressions of whole arrays.
+IDLE = frozenset((InlineClosureLikes, InlineOverloads, NopythonRewrites))
+
+
 class OfParts(Compiler):
     """Numba's compiler, which writes a kernel that others call."""
 
@@ -50,7 +60,17 @@ class OfParts(Compiler):
         state = self.state
         state.library = self.library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
-        return super().define_pipelines()
+        (pipeline,) = super().define_pipelines()
+        pipeline.passes = [each for each in pipeline.passes if each[0] not in IDLE]
+        return [pipeline]
+
+    def _compile_core(self) -> Any:
+        """Compile the kernel; without references counted, it must not return arrays."""
+        found = super()._compile_core()
+        returned = found.target_context.data_model_manager[found.signature.return_type]
+        if returned.contains_nrt_meminfo() and not self.state.flags.nrt:
+            raise TypeError(f"{found.fndesc.qualname} makes no arrays, and must not return any")
+        return found
 
 
 class OfWholes(OfParts):
