@@ -301,7 +301,8 @@ class PairTable:
             ) as room:
                 n = kernels.preaggregate.condense_rows(
                     (true_keys, pred_keys), weight, start, stop,
-                    self.box, self.grid, self.pairs, table, room.free, places,
+                    self.box, self.grid, self.pairs, table, room.free,
+                    partitioned.NO_KEYS if places is None else places,
                 )  # fmt: skip
                 return room.keep(ones[:n])
 

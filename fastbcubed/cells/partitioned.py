@@ -314,7 +314,7 @@ def build_parts(
     with_keys: bool = False,
 ) -> Parts:
     """Turn the rows of each part into cells in place; `skip` and `bits` are those of `Parts`."""
-    keys = buffers.empty(plan.n_rows, np.dtype(np.int64)) if with_keys else None
+    keys = buffers.empty(plan.n_rows, np.dtype(np.int64)) if with_keys else NO_KEYS
     own = rows.view(plan.records["weighted cell" if weighted else "cell"])
     tasks = plan.tasks
     starts, stops = zip(*tasks, strict=True)
@@ -337,9 +337,8 @@ def build_parts(
             )  # fmt: skip
 
     pool.map(build_task, starts, stops, histogram, stage="build cells")
-    if keys is not None:
-        keys = _fronts(keys, bounds, n_clusters[: 1 << plan.bits])
-    return Parts(own, bounds, n_cells, n_clusters, skip, bits, histogram, weighted, keys)
+    true_keys = _fronts(keys, bounds, n_clusters[: 1 << plan.bits]) if with_keys else None
+    return Parts(own, bounds, n_cells, n_clusters, skip, bits, histogram, weighted, true_keys)
 
 
 def _fronts(values: np.ndarray, bounds: NDArray[np.int64], sizes: NDArray[np.int64]) -> np.ndarray:
@@ -427,7 +426,7 @@ def close_parts(
     pred_in_part = buffers.empty(arrived.size, plan.code)
     n_parts = bounds.size - 1
     n_pred = np.zeros(n_parts, np.int64)
-    keys = buffers.empty(arrived.size, np.dtype(np.int64)) if with_keys else None
+    keys = buffers.empty(arrived.size, np.dtype(np.int64)) if with_keys else NO_KEYS
     most = int(np.diff(bounds).max())
 
     def close_task(first: int, last: int) -> None:
@@ -444,7 +443,7 @@ def close_parts(
     base = np.concatenate([[0], np.cumsum(n_pred)])
     return Built(
         cells, pred_in_part, bounds, base, n_true, one_sided,
-        None if keys is None else _fronts(keys, bounds, n_pred),
+        _fronts(keys, bounds, n_pred) if with_keys else None,
     )  # fmt: skip
 
 

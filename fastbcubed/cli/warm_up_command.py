@@ -16,7 +16,7 @@ from fastbcubed.runtime.progress_bar import announcing_compilation, kept
 #: Items of the evaluated tables.
 N_ITEMS = 600
 #: Kernels that are compiled in all, a type of arguments each.
-N_KERNELS = 333
+N_KERNELS = 326
 WEIGHTS: tuple[dict[str, str], ...] = ({}, {"weight": "weight"}, {"weight": "weight", "weighting": "outer"})
 POLICIES = ("drop", "singleton", "outside")
 

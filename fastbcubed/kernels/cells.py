@@ -171,7 +171,7 @@ def build_cells(
 
     `rows` (true, pred[, x]) and `cells` (cluster, n, pred[, x]), which end up at the front of each part, are
     the same memory. `heavy` is empty, or the sorted keys of heavy clusters: these are then clusters 0, 1, ... of
-    every part here. Outputs: `n_cells`, `n_clusters` by part; `histogram`, cells by target; `keys`, if given, the
+    every part here. Outputs: `n_cells`, `n_clusters` by part; `histogram`, cells by target; `keys`, unless empty, the
     key of each other cluster by its number, from the beginning of its part.
     """
     head_slots, other_slots, counts, heads, codes, sums, errors, counted = space
@@ -204,7 +204,7 @@ def place_in(keys, key):
 def number_cells(rows, cells, first, n_cells, targets, heavy, found, sums, errors, histogram, keys):
     """Write the cells of one part over its rows, and number its true clusters; return the number of clusters."""
     counts, heads, codes = found
-    clusters = 0
+    clusters, with_keys = 0, keys.size > 0
     for c in range(n_cells):
         head = heads[at(c)]
         if head == c:
@@ -212,7 +212,7 @@ def number_cells(rows, cells, first, n_cells, targets, heavy, found, sums, error
                 codes[at(c)] = place_in(heavy, rows[at(first + c)].true)
             else:
                 codes[at(c)] = clusters
-                if keys is not None:
+                if with_keys:
                     keys[at(first + clusters)] = rows[at(first + c)].true
             clusters += 1
         pred = rows[at(first + c)].pred
@@ -501,7 +501,7 @@ def close_cells(
     `arrived` and `cells` are the same memory: the pred key of the first is fp in the second.
     Codes begin at 0 in each part, and are -1 if the prediction lacks the item. Items that the truth
     lacks do not count, unless `outside`. `space` is a hash table and records (key, mass, rest, only).
-    Where `keys` is given it gets the key of each cluster by its code, from the beginning of its part.
+    Unless `keys` is empty it gets the key of each cluster by its code, from the beginning of its part.
     """
     slots, clusters = space
     for part in range(part_from, part_to):
@@ -537,7 +537,7 @@ def number_clusters(arrived, pred_codes, first, last, outer, absent_pred, table,
     Returns -1 if they fill more than half of the table.
     """
     room = bit_length(last - first)  # an entry is a cluster number, below as many bits of its key as fit
-    found = 0
+    found, with_keys = 0, keys.size > 0
     for j in range(first, last):
         pred = arrived[at(j)].pred
         if absent_pred.size and pred == absent_pred[0]:
@@ -553,7 +553,7 @@ def number_clusters(arrived, pred_codes, first, last, outer, absent_pred, table,
             found += 1
             table[at(s)] = (tag_of(pred, room) << room) | k
             clusters[at(k)].key = pred
-            if keys is not None:
+            if with_keys:
                 keys[at(first + k)] = pred
             clusters[at(k)].mass = 0.0 if stranger else own
             clusters[at(k)].rest = 0.0

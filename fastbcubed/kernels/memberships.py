@@ -206,8 +206,8 @@ def gather_parts(keys, rows, codes, bounds, part_from, part_to, weight, space, m
 
     `codes` are the clusters of the rows, -1 for none. They are overwritten, from the beginning of the first part, by
     those of items in several, ascending, the last of an item as -1 - code. Rows of a part ascend; `rows` may be None
-    if rows are in order, and `weight` if there is none. `space` is scratch for a table, the item of each row of a part,
-    the end of each item, and the rows and clusters in the order of items.
+    if rows are in order; `weight` is empty if there is none. `space` is scratch for a table, the item of each row of a
+    part, the end of each item, and the rows and clusters in the order of items.
     """
     slots, item_of, ends, order, taken = space
     place, repeated, reweighted = bounds[part_from], 0, 0
@@ -222,7 +222,7 @@ def gather_parts(keys, rows, codes, bounds, part_from, part_to, weight, space, m
             repeated += again
             first = last
         write_marks(rows, begin, ends[:n_items], order, item_of, marks)
-        if weight is not None:
+        if weight.size:
             reweighted += count_reweighted(rows, begin, ends[:n_items], order, weight)
     return repeated, reweighted
 

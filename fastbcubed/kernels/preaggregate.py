@@ -88,7 +88,7 @@ def condense_rows(rows, weights, start, stop, box, grid, pairs, table, out, plac
     `rows` are (true, pred), `out` is (true, pred, x); `box` is (low_true, n_true, low_pred, n_pred), `grid` the
     known keys of either side, or None, and `pairs` None where these are used. `table` is (few, x, many) by slot,
     the last of which takes all rows without a slot: see `n_of_slot` and `weight_of_slot`. `weights` may be None.
-    `places`, if given, gets -1 - slot, or the place in `out`, of each row.
+    `places`, unless empty, gets -1 - slot, or the place in `out`, of each row.
     """
     few, x, many = table
     slots = np.full(ROWS_AT_A_TIME + ROWS_AHEAD, few.size - 1, np.int32)
@@ -102,7 +102,7 @@ def condense_rows(rows, weights, start, stop, box, grid, pairs, table, out, plac
             n_known = find_in_grid(rows, first, n, grid, few.size - 1, slots)
         else:
             n_known = find_in_box(rows, first, n, box, few.size - 1, slots)
-        if n_known < n or places is not None:
+        if n_known < n or places.size:
             left = write_others(rows, weights, first, n, few.size - 1, slots, others, left, out, places)
         count_rows(weights, first, n, slots, few, x, many)
     return left
@@ -165,10 +165,10 @@ def write_others(rows, weights, first, n, other, slots, others, left, out, place
     """
     trues, preds = rows
     out_true, out_pred, out_x = out
-    found = 0
+    found, noted = 0, places.size > 0
     for j in range(n):
         known = slots[at(j)] != other
-        if places is not None:
+        if noted:
             places[at(first + j)] = -1 - slots[at(j)] if known else left + found
         others[at(found)] = j
         found += not known

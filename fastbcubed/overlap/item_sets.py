@@ -124,7 +124,7 @@ def _mark_first_rows(
 ) -> tuple[int, int]:
     """Mark the first row of each item; return repeated and reweighted rows. See `gather_parts`."""
     marks.fill(kernels.memberships.REPEATED)
-    weight = None if weight is None else read_only(weight)
+    weight = np.empty(0) if weight is None else read_only(weight)
     largest, wide = int(np.diff(parts.bounds).max()), marks.dtype
 
     def gather(first: int, last: int) -> tuple[int, int]:
