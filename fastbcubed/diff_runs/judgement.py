@@ -35,7 +35,7 @@ from fastbcubed.results.standard_errors import (
     errors_of_units,
     units_of_codes,
 )
-from fastbcubed.results.unit_cells import Units
+from fastbcubed.results.unit_cells import CellUnits, Units
 from fastbcubed.results.warnings import OfRun, runs_lack_items
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
@@ -348,15 +348,18 @@ class Judgement:
         return components(every).by_cell()[every.rows.cell[self.joint.row]]
 
     @cached_property
+    def _cell_units(self) -> CellUnits:
+        return units_of_codes(self.joint.cells, self._units_of_cells)
+
+    @cached_property
     def units(self) -> Units:
         """How many components the labelled items come in."""
         return self.errors(()).units
 
     def errors(self, metrics: Iterable[Metric]) -> Errors:
         """Return the standard errors of scores over all labelled items, by component."""
-        units = units_of_codes(self.joint.cells, self._units_of_cells)
         with Pool() as pool:
-            return errors_of_units(units, judged(self.joint, metrics), 1.0, ((), {}), pool)
+            return errors_of_units(self._cell_units, judged(self.joint, metrics), 1.0, ((), {}), pool)
 
 
 def _means(

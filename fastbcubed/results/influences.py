@@ -1,8 +1,8 @@
 """How much scores that are means over items move with each unit, and the powers of that, by run.
 
 What a unit adds to a score of one run and to that of another are taken from each other before they are squared:
-where both runs treat a unit alike, it adds nothing to the error of their difference. True clusters that all runs find
-exactly are units by themselves, and are only counted.
+where both runs treat a unit alike, it adds nothing to the error of their difference. A true cluster that all runs find
+exactly is a unit of its own; these are only counted.
 """
 
 from __future__ import annotations
@@ -242,18 +242,16 @@ class ScoresOfCells:
 
     def __call__(self, cells: NDArray[np.int64]) -> Floats:
         """Return the scores of these cells. Shape (n_scores, cells.size)."""
+        if not cells.size:
+            return np.empty((len(self._names), 0))
         table = self._table
         scores = {name: scores[cells] for name, scores in self._of_all.items()}
-        if self._metrics and cells.size:
+        if self._metrics:
             how: dict[str, Any] = {"weighting": table.weighting, "outside": table.outside}
             part = Contingency(table.cells.take(cells), lambda: cells, (0, 0), weighted=table.weighted, **how)
             found = aggregation.block_scores(part, self._metrics, 0, cells.size, None)
             scores |= {m.name: own for m, own in zip(self._metrics, found, strict=True)}
-        return (
-            np.array([scores[name] for name in self._names])
-            if cells.size
-            else np.empty((len(self._names), 0))
-        )
+        return np.array([scores[name] for name in self._names])
 
 
 def _other_sums(units: CellUnits, metrics: Sequence[Metric], origins: Floats, pool: Pool) -> Floats:

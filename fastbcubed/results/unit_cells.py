@@ -75,8 +75,8 @@ class Pieces(NamedTuple):
 def pieces_of_runs(tables: Sequence[Contingency], every: bool, pool: Pool) -> list[Pieces]:
     """Return the pieces of each run: of cells of true clusters that any run does not find exactly, or of `every` one.
 
-    Without `every`, codes of true clusters are the same in all runs. What the others do not find exactly is asked for
-    in the first one, whose cells tell the weights.
+    Without `every`, true clusters have the same codes in all runs. Pieces of the first run, whose cells give the
+    weights, also have the cells of true clusters that another run does not find exactly.
     """
     others = _pieces(tables[1:], every, None, pool)
     wanted = np.logical_or.reduce([run.linked for run in others]) if others and not every else None
@@ -151,7 +151,7 @@ class CellsByUnit:
     bounds: NDArray[np.int64]  #: where the cells of each range begin; shape (n_runs, n_ranges + 1)
     shift: int  #: a range has 2**shift units
     n_units: int
-    alone: Alone  #: true clusters that are units by themselves, and at no place
+    alone: Alone  #: true clusters that are units of their own, whose cells are left out
 
     @classmethod
     def of(
@@ -186,10 +186,10 @@ class CellUnits:
     """The unit of each cell of a table."""
 
     table: Contingency
-    #: the unit of each true cluster, -1 for one that is a unit by itself, as it is found exactly
+    #: the unit of each true cluster, -1 for one that is found exactly, and is a unit of its own
     of_true: Codes
     n_joined: int  #: units that are named
-    of_cell: Codes | None = None  #: the unit of each cell, where true clusters do not tell it
+    of_cell: Codes | None = None  #: the unit of each cell, where it does not follow from the true cluster
 
     @cached_property
     def n(self) -> int:
@@ -198,7 +198,7 @@ class CellUnits:
 
     @property
     def _alone(self) -> NDArray[np.int64]:
-        """The true clusters that are units by themselves."""
+        """The codes of true clusters that are units of their own."""
         if self.of_cell is not None:
             return np.empty(0, np.int64)
         return np.flatnonzero((self.of_true < 0) & (self.table.true_n > 0))
@@ -269,7 +269,7 @@ def _components_of_partitions(
     return [CellUnits(table, own, n) for table, own in zip(tables, of_true, strict=True)]
 
 
-def _components_of_covers(covers: Sequence[Cover], numbers: Sequence[Codes] | None = None) -> list[CellUnits]:
+def _components_of_covers(covers: Sequence[Cover], numbers: Sequence[Codes] | None) -> list[CellUnits]:
     """Return those of clusters that may overlap; items outside the truth connect predicted clusters, too."""
     numbers = numbers or [np.arange(cover.truth.n_clusters) for cover in covers]
     n_true = 1 + max(int(own.max(initial=-1)) for own in numbers)
