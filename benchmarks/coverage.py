@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import fastbcubed as fb
-from fastbcubed.compare_runs.differences import Differences
+from fastbcubed.compare_runs.differences import Differences, freedom_of_difference
 from fastbcubed.metrics.aggregation import cell_scores
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.sums_by_unit import SumsByUnit, difference_quotients, effective_units
@@ -203,7 +203,9 @@ def covered_difference(people: Population, metric: Metric) -> float:
     sizes = np.maximum(before.sizes, after.sizes)
     how = {} if is_mean(metric) else {"less": LESS_VARIANCE_OF_SUMS}
     for k, (error, df) in enumerate(errors(people, after.moved - before.moved, sizes, how)):
-        df = df if error else min(own.effective(k) for own in (before, after))
+        if how or not error:
+            effective = min(own.effective(k) for own in (before, after))
+            df = freedom_of_difference(df, effective) if error else effective
         delta = float(after.values[k] - before.values[k]) if error else 0.0
         low, high = Differences(None, {key: error}, {key: df}, {}).interval("new", metric, delta, 0.95)
         hits += low <= wanted <= high

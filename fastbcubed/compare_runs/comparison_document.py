@@ -289,7 +289,7 @@ def _how_sure(comparison: Comparison) -> list[str]:
         line += f",{whose} so uneven that they carry no more information than {effective:.1f} equal ones: "
         line += "this standard error is too small"
     elif few := distinct([name for own in comparison._differences.carried_by_few().values() for name in own]):
-        line += f", few of which carry that of {_listed(few[:NAMED])}"
+        line += f", few of which carry {_listed(few[:NAMED])} or the error"
     single = [name for name, own in units.items() if own.n < 2]
     found = [f"{line}."]
     if single:

@@ -56,6 +56,7 @@ from fastbcubed.results.intervals import (
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.standard_errors import (
     COMPONENT,
+    FEW_DEGREES,
     TRUE_CLUSTER,
     RowUnits,
     carried_by_few,
@@ -77,8 +78,8 @@ from fastbcubed.types import Floats
 if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
 
-#: Ranges of units that are added up by one.
-RANGES_AT_ONCE = 8
+#: Fewer equal units than this behind a score are few (see `benchmarks/coverage.py`).
+FEW_BEHIND = 6
 
 
 Keys = NDArray[np.int64]
@@ -354,6 +355,15 @@ def estimated(comparison: Comparison) -> Differences:
     )
 
 
+def freedom_of_difference(df: float, effective: float) -> float:
+    """Return the degrees of freedom of a difference of scores, behind which are so many equal units.
+
+    There are few where these are few: a sample may lack the large units that most of the difference is in, and does
+    not show that it does.
+    """
+    return min(df, FEW_DEGREES) if effective < FEW_BEHIND else df
+
+
 class DifferencesOfSums:
     """Differences of scores that are functions of sums by unit: what each unit moves in one run less in another."""
 
@@ -386,12 +396,10 @@ class DifferencesOfSums:
             )
             u = n_units + len(alone)
             error = float(standard_error(squares, u, max(after.size, before.size)))
-            if error:
-                freedom = float(degrees_of_freedom(squares, fourths, u, less=LESS_VARIANCE_OF_SUMS))
-            else:
-                runs = self._runs[name], self._runs[self._comparison.baseline]
-                freedom = min(by_unit.effective(metric) for by_unit in runs)
-            found[name, metric.name] = error, freedom
+            runs = self._runs[name], self._runs[self._comparison.baseline]
+            effective = min(by_unit.effective(metric) for by_unit in runs)
+            df = float(degrees_of_freedom(squares, fourths, u, less=LESS_VARIANCE_OF_SUMS))
+            found[name, metric.name] = error, freedom_of_difference(df, effective) if error else effective
         return found
 
     def replicates(self, metric: Metric, keys: Keys) -> dict[tuple[str, str], Floats]:

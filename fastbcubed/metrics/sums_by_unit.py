@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import CELL_BLOCK, SIDES, Contingency, TrueNegatives, confusion
@@ -75,7 +75,7 @@ class SumsByUnit:
         else:
             self.table, self.units, self.n = self._equal.table, self._equal.units, self._equal.times.size
         self._known: dict[str, Additive] = {}
-        self._totals: dict[str, Floats] = {}
+        self._totals: dict[tuple[str, Any], Floats] = {}
 
     def cells(self, values: Any) -> Floats:
         """Add up values of cells by unit."""
@@ -169,19 +169,24 @@ class SumsByUnit:
         moved -= self.add(moved) / self.count(moved.size)
         return Moved(moved, float(np.max(np.abs([function(totals), *(slopes * totals)]))))
 
-    def totals(self, metric: Metric, by_unit: Iterable[Floats]) -> Floats:
-        """Return the totals of the sums of a score; those that scores share are added up once."""
+    def totals(self, metric: Metric, by_unit: Iterable[Floats], of: Any = None) -> Floats:
+        """Return the totals of the sums of a score, or `of` each of them; those that scores share are added up once."""
+
+        def total(each: Floats) -> float:
+            return self.add(each if of is None else of(each))
+
         if not metric.overall_only:
-            return np.array([self.add(each) for each in by_unit])
+            return np.array([total(each) for each in by_unit])
         for name in metric.sums:
-            if name not in self._totals:
-                self._totals[name] = np.array([self.add(each) for each in self.sums(name).by_unit])
-        return np.concatenate([self._totals[name] for name in metric.sums])
+            if (name, of) not in self._totals:
+                self._totals[name, of] = np.array([total(each) for each in self.sums(name).by_unit])
+        return np.concatenate([self._totals[name, of] for name in metric.sums])
 
     def effective(self, metric: Metric) -> float:
         """Return the effective number of units behind a score."""
         by_unit, function = self.function(metric)
-        return effective_units(by_unit, function, self.add)
+        amounts, squares = (self.totals(metric, by_unit, of) for of in (np.abs, np.square))
+        return effective_number(amounts, squares, function, self.count(max(each.size for each in by_unit)))
 
     def function(self, metric: Metric) -> tuple[list[Floats], Callable[[Floats], Any]]:
         """Return the sums by unit of a score, and its formula by their totals, which may be arrays of these."""
@@ -221,22 +226,25 @@ def difference_quotients(function: Callable[[Floats], Any], at: Floats) -> Float
     return found
 
 
-def effective_units(
-    by_unit: Iterable[Floats],
-    function: Callable[[Floats], float],
-    add: Callable[[Floats], Any] = np.sum,
-) -> float:
+def effective_units(by_unit: ArrayLike, function: Callable[[Floats], float]) -> float:
     """Return the effective number of units behind a function of totals: of each sum, as far as it depends on that.
 
-    Sums that are 0 are taken as small: a score without an error of some kind depends on the sums that this is a share
-    of, too.
-
-    >>> right, wrong, others = np.array([3.0, 1.0]), np.zeros(2), np.array([1.0, 0.0])
+    >>> right, wrong, others = [3.0, 1.0], [0.0, 0.0], [1.0, 0.0]
     >>> effective_units([right, wrong, others], lambda x: x[0] / (x[0] + x[1]))  # (3 + 1)**2 / (3**2 + 1**2)
     1.6
     """
-    sums = [np.abs(each) for each in by_unit]
-    totals = np.array([add(each) for each in sums])
+    amounts = np.abs(np.asarray(by_unit, np.float64))
+    return effective_number(amounts.sum(axis=1), (amounts**2).sum(axis=1), function, amounts.shape[1])
+
+
+def effective_number(
+    totals: Floats, squares: Floats, function: Callable[[Floats], float], n_units: float
+) -> float:
+    """Return the same from the totals of amounts by unit and of their squares.
+
+    Sums that are 0 are taken as small: a score without an error of some kind depends on the sums that this is a share
+    of, too.
+    """
     some = np.where(totals > 0, totals, STEP * totals.max())
     dependence = shares = 0.0
     with np.errstate(all="ignore"):
@@ -246,8 +254,8 @@ def effective_units(
             more[k] *= 1 + STEP
             moved = np.nan_to_num(abs(function(more) - at))
             dependence += moved
-            shares += moved * add(sums[k] ** 2) / totals[k] ** 2
-    return float(dependence / shares) if shares > 0 else float(add(np.ones(max(each.size for each in sums))))
+            shares += moved * squares[k] / totals[k] ** 2
+    return float(dependence / shares) if shares > 0 else float(n_units)
 
 
 def has_sums_by_unit(metric: Metric, *, overlapping: bool = False) -> bool:

@@ -573,7 +573,7 @@ def warn_of_few(scores: Sequence[str], units: Units, unit: str, *, stacklevel: i
     """Warn of scores whose error few units carry; `of` says whose they are."""
     if scores:
         message = (
-            f"{of}few of {units.n:,} units ({unit}) carry the standard error of {first_few(scores)}: "
+            f"{of}few of {units.n:,} units ({unit}) carry {first_few(scores)} or the error: "
             "intervals may be too narrow"
         )
         warnings.warn(EvaluationWarning(message, "few-carry-error"), stacklevel=stacklevel)

@@ -725,7 +725,7 @@ CODES = {
     "small-slice": Code("Some slices have very few items.", small_slices),
     "not-checked": Code("Some warnings take cells, which were not kept.", not_checked),
     "cells-not-kept": Code("The disk had no room for the cells, so that only scores were kept."),
-    "few-carry-error": Code("Few components carry the error of a score, so its interval may be too narrow."),
+    "few-carry-error": Code("Few components carry a score or its error, so its interval may be too narrow."),
     "best-at-end": Code("The best threshold of a sweep is that of the weakest or the strongest link."),
     "columns-recognised": Code("Columns of ids and clusters were found by their names."),
     "whole-floats": Code("Floats or decimals were read as integers."),

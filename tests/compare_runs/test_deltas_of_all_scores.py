@@ -82,3 +82,19 @@ def test_what_both_runs_have_alike_adds_nothing() -> None:
     assert set(cmp.deltas()["se"].to_pylist()) == {0.0}
     loaded = cmp.deltas(adjust="none")
     assert not any(loaded["holds"].to_pylist())
+
+
+@pytest.mark.filterwarnings("default:few of")
+def test_a_score_that_rests_on_few_components_has_a_wide_interval_and_says_so() -> None:
+    """Of 241 components one has 435 of 675 pairs, as 2.4 equal ones; each run splits 50 others, which alone differ."""
+    true = np.repeat(np.arange(241), [30] + [2] * 240)
+    runs = {"old": true + 0, "new": true + 0}
+    for k, run in enumerate(runs.values()):
+        run[30 + 2 * np.arange(50 * k, 50 * k + 50)] += 1000
+    cmp = fb.compare(true, runs, metrics=["pair_recall", "cluster_f1"])
+    told = r"^few of 241 units \(component\) carry 'pair_recall' or the error"
+    with pytest.warns(fb.EvaluationWarning, match=told):
+        rows = {row["score"]: row for row in cmp.deltas().to_pylist()}
+    reach = {name: (row["high"] - row["delta"]) / row["se"] for name, row in rows.items()}
+    assert reach["cluster_f1"] == pytest.approx(1.97, abs=0.02)
+    assert reach["pair_recall"] == pytest.approx(6.0167, abs=1e-3)  # Student's t, 1.5 degrees of freedom
