@@ -340,10 +340,12 @@ class Errors(NamedTuple):
 
     def interval(self, metric: Metric, value: float, level: float) -> Interval:
         """Return the interval of a score."""
-        error, df = self.of[metric.name], self.df[metric.name]
-        ends = {"low": metric.low, "high": metric.high}
+        return interval(value, self.of[metric.name], level=level, **self.scale(metric))
+
+    def scale(self, metric: Metric) -> dict[str, float]:
+        """Return what `interval` takes besides score, error and level."""
         effective = self.units.effective if is_mean(metric) else math.nan
-        return interval(value, error, df=df, level=level, effective=effective, **ends)
+        return {"df": self.df[metric.name], "low": metric.low, "high": metric.high, "effective": effective}
 
 
 class ScoreErrors:

@@ -264,11 +264,11 @@ class Sweep(Shown, HasTable):
         """  # noqa: E501
         level, draws = check_level(level), whole_number(draws, "draws", "samples", least=1)
         seed, best = whole_number(seed, "seed"), self.best(score, where=where)
-        df = self._units.n_units - 1.0
+        scale = {"df": self._units.n_units - 1.0, "low": -math.inf, "high": math.inf}
         if best.score in [metric.name for metric in self.metrics]:
-            found = self._units.errors_at(self._curve.metric(best.score), self._point(best.threshold))
-            df = found.df[best.score]
-        return choose_again(self._units, self._curve, best, where, df, level, draws, seed, self.shown)
+            metric = self._curve.metric(best.score)
+            scale = self._units.errors_at(metric, self._point(best.threshold)).scale(metric)
+        return choose_again(self._units, self._curve, best, where, scale, level, draws, seed, self.shown)
 
     @cached_property
     def _units(self) -> UnitSums:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fastbcubed.errors import OptionError
-from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.number_formats import count, counted, score_text
 from fastbcubed.results.intervals import Interval, interval
 from fastbcubed.results.standard_errors import standard_error
@@ -95,7 +93,7 @@ def choose_again(
     curve: Curve,
     best: Best,
     where: str | Iterable[str] | None,
-    df: float,
+    scale: Mapping[str, float],
     level: float,
     draws: int,
     seed: int,
@@ -105,7 +103,7 @@ def choose_again(
 
     How much the score of a draw at its own threshold exceeds that of the data there stands for how much the score of
     the data, at the threshold chosen by them, exceeds that of the population: its mean is the optimism, its deviations
-    make the interval.
+    make the interval, on the scale of `Errors.scale`.
     """
     rng, order = np.random.default_rng(seed), units.order
     n = order.size
@@ -122,11 +120,10 @@ def choose_again(
         thresholds.append(float(curve.thresholds[point]))
     if not excess:
         raise OptionError(f"no threshold meets the conditions in any of {count(draws)} draws")
-    metric, optimism = METRICS.get(best.score), float(np.mean(excess))
-    least, most = (-math.inf, math.inf) if metric is None else (metric.low, metric.high)
-    expected = min(max(best.value - optimism, least), most)
+    optimism = float(np.mean(excess))
+    expected = min(max(best.value - optimism, scale["low"]), scale["high"])
     error = float(standard_error(float(np.var(excess)), n, best.value))
-    low, high = interval(expected, error, df=df, level=level, low=least, high=most)
+    low, high = interval(expected, error, level=level, **scale)
     tail = (1.0 - level) / 2
     first, last = np.quantile(thresholds, [tail, 1.0 - tail], method="inverted_cdf").tolist()
     without = draws - len(excess)
