@@ -182,17 +182,17 @@ def _costly(sweep: Any, limit: int, threshold: float | None) -> list[dict[str, A
 def drawn(sweep: Any, best: Best) -> list[str]:
     """Return the lines of a chart of scores by threshold, strongest left, with the best marked; none for one level.
 
-    The scores are precision, recall and F1 where they are known, and the one that is best, if it is a share. The axis
-    begins where they are near the best F1.
+    The scores are precision, recall and F1 where they are known, and the one that is best, if it is a share; without
+    any, there is no chart. The axis begins where they are near the best F1.
     """
     curve, known = sweep._curve, sweep._level_thresholds
     finite = known[np.isfinite(known)]
-    if finite.size < 2:
-        return []
     metric = METRICS.get(best.score)
     letters = {letter: name for name, letter in DRAWN.items() if name in curve.names}
     if metric is not None and best.score not in DRAWN and metric.low >= 0 and metric.high <= 1:
         letters["B"] = best.score
+    if finite.size < 2 or not letters:
+        return []
     first, last = finite[[0, -1]].tolist()
     points = np.array([sweep._point(threshold) for threshold in np.linspace(first, last, COLUMNS).tolist()])
     at = min(max(best.threshold, min(first, last)), max(first, last))

@@ -147,6 +147,11 @@ def test_what_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+def test_a_cost_without_a_score_to_draw(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = ran(capsys, "--best", "pair_fp + pair_fn", "--metric", "pair_f1")
+    assert "pair_fp + pair_fn is lowest at threshold" in out and "by threshold; ^" not in out
+
+
 def test_columns_ascending_and_items(capsys: pytest.CaptureFixture[str]) -> None:
     table = pa.table(LINKS).rename_columns(["one", "two", "far"])
     pq.write_table(table, "far.parquet")
