@@ -197,6 +197,8 @@ def thresholds(sweep: Sweep) -> altair.Chart:
 def precision_recall(sweep: Sweep) -> altair.Chart:
     """Return a chart of precision by recall near the threshold of the best F1, with thresholds along the curve.
 
+    Of a sweep that was loaded, near the threshold that it was saved with.
+
     Parameters
     ----------
     sweep : Sweep

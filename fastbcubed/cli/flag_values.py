@@ -236,13 +236,13 @@ def say_saved(directory: str) -> None:
     say(f"wrote {directory}; in Python, fastbcubed.load({directory!r}) reads it")
 
 
-def write_result(options: argparse.Namespace, found: Any, how: Mapping[str, Any], **of_page: Any) -> None:
+def write_result(options: argparse.Namespace, found: Any, to_save: Mapping[str, Any], **of_page: Any) -> None:
     """Write a result to ``--out`` and ``--report``, where requested, and name the files written."""
     if options.out is not None:
-        found.save(options.out, **how)
+        found.save(options.out, **to_save)
         say_saved(options.out)
     if options.report is not None:
-        found.report(options.report, **how, **of_page, overwrite=True)
+        found.report(options.report, **of_page, overwrite=True)
         say(f"wrote {options.report}")
 
 

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     """Open the requested clusters and items, and print them; print a saved result as a whole if there are none."""
     if len(options.paths) == 1 and options.table is None and not _wanted(options):
         found = _result(options)
-        print_json(found.to_json()) if options.json else Terminal().line(repr(found))
+        print_json(found.to_json()) if options.json else print_whole(found, Terminal())
         return 0
     opened = open_all(options)
     if options.json:
@@ -207,6 +207,18 @@ def _value(text: str, kind: Any, flag: str) -> Any:
 
 
 # Output
+
+
+def print_whole(found: Any, terminal: Terminal) -> None:
+    """Write a saved result."""
+    import fastbcubed
+
+    if isinstance(found, fastbcubed.Sweep):
+        from fastbcubed.cli.sweep_command import print_sweep
+
+        print_sweep(found, found._leading, terminal)
+    else:
+        terminal.line(repr(found))
 
 
 def print_opened(opened: Sequence[Any], terminal: Terminal, *, first: bool = True) -> None:

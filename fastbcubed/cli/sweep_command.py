@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.flag_values import (
     check_report,
@@ -17,9 +17,8 @@ from fastbcubed.cli.options import FILES, add_options, limit_of, number
 from fastbcubed.cli.output import Terminal, call, print_result, say_warnings
 
 if TYPE_CHECKING:
-    from fastbcubed.sweep_links.curve import Best
     from fastbcubed.sweep_links.sweep_result import Sweep
-    from fastbcubed.sweep_links.threshold_choice import Chosen
+    from fastbcubed.sweep_links.threshold_choice import Leading
 
 #: Flags without an argument of the library.
 OWN = ("run", "json", "best", "where", "draws", "seed", "merges", "out", "report", "rows")
@@ -104,27 +103,27 @@ def run(options: argparse.Namespace) -> int:
         () if options.json else ("made-of-links",)
     )  # of the best F1; and the output begins with the links
     say_warnings(each for each in sweep.warnings if each["code"] not in passed)
-    how = {"where": options.where, "draws": options.draws, "seed": options.seed}
-    chosen = sweep.chosen(options.best, **how) if options.draws else None
+    from fastbcubed.sweep_links.threshold_choice import Leading
+
+    asked: dict[str, Any] = {"score": options.best, "where": options.where}
+    chosen = sweep.chosen(**asked, draws=options.draws, seed=options.seed) if options.draws else None
+    leading = Leading(best, chosen, options.merges)
     if options.json:
-        more = {} if chosen is None else {"chosen": chosen.to_dict()}
-        merges = sweep.merges(limit=options.merges, threshold=best.threshold).to_pylist()
-        print_result(sweep.to_dict(limit=options.rows, best=best), **more, merges=merges)
+        print_result(sweep._content(leading, options.rows))
     else:
-        _print(sweep, best, chosen, options, Terminal())
-    write_result(options, sweep, {"score": options.best, "where": options.where}, worst=options.merges)
+        print_sweep(sweep, leading, Terminal())
+    to_save = {**asked, "chosen": chosen, "merges": options.merges}
+    write_result(options, sweep, to_save, **asked, worst=options.merges)
     return 0
 
 
-def _print(
-    sweep: Sweep, best: Best, chosen: Chosen | None, options: argparse.Namespace, terminal: Terminal
-) -> None:
+def print_sweep(sweep: Sweep, leading: Leading, terminal: Terminal) -> None:
     """Write the sweep, the best threshold, the curve, critical merges, requested thresholds and slices."""
     from fastbcubed.render.text import drawn
     from fastbcubed.sweep_links.sweep_document import document, tables
 
-    terminal.line(drawn(document(sweep, best, [f"Read as {read_as(sweep.links.columns)}."], chosen)))
-    for title, said, grid in tables(sweep, best, options.merges):
+    terminal.line(drawn(document(sweep, leading, [f"Read as {read_as(sweep.links.columns)}."])))
+    for title, said, grid in tables(sweep, leading):
         if grid.rows:
             terminal.title(said or title)
             terminal.grid(grid)

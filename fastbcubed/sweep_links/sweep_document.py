@@ -17,7 +17,7 @@ from fastbcubed.render.number_formats import count, counted, label, score_text
 from fastbcubed.results.evaluation_text import coverage, definition
 from fastbcubed.results.page import Asked, chart, page_of, section
 from fastbcubed.sweep_links.curve import COUNTED, Best, shown
-from fastbcubed.sweep_links.threshold_choice import Chosen
+from fastbcubed.sweep_links.threshold_choice import Leading
 
 #: What a place shows that several scores have.
 SEVERAL = "*"
@@ -105,12 +105,9 @@ DRAWN = {"precision": "P", "recall": "R", "f1": "F"}
 COLUMNS = 60
 
 
-def document(
-    sweep: Any, best: Best | None = None, notes: Sequence[str] = (), chosen: Chosen | None = None
-) -> list[Block]:
-    """Return the links, the best threshold, that of F1 if none is given, and the curve; `notes` are on the links."""
-    if best is None and "f1" in sweep._curve.names:
-        best = sweep.best("f1")
+def document(sweep: Any, leading: Leading, notes: Sequence[str] = ()) -> list[Block]:
+    """Return the links, the best threshold, and the curve; `notes` are on the links."""
+    best, chosen, _ = leading
     blocks: list[Block] = [Beside([[Prose([what_was_swept(sweep)])], [Prose(notes)]])]
     if best is not None:
         more = [] if chosen is None else [chosen.sentence]
@@ -147,9 +144,10 @@ def grid_of(rows: Sequence[Mapping[str, Any]], names: int, threshold: Callable[[
     return Grid(header, [[text(name, value) for name, value in row.items()] for row in rows], names)
 
 
-def tables(sweep: Any, best: Best, n_merges: int) -> Iterator[tuple[str, str, Grid]]:
+def tables(sweep: Any, leading: Leading) -> Iterator[tuple[str, str, Grid]]:
     """Yield tables, each after a title and a line on it: merges to look at, the requested thresholds, each slicing."""
-    if n_merges:
+    best, _, n_merges = leading
+    if best is not None and n_merges:
         said = f"Merges to look at, of those at threshold {best.shown}: a stronger one undoes them"
         rows = _costly(sweep, n_merges, best.threshold)
         if not rows:
@@ -214,11 +212,10 @@ NEAR = 0.08
 
 
 def curve_content(sweep: Any, best: Best | None = None) -> dict[str, Any]:
-    """Return the scores from 0 to 1 by threshold, and the best one: that of F1 if none is given."""
+    """Return the scores from 0 to 1 by threshold, and the best one: that which the sweep shows if none is given."""
     known = [m.name for m in sweep.metrics if (m.low, m.high) == (0, 1)]
     scores = [name for name in ("precision", "recall", "f1") if name in known] or known[:3]
-    if best is None and "f1" in scores:
-        best = sweep.best("f1")
+    best = sweep._leading.best if best is None else best
     table = sweep.curve(limit=POINTS)
     values = {name: table[name].to_numpy() for name in scores}
     marked = [best.figures[name] for name in scores if best is not None]
@@ -298,7 +295,7 @@ def sweep_page(sweep: Any, best: Best, asked: Asked) -> Page:
         section("Along the curve", [along], grids=[grid_of(rows, 1, sweep.shown)]) if rows else {},
         *(
             section(title, [f"{said}."] if said else [], grids=[grid])
-            for title, said, grid in tables(sweep, best, asked.worst)
+            for title, said, grid in tables(sweep, Leading(best, merges=asked.worst))
         ),
         section("How it was made", notes=[
             what_was_swept(sweep), *coverage(sweep.at_best), definition(sweep.at_best),

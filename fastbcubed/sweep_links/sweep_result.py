@@ -29,7 +29,7 @@ from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.intervals import Interval, check_level
-from fastbcubed.results.load import evaluation_of
+from fastbcubed.results.load import evaluation_of, with_nan
 from fastbcubed.results.save import save_tables
 from fastbcubed.results.saved_files import NotKept, metrics_by_name
 from fastbcubed.results.slices import SliceKey
@@ -54,7 +54,7 @@ from fastbcubed.sweep_links.curve import (
 )
 from fastbcubed.sweep_links.merge_tree import Effects, MergeTree, PlacedRows, merge_effects
 from fastbcubed.sweep_links.sweep_document import document
-from fastbcubed.sweep_links.threshold_choice import Chosen, choose_again
+from fastbcubed.sweep_links.threshold_choice import Chosen, Leading, choose_again
 from fastbcubed.sweep_links.unit_sums import UnitSums
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ LISTED = 1000
 #: The advice where a part of a sweep was not saved with it.
 NOT_SAVED = (
     "a sweep is saved with its scores, the clusters at one threshold (clusters.parquet), and the first "
-    f"{LISTED:,} merges and weakest links; sweep again to have more"
+    f"{LISTED:,} merges, there and of all, and weakest links; sweep again to have more"
 )
 
 
@@ -312,16 +312,22 @@ class Sweep(Shown, HasTable):
         (0.9, 1.0)
         """  # noqa: E501
         point, name, conditions = best_point(self._curve, score, where)
+        return self._best_at(
+            point, name, value_at(self._curve, name, point), " and ".join(map(str, conditions))
+        )
+
+    def _best_at(self, point: int, score: str, value: float, where: str) -> Best:
+        """Return a point of the curve as the one where a score is best."""
         threshold = self._curve.thresholds[point].item()
         until = self._curve.thresholds[point + 1].item() if point + 1 < len(self._curve) else None
         figures = self._curve.at(point)
         return Best(
-            name,
-            value_at(self._curve, name, point),
+            score,
+            value,
             threshold,
             until,
             figures,
-            " and ".join(map(str, conditions)),
+            where,
             self.shown(threshold),
             "" if until is None else self.shown(until, stronger=bool(np.isfinite(threshold))),
             point <= len(self._curve) - self.tree.n_levels,
@@ -382,8 +388,13 @@ class Sweep(Shown, HasTable):
         with Pool() as pool:
             return merge_effects(self._placed.rows, pool)
 
+    @cached_property
+    def _leading(self) -> Leading:
+        """What is shown: the best F1, if it is among the scores; of a sweep that was loaded, what it was saved with."""
+        return Leading(self.best("f1") if "f1" in self._curve.names else None)
+
     def _document(self) -> list[Block]:
-        return document(self)
+        return document(self, self._leading)
 
     def points(self) -> Table:
         """Return all scores at the requested thresholds, also those that are not known at every threshold.
@@ -553,9 +564,12 @@ class Sweep(Shown, HasTable):
         Links of equal scores join together: what they make of several clusters is one merge.
         """
         require_limit(limit)
-        if self._saved is not None and order_by in (None, "f1_change"):
-            return self._first("merges", limit, threshold)
         point = None if threshold is None else self._point(threshold)
+        if self._saved is not None and order_by in (None, "f1_change"):
+            best = self._leading.best
+            at_best = point is not None and best is not None and point <= self._point(best.threshold)
+            name = "merges_at_best" if at_best and "merges_at_best" in self._saved else "merges"
+            return self._first(name, limit, threshold)
         return list_merges(self, self._effects, order_by, limit, point)
 
     def weakest_links(self, *, limit: int | None = 10) -> Table:
@@ -602,11 +616,19 @@ class Sweep(Shown, HasTable):
         """Warnings and notes of the evaluation at the best F1."""
         return self.at_best.warnings
 
-    def save(self, directory: Any, *, score: str = "f1", where: str | Iterable[str] | None = None) -> None:
+    def save(
+        self,
+        directory: Any,
+        *,
+        score: str = "f1",
+        where: str | Iterable[str] | None = None,
+        chosen: Chosen | None = None,
+        merges: int | None = None,
+    ) -> None:
         """Write the curve and the clusters at the best threshold; `fastbcubed.load` reads the sweep back.
 
-        The sweep that was loaded has all scores at every threshold; clusters at others, standard errors and further
-        slices take the links again.
+        The sweep that was loaded has all scores at every threshold, and shows the best threshold that is named here;
+        clusters at others, standard errors and further slices take the links again.
 
         Parameters
         ----------
@@ -614,18 +636,23 @@ class Sweep(Shown, HasTable):
             Made if need be. Files of an earlier result in it are replaced, together at the end.
         score, where
             What the best threshold is best in, as for `best`.
+        chosen : Chosen, optional
+            What `chosen` returned, to be shown as well; its best threshold is then the one that is written.
+        merges : int, optional
+            How many of the merges that cost most there ``fastbcubed show`` lists.
 
         Notes
         -----
         overall.json is what `to_json` returns; curve.parquet the curve at all thresholds; clusters.parquet the items
-        and clusters at the best one; merges.parquet and weakest_links.parquet the first 1,000 of each; points.parquet
-        and slices.parquet what was requested.
+        and clusters at the best one; merges.parquet, merges_at_best.parquet (of the merges that the best threshold
+        uses) and weakest_links.parquet the first 1,000 of each; points.parquet and slices.parquet what was requested.
         """
-        best = self.best(score, where=where)
+        best = self.best(score, where=where) if chosen is None else chosen.best
         tables: dict[str, Any] = {
             "curve": self.curve(limit=None),
             "clusters": self.at(best.threshold).to_table(),
             "merges": self.merges(limit=LISTED),
+            "merges_at_best": self.merges(limit=LISTED, threshold=best.threshold),
             "weakest_links": self.weakest_links(limit=LISTED),
             "points": self.points(),
         }
@@ -634,7 +661,8 @@ class Sweep(Shown, HasTable):
                 pa.table(table).append_column("by", [[by] * len(table)]) for by, table in self.sliced.items()
             ]
             tables["slices"] = pa.concat_tables(slices, promote_options="permissive")
-        links = self.links
+        links, named = self.links, [best.threshold]
+        named += [] if chosen is None else [chosen.threshold_low, chosen.threshold_high]
         own = {
             "at_best": self.at_best.to_dict(),
             "columns": links.columns._asdict(),
@@ -643,8 +671,11 @@ class Sweep(Shown, HasTable):
             "metrics": [[metric.name for metric in each] for each in (self.metrics, self.others)],
             "weighted": self._curve.weighted,
             "sliced": {by: table.column_names for by, table in self.sliced.items()},
+            "points": [self._point(threshold) for threshold in named],
+            "merges": None if merges is None else min(merges, LISTED),
         }
-        save_tables(directory, "sweep", {**self.to_dict(best=best), "saved": own}, tables)
+        content = self._content(Leading(best, chosen, merges))
+        save_tables(directory, "sweep", {**content, "saved": own}, tables)
 
     @classmethod
     def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Sweep:
@@ -682,13 +713,27 @@ class Sweep(Shown, HasTable):
             tables,
         )
         found.__dict__ |= {"at_best": ev, "_points": Table(tables["points"])}
+        if "points" in own:
+            found.__dict__["_leading"] = found._saved_leading(head)
         return found
+
+    def _saved_leading(self, head: Mapping[str, Any]) -> Leading:
+        """Return what `save` has named; thresholds, which may be infinite, go by their points."""
+        own, best, chosen = head["saved"], with_nan(head["best"]), None
+        point, *ends = own["points"]
+        found = self._best_at(point, best["score"], best["value"], head["best"]["where"] or "")
+        if ends:
+            low, high = self._curve.thresholds[ends].tolist()
+            shown = {"threshold_low": low, "threshold_high": high}
+            shown |= {"shown_low": self.shown(low), "shown_high": self.shown(high)}
+            chosen = Chosen(found, **{**with_nan(head["chosen"]), **shown})
+        return Leading(found, chosen, own["merges"])
 
     def report(
         self,
         path: Any = None,
         *,
-        score: str = "f1",
+        score: str | None = None,
         where: str | Iterable[str] | None = None,
         title: str | None = None,
         worst: int = 10,
@@ -701,7 +746,8 @@ class Sweep(Shown, HasTable):
         path : path, optional
             The file to write. Without it, what is returned shows itself in a notebook.
         score, where
-            What the best threshold is best in, as for `best`.
+            What the best threshold is best in, as for `best`. When both are absent, it is that of the best F1, or
+            that which a sweep that was loaded was saved with.
         title : str, optional
             The heading.
         worst : int
@@ -716,13 +762,20 @@ class Sweep(Shown, HasTable):
         from fastbcubed.results.page import report_of
         from fastbcubed.sweep_links.sweep_document import sweep_page
 
-        best, asked = self.best(score, where=where), {"title": title, "worst": worst}
+        leading = self._leading.best if score is None and where is None else None
+        best, asked = leading or self.best(score or "f1", where=where), {"title": title, "worst": worst}
         return report_of(lambda found: sweep_page(self, best, found), path, asked, overwrite=overwrite)
 
     def to_dict(self, *, limit: int = 1000, best: Best | None = None) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings; `best` replaces the best F1."""
-        if best is None and any(metric.name == "f1" for metric in self.metrics):
-            best = self.best("f1")
+        return self._content(self._leading if best is None else Leading(best), limit)
+
+    def _content(self, leading: Leading, limit: int = 1000) -> dict[str, Any]:
+        """Return the content of `to_json` with what is to be shown."""
+        best, chosen, n_merges = leading
+        more: dict[str, Any] = {} if chosen is None else {"chosen": chosen.to_dict()}
+        if best is not None and n_merges is not None:
+            more["merges"] = self.merges(limit=n_merges, threshold=best.threshold).to_pylist()
         return {
             "fastbcubed": __version__,
             "links": len(self.links),
@@ -737,8 +790,12 @@ class Sweep(Shown, HasTable):
             "points": self.points().to_pylist(),
             "slices": {name: table.to_pylist() for name, table in self.sliced.items()},
             "not_computed": self.not_computed,
+            **more,
         }
 
     def to_json(self, *, limit: int = 1000, indent: int | None = 2) -> str:
-        """Return the curve, the best F1 and the requested thresholds as JSON; an infinite threshold becomes null."""
+        """Return the curve, the best F1 and the requested thresholds as JSON; an infinite threshold becomes null.
+
+        A sweep that was loaded has what it was saved with in place of the best F1.
+        """
         return as_json(self.to_dict(limit=limit), indent)

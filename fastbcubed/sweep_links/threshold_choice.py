@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -86,6 +86,14 @@ class Chosen:
         """Return it as plain values."""
         names = ("low", "high", "expected", "optimism", "threshold_low", "threshold_high", "level", "draws")
         return {name: getattr(self, name) for name in (*names, "seed", "n_units", "without")}
+
+
+class Leading(NamedTuple):
+    """What a sweep shows: the best threshold, its choice in draws, how many merges; None for what was not requested."""
+
+    best: Best | None
+    chosen: Chosen | None = None
+    merges: int | None = None
 
 
 def choose_again(

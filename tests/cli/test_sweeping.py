@@ -147,6 +147,18 @@ def test_what_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=str)
+def test_show_prints_what_was_printed(capsys: pytest.CaptureFixture[str], form: list[str]) -> None:
+    pytest.importorskip("altair")
+    best = "--best recall --where largest<=2 --draws 9 --threshold 0.9 --slice country".split()
+    out, _ = ran(capsys, *best, "--merges", "2", *form, "--out", "swept", "--report", "page.html")
+    assert "largest <= 2" in out and "expect" in out
+    assert cli.main(["show", "swept", *form]) == 0
+    assert capsys.readouterr().out == out
+    assert cli.main(["report", "swept", "--out", "again.html", "--worst", "2"]) == 0
+    assert Path("again.html").read_bytes() == Path("page.html").read_bytes()
+
+
 def test_a_cost_without_a_score_to_draw(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = ran(capsys, "--best", "pair_fp + pair_fn", "--metric", "pair_f1")
     assert "pair_fp + pair_fn is lowest at threshold" in out and "by threshold; ^" not in out

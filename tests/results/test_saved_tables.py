@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
 from fastbcubed.errors import FileFormatError, NotKeptError
 from fastbcubed.render.json import plain
+from fastbcubed.render.text import drawn
+from fastbcubed.sweep_links import sweep_result
+from fastbcubed.sweep_links.sweep_document import document
+from fastbcubed.sweep_links.threshold_choice import Leading
 
 N = 48
 TRUTH = pa.table({"item": range(N), "cluster": [k // 4 for k in range(N)], "country": list("abc") * (N // 3)})
@@ -48,18 +54,10 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "comparison of two, by bootstrap": lambda: fb.compare(TRUTH, {"old": OLD, "new": NEW}, bootstrap=20),
     "comparison of one": lambda: fb.compare(TRUTH, {"new": NEW}, align="each", unmatched="singleton"),
     "sweep": a_sweep,
-    "sweep of distances": lambda: fb.sweep(TRUTH, LINKS, ascending=True, metrics="pairs"),
+    "sweep of distances": lambda: fb.sweep(TRUTH, LINKS, ascending=True, metrics=["pairs", "f1"]),
     "estimates": lambda: fb.estimate({k: k // 4 for k in range(20)}, NEW, beta=2.0, population_clusters=12),
     "judged pairs": judged,
 }
-
-
-#: The score of a sweep that has no F1.
-OF_PAIRS = {"score": "pair_f1"}
-
-
-def how(result: Any) -> dict[str, str]:
-    return OF_PAIRS if isinstance(result, fb.Sweep) and not result.asked else {}
 
 
 @pytest.fixture(scope="module", params=RESULTS)
@@ -71,17 +69,15 @@ def result(request: pytest.FixtureRequest) -> Any:
 def test_a_loaded_result_answers_the_same(
     result: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text, page = repr(result), result.report(**how(result)).html
-    result.save(tmp_path, **how(result))
+    text, page = repr(result), result.report().html
+    result.save(tmp_path)
     for found in (fb.load(tmp_path), fb.load(tmp_path, check=False)):
         assert type(found) is type(result)
         assert (repr(found), found._repr_html_()) == (text, result._repr_html_())
         assert found.to_json() == result.to_json()
-        assert found.report(**how(result)).html == page
+        assert found.report().html == page
         assert found.to_pandas().equals(result.to_pandas())
         assert getattr(found, "warnings", []) == plain(getattr(result, "warnings", []))
-    assert cli.main(["show", str(tmp_path)]) == 0
-    assert capsys.readouterr().out == f"{text}\n"
     assert cli.main(["show", str(tmp_path), "--json"]) == 0
     assert capsys.readouterr().out == f"{result.to_json()}\n"
     assert cli.main(["show", str(tmp_path), "--true", "1"]) == 2
@@ -136,6 +132,36 @@ def test_what_a_loaded_sweep_answers(tmp_path: Path) -> None:
             ask_for()
 
 
+def test_a_loaded_sweep_shows_what_it_was_saved_with(tmp_path: Path) -> None:
+    """Of the scores of pairs only; without a link nothing is wrong, and the threshold of that is infinite."""
+    sweep = fb.sweep(TRUTH, LINKS, metrics="pairs")
+    chosen = sweep.chosen("9*pair_fp + pair_fn", where="threshold > 0.9", draws=9)
+    sweep.save(tmp_path, chosen=chosen, merges=2)
+    found = fb.load(tmp_path)
+    assert math.isinf(chosen.best.threshold) and chosen.best.where == "threshold > 0.9"
+    assert repr(found) == drawn(document(sweep, Leading(chosen.best, chosen)))
+    content = found.to_dict()
+    assert (content["best"], content["merges"]) == (chosen.best.to_dict(), [])
+    assert repr(content["chosen"]) == repr(chosen.to_dict())  # all is one component: NaN
+    assert pq.read_table(tmp_path / "clusters.parquet")["cluster"].to_pylist() == list(range(N))
+    assert found.report().html == sweep.report(score=chosen.best.score, where="threshold > 0.9").html
+
+
+def test_merges_at_the_best_threshold_are_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those of all thresholds, the first are at weak ones: at 0.4 and more, other clusters come together."""
+    monkeypatch.setattr(sweep_result, "LISTED", 2)
+    sweep = fb.sweep(TRUTH, [*LINKS, (0, 47, 0.95)])
+    sweep.save(tmp_path)
+    found, best = fb.load(tmp_path), sweep.best().threshold
+    for ask in (lambda s: s.merges(limit=2, threshold=best), lambda s: s.merges(limit=2)):
+        assert ask(found).to_pandas().equals(ask(sweep).to_pandas())
+    assert best == 0.9 and found.merges(limit=1, threshold=best)["threshold"].to_pylist() == [0.95]
+    assert 0.9 not in found.merges(limit=2)["threshold"].to_pylist()
+    for threshold in (0.5, None):
+        with pytest.raises(NotKeptError, match="sweep again"):
+            found.merges(limit=3, threshold=threshold)
+
+
 def test_loaded_estimates_answer_all(tmp_path: Path) -> None:
     est = RESULTS["estimates"]()
     est.save(tmp_path)
@@ -145,7 +171,7 @@ def test_loaded_estimates_answer_all(tmp_path: Path) -> None:
 
 
 def test_damage_is_refused(result: Any, tmp_path: Path) -> None:
-    result.save(tmp_path, **how(result))
+    result.save(tmp_path)
     for file in sorted(tmp_path.iterdir()):
         whole = file.read_bytes()
         for broken in (whole[: len(whole) // 2], whole[:-9] + bytes([whole[-9] ^ 4]) + whole[-8:], None):
