@@ -117,12 +117,12 @@ def mixed(marks: NDArray[np.uint8], first: int, codes: NDArray[np.integer]) -> N
     return marks
 
 
-def named(columns: Mapping[str, Any], side: str) -> dict[str, Any]:
-    """Return columns of clusters in which outcomes go by name, if there are any."""
+def named(columns: Mapping[str, Any], side: str, without: NDArray[np.bool_] | None = None) -> dict[str, Any]:
+    """Return columns of clusters in which outcomes go by name, if there are any; null for those `without` one."""
     if "outcome" not in columns:
         return dict(columns)
     names = from_texts(list(OUTCOMES[side]))
-    codes = from_numpy(columns["outcome"].view(np.int8))
+    codes = from_numpy(columns["outcome"].view(np.int8), without)
     return {**columns, "outcome": pa.DictionaryArray.from_arrays(codes, names)}
 
 

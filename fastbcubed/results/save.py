@@ -19,7 +19,7 @@ from fastbcubed._version import __version__
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError, OptionError, arg
-from fastbcubed.inputs.arrays import table_of, to_numpy
+from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.metrics.sums import pair_counts
 from fastbcubed.overlap.cover import Cover
@@ -336,7 +336,10 @@ def _passing(ev: Evaluation, keep: str, extra: Mapping[str, Any]) -> Passing | N
 def _clusters(
     ev: Evaluation, side: str, outcomes: Mapping[str, ListedOutcomes], passing: Passing | None
 ) -> Iterator[pa.Table]:
-    """Yield the clusters of one side in the order of their codes, so that a row number is a code."""
+    """Yield the clusters of one side in the order of their codes, so that a row number is a code.
+
+    Those without scored items have no name, and are neither exact nor not.
+    """
     tables = _clusters_by_code(ev, side)
     if passing is None:
         yield from tables
@@ -359,7 +362,7 @@ def _clusters_by_code(ev: Evaluation, side: str) -> Iterator[pa.Table]:
         for first, columns in ranges:
             there = columns["n_items"] > 0
             found: dict[str, Any] = {"cluster": labels_by_code(labels_of, first, there)}
-            found |= named(columns, side)
+            found |= named(columns, side, ~there) | {"exact": from_numpy(columns["exact"], ~there)}
             if only is not None:
                 here = slice(first, first + there.size)
                 found |= {ONLY_HERE: only[0][here], "weight_only_here": only[1][here]}

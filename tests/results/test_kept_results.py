@@ -160,6 +160,22 @@ def slices_of_all_kinds(engine: str, keep: str, **out: Any) -> fb.Evaluation:
     )  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_rows_of_files_without_scored_items_are_no_exact_clusters(engine: str, tmp_path: Path) -> None:
+    """Of the true clusters 1, 2 and 3, the third loses its only item, as does the predicted one 9."""
+    truth, prediction = {"a": 1, "b": 1, "c": 2, "d": 3}, {"a": 1, "b": 1, "c": 2, "e": 9, "f": 1}
+    fb.evaluate(truth, prediction, engine=engine, out=tmp_path)
+    for side in ("true", "pred"):
+        table = pq.read_table(tmp_path / f"{side}_clusters.parquet").select(
+            ["cluster", "exact", "outcome", "n_items"]
+        )
+        rows = [[*row.values()] for row in table.to_pylist()]
+        assert [row for row in rows if row[3]] == [[1, True, "exact", 2], [2, True, "exact", 1]]
+        assert all(row == [None, None, None, 0] for row in rows if not row[3])
+        assert len(fb.load(tmp_path).clusters(side)) == 2
+
+
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 @pytest.mark.parametrize("keep", ["scores", "items"])
 def test_many_slices_are_in_their_file_alone(engine, keep, tmp_path, monkeypatch) -> None:
