@@ -80,14 +80,11 @@ def run(options: argparse.Namespace) -> int:
     gates = _judged(cmp, bounds, worse, options.fail_on_warning)
     opened = [cmp.cluster("true", label) for label in _moved(cmp, options.show)]
     if options.json:
-        slices = {name: cmp.slices(key).to_pylist() for name, key in _slicings(cmp, arguments).items()}
         members = [{**each, "members": each.table.to_pylist()} for each in opened]
-        print_result(cmp.to_dict(), gates, slices=slices or None, opened=members or None)
+        print_result(cmp.to_dict(), gates, opened=members or None)
     else:
         terminal = Terminal()
-        terminal.line(repr(cmp))
-        for name, key in _slicings(cmp, arguments).items():
-            _print_slices(cmp, terminal, name, key, options.worst)
+        print_comparison(cmp, terminal, options.worst)
         if options.worst and cmp.experiments:
             _print_clusters(cmp, terminal, options.worst)
         for each in opened:
@@ -148,18 +145,13 @@ def _moved(cmp: Comparison, n: int) -> list[Any]:
     return [row["cluster"] for row in cmp.clusters(limit=n).to_pylist() if row["cluster"] is not None]
 
 
-def _slicings(cmp: Comparison, arguments: dict[str, Any]) -> dict[str, Any]:
-    from fastbcubed.results.slices import slice_name
-
-    return {slice_name(key): key for key in arguments["slices"]}
-
-
-def _print_slices(cmp: Comparison, terminal: Terminal, name: str, key: Any, worst: int) -> None:
-    """Write the slices that changed most, and the differences of their scores from the baseline."""
+def print_comparison(cmp: Comparison, terminal: Terminal, worst: int) -> None:
+    """Write a comparison, the slices that changed most, and how their scores differ from the baseline's."""
     from fastbcubed.compare_runs.comparison_document import slices_grid
     from fastbcubed.render.number_formats import label
 
-    if cmp.experiments and worst:
+    terminal.line(repr(cmp))
+    for name, key in cmp._slicings.items() if cmp.experiments and worst else ():
         table = cmp.slices(key, order_by="delta", limit=worst * len(cmp.experiments))
         terminal.title(f"By {label(name)}: the slices that changed most, against {label(cmp.baseline)}")
         terminal.grid(slices_grid(table))

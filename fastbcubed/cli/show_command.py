@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fastbcubed.cli.flag_values import evaluate_arguments, with_links
 from fastbcubed.cli.options import (
     OR_COLUMNS,
+    WORST_LISTED,
     add_engine_flags,
     add_input_flags,
     add_link_flags,
@@ -213,7 +214,11 @@ def print_whole(found: Any, terminal: Terminal) -> None:
     """Write a saved result."""
     import fastbcubed
 
-    if isinstance(found, fastbcubed.Sweep):
+    if isinstance(found, fastbcubed.Comparison):
+        from fastbcubed.cli.compare_command import print_comparison
+
+        print_comparison(found, terminal, WORST_LISTED)
+    elif isinstance(found, fastbcubed.Sweep):
         from fastbcubed.cli.sweep_command import print_sweep
 
         print_sweep(found, found._leading, terminal)

@@ -57,6 +57,7 @@ from fastbcubed.render.number_formats import label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.load import evaluation_of, with_nan
 from fastbcubed.results.save import save_tables
+from fastbcubed.results.saved_files import apart, in_one
 from fastbcubed.results.slices import SliceKey, check_key
 from fastbcubed.results.standard_errors import warn_of_few, warn_of_units
 from fastbcubed.results.table import HasTable, Table
@@ -73,7 +74,16 @@ if TYPE_CHECKING:
 __all__ = ["Comparison"]
 
 #: Cached values that depend on the baseline, and those that depend on the runs alone.
-OF_BASELINE = ("_differences", "_against_best", "_verdict", "_saved_page", "ranking")
+OF_BASELINE = (
+    "_differences",
+    "_against_best",
+    "_verdict",
+    "_saved_page",
+    "_saved_slices",
+    "_slicings",
+    "_sliced",
+    "ranking",
+)
 OF_RUNS = ("_own_scores", "_scores", "_true_numbers", "_components", "warnings")
 
 
@@ -721,17 +731,37 @@ class Comparison(Shown, HasTable):
         """The content of the usual page, of a comparison that was loaded."""
         return None
 
+    @cached_property
+    def _saved_slices(self) -> Mapping[str, Table] | None:
+        """The requested slices, of a comparison that was loaded."""
+        return None
+
+    @cached_property
+    def _slicings(self) -> dict[str, SliceKey]:
+        """The keys of the requested slices by name; subsets by name have no key, and are listed by each run alone."""
+        from fastbcubed.results.page import slicings_of
+
+        keys, known = slicings_of(self[self.baseline].sliced, ()), self._saved_slices
+        of_attributes = {name: key for name, key in keys.items() if key != "slice" or name == "slice"}
+        return {name: key for name, key in of_attributes.items() if known is None or name in known}
+
+    @cached_property
+    def _sliced(self) -> dict[str, Table]:
+        """The requested slices of all runs by name."""
+        return {name: self.slices(key) for name, key in self._slicings.items()}
+
     def save(self, directory: Any) -> None:
         """Write scores, differences, the evaluations of the runs and the page; `fastbcubed.load` reads them back.
 
         The comparison that was loaded shows the same, and compares no further: clusters, items, and slices and
-        baselines that were not requested take the runs again.
+        baselines that were not requested take the runs again, as do slices that are subsets by name.
 
         Parameters
         ----------
         directory : path
             Made if need be. Files of an earlier result in it are replaced, together at the end. ``overall.json`` is
-            the content of `to_json` and the page, ``scores.parquet`` and ``deltas.parquet`` are these tables.
+            the content of `to_json` and the page; ``scores.parquet`` and ``deltas.parquet`` are these tables, and
+            ``slices.parquet`` the requested slices, with a column ``by``.
 
         Examples
         --------
@@ -749,8 +779,11 @@ class Comparison(Shown, HasTable):
             "coverage": {name: asdict(each) for name, each in self._coverage.items()},
             "own_scores": self._own_scores,
             "cautions": self._differences.warnings,
+            "sliced": {by: table.column_names for by, table in self._sliced.items()},
         }
         tables = {"scores": self.scores(), "deltas": with_units(self._deltas().to_arrow(), self._differences)}
+        if self._sliced:
+            tables["slices"] = in_one(self._sliced)
         save_tables(directory, "comparison", {**self.to_dict(), "saved": own}, tables)
 
     @classmethod
@@ -772,6 +805,7 @@ class Comparison(Shown, HasTable):
             "_differences": differences_of(tables["deltas"], units, own["cautions"]),
             "_verdict": tuple(own["verdict"]),
             "_saved_page": own["page"],
+            "_saved_slices": apart(tables["slices"], own["sliced"]) if own.get("sliced") else {},
             "ranking": head["ranking"],
             "warnings": head["warnings"],
         }
@@ -779,7 +813,7 @@ class Comparison(Shown, HasTable):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
-        found = self._differences
+        found, slices = self._differences, {by: table.to_pylist() for by, table in self._sliced.items()}
         return {
             "fastbcubed": __version__,
             "baseline": self.baseline,
@@ -797,6 +831,7 @@ class Comparison(Shown, HasTable):
             "ranking": self.ranking,
             "warnings": self.warnings,
             "runs": {name: ev.to_dict() for name, ev in self.runs.items()},
+            **({"slices": slices} if slices else {}),
         }
 
     def to_json(self, *, indent: int | None = 2) -> str:

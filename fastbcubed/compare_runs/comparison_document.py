@@ -533,7 +533,7 @@ def _warnings(cmp: Any) -> dict[str, Any]:
 
 def _slices(cmp: Any, asked: Asked) -> dict[str, Any]:
     """Return the slices in which the experiments differ most from the baseline."""
-    keys = slicings_of(cmp[cmp.baseline].sliced, asked.by)
+    keys = cmp._slicings | slicings_of({}, asked.by)
     rows = [_slicing(cmp, name, key) for name, key in list(keys.items())[:SLICINGS]]
     return {"n": len(keys), "rows": rows}
 

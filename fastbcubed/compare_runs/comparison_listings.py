@@ -34,9 +34,9 @@ from fastbcubed.results.cluster_outcomes import OUTCOMES
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.influences import is_mean
 from fastbcubed.results.members import chosen_columns, deal, rows_of_cluster, with_attributes
-from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, subset_mask
+from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, slice_name, subset_mask
 from fastbcubed.results.standard_errors import COMPONENT, RowUnits
-from fastbcubed.results.table import Table, first_rows, require_limit, sortable
+from fastbcubed.results.table import Table, first_rows, order_of, require_limit, sortable
 from fastbcubed.runtime.arguments import is_one_of, whole_number
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.types import Codes, Floats
@@ -323,6 +323,16 @@ def slices_of_runs(
     comparison: Comparison, by: SliceKey, deltas: bool, order_by: str | None, limit: int | None
 ) -> Table:
     """Return the slices of all runs as `Comparison.slices` does."""
+    saved = (comparison._saved_slices or {}).get(slice_name(by)) if deltas else None
+    whole = _beside_baseline(comparison, by, deltas) if saved is None else saved.to_arrow()
+    if order_by is not None:
+        whole = _by_change(whole.filter(pc.not_equal(whole["run"], comparison.baseline)), order_by)
+    require_limit(limit)
+    return Table(whole.slice(0, None if limit is None else min(limit, whole.num_rows)))
+
+
+def _beside_baseline(comparison: Comparison, by: SliceKey, deltas: bool) -> pa.Table:
+    """Return the slices of all runs, slice by slice, with their differences from the baseline if `deltas`."""
     runs, baseline = comparison.runs, comparison.baseline
     tables = {name: _beside_runs(_slices(comparison, ev, by)) for name, ev in runs.items()}
     names = name_columns(tables[baseline].column_names)
@@ -341,14 +351,9 @@ def slices_of_runs(
         columns |= {AT: from_numpy(order[name]), RUN_AT: from_numpy(np.full(table.num_rows, k))}
         long.append(pa.table(columns))
     whole = pa.concat_tables(long, promote_options="default")
-    if order_by is None:
-        whole = whole.sort_by([(AT, "ascending"), (RUN_AT, "ascending")])
-    else:
-        whole = _by_change(whole.filter(pc.not_equal(whole["run"], baseline)), order_by)
-    require_limit(limit)
-    whole = whole.slice(0, None if limit is None else min(limit, whole.num_rows))
+    whole = whole.sort_by([(AT, "ascending"), (RUN_AT, "ascending")])
     shown = [name for name in whole.column_names if name not in (AT, RUN_AT)]
-    return Table(whole.select(_in_order(shown, names)))
+    return whole.select(_in_order(shown, names))
 
 
 def _slices(comparison: Comparison, ev: Evaluation, by: SliceKey) -> pa.Table:
@@ -379,8 +384,7 @@ def slice_deltas(ev: Evaluation, baseline: Evaluation, by: str) -> dict[str, pa.
 def _by_change(table: pa.Table, order_by: str) -> pa.Table:
     """Return slices by how much their losses differ from the baseline's."""
     changes = [-to_numpy(table[f"{loss}_delta"].cast(pa.float64()).fill_null(0.0)) for loss in LOSSES]
-    keys = {"rank": from_numpy(rank_of(order_by, changes)), AT: table[AT], RUN_AT: table[RUN_AT]}
-    return table.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
+    return table.take(order_of([rank_of(order_by, changes)]))
 
 
 def _keys(table: pa.Table, names: Sequence[str]) -> list[tuple[object, ...]]:

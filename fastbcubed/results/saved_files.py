@@ -21,6 +21,7 @@ from fastbcubed._version import __version__
 from fastbcubed.cells.cell_parts import RowBlock
 from fastbcubed.cells.contingency import SIDES, ScoredRows
 from fastbcubed.errors import FileFormatError, NotKeptError, SpillError, arg
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs import files
 from fastbcubed.inputs.arrays import combined, from_numpy, table_of, to_numpy
 from fastbcubed.inputs.layouts import Memberships
@@ -30,6 +31,7 @@ from fastbcubed.metrics.registry import METRICS
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.extended_bcubed import Shares
 from fastbcubed.results.items import Kept, TableItems
+from fastbcubed.results.table import Table
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.output_files import (
     OwnPlace,
@@ -167,6 +169,30 @@ def read_table(file: BinaryIO, path: Path) -> pa.Table:
         return maybe_with_nulls(pq.ParquetFile(file).read().combine_chunks())
     except Exception as error:  # of any kind: the file may hold anything
         raise FileFormatError(f"cannot read {path}: {str(error)[:200]}") from error
+
+
+def in_one(tables: Mapping[str, Table]) -> pa.Table:
+    """Return tables one after the other, with a column ``by`` of their names."""
+    parts = [
+        table.to_arrow()
+        .rename_columns(_beside_by(table.column_names))
+        .append_column("by", [[name] * len(table)])
+        for name, table in tables.items()
+    ]
+    return pa.concat_tables(parts, promote_options="permissive")
+
+
+def apart(whole: pa.Table, columns: Mapping[str, list[str]]) -> dict[str, Table]:
+    """Return the tables that `in_one` took, by name, from it and the columns of each."""
+    return {
+        name: Table(whole.filter(pc.equal(whole["by"], name)).select(_beside_by(own)).rename_columns(own))
+        for name, own in columns.items()
+    }
+
+
+def _beside_by(names: Sequence[str]) -> list[str]:
+    """Return the names of columns with another one for an attribute that is called ``by``."""
+    return ["attribute.by" if name == "by" else name for name in names]
 
 
 def integers(table: pa.Table, name: str) -> NDArray[np.int64]:

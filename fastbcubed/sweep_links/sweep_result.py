@@ -16,7 +16,6 @@ from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.align.rows import Alignment
 from fastbcubed.errors import EvaluationWarning, NotKeptError
-from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import as_column
@@ -31,7 +30,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.intervals import Interval, check_level
 from fastbcubed.results.load import evaluation_of, with_nan
 from fastbcubed.results.save import save_tables
-from fastbcubed.results.saved_files import NotKept, metrics_by_name
+from fastbcubed.results.saved_files import NotKept, apart, in_one, metrics_by_name
 from fastbcubed.results.slices import SliceKey
 from fastbcubed.results.table import HasTable, Table, require_limit
 from fastbcubed.results.warnings import give
@@ -657,10 +656,7 @@ class Sweep(Shown, HasTable):
             "points": self.points(),
         }
         if self.sliced:
-            slices = [
-                pa.table(table).append_column("by", [[by] * len(table)]) for by, table in self.sliced.items()
-            ]
-            tables["slices"] = pa.concat_tables(slices, promote_options="permissive")
+            tables["slices"] = in_one(self.sliced)
         links, named = self.links, [best.threshold]
         named += [] if chosen is None else [chosen.threshold_low, chosen.threshold_high]
         own = {
@@ -692,10 +688,7 @@ class Sweep(Shown, HasTable):
         order = np.broadcast_to(np.int64(0), head["items"])
         tree = MergeTree(order, lacking, lacking, lacking, points, lacking, ascending)
         metrics, others = (metrics_by_name(names, ev.beta, ev.definition) for names in own["metrics"])
-        sliced = {
-            by: Table(tables["slices"].filter(pc.equal(tables["slices"]["by"], by)).select(names))
-            for by, names in own["sliced"].items()
-        }
+        sliced = apart(tables["slices"], own["sliced"]) if own["sliced"] else {}
         found = cls(
             links,
             tree,

@@ -55,6 +55,19 @@ def test_wrong_names_say_so(named, said):
         runs_of(named, in_table=False)
 
 
+def test_show_has_the_slices_that_were_printed(paths, capsys):
+    """In part x the runs are the same; in part y, new finds the third cluster: recall from 1/2 to 3/4."""
+    command = "compare truth.parquet old=old.parquet new=new.parquet --slice part --worst 1 --out compared"
+    assert main(f"{command} --json".split()) == 0
+    printed = capsys.readouterr().out
+    assert main("show compared --json".split()) == 0
+    assert capsys.readouterr().out == printed
+    rows = [(row["run"], row["part"], row["recall_delta"]) for row in json.loads(printed)["slices"]["part"]]
+    assert rows == [("old", "x", None), ("new", "x", 0.0), ("old", "y", None), ("new", "y", 0.25)]
+    assert main("show compared".split()) == 0
+    assert "By part: the slices that changed most, against old" in capsys.readouterr().out
+
+
 def test_what_is_printed(paths, capsys):
     command = "compare truth.parquet old=old.parquet new=new.parquet --slice part --show 1 --worst 2"
     assert main(command.split()) == 0

@@ -93,18 +93,43 @@ def test_what_a_loaded_comparison_answers(tmp_path: Path) -> None:
         lambda c: c.deltas(adjust="none"),
         lambda c: c.coverage(),
         lambda c: c.slices("country", deltas=False),
+        lambda c: c.slices("country"),
+        lambda c: c.slices("country", order_by="worse", limit=3),
     ):
         assert ask(found).to_pandas().equals(ask(cmp).to_pandas())
     assert (found.baseline, found.units, found["new"].f1) == (cmp.baseline, cmp.units, cmp["new"].f1)
     assert found["old"].to_json() == cmp["old"].to_json()
     assert found.report(title="Again").content["title"] == "Again"
     refused: list[Callable[[], Any]] = [
-        found.clusters, found.items, lambda: found.cluster("true", 1), lambda: found.slices("country"),
+        found.clusters, found.items, lambda: found.cluster("true", 1),
         lambda: found.slices("true_size"), lambda: found.against("same").deltas(), lambda: found.report(worst=3),
     ]  # fmt: skip
     for ask_for in refused:
         with pytest.raises(NotKeptError, match="compare the runs again"):
             ask_for()
+
+
+def test_slices_of_any_name_are_saved(tmp_path: Path) -> None:
+    table = TRUTH.rename_columns(["item", "cluster", "by"]).append_column(
+        "run", pa.array([k % 2 for k in range(N)])
+    )
+    slices: list[Any] = ["by", ("run", "by"), {"first": [0, 1, 2]}]
+    cmp = fb.compare(
+        table, {"old": dict.fromkeys(range(N), 1), "new": {k: k // 4 for k in range(N)}}, slices=slices
+    )
+    cmp.save(tmp_path / "compared")
+    found = fb.load(tmp_path / "compared")
+    for key in slices[:2]:
+        again, before = (each.slices(key, order_by="better").to_pandas() for each in (found, cmp))
+        assert again.equals(before)
+    assert [*found.to_dict()["slices"]] == ["by", "run,by"] and [*found["new"].sliced] == [
+        "by",
+        "run,by",
+        "first",
+    ]
+    sweep = fb.sweep(table, LINKS, slices=["by", "run"])
+    sweep.save(tmp_path / "swept")
+    assert fb.load(tmp_path / "swept").sliced == sweep.sliced
 
 
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
