@@ -11,6 +11,7 @@ from fastbcubed.cli.flag_values import check_report, column_names, read_flags
 from fastbcubed.cli.gate_options import BOUND, bounds_of, finish, gate_group, with_slices
 from fastbcubed.cli.options import (
     OR_COLUMNS,
+    WORST_LISTED,
     add_engine_flags,
     add_input_flags,
     add_options,
@@ -23,7 +24,7 @@ from fastbcubed.cli.show_command import print_opened
 
 if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_result import Diff
-    from fastbcubed.results.gates import Bound, Gate
+    from fastbcubed.results.gates import Bound
     from fastbcubed.results.table import Table
 
 #: Flags without an argument of the library.
@@ -57,8 +58,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_score_flags(parser, "baseline_size and experiment_size", beta=False)
     group = parser.add_argument_group("output")
     add_options(group, "json paths")
-    worst = "how many clusters of either side, and how many slices, that changed most to list (default: 5)"
-    group.add_argument("--worst", type=number, default=5, metavar="N", help=worst)
+    worst = (
+        "how many clusters of either side, and how many slices, that changed most to list (default: "
+        f"{WORST_LISTED})"
+    )
+    group.add_argument("--worst", type=number, default=WORST_LISTED, metavar="N", help=worst)
     add_options(group, "show out keep", show="baseline clusters that changed most")
     add = gate_group(parser)
     over = "above a value, such as split_rate=0.05 or bad_distance=0.01@country=US; repeatable"
@@ -88,7 +92,10 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_result(diff.to_dict(), gates, opened=opened or None)
     else:
-        _print(diff, opened, gates, options.worst)
+        terminal = Terminal()
+        print_diff(diff, terminal, options.worst)
+        print_opened(opened, terminal, first=False)
+        terminal.gates(gates)
     return finish(options, diff, gates)
 
 
@@ -126,13 +133,12 @@ def _has_changed(row: dict[str, Any]) -> bool:
     return bool(row["split_change"] + row["merge_change"] > 0)
 
 
-def _print(diff: Diff, opened: Sequence[Any], gates: Sequence[Gate], worst: int) -> None:
-    """Write the diff, its slices, the clusters that changed most, the opened clusters, and the gates."""
+def print_diff(diff: Diff, terminal: Terminal, worst: int) -> None:
+    """Write the diff, its slices, and the clusters that changed most."""
     from fastbcubed.diff_runs.diff_document import overview
     from fastbcubed.render.number_formats import count, label
     from fastbcubed.render.text import drawn
 
-    terminal = Terminal()
     terminal.line(drawn(overview(diff), in_flags))
     terminal.flush()
     for name, table in diff.sliced.items():
@@ -150,8 +156,6 @@ def _print(diff: Diff, opened: Sequence[Any], gates: Sequence[Gate], worst: int)
             of = f"{count(n)} of {count(diff.summary[side]['clusters'])}"
             terminal.title(f"{side.capitalize()} clusters that changed most: {of}")
             _print_table(terminal, table.slice(0, n))
-    print_opened(opened, terminal, first=False)
-    terminal.gates(gates)
 
 
 def _print_table(terminal: Terminal, table: Table) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from fastbcubed.cli.flag_values import check_report, columns_of_sides, score_names, write_result
 from fastbcubed.cli.options import FILES, add_options
 from fastbcubed.cli.output import Terminal, in_flags, print_json, say_warnings
+
+if TYPE_CHECKING:
+    from fastbcubed.sample.estimates import Estimates
 
 #: Flags without an argument of the library.
 OWN = ("run", "json", "out", "report")
@@ -65,9 +69,14 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(found.to_json())
     else:
-        from fastbcubed.render.text import drawn
-        from fastbcubed.sample.estimates import document
-
-        Terminal().line(drawn(document(found), in_flags))
+        print_estimates(found, Terminal())
     write_result(options, found, {})
     return 0
+
+
+def print_estimates(found: Estimates, terminal: Terminal) -> None:
+    """Write the sample, the estimates, warnings and the table."""
+    from fastbcubed.render.text import drawn
+    from fastbcubed.sample.estimates import document
+
+    terminal.line(drawn(document(found), in_flags))

@@ -46,12 +46,12 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print_json(found.to_json())
     else:
-        _print(found, options.level)
+        print_estimates(found, Terminal())
     write_result(options, found, {})
     return 0
 
 
-def _print(found: PairEstimates, level: float) -> None:
+def print_estimates(found: PairEstimates, terminal: Terminal) -> None:
     """Write the estimates, with the unsure pairs if there are any."""
     from fastbcubed.render.document import Grid
     from fastbcubed.render.number_formats import count, label, percent, score_text
@@ -63,7 +63,6 @@ def _print(found: PairEstimates, level: float) -> None:
     header += ["low if unsure", "high if unsure"] if unsure else []
     figures = ["estimate", "se", "low", "high"]
     bounds = ["low_unsure", "high_unsure"] if unsure else []
-    terminal = Terminal()
     grid = [
         [
             *(label(row[name]) for name in names),
@@ -76,7 +75,7 @@ def _print(found: PairEstimates, level: float) -> None:
     terminal.line("\n".join(map(paragraph, found.sentences)) + "\n")
     terminal.grid(Grid(header, grid, len(names)))
     terminal.line(
-        f"\nlow to high: interval of {percent(level)}; judged, unsure, not judged: draws of pairs of the score"
+        f"\nlow to high: interval of {percent(found.level)}; judged, unsure, not judged: draws of pairs of the score"
     )
     if unsure:
         terminal.line("if unsure: the estimate if all that is unsure went the one way, or the other")

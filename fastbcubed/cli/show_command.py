@@ -17,7 +17,7 @@ from fastbcubed.cli.options import (
     add_options,
     number,
 )
-from fastbcubed.cli.output import Terminal, call_evaluate, print_json
+from fastbcubed.cli.output import Terminal, call_evaluate, print_evaluation, print_json
 from fastbcubed.errors import Argument, FileFormatError, NotKeptError, OptionError, rewording
 from fastbcubed.inputs.suggestions import plain, split
 
@@ -211,19 +211,31 @@ def _value(text: str, kind: Any, flag: str) -> Any:
 
 
 def print_whole(found: Any, terminal: Terminal) -> None:
-    """Write a saved result."""
-    import fastbcubed
+    """Write a saved result as the command that made it does."""
+    import fastbcubed as fb
 
-    if isinstance(found, fastbcubed.Comparison):
+    if isinstance(found, fb.Evaluation):
+        print_evaluation(found, terminal, worst=WORST_LISTED)
+    elif isinstance(found, fb.Diff):
+        from fastbcubed.cli.diff_command import print_diff
+
+        print_diff(found, terminal, WORST_LISTED)
+    elif isinstance(found, fb.Comparison):
         from fastbcubed.cli.compare_command import print_comparison
 
         print_comparison(found, terminal, WORST_LISTED)
-    elif isinstance(found, fastbcubed.Sweep):
+    elif isinstance(found, fb.Sweep):
         from fastbcubed.cli.sweep_command import print_sweep
 
         print_sweep(found, found._leading, terminal)
+    elif isinstance(found, fb.Estimates):
+        from fastbcubed.cli.estimate_command import print_estimates
+
+        print_estimates(found, terminal)
     else:
-        terminal.line(repr(found))
+        from fastbcubed.cli.estimate_pairs_command import print_estimates as print_pairs
+
+        print_pairs(found, terminal)
 
 
 def print_opened(opened: Sequence[Any], terminal: Terminal, *, first: bool = True) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -14,7 +13,7 @@ from fastbcubed.diff_runs.vocabulary import MEANT, PLACES, TRUE_CLUSTER, in_diff
 from fastbcubed.errors import FileFormatError, Message, arg
 from fastbcubed.inputs.pair import CODES as OF_INPUT
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.render.json import as_json
+from fastbcubed.render.json import plain
 from fastbcubed.render.number_formats import count, percent
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Scores
@@ -164,7 +163,7 @@ def state_of(diff: Diff) -> dict[str, Any]:
     state |= {"errors": found.get("errors", {}), "judging": [metric.name for metric in diff._judging]}
     if diff.verdict is not None:
         state["verdict"]["scores"] = dict(diff.verdict.scores)
-    return dict(json.loads(as_json(state, None)))
+    return dict(plain(state))
 
 
 def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.metrics.sums import pair_counts
 from fastbcubed.overlap.cover import Cover
-from fastbcubed.render.json import as_json
+from fastbcubed.render.json import plain
 from fastbcubed.results.cluster_outcomes import ListedOutcomes, named
 from fastbcubed.results.clusters import columns_by_code, known_by_cluster
 from fastbcubed.results.figures import coverage_for_json
@@ -137,8 +137,7 @@ def save_tables(directory: Any, kind: str, content: Mapping[str, Any], tables: M
     made = {name: lambda table=table: [pa.table(table)] for name, table in tables.items()}
     with Staging(as_path(directory), MANIFEST) as staging:
         files = {f"{name}.parquet": stamp for name, stamp in _write_all(made, staging).items()}
-        head = json.loads(as_json({"fastbcubed": __version__, **content, "kind": kind}, None))
-        _publish(staging, head, files, [PAGE])
+        _publish(staging, plain({"fastbcubed": __version__, **content, "kind": kind}), files, [PAGE])
 
 
 def _publish(
@@ -291,7 +290,7 @@ def _described(ev: Evaluation) -> dict[str, Any]:
         else {"n_slices": table.num_rows, "columns": name_columns(table.column_names)}
         for by, table in ev.sliced.items()
     }
-    return dict(json.loads(as_json(described(ev, slices), None)))
+    return dict(plain(described(ev, slices)))
 
 
 def _slices(ev: Evaluation) -> Iterator[pa.Table]:

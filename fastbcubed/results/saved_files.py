@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fastbcubed._version import __version__
 from fastbcubed.cells.cell_parts import RowBlock
 from fastbcubed.cells.contingency import SIDES, ScoredRows
-from fastbcubed.errors import FileFormatError, NotKeptError, SpillError, arg
+from fastbcubed.errors import FileFormatError, Message, NotKeptError, SpillError, arg
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs import files
 from fastbcubed.inputs.arrays import combined, from_numpy, table_of, to_numpy
@@ -59,10 +59,29 @@ LARGE, LARGE_ITEMS, DIFF_MARK = 6_000_000, 800_000_000, "diff"
 
 
 def sealed(head: Mapping[str, Any], files: Mapping[str, Stamp], staged_in: str) -> str:
-    """Return the manifest as text, with its checksum."""
+    """Return the manifest as text, with its checksum, and with messages that can be worded for a command line."""
     stamps = {name: stamp._asdict() for name, stamp in files.items()}
-    whole = {"layout": LAYOUT, **head, "files": stamps, "staged_in": staged_in}
+    marked = {str(each): each.marked for each in _messages(head) if each.marked != each}
+    whole = {"layout": LAYOUT, **head, "files": stamps, "staged_in": staged_in, "marked": marked}
     return json.dumps({**whole, "crc32": _checksum(whole)}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _messages(value: Any) -> Iterator[Message]:
+    """Yield the messages in content."""
+    if isinstance(value, Message):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _messages(each)
+
+
+def _with_messages(value: Any, marked: Mapping[str, str]) -> Any:
+    """Return content with messages in place of their texts."""
+    if isinstance(value, str):
+        return Message(marked[value]) if value in marked else value
+    if isinstance(value, Mapping):
+        return {name: _with_messages(each, marked) for name, each in value.items()}
+    return [_with_messages(each, marked) for each in value] if isinstance(value, list) else value
 
 
 def _checksum(head: Mapping[str, Any]) -> int:
@@ -112,7 +131,11 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         raise FileFormatError(
             f"{path} names a place outside {directory} for its files. Evaluate and save anew"
         )
-    return head
+    marked = head.pop("marked", {})
+    try:
+        return dict(_with_messages(head, marked)) if marked else head
+    except (SyntaxError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{directory} holds no saved evaluation: {MANIFEST}: {error}") from error
 
 
 def _of_another_version(path: Path, head: Mapping[str, Any]) -> str:

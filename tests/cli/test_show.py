@@ -47,9 +47,28 @@ def test_the_text_is_that_of_python(here, capsys) -> None:
     assert capsys.readouterr().out == f"{text}\n"
 
 
-def test_a_result_is_shown_as_a_whole(here, capsys) -> None:
-    assert cli.main("show cells".split()) == 0
-    assert capsys.readouterr().out == f"{fb.load('cells')!r}\n"
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("evaluate lacking.parquet pred.parquet --slice name --keep items", "--unmatched truth=singleton"),
+        (
+            "diff truth.parquet pred.parquet --truth truth.parquet --slice baseline.name --keep items",
+            "By baseline.name",
+        ),
+        ("estimate truth.parquet pred.parquet", "Scores of a prediction of 4 items"),
+        ("estimate-pairs judged.csv", "not judged"),
+    ],
+)
+def test_a_result_is_shown_as_it_was_printed(here, capsys, command: str, said: str) -> None:
+    more = {"item": ["e", "f"], "cluster": [1, 1], "name": ["Cy", "Di"]}
+    pq.write_table(pa.concat_tables([pa.table(TRUTH), pa.table(more)]), "lacking.parquet")
+    judged = fb.diff("truth.parquet", "pred.parquet").sample_pairs(4).to_pandas()
+    judged.assign(verdict=["same", "different"] * 2).to_csv("judged.csv", index=False)
+    assert cli.main([*command.split(), "--out", "again"]) == 0
+    printed = capsys.readouterr().out
+    assert said in " ".join(printed.split())
+    assert cli.main("show again".split()) == 0
+    assert capsys.readouterr().out == printed
 
 
 def test_both_engines_open_the_same(here, capsys) -> None:
