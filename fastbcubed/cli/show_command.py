@@ -166,8 +166,9 @@ def _loaded(path: str, to_open: bool) -> Any:
     if not isinstance(found, fastbcubed.Evaluation | fastbcubed.Diff):
         raise NotKeptError(f"{path} has no clusters and items to open; to show it, name nothing else")
     if not _as_evaluation(found)[0].has_items:
+        command = "diff" if isinstance(found, fastbcubed.Diff) else "evaluate"
         raise NotKeptError(
-            f"{path} has no items, so that nothing can be opened; write it with evaluate --out DIR --keep items"
+            f"{path} has no items, so that nothing can be opened; write it with {command} --out DIR --keep items"
         )
     return found
 

@@ -24,6 +24,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pq.write_table(pa.table(PREDICTION), "pred.parquet")
     fb.evaluate("truth.parquet", "pred.parquet").save("result")
     fb.evaluate("truth.parquet", "pred.parquet").save("cells", keep="cells")
+    fb.diff("truth.parquet", "pred.parquet").save("changes", keep="cells")
     return tmp_path
 
 
@@ -111,7 +112,8 @@ def test_evaluate_opens_the_costliest(here, capsys, engine) -> None:
         ("show result --pred x --columns nam", "no attribute 'nam'"),
         ("show result --pred x --weighting outer", "--weighting goes with TRUTH and PREDICTION"),
         ("show result --pred x --item-column id", "--item-column goes with TRUTH and PREDICTION"),
-        ("show cells --pred x", "evaluate --out DIR --keep items"),
+        ("show cells --pred x", "write it with evaluate --out DIR --keep items"),
+        ("show changes --baseline 1", "write it with diff --out DIR --keep items"),
         ("show nowhere --pred x", "To evaluate first, name TRUTH and PREDICTION"),
         ("show a b c --pred x", "not 3 things (a, b, c)"),
         ("show truth.parquet pred.parquet --pred x --item-column id", "'id'"),
