@@ -137,7 +137,7 @@ class Carried:
     ids: bool
     labels: bool  #: of both sides
     numbers: bool  #: of the truth's rows
-    attributes: frozenset[tuple[str, str]]  #: "truth", "prediction" or "attributes", and the name there
+    attributes: tuple[tuple[str, str], ...]  #: "truth", "prediction" or "attributes", and the name there
     #: integer ids and labels, which are their own keys: columns that need not be carried
     from_keys: Mapping[str, pa.DataType] = field(default_factory=dict)
 
@@ -175,7 +175,7 @@ class Carried:
         return pa.table({name: of_one_dictionary(values) for name, values in columns.items()})
 
     def _attributes(self, side: str, table: Source) -> dict[str, pa.ChunkedArray]:
-        names = sorted(name for where, name in self.attributes if where == side)
+        names = [name for where, name in self.attributes if where == side]
         found = attributes(table, names)
         return {f"{side}.{name}": values for name, values in zip(names, found, strict=True)}
 

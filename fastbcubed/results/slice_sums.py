@@ -381,12 +381,13 @@ class RowQuestions:
             if size_named(name, sides, extra) is None
         }
         wanted = {(side or "attributes", own) for side, own in homes.values() if side != ID}
+        every = {**sides, "attributes": extra}
         items, left_out = keep == "items", dict[str, str]()
         if items:
             tables = {"truth": truth.attributes, "prediction": prediction.attributes}
             if pair.attribute_table is not None:
                 tables["attributes"] = pair.attribute_table[1]
-            for side, names in {**sides, "attributes": extra}.items():
+            for side, names in every.items():
                 reasons = refused(rows, names) if names and (rows := tables[side]) is not None else {}
                 left_out |= {f"{side}.{own}": reason for own, reason in reasons.items()}
                 wanted |= {(side, own) for own in names if own not in reasons}
@@ -396,7 +397,9 @@ class RowQuestions:
             ids=items or any(mask is None for mask in masks) or any(side == ID for side, _ in homes.values()),
             labels=items,
             numbers=any(mask is not None for mask in masks),
-            attributes=frozenset(wanted),
+            attributes=tuple(
+                (side, own) for side, names in every.items() for own in names if (side, own) in wanted
+            ),
         )
         columns = {name: f"{side or 'attributes'}.{own}" for name, (side, own) in homes.items()}
         n_rows = sum(stretch.n_rows for stretch in pair.stretches[0])

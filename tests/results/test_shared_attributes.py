@@ -67,6 +67,27 @@ def test_different_values_need_a_prefix(name: str) -> None:
     assert fb.evaluate(*sides(first, second)).slices("truth.x").num_rows == 2
 
 
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_attributes_keep_the_order_of_the_file(tmp_path: Path, engine: Any) -> None:
+    table = {"item": ["a", "b"], "year": [1990, 1991], "cluster": [1, 1], "area": ["x", "y"]}
+    more = pa.table({"z": [1, 2], "item": ["a", "b"], "k": [3, 4]})
+    pq.write_table(pa.table(table), tmp_path / "t.parquet")
+    given = [tmp_path / "t.parquet"] * 2
+    ev = fb.evaluate(
+        *given, attributes=more, engine=engine, slices=["k", "truth.area"], out=tmp_path / "o", keep="items"
+    )
+    sides = [f"{side}.{name}" for side in ("truth", "prediction") for name in ("year", "area")]
+    assert pq.read_schema(tmp_path / "o" / "items.parquet").names[5:] == [
+        *sides,
+        "attributes.z",
+        "attributes.k",
+    ]
+    assert [*ev.cluster("pred", 1)["parts"][0]["members"][0]["attributes"]][:2] == [
+        "truth.year",
+        "truth.area",
+    ]
+
+
 def test_the_disk_engine_asks_for_the_prefix(tmp_path: Path) -> None:
     paths = []
     for name, table in zip("tp", sides(*EQUAL["text"][:2]), strict=True):
