@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fastbcubed.kernels import (
+    from fastbcubed.kernels import (  # noqa: F401
         cache,
         cells,
         clusters,
@@ -34,35 +34,15 @@ if TYPE_CHECKING:
         units,
     )  # fmt: skip
 
-
-__all__ = [
-    "cache",
-    "cells",
-    "clusters",
-    "components",
-    "dense",
-    "extended_bcubed",
-    "generation",
-    "hashing",
-    "interpreter",
-    "intrinsics",
-    "jit",
-    "join",
-    "libraries",
-    "memberships",
-    "merge_tree",
-    "metrics",
-    "overlap",
-    "partition",
-    "preaggregate",
-    "sums",
-    "units",
-]
-
 if not TYPE_CHECKING:  # type checkers should report any other name
 
     def __getattr__(name):
         """Return a kernel module, loaded on first use."""
-        if name not in __all__:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return import_module(f"{__name__}.{name}")
+        module = f"{__name__}.{name}"
+        try:
+            if not name.startswith("_"):  # what Python itself asks for, such as __wrapped__
+                return import_module(module)
+        except ModuleNotFoundError as error:
+            if error.name != module:  # a package that the kernels need
+                raise
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
