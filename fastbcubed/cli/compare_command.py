@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flag_values import check_report, column_names, read_flags
+from fastbcubed.cli.flag_values import arguments_of, check_report, column_names, read_flags
 from fastbcubed.cli.gate_options import BOUND, add_bound_flags, bounds_of, finish, with_slices
 from fastbcubed.cli.options import (
     OR_COLUMNS,
@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
     from fastbcubed.results.gates import Bound, Gate
 
-#: Flags without an argument of the library.
-OWN = (
-    "run", "named", "json", "worst", "show", "out", "report", "report_columns", "fail_worse", "fail_under",
-    "fail_over", "fail_on_warning",
-)  # fmt: skip
 #: Columns of slices and clusters that a terminal shows, if present.
 SCORES = ("precision", "recall", "f1")
 
@@ -66,9 +61,7 @@ def run(options: argparse.Namespace) -> int:
 
     check_report(options)
     bounds, worse = bounds_of(options)
-    arguments = {name: value for name, value in vars(options).items() if name not in OWN} | read_flags(
-        options
-    )
+    arguments = arguments_of(fastbcubed.compare, options) | read_flags(options)
     arguments["runs"] = runs_of(options.named, in_table=options.table is not None)
     if options.table is not None:
         arguments["truth"] = column_names(options.truth)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flag_values import check_report, column_names, read_flags
+from fastbcubed.cli.flag_values import arguments_of, check_report, column_names, read_flags
 from fastbcubed.cli.gate_options import BOUND, bounds_of, finish, gate_group, with_slices
 from fastbcubed.cli.options import (
     OR_COLUMNS,
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from fastbcubed.results.gates import Bound
     from fastbcubed.results.table import Table
 
-#: Flags without an argument of the library.
-OWN = ("run", "json", "worst", "show", "fail_over", "fail_under", "report", "report_columns")
 SIDES = ("baseline", "experiment")
 #: Columns of listings that a terminal shows, if present.
 SHOWN = (
@@ -100,7 +98,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _arguments(options: argparse.Namespace) -> dict[str, Any]:
-    given = {name: value for name, value in vars(options).items() if name not in OWN}
+    import fastbcubed
+
+    given = arguments_of(fastbcubed.diff, options)
     if (options.show or options.report) and options.out is None:
         given["keep"] = "items"
     if options.table is not None:

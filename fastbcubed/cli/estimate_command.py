@@ -6,15 +6,12 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from fastbcubed.cli.flag_values import check_report, columns_of_sides, score_names, write_result
+from fastbcubed.cli.flag_values import arguments_of, check_report, columns_of_sides, score_names, write_result
 from fastbcubed.cli.options import FILES, add_options
 from fastbcubed.cli.output import Terminal, in_flags, print_json, say_warnings
 
 if TYPE_CHECKING:
     from fastbcubed.sample.estimates import Estimates
-
-#: Flags without an argument of the library.
-OWN = ("run", "json", "out", "report")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     import fastbcubed
 
     check_report(options)
-    arguments = {name: value for name, value in vars(options).items() if name not in OWN}
+    arguments = arguments_of(fastbcubed.estimate, options)
     for name in ("item", "cluster"):
         arguments[name] = columns_of_sides(arguments[name], name)
     if options.metrics is not None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.options import GATE_FLAGS, LINK_FLAGS, WORST_LISTED
+from fastbcubed.cli.options import LINK_FLAGS, WORST_LISTED
 from fastbcubed.cli.output import in_flags, say, with_scores
 from fastbcubed.errors import Argument, EvaluationWarning, OptionError, rewording
 from fastbcubed.inputs.suggestions import plain, split
@@ -20,18 +21,26 @@ if TYPE_CHECKING:
     from fastbcubed.inputs.layouts import LinkColumns
 
 
+def arguments_of(function: Callable[..., Any], options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of a function of the library that are also names of flags, as they were given."""
+    return {name: getattr(options, name) for name in signature(function).parameters if hasattr(options, name)}
+
+
 def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `fastbcubed.evaluate` for the flags."""
-    unknown = (*GATE_FLAGS, *LINK_FLAGS)
-    given = {name: value for name, value in vars(options).items() if name not in unknown}
-    for name in ("run", "json", "worst", "show", "order_by", "verify", "slice_pairs"):
-        given.pop(name, None)
-    report = given.pop("report", None)
-    given.pop("report_columns", None)
-    if (options.show or options.verify or options.slice_pairs or report) and options.out is None:
+    given = input_arguments(options)
+    if (options.show or options.verify or options.slice_pairs or options.report) and options.out is None:
         given["keep"] = "items"
     elif options.keep is None and (options.worst != WORST_LISTED or options.order_by != LOSS):
         given["keep"] = "cells"  # they are asked for
+    return given
+
+
+def input_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the same arguments, with `keep` as it was given, whatever is to be shown."""
+    import fastbcubed
+
+    given = arguments_of(fastbcubed.evaluate, options)
     if options.table is not None:
         given["truth"], given["prediction"] = column_names(options.truth), column_names(options.prediction)
     return given | read_flags(options)

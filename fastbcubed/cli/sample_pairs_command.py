@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flag_values import column_names, key_of, read_flags
+from fastbcubed.cli.flag_values import arguments_of, column_names, key_of, read_flags
 from fastbcubed.cli.options import OR_COLUMNS, add_engine_flags, add_input_flags, add_options, number
 from fastbcubed.cli.output import call, say, to_stdout
 from fastbcubed.inputs.suggestions import plain, split
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 #: Names of columns that each side may have separately.
 SIDES = ("baseline's", "experiment's")
-#: Flags of sample-pairs itself.
-OWN = ("baseline", "experiment", "n", "score", "by", "columns", "seed", "pairs_out", "run")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -73,11 +71,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _arguments(options: argparse.Namespace) -> dict[str, Any]:
-    given = {name: value for name, value in vars(options).items() if name not in OWN}
+    import fastbcubed
+
+    given = arguments_of(fastbcubed.diff, options)
     given |= read_flags(argparse.Namespace(**given, slices=[], metrics=["split_rate"]), SIDES)
-    for side in ("baseline", "experiment"):
-        value = getattr(options, side)
-        given[side] = value if options.table is None else column_names(value)
+    if options.table is not None:
+        for side in ("baseline", "experiment"):
+            given[side] = column_names(given[side])
     return {**given, "keep": "items"}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flag_values import evaluate_arguments, with_links
+from fastbcubed.cli.flag_values import input_arguments, with_links
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     WORST_LISTED,
@@ -25,18 +25,6 @@ if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_result import Diff
     from fastbcubed.results.evaluation import Evaluation
 
-#: Arguments of evaluate without a flag of show.
-UNASKED: dict[str, Any] = {
-    "beta": 1.0,
-    "keep": "items",
-    "metrics": None,
-    "out": None,
-    "slice_pairs": [],
-    "repairs": 0,
-    "show": 0,
-    "slices": [],
-    "verify": 0,
-}
 #: Flags of show itself.
 OWN = ("paths", "pred", "true", "items", "columns", "members", "json", "run")
 FLAGS = {"pred": "--pred", "true": "--true", "item": "--item"}
@@ -140,8 +128,8 @@ def _result(options: argparse.Namespace) -> Any:
             f"{len(options.paths)} things ({', '.join(options.paths[:4])})"
         )
     truth, prediction = options.paths
-    asked = argparse.Namespace(**UNASKED, **given, truth=truth, prediction=prediction)
-    arguments = with_links(evaluate_arguments(asked), asked)
+    asked = argparse.Namespace(**given, truth=truth, prediction=prediction, metrics=None, slices=[])
+    arguments = with_links(input_arguments(asked), asked)
     with rewording(_of_show):
         found: Evaluation = call_evaluate({**arguments, "keep": "items"}, options.noise)
     return found

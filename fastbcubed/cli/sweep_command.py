@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.flag_values import (
+    arguments_of,
     check_report,
     columns_of,
     numbers_of,
@@ -19,9 +20,6 @@ from fastbcubed.cli.output import Terminal, call, print_result, say_warnings
 if TYPE_CHECKING:
     from fastbcubed.sweep_links.sweep_result import Sweep
     from fastbcubed.sweep_links.threshold_choice import Leading
-
-#: Flags without an argument of the library.
-OWN = ("run", "json", "best", "where", "draws", "seed", "merges", "out", "report", "rows")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -92,8 +90,7 @@ def run(options: argparse.Namespace) -> int:
     """Sweep, print the requested output, and write it."""
     import fastbcubed
 
-    arguments = {name: value for name, value in vars(options).items() if name not in OWN}
-    arguments |= read_flags(options, ("truth's",))
+    arguments = arguments_of(fastbcubed.sweep, options) | read_flags(options, ("truth's",))
     arguments |= {side: columns_of(getattr(options, side)) for side in ("left", "right")}
     arguments["thresholds"] = None if options.thresholds is None else numbers_of(options.thresholds)
     check_report(options)

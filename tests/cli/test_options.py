@@ -1,11 +1,24 @@
 """Options of the command line are declared once, as the signatures of the verbs have them."""
 
+import argparse
 import inspect
+import re
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
 import fastbcubed as fb
+from fastbcubed.cli import (
+    compare_command,
+    diff_command,
+    estimate_command,
+    evaluate_command,
+    flag_values,
+    gate_options,
+    sample_pairs_command,
+    show_command,
+    sweep_command,
+)
 from fastbcubed.cli.options import OPTIONS
 
 VERBS = (fb.evaluate, fb.compare, fb.diff, fb.estimate, fb.sweep)
@@ -43,6 +56,24 @@ def test_signatures_are_as_declared(verb: Any) -> None:
             assert parameter.default == default, name
         if values := set(how.get("choices", ())):
             assert values <= _values(hints[name]), name
+
+
+@pytest.mark.parametrize(
+    ("command", "verb"),
+    [
+        (evaluate_command, fb.evaluate), (show_command, fb.evaluate), (compare_command, fb.compare),
+        (diff_command, fb.diff), (sample_pairs_command, fb.diff), (estimate_command, fb.estimate),
+        (sweep_command, fb.sweep),
+    ],
+    ids=lambda each: each.__name__.rpartition(".")[2],
+)  # fmt: skip
+def test_every_flag_is_an_argument_or_read_by_its_command(command: Any, verb: Any) -> None:
+    parser = argparse.ArgumentParser(add_help=False)
+    command.add_flags(parser)
+    code = "".join(map(inspect.getsource, (command, flag_values, gate_options)))
+    read = {name for pair in re.findall(r'options\.(\w+)|"(\w+)"', code) for name in pair}
+    flags = {action.dest for action in parser._actions}
+    assert flags <= read.union(inspect.signature(verb).parameters)
 
 
 def test_every_help_is_filled_in(capsys: pytest.CaptureFixture[str]) -> None:
