@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed._version import __version__
-from fastbcubed.cli.flag_values import columns_of, numbers_of, read_as, warnings_said
+from fastbcubed.cli.flag_values import columns_of, numbers_of, read_as
 from fastbcubed.cli.options import add_options, limit_of
-from fastbcubed.cli.output import Terminal, print_json, say
+from fastbcubed.cli.output import Terminal, print_json, say, warnings_said
 from fastbcubed.errors import OptionError
 
 if TYPE_CHECKING:

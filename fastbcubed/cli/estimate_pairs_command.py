@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fastbcubed.cli.flag_values import check_report, write_result
 from fastbcubed.cli.options import add_options
-from fastbcubed.cli.output import Terminal, print_json, say
+from fastbcubed.cli.output import Terminal, print_json, warnings_said
 
 if TYPE_CHECKING:
     from fastbcubed.sample.judged_pairs import PairEstimates
@@ -33,16 +33,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Estimate, and print the share of correct pairs, and a table."""
-    import warnings
-
     import fastbcubed
 
     check_report(options)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", fastbcubed.EvaluationWarning)
+    with warnings_said():
         found = fastbcubed.estimate_pairs(options.pairs, by_stratum=options.by_stratum, level=options.level)
-    for each in caught:
-        say(f"warning: {each.message}")
     if options.json:
         print_json(found.to_json())
     else:

@@ -14,7 +14,7 @@ from fastbcubed.cli.options import add_evaluate_flags, add_link_flags
 from fastbcubed.cli.output import (
     Terminal,
     as_markdown,
-    call_evaluate,
+    call,
     print_evaluation,
     print_repairs,
     print_result,
@@ -106,10 +106,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate, print the requested output, and return 1 if a gate failed."""
+    import fastbcubed
+
     check_report(options)
     gates = Gates(options)
     arguments, order_by = with_order(with_links(evaluate_arguments(options), options), options.order_by)
-    ev = call_evaluate(with_frames(gates.needs(arguments)), options.noise)
+    ev = call(fastbcubed.evaluate, with_frames(gates.needs(arguments)), options.noise)
     if options.json or not sys.stdout.isatty():  # a terminal shows them with the scores
         say_warnings(ev.warnings)
     opened = costliest(ev, options.show) if options.show else []

@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.options import LINK_FLAGS, WORST_LISTED
-from fastbcubed.cli.output import in_flags, say, with_scores
-from fastbcubed.errors import Argument, EvaluationWarning, OptionError, rewording
+from fastbcubed.cli.output import say, warnings_said, with_scores
+from fastbcubed.errors import Argument, OptionError, rewording
 from fastbcubed.inputs.suggestions import plain, split
 from fastbcubed.results.slice_bins import element_of
 
@@ -176,19 +175,6 @@ def with_links(arguments: dict[str, Any], options: argparse.Namespace) -> dict[s
             memory_limit=options.memory_limit,
         )  # fmt: skip
     return {**arguments, side: made}
-
-
-@contextmanager
-def warnings_said() -> Iterator[None]:
-    """Print warnings as the command line does."""
-    import warnings
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", EvaluationWarning)
-        yield
-    for each in caught:
-        say(f"warning: {in_flags(each.message.args[0])}")  # type: ignore[union-attr]
 
 
 def _of_links(part: Any) -> Any:

@@ -480,33 +480,29 @@ def _columns(names: str | list[str] | tuple[str | list[str], ...]) -> str:
     return shlex.quote(",".join(joined))
 
 
-def call_evaluate(arguments: dict[str, Any], noise: str | None) -> Any:
-    """Return an evaluation, as `call` does."""
-    import fastbcubed
-
-    return call(fastbcubed.evaluate, arguments, noise)
-
-
-def call(function: Callable[..., Any], arguments: dict[str, Any], noise: str | None) -> Any:
-    """Return a function's result; a noise label that looks like a number becomes text if labels are text.
-
-    Warnings that are not in the result are printed.
-    """
+@contextmanager
+def warnings_said() -> Iterator[None]:
+    """Print the warnings that are not in a result, each once; those that are have a code."""
     import warnings
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", EvaluationWarning)
+        yield
+    messages = [each.message.args[0] for each in caught if getattr(each.message, "code", None) is None]  # type: ignore
+    for message in dict.fromkeys(messages):
+        say(f"warning: {in_flags(message)}")
+
+
+def call(function: Callable[..., Any], arguments: dict[str, Any], noise: str | None) -> Any:
+    """Return a function's result; a noise label that looks like a number becomes text if labels are text."""
+    with warnings_said():
         try:
-            found = function(**arguments)
+            return function(**arguments)
         except IdTypeError:
             if not isinstance(arguments["noise"], int):
                 raise
-            found = function(**{**arguments, "noise": noise})
-    messages = [each.message.args[0] for each in caught if getattr(each.message, "code", None) is None]  # type: ignore
-    for message in dict.fromkeys(messages):  # warnings with a code are in the result
-        say(f"warning: {in_flags(message)}")
-    return found
+            return function(**{**arguments, "noise": noise})
 
 
 def with_scores(

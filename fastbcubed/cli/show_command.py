@@ -17,7 +17,7 @@ from fastbcubed.cli.options import (
     add_options,
     number,
 )
-from fastbcubed.cli.output import Terminal, call_evaluate, print_evaluation, print_json
+from fastbcubed.cli.output import Terminal, call, print_evaluation, print_json
 from fastbcubed.errors import Argument, FileFormatError, NotKeptError, OptionError, rewording
 from fastbcubed.inputs.suggestions import plain, split
 
@@ -113,6 +113,8 @@ def _as_evaluation(found: Evaluation | Diff) -> tuple[Evaluation, dict[str, str]
 
 def _result(options: argparse.Namespace) -> Any:
     """Return the named result, or evaluate."""
+    import fastbcubed
+
     given = {name: value for name, value in vars(options).items() if name not in (*OWN, "defaults")}
     if len(options.paths) == 1 and options.table is None:
         for name, value in given.items():
@@ -131,7 +133,7 @@ def _result(options: argparse.Namespace) -> Any:
     asked = argparse.Namespace(**given, truth=truth, prediction=prediction, metrics=None, slices=[])
     arguments = with_links(input_arguments(asked), asked)
     with rewording(_of_show):
-        found: Evaluation = call_evaluate({**arguments, "keep": "items"}, options.noise)
+        found: Evaluation = call(fastbcubed.evaluate, {**arguments, "keep": "items"}, options.noise)
     return found
 
 
