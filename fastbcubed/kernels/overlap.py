@@ -327,26 +327,16 @@ def keep_least(both, a, b, n_items, i, j, least_true, least_pred):
 
 
 @kernel
-def least_entropies(bounds, pred, shared_n, true_n, pred_n, n_items, apart, least_true, least_pred):
-    """Find the least conditional entropy of each cluster, given one of the other side.
+def least_entropies(bounds, pred, shared_n, true_n, pred_n, n_items, least_true, least_pred):
+    """Find the least conditional entropy of each cluster, given one of the other side that overlaps it.
 
-    The overlaps of a true cluster are those of `bounds`. If `apart`, clusters that share nothing are
-    also candidates, at a cost of true times predicted clusters. `least_true` and `least_pred`, of
-    shapes (K,) and (M,), are initially the entropies of the clusters, and on return the least ones.
+    The overlaps of a true cluster are those of `bounds`. `least_true` and `least_pred`, of shapes (K,)
+    and (M,), are initially the entropies of the clusters, and on return the least ones.
     """
-    shared = np.zeros(pred_n.size, dtype=np.int64)
     for i in range(true_n.size):
         for o in range(bounds[i], bounds[i + 1]):
-            if apart:
-                shared[pred[o]] = shared_n[o]
-            else:
-                j = pred[o]
-                keep_least(shared_n[o], true_n[i], pred_n[j], n_items, i, j, least_true, least_pred)
-        if apart:
-            for j in range(pred_n.size):
-                keep_least(shared[j], true_n[i], pred_n[j], n_items, i, j, least_true, least_pred)
-            for o in range(bounds[i], bounds[i + 1]):
-                shared[pred[o]] = 0
+            j = pred[o]
+            keep_least(shared_n[o], true_n[i], pred_n[j], n_items, i, j, least_true, least_pred)
 
 
 @kernel

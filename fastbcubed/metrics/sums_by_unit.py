@@ -372,7 +372,7 @@ def _entropies_of_clusters(by: SumsByUnit) -> Additive:
     sides, n, items = by.table.once(sides_of, by.pool), float(by.table.n_items), by.cells(by.table.n)
     spread = max(float(np.sqrt(by.add((items - n / by.count(by.n)) ** 2))) / n, STEP)
     step = n * min(spread, 0.5 * (1.0 - float(items.max()) / n))
-    found, up, down = (entropies_by_cluster(sides, n + s, "overlapping") for s in (0.0, step, -step))
+    found, up, down = (entropies_by_cluster(sides, n + s) for s in (0.0, step, -step))
     figures, slopes = [items], []
     for k, side in enumerate(SIDES):
         figures.append(by.clusters(side, (sides.sizes[k].n > 0).astype(np.float64)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,6 @@ from fastbcubed.overlap.item_sets import Signatures, signatures
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Codes, Counts, Floats
-
-Minimum = Literal["overlapping", "all"]
 
 
 class Groups(NamedTuple):
@@ -307,9 +305,9 @@ class Entropies(NamedTuple):
         return cls(whole, least, shares)
 
 
-def entropies_of_clusters(sides: Sides, minimum: Minimum = "overlapping") -> tuple[Left, Left]:
-    """Add up the entropies of the clusters of each side; the least are over clusters that overlap, or over all."""
-    found = entropies_by_cluster(sides, float(sides.n.sum()), minimum)
+def entropies_of_clusters(sides: Sides) -> tuple[Left, Left]:
+    """Add up the entropies of the clusters of each side; the least are over clusters that overlap."""
+    found = entropies_by_cluster(sides, float(sides.n.sum()))
     true, pred = (
         Left(int(np.count_nonzero(size.n)), *map(math.fsum, own))
         for size, own in zip(sides.sizes, found, strict=True)
@@ -317,14 +315,12 @@ def entropies_of_clusters(sides: Sides, minimum: Minimum = "overlapping") -> tup
     return true, pred
 
 
-def entropies_by_cluster(sides: Sides, n: float, minimum: Minimum) -> tuple[Entropies, Entropies]:
+def entropies_by_cluster(sides: Sides, n: float) -> tuple[Entropies, Entropies]:
     """Return the entropies of the clusters of each side among so many items."""
     overlaps, sizes = sides.overlaps, [each.n for each in sides.sizes]
     whole = [_entropy(each, n) for each in sizes]
     least = [each.copy() for each in whole]
-    kernels.overlap.least_entropies(
-        overlaps.bounds, overlaps.pred, overlaps.sizes.n, *sizes, n, minimum == "all", *least
-    )
+    kernels.overlap.least_entropies(overlaps.bounds, overlaps.pred, overlaps.sizes.n, *sizes, n, *least)
     true, pred = map(Entropies.of, sizes, whole, least)
     return true, pred
 
