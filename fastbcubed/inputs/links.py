@@ -195,7 +195,7 @@ def refuse_unknown(items: Column, n_known: int, left: NDArray[Any], right: NDArr
         )
 
 
-def warn_if_no_probabilities(scores: NDArray[np.float64], column: str, name: str, *, stacklevel: int) -> None:
+def warn_if_no_probabilities(scores: NDArray[np.float64], column: str, name: str) -> None:
     """Warn if scores in a column of probabilities are outside [0, 1]."""
     if "probability" not in column.lower():
         return
@@ -206,7 +206,7 @@ def warn_if_no_probabilities(scores: NDArray[np.float64], column: str, name: str
             f"and 1, as probabilities are (first: {first_few(strange[:4].tolist())}). If the column has weights, "
             "thresholds are weights, too.",
             EvaluationWarning,
-            stacklevel=stacklevel,
+            stacklevel=4,
         )
 
 
@@ -436,7 +436,7 @@ def read_links(
     parts = read_blocks(source, columns, rows.where, allowance.block_rows(BLOCK_ROWS))
     found = _number(parts, known, columns, rows.where, allowance)
     if found.scores is not None and columns.score is not None:
-        warn_if_no_probabilities(found.scores, columns.score, found.name, stacklevel=4)
+        warn_if_no_probabilities(found.scores, columns.score, found.name)
     return found
 
 

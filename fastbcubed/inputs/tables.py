@@ -342,12 +342,12 @@ def _numbers(text: pa.ChunkedArray, where: str, error: type[FastBCubedError]) ->
         ) from fault
 
 
-def _first_nulls(data: pa.ChunkedArray, limit: int = 4) -> list[int]:
+def _first_nulls(data: pa.ChunkedArray) -> list[int]:
     rows: list[int] = []
     start = 0
     for chunk in data.chunks:
-        if chunk.null_count and len(rows) < limit:
-            rows += (np.flatnonzero(is_null(chunk))[: limit - len(rows)] + start).tolist()
+        if chunk.null_count and len(rows) < 4:
+            rows += (np.flatnonzero(is_null(chunk))[: 4 - len(rows)] + start).tolist()
         start += len(chunk)
     return rows
 
