@@ -29,6 +29,7 @@ from fastbcubed.align.policies import Policies
 from fastbcubed.cells.contingency import CELL, Contingency, ScoredRows, add_products
 from fastbcubed.cells.partitioned import change_by_cell
 from fastbcubed.errors import FastBCubedError, SparkJobError
+from fastbcubed.inputs.file_formats import in_blocks
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.sums import count_part, ordered_pairs, weigh_part
@@ -186,26 +187,12 @@ def add_up(question: Question) -> Callable[[Iterable[pa.RecordBatch]], Iterator[
     """Return the function that turns the batches of a task into one row: their sums, as bytes."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = [sums_of(table, question) for table in gathered(batches)]
+        found = [sums_of(table, question) for table in in_blocks(batches, AT_ONCE)]
         if found:
             payload = pickle.dumps(added(found, question))
             yield pa.RecordBatch.from_arrays([pa.array([payload], pa.binary())], ["payload"])
 
     return task
-
-
-def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Yield tables of several batches each."""
-    held, n = list[pa.RecordBatch](), 0
-    for batch in batches:
-        if batch.num_rows:
-            held.append(batch)
-            n += batch.num_rows
-        if n >= AT_ONCE:
-            yield pa.Table.from_batches(held)
-            held, n = [], 0
-    if held:
-        yield pa.Table.from_batches(held)
 
 
 def added(parts: list[Sums], question: Question) -> Sums:

@@ -17,6 +17,7 @@ from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.contingency import side_of
 from fastbcubed.engines.request import Request, Scored
 from fastbcubed.errors import ColumnError, Message, NotKeptError, OptionError, SliceError, WeightError, arg
+from fastbcubed.inputs.file_formats import in_blocks
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics import aggregation as groups
@@ -47,6 +48,7 @@ from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.spark.aggregate import (
+    AT_ONCE,
     MEAN,
     PRED,
     TRUE,
@@ -57,7 +59,6 @@ from fastbcubed.spark.aggregate import (
     StreamedCells,
     Sums,
     columns_of,
-    gathered,
     named_errors,
 )
 from fastbcubed.spark.frames import FrameRows, FrameSide, Looked, functions, item_names, quoted
@@ -422,7 +423,7 @@ def _score_cells(question: Question, scores: dict[str, Metric]) -> Task:
     """Return the function that adds weight, confusion matrix and scores to batches of scored cells."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in gathered(batches):
+        for table in in_blocks(batches, AT_ONCE):
             numbers = [
                 name for name in table.column_names if name == "n" or name == "w" or name[1:] in ("_n", "_w")
             ]
@@ -447,7 +448,7 @@ def _mean_clusters(metrics: list[Metric], needed: list[Metric], beta: float, tot
     """Return the function that computes means, and their combinations, from sums by cluster."""
 
     def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table in gathered(batches):
+        for table in in_blocks(batches, AT_ONCE):
             sums: dict[str, Any] = {m.name: np.array(table[f"sum_{m.name}"].combine_chunks()) for m in needed}
             sums |= {"n_items": np.array(table["n_items"].combine_chunks())}
             sums[WEIGHT] = np.array(table["weight"].combine_chunks())
