@@ -405,16 +405,19 @@ class Top:
         return rank_of(table, self._order_by, self._metrics)
 
 
+def is_higher_better(name: str, metrics: Iterable[Metric]) -> bool:
+    """Return whether large values of a column are the best; not so of losses, sizes and others that are no scores."""
+    return any(metric.best == "higher" for metric in metrics if name in (metric.name, metric.item_name))
+
+
 def rank_of(table: pa.Table, name: str, metrics: Iterable[Metric]) -> NDArray[np.float64]:
     """Return numbers that ascend from worst to best, NaN last."""
-    higher_is_better = {m.name: m.best == "higher" for m in metrics}
-    higher_is_better |= {m.item_name: m.best == "higher" for m in metrics if m.item_name}
     column = pc.add(*(table[loss] for loss in LOSSES)) if name == LOSS else table[name]
     try:
         rank = to_numpy(column.cast(pa.float64()))
     except pa.ArrowInvalid:
         raise OptionError(f"cannot order by {name!r}, which is not a number") from None
-    rank = rank if higher_is_better.get(name, False) else -rank
+    rank = rank if is_higher_better(name, metrics) else -rank
     return np.where(np.isnan(rank), np.inf, rank)
 
 

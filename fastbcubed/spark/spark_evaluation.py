@@ -43,7 +43,7 @@ from fastbcubed.results.origin import Origin
 from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slice_sums import SliceSums
 from fastbcubed.results.slices import ID, Element, SliceKey, attribute_home, elements, size_named, slice_name
-from fastbcubed.results.table import LOSS, Table, listed, require_known, require_limit
+from fastbcubed.results.table import LOSS, Table, is_higher_better, listed, require_known, require_limit
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
@@ -355,13 +355,11 @@ class Frames:
         if len(join.items) > 1:
             named = zip(join.items, join.sides[0].items, strict=True)
             item = sql.struct(*(sql.col(own).alias(name) for own, name in named))
-        losses = [
-            (sql.col(f"c_{metric.name}") * weight / self.total).alias(name) for name, metric in LOSSES.items()
-        ]
         return found.select(
             item.alias("item"), self.label(TRUE).alias("true_cluster"), self.label(PRED).alias("pred_cluster"),
             *(sql.col(new).alias(name) for name, new in self._attributes()), weight.alias("weight"),
-            "tp", "fp", "fn", "tn", *losses, *(sql.col(f"score_{new}").alias(new) for new in scores),
+            "tp", "fp", "fn", "tn", *self._losses(weight, "c_"),
+            *(sql.col(f"score_{new}").alias(new) for new in scores),
         )  # fmt: skip
 
     def _attributes(self) -> list[tuple[str, str]]:
@@ -405,9 +403,11 @@ class Frames:
         )
         return found.mapInArrow(_mean_clusters(grouped, needed, self.question.beta, self.total), schema)
 
-    def _losses(self, weight: Any) -> list[Any]:
+    def _losses(self, weight: Any, prefix: str = "") -> list[Any]:
         sql = functions()
-        return [(sql.col(m.name) * weight / self.total).alias(name) for name, m in LOSSES.items()]
+        return [
+            (sql.col(f"{prefix}{m.name}") * weight / self.total).alias(name) for name, m in LOSSES.items()
+        ]
 
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -520,14 +520,11 @@ def first_of(
 
 def _rank(frame: Any, name: str, metrics: list[Metric]) -> Any:
     """Return a rank that ascends from worst to best; NaN comes last."""
-    higher = {m.name: m.best == "higher" for m in metrics} | {
-        m.item_name: m.best == "higher" for m in metrics if m.item_name
-    }
     column = reduce(lambda a, b: a + b, map(quoted, LOSSES)) if name == LOSS else quoted(name)
     if name != LOSS and not isinstance(frame.schema[name].dataType.typeName(), str):
         raise OptionError(f"cannot order by {name!r}, which is not a number")
     number = column.cast("double")
-    return number if higher.get(name, False) else -number
+    return number if is_higher_better(name, metrics) else -number
 
 
 def where_label(frame: Any, column: str, label: Any) -> Any:
