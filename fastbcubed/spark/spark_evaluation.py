@@ -520,8 +520,10 @@ def first_of(
 
 def _rank(frame: Any, name: str, metrics: list[Metric]) -> Any:
     """Return a rank that ascends from worst to best; NaN comes last."""
+    from pyspark.sql.types import BooleanType, NumericType
+
     column = reduce(lambda a, b: a + b, map(quoted, LOSSES)) if name == LOSS else quoted(name)
-    if name != LOSS and not isinstance(frame.schema[name].dataType.typeName(), str):
+    if name != LOSS and not isinstance(frame.schema[name].dataType, (NumericType, BooleanType)):
         raise OptionError(f"cannot order by {name!r}, which is not a number")
     number = column.cast("double")
     return number if is_higher_better(name, metrics) else -number

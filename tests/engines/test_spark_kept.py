@@ -55,6 +55,14 @@ def test_listings_are_cut_and_chosen(kept: tuple[Any, Any, Path]) -> None:
         on_spark.items("nonsense")
 
 
+def test_listings_are_ordered_by_numbers_alone(kept: tuple[Any, Any, Path]) -> None:
+    on_spark, in_memory, _ = kept
+    for ev in (on_spark, in_memory):
+        with pytest.raises(OptionError, match="cannot order by 'outcome', which is not a number"):
+            ev.clusters("pred", order_by="outcome")
+    assert_tables(on_spark.clusters("pred", order_by="exact"), in_memory.clusters("pred", order_by="exact"))
+
+
 def test_what_was_written_is_loaded_as_far_as_it_fits(kept: tuple[Any, Any, Path]) -> None:
     on_spark, _, out = kept
     loaded = fb.load(out)
