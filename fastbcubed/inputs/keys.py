@@ -141,7 +141,8 @@ def _compact(chunk: pa.DictionaryArray) -> pa.DictionaryArray:
     nulls = to_numpy(chunk.indices.is_null())
     used, code = np.unique(np.where(nulls, 0, codes), return_inverse=True)
     indices = from_numpy(code.astype(codes.dtype), nulls).cast(chunk.type.index_type)
-    return pa.DictionaryArray.from_arrays(indices, chunk.dictionary.take(from_numpy(used)))
+    values = chunk.dictionary.take(from_numpy(used))
+    return pa.DictionaryArray.from_arrays(indices, values, ordered=chunk.type.ordered)
 
 
 def dictionary_tables(data: pa.ChunkedArray, words: np.ndarray) -> list[Pairs]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from both_engines import LIMIT
 from hostile import quietly, refused
@@ -185,6 +186,24 @@ def test_labels_with_full_dictionaries(engine: str, tmp_path: Any) -> None:
     )
     for each in (ev, fb.load(tmp_path / "ids")):
         assert set(each.items()["item"].to_pylist()) == set(texts.to_pylist())
+
+
+@engines
+def test_ids_of_ordered_categories_that_outnumber_them(engine: str, tmp_path: Any) -> None:
+    """Precision is (2/3 + 2/3 + 1/3 + 1 + 1) / 5, and so is recall; links are of such ids, too."""
+    letters = pa.array(list("abcdefgh"))
+
+    def named(codes: list[int]) -> pa.DictionaryArray:
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), letters, ordered=True)
+
+    truth, labels = dict(zip("abcde", [5, 5, 6, 6, 6], strict=True)), [0, 0, 0, 1, 1]
+    table = pa.table({"item": named([0, 1, 2, 3, 4]), "cluster": labels})
+    pq.write_table(table, tmp_path / "p.parquet")
+    for each in (table, table.to_pandas(), tmp_path / "p.parquet"):
+        ev = quietly(truth, each, **ENGINES[engine])
+        assert (ev.precision, ev.recall) == pytest.approx((11 / 15, 11 / 15))
+    links = pa.table({"left": named([0, 1, 3]), "right": named([1, 2, 4]), "score": [0.9, 0.8, 0.7]})
+    assert fb.sweep(truth, links).evaluate(0.7).f1 == pytest.approx(11 / 15)
 
 
 LABELS = {
