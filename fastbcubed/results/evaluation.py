@@ -452,8 +452,8 @@ class Evaluation(Shown, HasTable):
             Whether to work out standard errors, too, which takes about as long again: <score>_se behind each
             score, by the components that have items in the slice, and n_units, the number of these.
         order_by : str, optional
-            A score (worst first) or column (largest first), or "loss": precision_loss and recall_loss together. By
-            default by slice, or by "loss" if there is a limit.
+            A score (worst first) or column of numbers or times (largest and latest first), or "loss": precision_loss
+            and recall_loss together. By default by slice, or by "loss" if there is a limit.
         limit : int, optional
             How many to return; all by default.
 

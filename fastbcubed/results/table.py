@@ -414,11 +414,22 @@ def rank_of(table: pa.Table, name: str, metrics: Iterable[Metric]) -> NDArray[np
     """Return numbers that ascend from worst to best, NaN last."""
     column = pc.add(*(table[loss] for loss in LOSSES)) if name == LOSS else table[name]
     try:
-        rank = to_numpy(column.cast(pa.float64()))
-    except pa.ArrowInvalid:
-        raise OptionError(f"cannot order by {name!r}, which is not a number") from None
+        rank = to_numpy(_as_numbers(column))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise OptionError(f"cannot order by {name!r}, which is neither a number nor a time") from None
     rank = rank if is_higher_better(name, metrics) else -rank
     return np.where(np.isnan(rank), np.inf, rank)
+
+
+def _as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return numbers, or dates, times and durations in their unit, as float64; null as NaN."""
+    column = storage_of(column)
+    if pa.types.is_dictionary(column.type):
+        return _as_numbers(values_of_codes(column))
+    if pa.types.is_temporal(column.type):
+        column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
+    numbers = column.cast(pa.float64(), safe=False)
+    return pc.fill_null(numbers, np.nan) if numbers.null_count else numbers
 
 
 def first_rows(rank: NDArray[np.float64], second: NDArray[np.float64], n: int) -> NDArray[np.int64]:

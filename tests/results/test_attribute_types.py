@@ -21,7 +21,7 @@ from versions import ARROW
 
 import fastbcubed as fb
 from fastbcubed.cli.main import main
-from fastbcubed.errors import ColumnError, EvaluationWarning, IdTypeError, SliceError
+from fastbcubed.errors import ColumnError, EvaluationWarning, IdTypeError, OptionError, SliceError
 from fastbcubed.inputs.files import as_rows
 
 #: The group of each of the truth's items: nulls in both halves.
@@ -278,6 +278,46 @@ def test_nested_types_are_written_but_not_sliced_by(kind: str, engine: str, tmp_
     for each in (ev, fb.load(tmp_path)):
         with refused(SliceError, "cannot slice by 'group'"):
             each.slices("group")
+
+
+NOON, MIDNIGHT = datetime.datetime(2020, 1, 2, 12), datetime.datetime(2020, 1, 1)
+ORDERED = {
+    "integer beyond doubles": (pa.int64(), (1 << 53) + 1, 5),
+    "date": (pa.date32(), NOON.date(), MIDNIGHT.date()),
+    "date in ms": (pa.date64(), NOON.date(), MIDNIGHT.date()),
+    "time in s": (pa.time32("s"), NOON.time(), MIDNIGHT.time()),
+    "time in ns": (pa.time64("ns"), NOON.time(), MIDNIGHT.time()),
+    "timestamp": (pa.timestamp("ns"), NOON, MIDNIGHT),
+    "duration": (pa.duration("us"), NOON - MIDNIGHT, MIDNIGHT - NOON),
+}
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+@pytest.mark.parametrize("kind", ORDERED)
+def test_slices_are_ordered_by_numbers_and_times_largest_first(kind: str, encoded: bool) -> None:
+    """Also where they are crossed, and in a diff; a null is last."""
+    type_, *expected = ORDERED[kind]
+    column = halves(type_, dict(enumerate(expected, 1)))
+    truth, prediction = sides(column.dictionary_encode() if encoded else column)
+    ev = quietly(truth, prediction, keep="items", unmatched="singleton")
+    for found in (
+        ev.slices("group", order_by="group"),
+        ev.slices(("group", "pred_size"), order_by="group"),
+        fb.diff(truth, prediction.slice(0, 6)).slices("group", order_by="group"),
+    ):
+        assert list(dict.fromkeys(map(plain, found["group"]))) == [*expected, None]
+
+
+def plain(value: pa.Scalar) -> Any:
+    """Return a Python value; of times in nanoseconds the standard library's, not that of pandas."""
+    found = value.as_py()
+    return getattr(found, "to_pydatetime", lambda: found)()
+
+
+def test_slices_are_not_ordered_by_text() -> None:
+    ev = quietly(*sides(pa.array(list("xyzxyz"))), keep="items", unmatched="singleton")
+    with refused(OptionError, "cannot order by 'group', which is neither a number nor a time"):
+        ev.slices("group", order_by="group")
 
 
 def test_types_that_differ_from_block_to_block(tmp_path: Any) -> None:
