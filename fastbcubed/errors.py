@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import errno
 import json
 import re
 import reprlib
@@ -29,6 +30,7 @@ __all__ = [
     "NotKeptError",
     "NullError",
     "OptionError",
+    "OutOfMemoryError",
     "OverlapError",
     "PairingError",
     "SliceError",
@@ -245,6 +247,10 @@ class FileFormatError(FastBCubedError):
     """A file is absent, not of a known format, truncated or corrupt."""
 
 
+class OutOfMemoryError(FastBCubedError, MemoryError):
+    """A file cannot be read with the memory that the process may take."""
+
+
 class DiskSpaceError(FastBCubedError):
     """There is too little free disk for the files that a call would write."""
 
@@ -279,6 +285,19 @@ class JudgementError(FastBCubedError):
 
 class NotKeptError(FastBCubedError):
     """The evaluation did not keep the requested data; the message names the argument that keeps it."""
+
+
+#: What to do where memory does not suffice.
+MORE_MEMORY = (
+    "Free some, or allow the process more: see ulimit -v, and the limit of its container. Evaluations of large files "
+    f"take less with {arg('engine', 'disk')}"
+)
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Return whether this is an error for lack of memory, whoever raises it."""
+    without_thread = isinstance(error, RuntimeError) and "can't start new thread" in str(error)
+    return isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM or without_thread
 
 
 def first_few(values: Iterable[object], limit: int = 3) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TextIO
 from fastbcubed._version import __version__
 from fastbcubed.cli.commands import parser
 from fastbcubed.cli.output import give_up, in_flags, say, to_stdout
-from fastbcubed.errors import FastBCubedError, OptionError, VerificationError
+from fastbcubed.errors import MORE_MEMORY, FastBCubedError, OptionError, VerificationError, lacks_memory
 from fastbcubed.runtime.exit_codes import FAULT, READER_GONE, STOPPED, TERMINATED, WRONG
 from fastbcubed.runtime.startup import lacking
 
@@ -96,10 +96,9 @@ def _run(argv: Sequence[str] | None) -> int:
     except FastBCubedError as error:
         say(in_flags(error.message))
         return WRONG
-    except MemoryError as error:
-        say(f"out of memory{f': {error}' if str(error) else ''}")
-        return WRONG
     except OSError as error:
+        if lacks_memory(error):
+            return _out_of_memory(error)
         if error.errno == errno.EBADF:  # a file closed by us
             return _report(error)
         _give_up_if_full(sys.stdout)
@@ -112,7 +111,12 @@ def _run(argv: Sequence[str] | None) -> int:
         say(said)
         return WRONG
     except Exception as error:
-        return _report(error)
+        return _out_of_memory(error) if lacks_memory(error) else _report(error)
+
+
+def _out_of_memory(error: Exception) -> int:
+    say(in_flags(f"out of memory{f': {error}' if str(error) else ''}. {MORE_MEMORY}"))
+    return WRONG
 
 
 def _report(error: Exception) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from fastbcubed.errors import FastBCubedError, FileFormatError
+from fastbcubed.errors import MORE_MEMORY, FastBCubedError, FileFormatError, OutOfMemoryError, lacks_memory
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.locations import LOCAL, Place
 
@@ -112,10 +112,13 @@ def reading(path: str, form: str) -> Iterator[None]:
     except FastBCubedError:
         raise
     except _ERRORS as error:
-        cause = str(error).strip().rstrip(".").splitlines()
-        raise FileFormatError(
-            f"{path} cannot be read as {form}: {cause[0] if cause else type(error).__name__}. {_advice(error)}"
-        ) from error
+        cause = [*str(error).strip().rstrip(".").splitlines(), type(error).__name__][0]
+        if lacks_memory(error):  # also where a damaged file claims to be large
+            raise OutOfMemoryError(
+                f"{path} cannot be read as {form} for lack of memory: {cause}. {MORE_MEMORY}. If the file is small, it "
+                "is damaged: write or copy it again"
+            ) from error
+        raise FileFormatError(f"{path} cannot be read as {form}: {cause}. {_advice(error)}") from error
 
 
 def _advice(error: BaseException) -> str:

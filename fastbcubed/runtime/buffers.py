@@ -124,7 +124,10 @@ def _map(size: int) -> mmap.mmap:
     whole = -(-max(size, 1) // unit) * unit
     if not hasattr(mmap, "MAP_ANONYMOUS"):  # Windows
         return mmap.mmap(-1, whole)
-    memory = mmap.mmap(-1, whole, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        memory = mmap.mmap(-1, whole, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"no room for {whole:,} bytes") from error
     if unit == _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
         with suppress(OSError):  # a kernel without huge pages
             memory.madvise(mmap.MADV_HUGEPAGE)

@@ -23,7 +23,7 @@ from fastbcubed.cli import commands, demo_command, evaluate_command, generate_co
 from fastbcubed.cli import main as cli
 from fastbcubed.cli.commands import NOTES
 from fastbcubed.cli.output import in_flags
-from fastbcubed.errors import Message, arg
+from fastbcubed.errors import MORE_MEMORY, Message, arg
 from fastbcubed.metrics.registry import ALSO_CALLED, FAMILIES, METRICS, SYNONYMS
 from fastbcubed.runtime.exit_codes import FAILED_GATE
 
@@ -469,7 +469,12 @@ def test_ctrl_c_exits_with_130(paths, monkeypatch, capsys) -> None:
     ("error", "said"),
     [
         (OSError(28, "No space left on device", "/results"), "No space left on device: /results"),
-        (MemoryError(), "out of memory"),
+        (MemoryError(), f"out of memory. {MORE_MEMORY}"),
+        (
+            OSError(12, "Cannot allocate memory"),
+            f"out of memory: [Errno 12] Cannot allocate memory. {MORE_MEMORY}",
+        ),
+        (RuntimeError("can't start new thread"), f"out of memory: can't start new thread. {MORE_MEMORY}"),
     ],
 )
 def test_a_full_machine_exits_with_2(paths, monkeypatch, capsys, error, said) -> None:
@@ -478,7 +483,7 @@ def test_a_full_machine_exits_with_2(paths, monkeypatch, capsys, error, said) ->
 
     monkeypatch.setattr(fb, "evaluate", failing)
     assert cli.main(["evaluate", *paths]) == 2
-    assert capsys.readouterr().err == f"fastbcubed: {said}\n"
+    assert capsys.readouterr().err == f"fastbcubed: {in_flags(said)}\n"
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,11 @@ from fastbcubed.errors import (
     IdTypeError,
     NullError,
     OptionError,
+    OutOfMemoryError,
     WeightError,
 )
 from fastbcubed.inputs import files
+from fastbcubed.inputs.file_formats import reading
 from fastbcubed.inputs.files import RESULTS, open_files
 from fastbcubed.results.save import KEEP
 
@@ -196,6 +198,17 @@ def test_csv_weights(tmp_path: Path) -> None:
             evaluate(path, PREDICTION, weight="w")
     path.write_text("item,cluster,w\na,1,0.5\nb,1,1\nc,2,1e3\n")
     assert evaluate(path, PREDICTION, weight="w").contingency.total_weight == 1001.5
+
+
+@pytest.mark.parametrize(
+    "error", [pa.ArrowMemoryError("malloc of size 5 failed"), OSError(12, "malloc of size 5")]
+)
+def test_lack_of_memory_is_not_called_damage(error: Exception) -> None:
+    with refused(
+        OutOfMemoryError, "a.parquet cannot be read as Parquet for lack of memory", "size 5", "ulimit"
+    ):
+        with reading("a.parquet", "Parquet"):
+            raise error
 
 
 DAMAGE = """
