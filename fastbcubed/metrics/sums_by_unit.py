@@ -480,7 +480,7 @@ def _losses_by_chance(by: SumsByUnit) -> Additive:
 
     def fields(n: float, n_true: float, n_pred: float, true: float, pred: float) -> sums.LossesByChance:
         of_precision, of_recall = (
-            (n - clusters) / n * (n * n - squares) / (n * (n - 1)) if n > clusters else 0.0
+            (n - clusters) / n * (n * n - squares) / (n * (n - 1)) if n > max(clusters, 1) else 0.0
             for clusters, squares in ((n_pred, true), (n_true, pred))
         )
         return sums.LossesByChance(of_precision, of_recall, same)

@@ -71,6 +71,11 @@ def test_alike_components_have_no_error() -> None:
     assert set(fb.evaluate(true, pred, metrics="all").errors.values()) == {0.0}
 
 
+def test_one_item_has_no_errors_and_no_warnings_of_numpy() -> None:
+    errors = fb.evaluate([1], [1], metrics="all").errors
+    assert len(errors) > 50 and all(map(math.isnan, errors.values()))
+
+
 def test_shares_that_all_components_have_have_no_error() -> None:
     """Components of different sizes, of which each has a pair precision of 1/3 and a purity of 1/2."""
     true, pred = [], []
