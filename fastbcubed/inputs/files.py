@@ -167,17 +167,20 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
         matching = place.matching(name)
         chosen = [path for path in matching if not _is_skipped(os.path.relpath(path, folder or "."), pattern)]
         if not chosen:
+            every = os.path.join(name, "**")
+            if not matching and place.matching(every):
+                raise FileFormatError(
+                    f"{name} matches directories alone. Pass {every} for the files below them."
+                )
             but = f" but {os.path.basename(matching[0])}, which is passed over" if matching else ""
             raise FileFormatError(f"No file matches {name}{but}. Check the pattern and the folder.")
         return chosen, folder
     if place is not LOCAL:
         raise FileFormatError(f"There is no file {name}. Check the address.")
     folder = os.path.dirname(name) or "."
-    hint = (
-        f"Check the path; the name of a column of one table needs {arg('table', ...)}."
-        if os.path.isdir(folder)
-        else f"There is no folder {folder} either."
-    )
+    hint = "Check the path." if os.path.isdir(folder) else f"There is no folder {folder} either."
+    if not os.path.splitext(name)[1] and folder == ".":
+        hint += f" The name of a column goes with {arg('table', ...)}, which evaluate, compare and diff have."
     raise FileFormatError(f"There is no file {name or repr(name)}. {hint}")
 
 

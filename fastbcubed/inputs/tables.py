@@ -115,7 +115,7 @@ class Source:
             count = self.names.count(name)
             if count != 1:
                 fault = "is no column" if count == 0 else f"are {count} columns named"
-                asked = did_you_mean(name, self.names) if count == 0 else ""
+                asked = did_you_mean(name, self.names) if count == 0 else " Rename all but one of them."
                 raise ColumnError(
                     f"There {fault} {name!r} in {self.where} ({listed(self.names)}).{asked}{self.hint}"
                 )

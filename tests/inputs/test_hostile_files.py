@@ -59,11 +59,13 @@ def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
         tmp_path / "absent.parquet": "There is no file",
         tmp_path / "nowhere" / "a.parquet": "no folder",
         tmp_path / "*.pq": "No file matches",
+        tmp_path / "note*": "note*/** for the files below",
         tmp_path / "hollow": "no files",
         tmp_path / "notes": "only readme.txt",
         tmp_path / "a\0b.parquet": "There is no file",
         "warp://example.org/a.parquet": "cannot be reached",
         "true_cluster": "table=",  # the name of a column where a path is expected
+        "truth.csv": "truth.csv. Check the path.",
     }.items():
         for given in (path, str(path)):
             with refused(FileFormatError, said):
@@ -159,7 +161,10 @@ CSV = {
     "semicolons": (b"item;cluster\na;1\nb;1\nc;2\n", SCORES),
     "semicolons that do not fit": (b"item;cluster\na;1;x\n", (ColumnError, "item;cluster", "item=")),
     "no header": (b"a,1\nb,1\n", (ColumnError, "a, 1", "item=")),
-    "the same header twice": (b"item,item,cluster\na,b,1\n", (ColumnError, "2 columns named 'item'")),
+    "the same header twice": (
+        b"item,item,cluster\na,b,1\n",
+        (ColumnError, "2 columns named 'item'", "Rename"),
+    ),
     "decimal points": (b"item,cluster\na,1.0\nb,1.0\nc,2.5\n", SCORES),
     "texts that look like floats": (b"item,cluster\na,12e4\nb,120000\nc,120000.0\n", (2 / 3, 1.0)),
     "a header alone": (b"item,cluster\n", (EmptyInputError, "there are no rows in")),
