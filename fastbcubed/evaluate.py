@@ -101,7 +101,7 @@ def evaluate(
         all items.
     nulls : {"raise", "singleton", "drop"}
         Policy for items with a null cluster; "drop" means that the side lacks the item. With `table`, a null always
-        means that.
+        means that. An item with a null and a cluster is an error, as one in two clusters is.
     duplicates : {"raise", "drop"}
         Policy for rows that repeat an earlier one.
     noise : object, optional
