@@ -39,7 +39,7 @@ def warm_up() -> str:
     """Compile the kernels, and return a message with the directory of their cache."""
     compiled = kernels.sums.add_up.dispatcher
     directory = None if kernels.jit.never_compiled() else kernels.cache.kept_in(compiled)
-    if directory is None or directory in kernels.cache.fallbacks:
+    if directory is None or directory in kernels.cache.fallbacks or kernels.cache.passed_over(directory):
         raise FileFormatError(f"kernels are not compiled ahead: {kept()}")
     with (
         kernels.jit.compiling(),

@@ -224,6 +224,12 @@ def kept_in(compiled: Any) -> str | None:
     return None if path is None else os.path.dirname(path)
 
 
+def passed_over(directory: str) -> str:
+    """Return the directory that NUMBA_CACHE_DIR names if kernels are kept in another; else an empty text."""
+    named: str = config.CACHE_DIR
+    return "" if os.path.abspath(directory) == os.path.abspath(named) else named
+
+
 @contextmanager
 def signal_waiting(number: int) -> Iterator[None]:
     """Defer signals during work that would swallow an exception raised by their handler."""

@@ -164,6 +164,8 @@ def kept() -> str:
     directory = kernels.cache.kept_in(kernels.sums.add_up.dispatcher)
     if directory is None:
         return "they cannot be kept, as no directory can be written to. Name one with NUMBA_CACHE_DIR"
+    if named := kernels.cache.passed_over(directory):
+        return f"they are kept in {directory}, as {named}, named by NUMBA_CACHE_DIR, cannot be written to"
     if directory in kernels.cache.fallbacks:
         return (
             f"they are kept in {directory}, as neither the installation nor a home directory can be written to. "

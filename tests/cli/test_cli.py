@@ -735,6 +735,9 @@ assert not seen.buffer, seen.buffer
 def test_warm_up_says_if_it_is_of_no_use(tmp_path) -> None:
     done = _run("warm-up", env={"FASTBCUBED_CACHE": "0"})
     assert done.returncode == 2 and b"not kept (FASTBCUBED_CACHE=0)" in done.stderr
+    (tmp_path / "file").touch()
+    done = _run("warm-up", env={"NUMBA_CACHE_DIR": str(tmp_path / "file" / "kernels")}, timeout=60)
+    assert done.returncode == 2 and b"named by NUMBA_CACHE_DIR, cannot be written to" in done.stderr
 
 
 # As a process
