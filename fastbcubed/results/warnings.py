@@ -669,10 +669,12 @@ def not_checked(ev: Any, n_items: int) -> Iterator[Notice]:
     finds = {"same-input": same_input, "giant-cluster": giant_cluster, "few-units": few_units}
     codes = [code for code, find in finds.items() if not any(find(ev, n_items))]
     if codes:
-        message = (
-            f"Not checked in full: {', '.join(codes)}, which take cells, and the disk engine keeps none with "
-            f"{arg('keep', 'scores')}. Pass {arg('keep', 'cells')} to check."
+        why = (
+            f"the disk engine keeps none with {arg('keep', 'scores')}. Pass {arg('keep', 'cells')} to check."
         )
+        if any(note["code"] == "cells-not-kept" for note in ev.origin.notes):
+            why = "the disk had no room for these."
+        message = f"Not checked in full: {', '.join(codes)}, which take cells, and {why}"
         yield Notice(NOTE, message, {"codes": codes})
 
 

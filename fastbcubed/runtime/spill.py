@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import mmap
 import os
 import shutil
@@ -257,9 +258,11 @@ def readable(size: float) -> str:
 
     Examples
     --------
-    >>> readable(256 << 20), readable(3 << 29)
-    ('256 MiB', '1.5 GiB')
+    >>> readable(256 << 20), readable(3 << 29), readable(1025)
+    ('256 MiB', '1.5 GiB', '2 KiB')
     """
+    if size < 1 << 20:
+        return f"{math.ceil(size / 2**10)} KiB"
     return f"{size / 2**30:.1f} GiB" if size >= 1 << 30 else f"{size / 2**20:.0f} MiB"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -87,7 +88,7 @@ def test_the_disk_engine_tells_its_plan_and_every_row(by_item: bool, tmp_path, m
     expected = n_rows * (16 + 32 + 32 * by_item)
     assert (plan.stage, plan.done, plan.total, plan.total_rows) == ("plan", 0, 1, n_rows)
     assert plan.message.startswith(f"disk engine: {n_rows:,} rows, 4 shards, limit 64 MiB; up to ")
-    assert f"{expected / 2**20:.0f} MiB of spill to {tmp_path} (" in plan.message
+    assert f"up to {math.ceil(expected / 2**10)} KiB of spill to {tmp_path} (" in plan.message
     assert plan.message.endswith("GiB free), besides the cells that are kept")
     assert all(not progress.message for progress in rest)
     last = {stage: list(each)[-1] for stage, each in groupby(rest, key=lambda p: p.stage)}
