@@ -544,7 +544,10 @@ def shown(threshold: float, gap: float = 0.0, *, up: bool = False) -> str:
 def best_point(
     curve: Curve, name: str, where: str | Iterable[str] | None
 ) -> tuple[int, str, list[Condition]]:
-    """Return the point where a score is best, or a cost lowest (the highest threshold of several), and its name."""
+    """Return the point where a score is best, or a cost lowest (the strongest of several), its name, and conditions.
+
+    Only finite values count.
+    """
     cost = cost_of(curve, name)
     known = known_score(curve, name) if cost is None else cost.text
     conditions = as_conditions(where, ["threshold", *curve.names], weighted=curve.weighted)
@@ -556,9 +559,15 @@ def best_point(
             f"no threshold has {' and '.join(map(str, conditions))}. {_nearest(curve, conditions)}"
         )
     values = curve[known] if cost is None else cost.of(partial(_figures, curve))
+    allowed &= np.isfinite(values)
+    if not allowed.any():
+        where_said = f" that has {' and '.join(map(str, conditions))}" if conditions else ""
+        raise OptionError(
+            f"{known} is not defined, or infinite, at every threshold{where_said}; name another score or cost"
+        )
     if cost is not None or not is_higher_better(known):
         np.negative(values, out=values)
-    values[~(allowed & ~np.isnan(values))] = -np.inf
+    values[~allowed] = -np.inf
     return int(np.argmax(values)), known, conditions
 
 
@@ -810,7 +819,7 @@ def _of_slice(
     found = {"n_items": rows.n_scored, "weight": rows.total}
     try:
         point, _, _ = best_point(curve, name, where)
-    except OptionError:  # no threshold meets the conditions in this slice
+    except OptionError:  # no threshold meets the conditions in this slice, or it has no such score
         return {
             **found,
             **dict.fromkeys(("threshold", name, *beside)),

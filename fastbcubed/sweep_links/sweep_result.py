@@ -289,14 +289,15 @@ class Sweep(Shown, HasTable):
         Returns
         -------
         Best
-            If several thresholds are equally good, the strongest of them.
+            If several thresholds are equally good, the strongest of them. Where a score or cost is not defined, or
+            infinite, it is not best.
 
         Raises
         ------
         MetricError
             If the curve has no such score.
         OptionError
-            If no threshold meets the conditions.
+            If no threshold meets the conditions, or the score or cost is finite at none that does.
 
         Examples
         --------

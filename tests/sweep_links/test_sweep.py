@@ -688,3 +688,13 @@ def test_a_cost_is_arithmetic_on_scores_of_the_curve(text) -> None:
     sweep = fb.sweep({"a": 1, "b": 1, "c": 2}, [("a", "b", 0.9), ("b", "c", 0.4)])
     with pytest.raises((OptionError, MetricError)):
         sweep.best(text)
+
+
+def test_only_a_finite_cost_is_lowest() -> None:
+    """Without a link pair_tp is 0, so that -1 / pair_tp is -inf; at 0.9 it is -1, at 0.4 -1 / 2."""
+    sweep = fb.sweep({"a": 1, "b": 1, "c": 2, "d": 2}, [("a", "b", 0.9), ("c", "d", 0.4)])
+    best = sweep.best("-1 / pair_tp")
+    assert (best.threshold, best.value) == (0.9, -1.0)
+    for cost, where in (("f1/0", None), ("(f1 - f1) / (f1 - f1)", None), ("1 / pair_tp", "threshold > 0.9")):
+        with pytest.raises(OptionError, match="is not defined, or infinite, at every threshold"):
+            sweep.best(cost, where=where)
