@@ -105,7 +105,7 @@ def _large_clusters() -> None:
         for weight in (None, "n_coinventors"):
             for run in runs:
                 fb.evaluate(truth, run, weight=weight, engine="disk", progress=False)
-            for n_bootstrap in (0, 10):
+            for n_bootstrap in (0, 40):
                 given = {run.stem: run for run in runs}
                 repr(
                     fb.compare(

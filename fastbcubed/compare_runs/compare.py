@@ -14,6 +14,7 @@ from fastbcubed.align.policies import Coverage, Duplicates, Nulls, Policies, Unm
 from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.choose_engine import choose
 from fastbcubed.compare_runs.comparison import Comparison
+from fastbcubed.compare_runs.differences import require_replicates
 from fastbcubed.compare_runs.rankings import told
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
@@ -90,7 +91,8 @@ def compare(
     level : float
         The confidence of intervals.
     bootstrap : int
-        Replicates of the bootstrap, whose percentiles take the place of intervals by Student's t; none when 0.
+        Replicates of the bootstrap, whose percentiles take the place of intervals by Student's t; none when 0. It
+        takes 2 / (1 - `level`) for each run but the baseline, so that one is beyond each end: 40 for two runs at 0.95.
     seed : int
         What replicates are drawn from. The same seed draws the same, whatever the engine and the order of rows and of
         runs.
@@ -114,7 +116,7 @@ def compare(
     Raises
     ------
     OptionError
-        If there is no run, or the baseline is none.
+        If there is no run, the baseline is none, or there are too few replicates.
     ColumnError, SliceError
         If `unit` is a column that there is not, or that cannot be sliced by.
     EmptyInputError
@@ -146,6 +148,7 @@ def compare(
     if not is_one_of(align, ("common", "each")):
         raise OptionError(f'{arg("align")} is "common" or "each", not {align!r}')
     level = check_level(level)
+    require_replicates(bootstrap, level, len(names) - 1)
     alone = any(default_for_truth_only(run) == "singleton" for run in runs.values())
     truth_only = "singleton" if alone else "drop"
     if not isinstance(unit, str):

@@ -34,6 +34,7 @@ from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.bcubed import COMPLEMENTS
 from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.sums_by_unit import SumsByUnit
+from fastbcubed.render.number_formats import counted, percent
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.influences import (
     Moves,
@@ -272,6 +273,17 @@ def adjusted(level: float, n_experiments: int, adjust: Any) -> float:
     if not is_one_of(adjust, ADJUSTMENTS):
         raise OptionError(f"adjust is {' or '.join(map(repr, ADJUSTMENTS))}, not {adjust!r}")
     return level if adjust == "none" else 1 - (1 - level) / max(1, n_experiments)
+
+
+def require_replicates(n: int, level: float, n_experiments: int) -> None:
+    """Raise OptionError for fewer replicates than leave one beyond each end of every interval; 0 are none."""
+    least = math.ceil(2 / (1 - adjusted(level, n_experiments, "bonferroni")) - 1e-6)
+    if 0 < n < least:
+        intervals = f"{percent(level)} intervals of {counted(max(1, n_experiments), 'difference')}"
+        raise OptionError(
+            f"{arg('bootstrap')} is {n:,}; {intervals} take {least:,} replicates, so that one is beyond each end. Pass "
+            f"{arg('bootstrap', max(1000, least))}, or {arg('bootstrap', 0)} for intervals by Student's t"
+        )
 
 
 def holds(interval: Interval) -> bool | None:

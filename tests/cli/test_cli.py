@@ -722,7 +722,7 @@ assert not seen.buffer, seen.buffer
         ["evaluate", *files, "--engine", "disk", "--json"],
         *(["evaluate", "truth", "prediction", "--table", str(table)] for table in few),
         ["compare", files[0], *runs],
-        ["compare", files[0], *runs, "--weight", "n_coinventors", "--bootstrap", "10"],
+        ["compare", files[0], *runs, "--weight", "n_coinventors", "--bootstrap", "40"],
         ["diff", *runs, "--truth", files[0]],
         ["estimate", *files],
         ["demo"],

@@ -197,7 +197,7 @@ def test_one_column_for_two_runs():
 
 def test_the_input_is_left_as_it_is():
     truth, runs = dict(TRUTH), {"old": dict(TRUTH), "new": dict(SPLIT)}
-    fb.compare(truth, runs, bootstrap=10)
+    fb.compare(truth, runs, bootstrap=40)
     assert truth == TRUTH and runs == {"old": TRUTH, "new": SPLIT}
     arrays = [np.array([1, 1, 2]), np.array([1, 2, 2])]
     copies = [each.copy() for each in arrays]
@@ -226,6 +226,13 @@ def test_runs_changed_later_do_not_change_the_comparison():
         ({"old": TRUTH}, {"level": 0}, "level"),
         ({"old": TRUTH}, {"bootstrap": -1}, "bootstrap"),
         ({"old": TRUTH}, {"bootstrap": 1.5}, "bootstrap"),
+        (
+            {"old": TRUTH, "new": SPLIT},
+            {"bootstrap": 39},
+            "bootstrap is 39; 95.0 % intervals .* take 40 replicates",
+        ),
+        ({"a": TRUTH, "b": SPLIT, "c": SPLIT}, {"bootstrap": 39, "level": 0.9}, "take 40 replicates"),
+        ({"old": TRUTH, "new": SPLIT}, {"bootstrap": 3, "level": 0.5}, "take 4 replicates"),
         ({"old": TRUTH}, {"seed": "x", "bootstrap": 10}, "seed"),
         ({"old": TRUTH, "new": SPLIT}, {"unit": 3}, "unit"),
         ({"old": TRUTH, "new": SPLIT}, {"engine": "spark"}, "not on Spark"),
@@ -363,7 +370,7 @@ def test_comparisons_are_pickled_and_copied(align):
 )
 def test_scores_none_of_which_has_an_error(metrics, unit):
     runs = {"old": [1, 1, 2, 3, 4], "new": [1, 1, 1, 3, 4]}
-    cmp = fb.compare([1, 1, 1, 2, 3], runs, metrics=metrics, unit=unit, bootstrap=3)
+    cmp = fb.compare([1, 1, 1, 2, 3], runs, metrics=metrics, unit=unit, bootstrap=40)
     deltas = cmp.deltas().to_pylist()
     assert all(row["delta"] == row["experiment_value"] - row["baseline_value"] for row in deltas)
     assert [row["holds"] for row in deltas] == [None] * len(deltas)
@@ -387,8 +394,8 @@ def test_progress_as_numpy_has_it(shown, capsys):
 def test_numbers_of_numpy():
     """As they come out of another computation: arguments, limits, and a result that is saved with them."""
     runs = {"old": {"a": 1, "b": 2, "c": 3}, "new": {"a": 1, "b": 1, "c": 3}}
-    plain = fb.compare(TRUTH, runs, bootstrap=20, seed=3, threads=1)
-    found = fb.compare(TRUTH, runs, bootstrap=np.int64(20), seed=np.uint8(3), threads=np.int32(1))
+    plain = fb.compare(TRUTH, runs, bootstrap=40, seed=3, threads=1)
+    found = fb.compare(TRUTH, runs, bootstrap=np.int64(40), seed=np.uint8(3), threads=np.int32(1))
     assert found.deltas().to_pylist() == plain.deltas().to_pylist()
     assert found.items(limit=np.int64(2)).to_pylist() == plain.items(limit=2).to_pylist()
     json.dumps(found.to_dict())
@@ -674,7 +681,7 @@ def test_the_page_says_which_items_runs_lack():
     assert same.startswith("Both sides have the same items")
 
 
-@pytest.mark.parametrize("options", [{}, {"bootstrap": 50}, {"unit": "true_cluster"}, {"engine": "disk"}])
+@pytest.mark.parametrize("options", [{}, {"bootstrap": 80}, {"unit": "true_cluster"}, {"engine": "disk"}])
 def test_against_a_run_of_one_unit_no_error_is_known(options):
     """What one pair of `one` would be elsewhere is unknown, whatever the pairs of the other two runs say."""
     truth = {item: item // 2 for item in range(80)}
@@ -702,7 +709,7 @@ def test_the_run_that_lacks_items_and_is_nowhere_better_is_not_as_good():
 
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])
-@pytest.mark.parametrize("options", [{}, {"bootstrap": 50}, {"align": "each"}])
+@pytest.mark.parametrize("options", [{}, {"bootstrap": 80}, {"align": "each"}])
 def test_a_run_that_joins_all_leaves_the_errors_of_others(engine, options):
     """Those of a difference are by the components of its two runs; the page and slices say the same."""
     truth = {item: item // 2 for item in range(80)}

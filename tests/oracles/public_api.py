@@ -69,7 +69,7 @@ JSON = {
     "evaluate": "truth new --weight weight --slice country --slice-pairs source --show 1 --repairs 1 --fail-under "
     "f1=0.1 --fail-over largest_pred=9 --baseline baseline --fail-worse f1=0.9 --fail-on-warning giant-cluster",
     "show": "truth new --true 1 --item a",
-    "compare": "truth old new --slice country --bootstrap 9",
+    "compare": "truth old new --slice country --bootstrap 40",
     "diff": "old new --truth truth --slice country --show 1",
     "estimate": "truth new",
     "sweep": "truth links --slice country --threshold 0.6 --where precision>=0.1",

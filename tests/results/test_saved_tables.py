@@ -51,7 +51,7 @@ def judged() -> Any:
 
 RESULTS: dict[str, Callable[[], Any]] = {
     "comparison": a_comparison,
-    "comparison of two, by bootstrap": lambda: fb.compare(TRUTH, {"old": OLD, "new": NEW}, bootstrap=20),
+    "comparison of two, by bootstrap": lambda: fb.compare(TRUTH, {"old": OLD, "new": NEW}, bootstrap=40),
     "comparison of one": lambda: fb.compare(TRUTH, {"new": NEW}, align="each", unmatched="singleton"),
     "sweep": a_sweep,
     "sweep of distances": lambda: fb.sweep(TRUTH, LINKS, ascending=True, metrics=["pairs", "f1"]),
@@ -86,7 +86,7 @@ def test_a_loaded_result_answers_the_same(
 
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 def test_what_a_loaded_comparison_answers(tmp_path: Path) -> None:
-    cmp = a_comparison(bootstrap=20)
+    cmp = a_comparison(bootstrap=80)
     cmp.save(tmp_path)
     found = fb.load(tmp_path)
     for ask in (
