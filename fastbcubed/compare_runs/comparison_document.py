@@ -31,6 +31,7 @@ from fastbcubed.render.document import (
 )
 from fastbcubed.render.json import shortened
 from fastbcubed.render.number_formats import (
+    change_with_error,
     count,
     counted,
     label,
@@ -132,13 +133,13 @@ def _of_two(comparison: Comparison, row: Mapping[str, Any]) -> str:
     name, baseline, delta = label(row["experiment"]), label(comparison.baseline), row["delta"]
     what = HEADLINE.get(row["score"], row["score"])
     before, after = (  # in the digits that the error leaves
-        with_error(row[f"{which}_value"], row["se"]).partition(" ± ")[0]
+        with_error(row[f"{which}_value"], row["se"], delta).partition(" ± ")[0]
         for which in ("baseline", "experiment")
     )
     if not delta:
         return f"{name} and {baseline} have the same {what}: {after}."
     word = _word(delta, {m.name: m.best for m in comparison.metrics}[row["score"]])
-    change = f"{'-' if delta < 0 else '+'}{with_error(abs(delta), row['se'])}"
+    change = change_with_error(delta, row["se"])
     figures, in_slices = f"{what} {before} → {after} ({change}", _in_slices(comparison, row, word)
     if row["holds"] is None:
         where = "on these items" if comparison.align == "common" else "on the items that each scores"

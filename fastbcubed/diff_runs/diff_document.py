@@ -11,7 +11,6 @@ from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.diff_runs.diff_summary import verdict_scores
 from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, PLACES, SIDES, SIZES
 from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
-from fastbcubed.metrics.metric import without_rounding
 from fastbcubed.render.document import (
     Beside,
     Block,
@@ -28,6 +27,7 @@ from fastbcubed.render.document import (
 )
 from fastbcubed.render.json import few_entries, shortened
 from fastbcubed.render.number_formats import (
+    change_with_error,
     count,
     counted,
     label,
@@ -271,13 +271,9 @@ def what_truth_says(diff: Diff) -> list[str]:
     before, after = (verdict.levels[side] for side in SIDES)
     known, told = diff._known_errors(), list[str]()
     for name in ("precision", "recall"):
-        delta = float(without_rounding(after[name] - before[name]))
-        change = with_error(delta, known.get(f"delta_{name}"))
-        sign = "" if change.startswith("-") else "+"
+        change = change_with_error(after[name] - before[name], known.get(f"delta_{name}"))
         goes = "" if told else " goes"
-        told.append(
-            f"{name}{goes} from {score_text(before[name])} to {score_text(after[name])} ({sign}{change})"
-        )
+        told.append(f"{name}{goes} from {score_text(before[name])} to {score_text(after[name])} ({change})")
     text = ", ".join(told)
     lines.append(f"{text[0].upper()}{text[1:]}.{_iq(diff)}")
     return lines

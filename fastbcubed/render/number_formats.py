@@ -70,13 +70,17 @@ def share(part: float) -> str:
     return f"{fixed(100 * float(part), 2, 100.0)} %"
 
 
-def with_error(value: float, error: float | None) -> str:
+def with_error(value: float, error: float | None, change: float | None = None) -> str:
     """Return a score and its standard error, in the digits that the error leaves; without one the score alone.
+
+    There are more digits where the value, or the `change` that is told beside it, would read as 0 and is not.
 
     Examples
     --------
     >>> with_error(0.95501, 0.00382), with_error(0.98082, 0.00132), with_error(0.955, 0.0099), with_error(1.0, 0.0)
     ('0.955 ± 0.004', '0.9808 ± 0.0013', '0.9550 ± 0.0099', '1')
+    >>> with_error(-0.0032, 0.02), with_error(0.7946, 0.02, -0.0032), with_error(-1e-17, 0.02)
+    ('-0.003 ± 0.020', '0.795 ± 0.020', '0.00 ± 0.02')
     """
     value = float(value)
     if not math.isfinite(value) or not plus_minus(error, value):
@@ -84,7 +88,20 @@ def with_error(value: float, error: float | None) -> str:
     assert error is not None
     kept = 2 if f"{error:.0e}"[0] == "1" else 1  # one digit would be too coarse there
     decimals = max(0, kept - 1 - int(f"{error:.{kept - 1}e}".partition("e")[2]))
-    return f"{value:,.{decimals}f} ± {error:.{decimals}f}"
+    if told := abs(without_rounding(value if change is None else change)):
+        while round(told, decimals) == 0:
+            decimals += 1
+    return f"{without_rounding(value) + 0.0:,.{decimals}f} ± {error:.{decimals}f}"
+
+
+def change_with_error(value: float, error: float | None) -> str:
+    """Return a difference with its sign, and its standard error.
+
+    >>> change_with_error(0.0356, 0.3), change_with_error(-0.25, 0.1), change_with_error(-0.0, 0.02)
+    ('+0.04 ± 0.30', '-0.25 ± 0.10', '0.00 ± 0.02')
+    """
+    value = float(without_rounding(value)) + 0.0  # which has no negative zero
+    return f"{'+' * (value > 0)}{with_error(value, error)}"
 
 
 def plus_minus(error: float | None, value: float = 1.0) -> str:

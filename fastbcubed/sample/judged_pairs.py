@@ -29,7 +29,14 @@ from fastbcubed.inputs.tables import Source
 from fastbcubed.render import html, text
 from fastbcubed.render.document import Prose
 from fastbcubed.render.json import as_json
-from fastbcubed.render.number_formats import count, label, percent, percent_with_error, score_text, with_error
+from fastbcubed.render.number_formats import (
+    change_with_error,
+    count,
+    label,
+    percent,
+    percent_with_error,
+    score_text,
+)
 from fastbcubed.results.intervals import check_level, sum_of_shares
 from fastbcubed.results.save import save_tables
 from fastbcubed.results.table import Table
@@ -162,9 +169,8 @@ def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
         text += " The change of precision is not known."
     elif delta is not None:
         delta = _settled(delta)
-        sign = "+" if delta["estimate"] > 0 else ""
-        change = with_error(delta["estimate"], delta["se"])
-        text += f" Precision changes by {sign}{change}{_ends(delta, score_text)}."
+        change = change_with_error(delta["estimate"], delta["se"])
+        text += f" Precision changes by {change}{_ends(delta, score_text)}."
     return text[0].upper() + text[1:]
 
 

@@ -605,6 +605,13 @@ def test_the_one_thing_is_honest(old, new, options, said):
     assert " ".join(repr(fb.compare(list("aabbccdd"), runs, **options)).split()).startswith(said)
 
 
+def test_a_change_that_is_small_beside_its_error_does_not_read_as_none():
+    """Recall (2 + 2/3 + 2/3 + 1/3) / 5 and (1/2 + 1/2 + 3) / 5, so that F1 is 22 / 26 and 8 / 9."""
+    runs = {"old": [1, 1, 2, 2, 3], "new": [1, 2, 3, 3, 3]}
+    text = " ".join(repr(fb.compare([1, 1, 2, 2, 2], runs)).split())
+    assert "F1 0.85 → 0.89 (+0.04 ± 0." in text and "f1 0.04 ± 0." in text
+
+
 def test_a_difference_that_one_unit_carries_may_be_chance():
     """All but five items of 105 are one unit, of which the new run finds more."""
     truth = [0] * 50 + [1] * 50 + list(range(2, 7))
