@@ -151,9 +151,7 @@ def tables(sweep: Any, leading: Leading) -> Iterator[tuple[str, str, Grid]]:
         said = f"Merges to look at, of those at threshold {best.shown}: a stronger one undoes them"
         rows = _costly(sweep, n_merges, best.threshold)
         if not rows:
-            said = (
-                f"Merges to look at, which a weaker threshold than {best.shown} makes; none lowers F1 there"
-            )
+            said = f"Merges to look at: threshold {best.shown} makes none that lowers F1; a weaker one makes these"
             rows = _costly(sweep, n_merges, None)
         said = said if rows else "No merge lowers F1"
         yield "Merges to look at", said, grid_of(rows, 3, partial(sweep.shown, stronger=True))
