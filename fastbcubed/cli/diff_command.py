@@ -76,14 +76,14 @@ def run(options: argparse.Namespace) -> int:
 
     check_report(options)
     from fastbcubed.diff_runs.vocabulary import meant
-    from fastbcubed.results.gates import gate_of, value_of
+    from fastbcubed.results.gates import try_bound
 
     bounds, _ = bounds_of(options, meant)
     arguments = _needed(_arguments(options), bounds)
     diff = call(fastbcubed.diff, arguments, options.noise)
     if options.json or not sys.stdout.isatty():  # a terminal shows them with the figures
         say_warnings(diff.warnings)
-    gates = [gate_of(bound, value_of(bound, diff)) for bound in bounds]
+    gates = [try_bound(bound, diff) for bound in bounds]
     rows = diff.clusters("baseline", limit=options.show).to_pylist() if options.show else []
     labels = [row["cluster"] for row in rows if row["cluster"] is not None and _has_changed(row)]
     opened = [diff.cluster("baseline", label) for label in labels]

@@ -61,9 +61,9 @@ def add_bound_flags(parser: argparse.ArgumentParser) -> Any:
     add = gate_group(parser)
     under = (
         "fail if a score is below a value, or truth_coverage, prediction_coverage or a size is (clusters_pred, "
-        "largest_pred, singletons_pred as a share of the clusters; of true; items, cells); in a slice, such as "
-        "f1=0.9@country=US, f1=0.9@country=US,year=2020, or f1=0.9@year:10=1990-1999 of a bin, if one is named; "
-        "repeatable"
+        "largest_pred, singletons_pred as a share of the clusters; of true; items, cells), which are of the scored "
+        "items; in a slice, such as f1=0.9@country=US, f1=0.9@country=US,year=2020, or f1=0.9@year:10=1990-1999 of a "
+        "bin, if one is named; repeatable"
     )
     add("--fail-under", **BOUND, help=under)
     over = "fail if a score is above a value; for scores of which less is better, such as jaccard_distance"

@@ -717,7 +717,8 @@ class Evaluation(Shown, HasTable):
         *gates : str
             Required bounds, such as "f1>=0.9", "jaccard_distance<=0.1", or of a slice "f1>=0.9@country=US", of bins
             "f1>=0.9@year:10=1990-1999", of subsets by name that were given to `evaluate` "f1>=0.9@slice=new"; or
-            of sizes, "largest_pred<=50": clusters, largest, singletons (a share) of true or pred; items; cells.
+            of sizes, "largest_pred<=50": clusters, largest, singletons (a share) of true or pred, in scored items;
+            items; cells.
         **scores : float
             The least that scores, truth_coverage or prediction_coverage have to be; the most, if less is better.
 

@@ -24,12 +24,10 @@ from fastbcubed.results.warnings import FLATTERED, MOSTLY_COMMON, NOTE, WARNING,
 
 #: Shares of the items of a side that the other has; from 0 to 1, the more the better.
 COVERAGES = ("truth_coverage", "prediction_coverage")
+#: The sides of an evaluation and of a diff, and what policies and coverage call them.
+PLACES = {"true": "truth", "pred": "prediction", "baseline": "truth", "experiment": "prediction"}
 #: Sizes of a side's clusters, and numbers of an evaluation, which are no scores: none is better than another.
-SIZES = tuple(
-    f"{figure}_{side}"
-    for figure in ("clusters", "singletons", "largest")
-    for side in ("true", "pred", "baseline", "experiment")
-)
+SIZES = tuple(f"{figure}_{side}" for figure in ("clusters", "singletons", "largest") for side in PLACES)
 NUMBERS = ("items", "cells")
 #: Syntax of a gate: a score, a comparison, a value, and a slice.
 WRITTEN = re.compile(r"\s*([^\s<>=@]+)\s*(>=|<=)\s*([^@]+?)\s*(?:@(.*\S.*))?")
@@ -198,7 +196,7 @@ def try_bound(bound: Bound, ev: Any) -> Gate:
     """Return the gate of a bound on an evaluation; NaN fails."""
     gate = gate_of(bound, value_of(bound, ev))
     if not isinstance(ev.coverage, Coverage):  # a diff, which has no truth to be complete
-        return gate
+        return on_scored(gate, bound, ev.evaluation, ev.evaluation.coverage)
     return on_part(gate, bound, ev, ev.coverage, lambda: if_alone(ev))
 
 
@@ -208,8 +206,10 @@ def on_part(
     """Add to a gate of how few items of the truth its score is, where the truth's others are dropped.
 
     It is added where these are most of the truth, or F1 would be lower by a hundredth if they were alone. `coverage` is
-    that before several runs are restricted to common items, and `alone` returns what `if_alone` says.
+    that before several runs are restricted to common items, and `alone` returns what `if_alone` says. To a gate on
+    sizes it is added of how many items they are, unless of all.
     """
+    gate = on_scored(gate, bound, ev, coverage)
     n, n_truth = ev.coverage.n_common, coverage.n_common + coverage.n_truth_only
     if bound.where or not is_score(bound.name) or ev.policies.truth != "drop" or n == n_truth:
         return gate
@@ -220,6 +220,22 @@ def on_part(
     value = known.get(f"{bound.name}_if_alone", math.nan)
     others = "" if math.isnan(value) else f"; {score_text(value)} if the others were alone"
     part = f"on {count(n)} of {count(n_truth)} items of the truth{others}"
+    return replace(gate, found=f"{gate.found} ({part})")
+
+
+def on_scored(gate: Gate, bound: Bound, ev: Any, coverage: Coverage) -> Gate:
+    """Add to a gate on sizes how many items of that side are in the clusters, where its others are not scored."""
+    side = bound.name.rpartition("_")[2]
+    if bound.name not in SIZES:
+        return gate
+    place = PLACES[side]
+    alone = getattr(ev.policies, place) == "singleton"
+    n = ev.coverage.n_common + (getattr(ev.coverage, f"n_{place}_only") if alone else 0)
+    n_all = coverage.n_common + getattr(coverage, f"n_{place}_only")
+    if n == n_all:
+        return gate
+    whose = place if side in ("true", "pred") else side
+    part = f"of the {count(n)} of {count(n_all)} items of the {whose} that are scored"
     return replace(gate, found=f"{gate.found} ({part})")
 
 

@@ -544,6 +544,43 @@ def test_sizes_of_a_diff(capsys, tmp_path: Path) -> None:
     assert "failed: singletons_experiment is 0.75000, wanted at most 0.5" in capsys.readouterr().out
 
 
+def test_sizes_say_of_how_many_items_they_are(capsys, tmp_path: Path) -> None:
+    """Of a predicted cluster of five items two are in the truth, and of these runs two or one in both runs."""
+    small, large = tmp_path / "small.parquet", tmp_path / "large.parquet"
+    pq.write_table(pa.table({"item": [0, 1], "cluster": [7, 7]}), small)
+    pq.write_table(pa.table({"item": range(5), "cluster": [1] * 5}), large)
+    for command, flags, said in (
+        (
+            ["evaluate", small, large],
+            ["largest_pred=2"],
+            "is 2 (of the 2 of 5 items of the prediction that are scored)",
+        ),
+        (["evaluate", small, large], ["largest_true=2"], "is 2, wanted"),
+        (
+            ["evaluate", small, large, "--unmatched", "prediction=singleton"],
+            ["largest_pred=5"],
+            "is 5, wanted",
+        ),
+        (
+            ["evaluate", large, small],
+            ["largest_true=2"],
+            "is 2 (of the 2 of 5 items of the truth that are scored)",
+        ),
+        (
+            ["diff", small, large],
+            ["largest_experiment=2"],
+            "is 2 (of the 2 of 5 items of the experiment that are scored)",
+        ),
+        (
+            ["compare", large, large, f"x={small}"],
+            ["largest_pred=2"],
+            "large: largest_pred is 2 (of the 2 of 5 items",
+        ),
+    ):
+        assert cli.main([*map(str, command), "--fail-over", *flags]) == 0
+        assert said in capsys.readouterr().out
+
+
 def test_sizes_against_a_baseline(capsys, tmp_path: Path) -> None:
     truth, before, now = (tmp_path / f"{name}.parquet" for name in ("truth", "before", "now"))
     for path, labels in ((truth, SIZED[0]), (before, SIZED[1]), (now, [0, 0, 0, 1, 2])):
