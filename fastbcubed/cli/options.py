@@ -125,7 +125,7 @@ OPTIONS = {
     "level": _option(
         "--level", type=float, default=0.95, metavar="P", help="confidence of intervals (default: 0.95)"
     ),
-    "thresholds": _option("--threshold", **_REPEATED, metavar="T,...", help="{thresholds}"),
+    "thresholds": _option("--threshold", "--thresholds", **_REPEATED, metavar="T,...", help="{thresholds}"),
     "where": _option(
         "--where", **_REPEATED, metavar="CONDITION",
         help='what has to hold there, such as "precision>=0.98" or "largest<=500"; on scores, clusters, largest, '

@@ -19,6 +19,7 @@ from fastbcubed.cli import (
     show_command,
     sweep_command,
 )
+from fastbcubed.cli.main import main
 from fastbcubed.cli.options import OPTIONS
 
 VERBS = (fb.evaluate, fb.compare, fb.diff, fb.estimate, fb.sweep)
@@ -76,9 +77,18 @@ def test_every_flag_is_an_argument_or_read_by_its_command(command: Any, verb: An
     assert flags <= read.union(inspect.signature(verb).parameters)
 
 
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+def test_every_keyword_has_a_flag_of_its_name(verb: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb.__name__, "--help"]) == 0
+    told = set(re.findall(r"--[\w-]+", capsys.readouterr().out))
+    keywords = [
+        each.name for each in inspect.signature(verb).parameters.values() if each.kind is each.KEYWORD_ONLY
+    ]
+    assert not {f"--{name.replace('_', '-')}" for name in keywords} - told
+
+
 def test_every_help_is_filled_in(capsys: pytest.CaptureFixture[str]) -> None:
     from fastbcubed.cli.commands import COMMANDS
-    from fastbcubed.cli.main import main
 
     for command in COMMANDS:
         assert main([command.name, "--help"]) == 0
