@@ -282,14 +282,19 @@ Examples
   fastbcubed evaluate truth.parquet pred.parquet --slice country
 """
 
-EXIT_CODES = """\
+_EXIT_CODES = """\
 Exit codes
-  0    all went well
-  1    a gate failed: a score, a warning or a comparison with the baseline, see the gates above
+  0    all went well{gate}
   2    wrong input or use, or no memory or disk left; a message says what to do
   70   an error of fastbcubed itself; FASTBCUBED_TRACEBACK=1 shows where, please report it
   130  Ctrl-C; 143 SIGTERM; 141 nobody reads the output any more
 Nothing half-written and nothing spilled is left in any case."""
+EXIT_CODES = _EXIT_CODES.format(gate="")
+#: Exit codes of the commands that have gates, and of all.
+OF_GATES = _EXIT_CODES.format(
+    gate="\n  1    a gate failed: a score, a size, a warning or a comparison with the baseline, see the gates above"
+)
+OF_ALL = _EXIT_CODES.format(gate="\n  1    a gate of evaluate, compare or diff failed")
 
 
 class Command(NamedTuple):
@@ -306,7 +311,7 @@ COMMANDS = (
     Command(
         "evaluate", "evaluate_command", "score a prediction against the truth",
         "Score a clustering against the truth. A table has one row for each item.",
-        f"{NOTES}\n{EXIT_CODES}",
+        f"{NOTES}\n{OF_GATES}",
     ),
     Command(
         "show", "show_command", "open a cluster or an item: who is in it, and what is wrong with it",
@@ -321,7 +326,7 @@ COMMANDS = (
     Command(
         "compare", "compare_command", "compare several runs against one truth: is the new one better, and where",
         "Score several runs against one truth on the items that all of them score, and say how they differ.",
-        f"{COMPARED}\n{EXIT_CODES}",
+        f"{COMPARED}\n{OF_GATES}",
     ),
     Command(
         "sample-pairs", "sample_pairs_command", "draw pairs of items from a change, for people to judge",
@@ -337,7 +342,7 @@ COMMANDS = (
         "diff", "diff_command", "tell what changed from one clustering to another, and whether that is right",
         "Tell what an experiment does to the clusters of a baseline; no truth is needed. With one, the diff also\n"
         "says which changes are right.",
-        f"{DIFFED}\n{EXIT_CODES}",
+        f"{DIFFED}\n{OF_GATES}",
     ),
     Command(
         "cluster", "cluster_command", "turn links, which are pairs of items with a score, into clusters",
@@ -435,7 +440,7 @@ def parser() -> Parser:
     whole = Parser(
         prog="fastbcubed",
         description="Score clusterings against the truth: overall, by cluster, by slice, by item.",
-        epilog=f"Begin with: fastbcubed demo\n{EXIT_CODES}",
+        epilog=f"Begin with: fastbcubed demo\n{OF_ALL}",
         **form,
     )
     whole.add_argument("--version", action="version", version=f"fastbcubed {__version__}")

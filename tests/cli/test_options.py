@@ -19,6 +19,7 @@ from fastbcubed.cli import (
     show_command,
     sweep_command,
 )
+from fastbcubed.cli.commands import COMMANDS
 from fastbcubed.cli.main import main
 from fastbcubed.cli.options import OPTIONS
 
@@ -87,9 +88,14 @@ def test_every_keyword_has_a_flag_of_its_name(verb: Any, capsys: pytest.CaptureF
     assert not {f"--{name.replace('_', '-')}" for name in keywords} - told
 
 
-def test_every_help_is_filled_in(capsys: pytest.CaptureFixture[str]) -> None:
-    from fastbcubed.cli.commands import COMMANDS
+def test_only_commands_with_gates_tell_of_their_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in COMMANDS:
+        assert main([command.name, "--help"]) == 0
+        told = capsys.readouterr().out
+        assert ("a gate failed" in told) == ("--fail-under" in told), command.name
 
+
+def test_every_help_is_filled_in(capsys: pytest.CaptureFixture[str]) -> None:
     for command in COMMANDS:
         assert main([command.name, "--help"]) == 0
         options = capsys.readouterr().out.partition("JSON (--json)")[0]
