@@ -124,6 +124,11 @@ Runs
   out/run7.parquet         a run called run7, by the stem of its file
   With --table, a run is a column: --table wide.parquet truth p50=cluster_p_0_5 p95=cluster_p_0_95
 
+Gates
+  --fail-under, --fail-over and --fail-on-warning judge every run, the baseline too; --fail-worse all others. To judge
+  the new run alone, evaluate it: fastbcubed evaluate truth.parquet run7.parquet --fail-over largest_pred=500, with
+  --baseline RESULT --fail-worse f1=0.002 against a saved result of the old one.
+
 Examples
   fastbcubed compare truth.parquet old=run6.parquet new=run7.parquet --slice country
   fastbcubed compare truth.parquet run*.parquet --baseline run6 --bootstrap 1000
