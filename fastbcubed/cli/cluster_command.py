@@ -11,6 +11,7 @@ from fastbcubed.cli.flag_values import columns_of, numbers_of, read_as
 from fastbcubed.cli.options import add_options, limit_of
 from fastbcubed.cli.output import Terminal, print_json, say, warnings_said
 from fastbcubed.errors import OptionError
+from fastbcubed.render.number_formats import count, counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         _print(links, told)
     if out is not None:
         _write(table, out)
-        say(f"wrote {out}: {table.num_rows:,} rows")
+        say(f"wrote {out}: {counted(table.num_rows, 'row')}")
     return 0
 
 
@@ -113,10 +114,9 @@ def _counts(
 
 def _print(links: Links, told: list[dict[str, Any]]) -> None:
     from fastbcubed.render.document import Grid
-    from fastbcubed.render.number_formats import count
 
     terminal = Terminal()
-    terminal.line(f"{count(len(links))} links of {count(len(links.items))} items ({links.name})")
+    terminal.line(f"{counted(len(links), 'link')} of {counted(len(links.items), 'item')} ({links.name})")
     columns = links.columns
     terminal.line(f"read as {read_as(columns)}\n")
     names = ["n_connecting", "clusters", "singletons", "largest"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from fastbcubed.cli.options import add_options
 from fastbcubed.cli.output import say
+from fastbcubed.render.number_formats import counted
 
 
 def run(options: argparse.Namespace) -> int:
@@ -16,7 +17,7 @@ def run(options: argparse.Namespace) -> int:
 
     generate(**generate_arguments(options))
     for path in filter(None, (options.path, options.prediction_out)):
-        say(f"wrote {path}: {options.n_items:,} rows, {os.path.getsize(path):,} bytes")
+        say(f"wrote {path}: {counted(options.n_items, 'row')}, {os.path.getsize(path):,} bytes")
     return 0
 
 

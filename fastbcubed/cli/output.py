@@ -17,7 +17,7 @@ from fastbcubed.inputs.arrays import from_numpy, to_numpy
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.render import markdown
 from fastbcubed.render.document import Block, Grid, Heading, Notices, Prose
-from fastbcubed.render.number_formats import count, label, percent, score_text
+from fastbcubed.render.number_formats import count, counted, label, percent, score_text
 from fastbcubed.render.text import drawn
 from fastbcubed.results.evaluation_text import outcomes, overview, score_rows, verdict
 from fastbcubed.results.gates import Gate
@@ -274,7 +274,9 @@ def as_markdown(ev: Evaluation, gates: Sequence[Gate] = ()) -> str:
     """Return an evaluation as Markdown, with the results of gates; it ends with an empty line."""
     failed = any(not gate.passed for gate in gates)
     mark = "" if not gates else " ✗" if failed else " ✓"
-    blocks: list[Block] = [Heading(f"fastbcubed: {count(ev.coverage.n_scored(ev.policies))} items{mark}", 2)]
+    blocks: list[Block] = [
+        Heading(f"fastbcubed: {counted(ev.coverage.n_scored(ev.policies), 'item')}{mark}", 2)
+    ]
     names = [ev.names.get(side) for side in ("truth", "prediction")]
     if all(names):
         blocks.append(Prose([f"Prediction: {label(names[1])}, truth: {label(names[0])}"]))

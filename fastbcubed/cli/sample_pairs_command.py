@@ -10,6 +10,7 @@ from fastbcubed.cli.flag_values import arguments_of, column_names, key_of, read_
 from fastbcubed.cli.options import OR_COLUMNS, add_engine_flags, add_input_flags, add_options, number
 from fastbcubed.cli.output import call, say, to_stdout
 from fastbcubed.inputs.suggestions import plain, split
+from fastbcubed.render.number_formats import counted
 
 if TYPE_CHECKING:
     from fastbcubed.results.table import Table
@@ -85,6 +86,6 @@ def _written(pairs: Table, path: str) -> str:
     n, to_judge = len(pairs), pairs["repeats"].null_count
     again = "" if n == to_judge else f", {n - to_judge:,} of which repeat others and need no verdict"
     return (
-        f"wrote {path}: {n:,} pairs{again}. Write same, different or unsure into the column verdict, and then: "
-        f"fastbcubed estimate-pairs {path}"
+        f"wrote {path}: {counted(n, 'pair')}{again}. Write same, different or unsure into the column verdict, and "
+        f"then: fastbcubed estimate-pairs {path}"
     )

@@ -517,7 +517,7 @@ def _changed_clusters(clusters: Content | None) -> Iterator[Block]:
         rows = clusters[side]["rows"]
         yield Heading(f"{side.capitalize()} clusters", side=mark)
         if rows:
-            yield Prose([f"{len(rows)} of {count(clusters[side]['n'])} clusters."], "note")
+            yield Prose([f"{len(rows)} of {counted(clusters[side]['n'], 'cluster')}."], "note")
             yield Clusters(f"{side} clusters", [_changed_cluster(row, f"{other} cluster") for row in rows])
         else:
             yield Prose(["None changed."])

@@ -25,9 +25,9 @@ from fastbcubed.render.document import (
 )
 from fastbcubed.render.json import as_json
 from fastbcubed.render.number_formats import count, counted, label, named, percent, score_text
+from fastbcubed.results.concentration import KINDS
 from fastbcubed.results.page import Content, about_slicings, notices
 
-KINDS = {"true": "true clusters", "pred": "predicted clusters"}
 #: Slices that are drawn, and characters of a name for which three charts have room side by side.
 DRAWN, SHORT = 20, 14
 
@@ -105,7 +105,7 @@ def _sides(content: Content) -> Iterator[Block]:
     }  # fmt: skip
     outcomes = sides["outcomes"]
     for side, (title, text) in texts.items() if outcomes else ():
-        said = f"Stacked bars: what became of {KINDS[side]}"
+        said = f"Stacked bars: what became of {KINDS[side]}s"
         left.append(Chart(f"outcomes-{side}", "outcomes", (outcomes, side), said, title, text))
     if not outcomes and content["overlapping"]:
         why = "an item of clusters that overlap can be split from some and stay with others."
@@ -133,7 +133,7 @@ def _losses(content: Content) -> Iterator[Block]:
     curves, by_size, charts = content["sides"]["lorenz"], content["by_size"], list[Sequence[Block]]()
     if curves and any(curve["n_half"] for curve in curves.values()):
         halves = ", ".join(
-            f"half of it in {count(curve['n_half'])} {KINDS[side]}"
+            f"half of it in {counted(curve['n_half'], KINDS[side])}"
             for side, curve in curves.items()
             if curve["n_half"]
         )
@@ -234,7 +234,7 @@ def _clusters(clusters: Content | None) -> Iterator[Block]:
         if not rows:
             yield Prose([f"None: no {kind} cluster costs any {what}."])
             continue
-        text = f"{len(rows)} of {count(own['n'])} clusters"
+        text = f"{len(rows)} of {counted(own['n'], 'cluster')}"
         text += "" if own["n_lossy"] is None else f", {count(own['n_lossy'])} of which cost anything"
         if own["share_shown"] is not None:
             text += f". Together they have {percent(own['share_shown'])} of the {what} that is lost"
@@ -286,7 +286,7 @@ def members_blocks(opened: Content | None) -> list[Block]:
     header = ["item", *["weight"] * weighted, *columns]
     forms = ["id", *["amount"] * weighted, *["name"] * len(columns)]
     left_out = opened["n_listed"] - len(opened["parts"])
-    more = f"{count(left_out)} more {kind.lower()} clusters are not shown."
+    more = f"{counted(left_out, f'more {kind.lower()} cluster')} not shown."
     return [Members(header, forms, groups), *([Prose([more], "note")] if left_out > 0 else [])]
 
 

@@ -51,7 +51,7 @@ from fastbcubed.render.document import (
 )
 from fastbcubed.render.html import Page, Report
 from fastbcubed.render.json import few_entries, plain, shortened
-from fastbcubed.render.number_formats import count, named, percent, score_text
+from fastbcubed.render.number_formats import count, counted, named, percent, score_text
 from fastbcubed.results.clusters import list_clusters
 from fastbcubed.results.concentration import POINTS
 from fastbcubed.results.evaluation_text import (
@@ -346,16 +346,16 @@ def _otherwise(ev: Evaluation) -> Iterator[str]:
         figures = if_alone(ev)
         if figures["f1_if_alone"] == figures["f1_if_alone"]:
             yield (
-                f'With unmatched={{"truth": "singleton"}}, the {count(found.n_truth_only)} items that only the truth '
-                f"has would be alone in the prediction: {'' if figures['exact'] else 'about '}precision "
+                f'With unmatched={{"truth": "singleton"}}, the {counted(found.n_truth_only, "item")} that only the '
+                f"truth has would be alone in the prediction: {'' if figures['exact'] else 'about '}precision "
                 f"{score_text(figures['precision_if_alone'])}, recall {score_text(figures['recall_if_alone'])}, F1 "
                 f"{score_text(figures['f1_if_alone'])}."
             )
     bounds = ev.bounds
     if bounds is not None and bounds.precision_lower == bounds.precision_lower:
         yield (
-            f"Were the {count(found.n_prediction_only)} items that only the prediction has labelled, precision would "
-            f"be between {score_text(bounds.precision_lower)} and {score_text(bounds.precision_upper)}."
+            f"Were the {counted(found.n_prediction_only, 'item')} that only the prediction has labelled, precision "
+            f"would be between {score_text(bounds.precision_lower)} and {score_text(bounds.precision_upper)}."
         )
     if not (found.n_truth_only or found.n_prediction_only):
         yield "Both sides have the same items, so that no policy for unmatched items changes a figure."

@@ -359,9 +359,9 @@ def heading(estimates: Estimates) -> list[str]:
     sample, pred = estimates.summary["sample"], estimates.summary["pred"]
     drawn = counted(sample["n_clusters"], "sampled true cluster")
     if sample["n_draws"] != sample["n_clusters"]:
-        drawn += f" in {count(sample['n_draws'])} draws"
+        drawn += f" in {counted(sample['n_draws'], 'draw')}"
     lines = [
-        f"Scores of a prediction of {counted(pred['n_items'], 'item')} in {count(pred['n_clusters'])} clusters, "
+        f"Scores of a prediction of {counted(pred['n_items'], 'item')} in {counted(pred['n_clusters'], 'cluster')}, "
         f"estimated from {drawn} ({counted(sample['n_items'], 'item')})."
     ]
     if any(name != f"the {side}" for side, name in estimates.names.items()):
@@ -389,7 +389,7 @@ def said(estimates: Estimates) -> list[str]:
     if "mean_cluster_size" in estimates.estimated:
         size = _with_interval(estimates, "mean_cluster_size", _size)
         lines.append(
-            f"A true cluster has {size} items on average, a predicted one "
+            f"A true cluster has {size} item{'s' * (size != '1')} on average, a predicted one "
             f"{_size(estimates.summary['pred']['mean_cluster_size'])}."
         )
     if any(")" in line for line in lines):

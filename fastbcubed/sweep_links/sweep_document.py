@@ -118,7 +118,7 @@ def document(sweep: Any, leading: Leading, notes: Sequence[str] = ()) -> list[Bl
 def what_was_swept(sweep: Any) -> str:
     """Return a sentence on the links, their items and the thresholds."""
     tree = sweep.tree
-    links = f"{counted(len(sweep.links), 'link')} over {count(tree.n_items)} items"
+    links = f"{counted(len(sweep.links), 'link')} over {counted(tree.n_items, 'item')}"
     if not tree.n_levels:
         return f"Sweep of {links}, none of which joins anything."
     first, last = (sweep.shown(float(sweep._level_thresholds[k])) for k in (0, -1))
@@ -300,7 +300,7 @@ def sweep_page(sweep: Any, best: Best, asked: Asked) -> Page:
             *(f"{name} is not known at every threshold: {reason}." for name, reason in sweep.not_computed.items()),
         ]),
     ]  # fmt: skip
-    scored = f"{count(sweep.coverage.n_scored(sweep.policies))} items"
+    scored = counted(sweep.coverage.n_scored(sweep.policies), "item")
     facts = {"Truth": truth, "Links": links, "Scored": scored}
     warnings = [each for each in sweep.warnings if each["code"] != "made-of-links"]  # which is of the best F1
     return page_of("sweep", asked.title or f"Thresholds for {links}", facts, sections, warnings)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fastbcubed.errors import OptionError
-from fastbcubed.render.number_formats import count, counted, score_text
+from fastbcubed.render.number_formats import counted, score_text
 from fastbcubed.results.intervals import Interval, interval
 from fastbcubed.results.standard_errors import standard_error
 from fastbcubed.sweep_links.curve import Best, Curve, best_point, value_at
@@ -75,11 +75,11 @@ class Chosen:
         where = f"was {self.shown_low}" if same else f"was from {self.shown_low} to {self.shown_high}"
         text = (
             f"It was chosen by the same data. On other data of this kind, expect {score_text(self.expected)}, from "
-            f"{score_text(self.low)} to {score_text(self.high)} ({share}), by {count(self.draws)} draws of "
+            f"{score_text(self.low)} to {score_text(self.high)} ({share}), by {counted(self.draws, 'draw')} of "
             f"{counted(self.n_units, 'component')}, each with its own best threshold; in {share} of these it {where}."
         )
         if self.without:
-            text += f" In {count(self.without)} draws no threshold meets the conditions."
+            text += f" In {counted(self.without, 'draw')} no threshold meets the conditions."
         return text
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def choose_again(
         excess.append(value_at(drawn, name, point) - value_at(curve, name, point))
         thresholds.append(float(curve.thresholds[point]))
     if not excess:
-        raise OptionError(f"no threshold meets the conditions in any of {count(draws)} draws")
+        raise OptionError(f"no threshold meets the conditions in any of {counted(draws, 'draw')}")
     optimism = float(np.mean(excess))
     expected = min(max(best.value - optimism, scale["low"]), scale["high"])
     error = float(standard_error(float(np.var(excess)), n, best.value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -310,3 +311,18 @@ def test_figures_are_never_cut() -> None:
     assert lines[2] == "(no room for column_0007, column_0008, column_0009)"
     long = aligned(Grid(["score", "", "definition"], [["f1", "0.5", "word " * 40]], left=True)).split("\n")
     assert len(long) == 2 and long[1].endswith("…")
+
+
+@pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
+def test_one_thing_is_not_several() -> None:
+    one = {"a": 1}
+    for found in (
+        fb.evaluate(one, one),
+        fb.compare(one, {"old": one, "new": one}),
+        fb.diff(one, one, truth=one),
+        fb.estimate(one, one),
+        fb.sweep(one, [("a", "a", 0.5)]),
+    ):
+        for text in (repr(found), unescape(found.report().html)):
+            text = " ".join(text.split())
+            assert not re.search(r"(?<![\d.,])1 (true |predicted )?(item|cluster|link|row|run)s\b", text)
