@@ -601,21 +601,22 @@ def _mixed_by_giant(ev: Any) -> int:
 
 def few_units(ev: Any, n_items: int) -> Iterator[Notice]:
     """Note that there are few independent units, or that one has a large share of the weight."""
-    most, share = _units(ev, n_items)
+    most, share, exact = _units(ev, n_items)
     if most >= FEW_UNITS and share <= HEAVY_UNIT:
         return
     if most < FEW_UNITS:
         number = f"{most:.1f}".removesuffix(".0") if most < 10 else count(int(most))
         support = "group supports" if number == "1" else "groups support"
-        message = f"Only about {number} independent {support} these scores"
+        message = f"{'Only about' if exact else 'At most'} {number} independent {support} these scores"
     else:
-        message = f"One group of items, linked on either side, has {percent(share)} of the weight"
+        least = "" if exact else "at least "
+        message = f"One group of items, linked on either side, has {least}{percent(share)} of the weight"
     message += "; expect other values on similar data."
     yield Notice(NOTE, message, {"n_units_at_most": most, "largest_share": share})
 
 
-def _units(ev: Any, n_items: int) -> tuple[float, float]:
-    """Return an upper bound of the effective number of units, and a lower bound of the largest share.
+def _units(ev: Any, n_items: int) -> tuple[float, float, bool]:
+    """Return an upper bound of the effective number of units, a lower bound of the largest share, if they are exact.
 
     Items that clusters of either side join are one unit, so there are no more units than clusters of a side, and none
     is smaller than its largest cluster; exact where cells are few.
@@ -624,9 +625,9 @@ def _units(ev: Any, n_items: int) -> tuple[float, float]:
     if not isinstance(ev.contingency, NoCells) and ev.contingency.n_cells <= few:
         with suppress(OptionError):  # the memory limit has no room
             units = ev.units
-            return units.effective, units.largest_share
+            return units.effective, units.largest_share, True
     sides = ev._shape.values()
-    return min(side.clusters for side in sides), max(side.largest for side in sides) / n_items
+    return min(side.clusters for side in sides), max(side.largest for side in sides) / n_items, False
 
 
 def slices_without_scores(ev: Any, n_items: int) -> Iterator[Notice]:

@@ -294,6 +294,16 @@ def test_few_units_of_few_items(engine, n_items: int, n_units: int) -> None:
     assert note["message"] == f"Only about {groups} these scores; expect other values on similar data."
 
 
+def test_few_units_where_only_a_bound_is_known() -> None:
+    """Of 90 items in three true clusters a predicted one joins two; the cells, which tell how uneven, are not kept."""
+    truth = {k: k // 30 for k in range(90)}
+    options = {"engine": "disk", "keep": "scores"}
+    note = found(truth, {k: k // 60 for k in range(90)}, **options)["few-units"]
+    assert note["message"].startswith("At most 2 independent groups support")
+    note = found({k: max(k, 59) for k in range(300)}, {k: k for k in range(300)}, **options)["few-units"]
+    assert "has at least 20.0 % of the weight" in note["message"]
+
+
 def test_few_units_of_clusters_that_overlap() -> None:
     """All items but one in 60 are in a cluster that they share with the next: the prediction links them all."""
     truth = {k: {k // 2} for k in range(120)}
