@@ -20,7 +20,7 @@ release = version = fastbcubed.__version__
 
 root_doc = "docs/index"
 include_patterns = ["docs/**", "notebooks/*.ipynb", "benchmarks/README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
-exclude_patterns = ["docs/_build", "docs/packaging"]
+exclude_patterns = ["docs/_build", "docs/jupyter_execute", "docs/packaging"]
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton"]
 
 myst_heading_anchors = 4
