@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.flag_values import arguments_of, check_report, column_names, read_flags
-from fastbcubed.cli.gate_options import BOUND, add_bound_flags, bounds_of, finish, with_slices
+from fastbcubed.cli.gate_options import BOUND, add_bound_flags, bounds_of, code_of, with_slices, write_page
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     add_engine_flags,
@@ -18,7 +18,7 @@ from fastbcubed.cli.options import (
     add_report_flags,
     add_score_flags,
 )
-from fastbcubed.cli.output import Terminal, call, in_flags, print_result, say_warnings, with_scores
+from fastbcubed.cli.output import Terminal, call, in_flags, print_result, say_warnings, then, with_scores
 from fastbcubed.errors import OptionError
 
 if TYPE_CHECKING:
@@ -72,20 +72,26 @@ def run(options: argparse.Namespace) -> int:
     say_warnings(cmp.warnings, lambda notice: told(notice, cmp, in_flags))
     gates = _judged(cmp, bounds, worse, options.fail_on_warning)
     opened = [cmp.cluster("true", label) for label in _moved(cmp, options.show)]
-    if options.json:
-        members = [{**each, "members": each.table.to_pylist()} for each in opened]
-        print_result(cmp.to_dict(), gates, opened=members or None)
-    else:
-        terminal = Terminal()
-        print_comparison(cmp, terminal, options.worst)
-        if options.worst and cmp.experiments:
-            _print_clusters(cmp, terminal, options.worst)
-        for each in opened:
-            terminal.line(f"\n{each!r}")
-        terminal.gates(gates)
+    with then(lambda: _write(options, cmp, gates)):
+        if options.json:
+            members = [{**each, "members": each.table.to_pylist()} for each in opened]
+            print_result(cmp.to_dict(), gates, opened=members or None)
+        else:
+            terminal = Terminal()
+            print_comparison(cmp, terminal, options.worst)
+            if options.worst and cmp.experiments:
+                _print_clusters(cmp, terminal, options.worst)
+            for each in opened:
+                terminal.line(f"\n{each!r}")
+            terminal.gates(gates)
+    return code_of(gates)
+
+
+def _write(options: argparse.Namespace, cmp: Comparison, gates: list[Gate]) -> None:
+    """Write the comparison and its page, where requested, and name what was written."""
     if options.out is not None:
         cmp.save(options.out)
-    return finish(options, cmp, gates)
+    write_page(options, cmp, gates)
 
 
 def runs_of(named: list[str], *, in_table: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.flag_values import arguments_of, check_report, column_names, read_flags
-from fastbcubed.cli.gate_options import BOUND, bounds_of, finish, gate_group, with_slices
+from fastbcubed.cli.gate_options import BOUND, bounds_of, code_of, gate_group, with_slices, write_page
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     WORST_LISTED,
@@ -19,7 +19,7 @@ from fastbcubed.cli.options import (
     add_score_flags,
     number,
 )
-from fastbcubed.cli.output import Terminal, call, in_flags, print_result, say_warnings, with_scores
+from fastbcubed.cli.output import Terminal, call, in_flags, print_result, say_warnings, then, with_scores
 from fastbcubed.cli.show_command import print_opened
 
 if TYPE_CHECKING:
@@ -87,14 +87,15 @@ def run(options: argparse.Namespace) -> int:
     rows = diff.clusters("baseline", limit=options.show).to_pylist() if options.show else []
     labels = [row["cluster"] for row in rows if row["cluster"] is not None and _has_changed(row)]
     opened = [diff.cluster("baseline", label) for label in labels]
-    if options.json:
-        print_result(diff.to_dict(), gates, opened=opened or None)
-    else:
-        terminal = Terminal()
-        print_diff(diff, terminal, options.worst)
-        print_opened(opened, terminal, first=False)
-        terminal.gates(gates)
-    return finish(options, diff, gates)
+    with then(lambda: write_page(options, diff, gates)):
+        if options.json:
+            print_result(diff.to_dict(), gates, opened=opened or None)
+        else:
+            terminal = Terminal()
+            print_diff(diff, terminal, options.worst)
+            print_opened(opened, terminal, first=False)
+            terminal.gates(gates)
+    return code_of(gates)
 
 
 def _arguments(options: argparse.Namespace) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fastbcubed.cli.flag_values import arguments_of, check_report, columns_of_sides, score_names, write_result
 from fastbcubed.cli.options import FILES, add_options
-from fastbcubed.cli.output import Terminal, in_flags, print_json, say_warnings
+from fastbcubed.cli.output import Terminal, in_flags, print_json, say_warnings, then
 
 if TYPE_CHECKING:
     from fastbcubed.sample.estimates import Estimates
@@ -63,11 +63,11 @@ def run(options: argparse.Namespace) -> int:
         found = fastbcubed.estimate(**arguments)
     if options.json or not sys.stdout.isatty():  # a terminal shows them with the estimates
         say_warnings(found.warnings)
-    if options.json:
-        print_json(found.to_json())
-    else:
-        print_estimates(found, Terminal())
-    write_result(options, found, {})
+    with then(lambda: write_result(options, found, {})):
+        if options.json:
+            print_json(found.to_json())
+        else:
+            print_estimates(found, Terminal())
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fastbcubed.cli.flag_values import check_report, write_result
 from fastbcubed.cli.options import add_options
-from fastbcubed.cli.output import Terminal, print_json, warnings_said
+from fastbcubed.cli.output import Terminal, print_json, then, warnings_said
 
 if TYPE_CHECKING:
     from fastbcubed.sample.judged_pairs import PairEstimates
@@ -38,11 +38,11 @@ def run(options: argparse.Namespace) -> int:
     check_report(options)
     with warnings_said():
         found = fastbcubed.estimate_pairs(options.pairs, by_stratum=options.by_stratum, level=options.level)
-    if options.json:
-        print_json(found.to_json())
-    else:
-        print_estimates(found, Terminal())
-    write_result(options, found, {})
+    with then(lambda: write_result(options, found, {})):
+        if options.json:
+            print_json(found.to_json())
+        else:
+            print_estimates(found, Terminal())
     return 0
 
 

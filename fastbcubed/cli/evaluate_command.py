@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.flag_values import check_report, evaluate_arguments, with_links, with_order
-from fastbcubed.cli.gate_options import Gates, add_gate_flags, finish
+from fastbcubed.cli.gate_options import Gates, add_gate_flags, code_of, write_page
 from fastbcubed.cli.options import add_evaluate_flags, add_link_flags
 from fastbcubed.cli.output import (
     Terminal,
@@ -21,6 +21,7 @@ from fastbcubed.cli.output import (
     print_source_pairs,
     say,
     say_warnings,
+    then,
 )
 from fastbcubed.cli.show_command import costliest, print_opened
 from fastbcubed.errors import MissingPackageError, OptionError
@@ -29,6 +30,9 @@ from fastbcubed.inputs.locations import is_uri
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.results.slice_bins import element_of
 from fastbcubed.runtime.output_files import append_text
+
+if TYPE_CHECKING:
+    from fastbcubed.results.gates import Gate
 
 #: Bytes of local files below which one machine is faster; see the benchmarks.
 WORTH_IT = 20 << 30
@@ -119,29 +123,35 @@ def run(options: argparse.Namespace) -> int:
     pairs = {name: ev.source_pairs(element_of(name)) for name in options.slice_pairs}
     verified = ev.verify(options.verify) if options.verify else None
     tried = gates.judge(ev)
-    if options.json:
-        print_result(
-            ev.to_dict(), tried, opened=opened or None,
-            repairs=None if repairs is None else repairs.to_pylist(),
-            source_pairs={name: table.to_pylist() for name, table in pairs.items()} or None,
-        )  # fmt: skip
-        if verified is not None:
-            say(repr(verified))
-    else:
-        terminal = Terminal()
-        print_evaluation(ev, terminal, worst=options.worst, order_by=order_by)
-        print_source_pairs(pairs, terminal)
-        print_opened(opened, terminal, first=False)
-        if repairs is not None:
-            print_repairs(ev, repairs, terminal)
-        if terminal.to_people:
-            terminal.line(f"\n{_more(ev, options)}")
-        if verified is not None:
-            terminal.line(f"\n{verified!r}")
-        terminal.gates(tried)
+    with then(lambda: _write(options, ev, tried)):
+        if options.json:
+            print_result(
+                ev.to_dict(), tried, opened=opened or None,
+                repairs=None if repairs is None else repairs.to_pylist(),
+                source_pairs={name: table.to_pylist() for name, table in pairs.items()} or None,
+            )  # fmt: skip
+            if verified is not None:
+                say(repr(verified))
+        else:
+            terminal = Terminal()
+            print_evaluation(ev, terminal, worst=options.worst, order_by=order_by)
+            print_source_pairs(pairs, terminal)
+            print_opened(opened, terminal, first=False)
+            if repairs is not None:
+                print_repairs(ev, repairs, terminal)
+            if terminal.to_people:
+                terminal.line(f"\n{_more(ev, options)}")
+            if verified is not None:
+                terminal.line(f"\n{verified!r}")
+            terminal.gates(tried)
+    return code_of(tried)
+
+
+def _write(options: argparse.Namespace, ev: Any, tried: Sequence[Gate]) -> None:
+    """Write the summary and the page, where requested, and name what was written."""
     if options.summary is not None:  # other steps of a job may have written to it
         append_text(options.summary, as_markdown(ev, tried))
-    return finish(options, ev, tried)
+    write_page(options, ev, tried)
 
 
 def _more(ev: Any, options: argparse.Namespace) -> str:

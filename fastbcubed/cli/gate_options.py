@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from fastbcubed.results.gates import Bound, Gate
 
 
-def finish(options: argparse.Namespace, result: Any, gates: Sequence[Gate] = ()) -> int:
-    """Name the written files, write the page of a result if requested, and return 1 if a gate failed."""
+def write_page(options: argparse.Namespace, result: Any, gates: Sequence[Gate] = ()) -> None:
+    """Name the directory of a result, and write its page if requested."""
     if getattr(options, "out", None) is not None:
         say_saved(options.out)
     if options.report is not None:
@@ -28,6 +28,10 @@ def finish(options: argparse.Namespace, result: Any, gates: Sequence[Gate] = ())
         asked = {"columns": report_columns(options.report_columns)}
         report_of(lambda found: result._page(found, gates), options.report, asked, overwrite=True)
         say(f"wrote {options.report}")
+
+
+def code_of(gates: Sequence[Gate]) -> int:
+    """Return the exit code: 1 if a gate failed."""
     return 0 if all(gate.passed for gate in gates) else FAILED_GATE
 
 

@@ -398,6 +398,17 @@ def to_stdout() -> Iterator[None]:
         raise
 
 
+@contextmanager
+def then(write: Callable[[], Any]) -> Iterator[None]:
+    """Write files once the output is written, or its reader, such as head, has closed the pipe."""
+    try:
+        yield
+    except BrokenPipeError:
+        write()
+        raise
+    write()
+
+
 def say(message: str) -> None:
     """Write a message on stderr, which may be closed."""
     try:

@@ -15,7 +15,7 @@ from fastbcubed.cli.flag_values import (
     write_result,
 )
 from fastbcubed.cli.options import FILES, add_options, limit_of, number
-from fastbcubed.cli.output import Terminal, call, print_result, say_warnings
+from fastbcubed.cli.output import Terminal, call, print_result, say_warnings, then
 
 if TYPE_CHECKING:
     from fastbcubed.sweep_links.sweep_result import Sweep
@@ -105,12 +105,12 @@ def run(options: argparse.Namespace) -> int:
     asked: dict[str, Any] = {"score": options.best, "where": options.where}
     chosen = sweep.chosen(**asked, draws=options.draws, seed=options.seed) if options.draws else None
     leading = Leading(best, chosen, options.merges)
-    if options.json:
-        print_result(sweep._content(leading, options.rows))
-    else:
-        print_sweep(sweep, leading, Terminal())
     to_save = {**asked, "chosen": chosen, "merges": options.merges}
-    write_result(options, sweep, to_save, **asked, worst=options.merges)
+    with then(lambda: write_result(options, sweep, to_save, **asked, worst=options.merges)):
+        if options.json:
+            print_result(sweep._content(leading, options.rows))
+        else:
+            print_sweep(sweep, leading, Terminal())
     return 0
 
 

@@ -789,6 +789,23 @@ def test_a_closed_pipe_is_no_error(paths) -> None:
         assert b"Traceback" not in err and b"BrokenPipe" not in err
 
 
+def test_files_are_written_though_nobody_reads_the_output(paths, tmp_path, monkeypatch) -> None:
+    """The work is done by then; lines of a terminal are flushed one by one."""
+    pq.write_table(pa.table({"left": ["a"], "right": ["b"], "score": [0.5]}), tmp_path / "links.parquet")
+
+    def closed(text: str) -> int:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("fastbcubed.cli.main.give_up", lambda stream: None)
+    swept = [paths[0], str(tmp_path / "links.parquet")]
+    for command in (["evaluate", *paths], ["compare", *paths], ["diff", *paths], ["sweep", *swept]):
+        out, page = tmp_path / command[0], tmp_path / f"{command[0]}.html"
+        with monkeypatch.context() as patched:
+            patched.setattr(sys.stdout, "write", closed)
+            assert cli.main([*command, "--out", str(out), "--report", str(page)]) == 141
+        assert (out / "overall.json").is_file() and page.is_file()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a shell of POSIX")
 @pytest.mark.parametrize(
     ("redirected", "code", "said"),
