@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 from fastbcubed._version import __version__
+from fastbcubed.cli.output import to_stdout
 from fastbcubed.runtime.exit_codes import WRONG
 
 NOTES = """\
@@ -407,6 +409,14 @@ class Parser(argparse.ArgumentParser):
             asked = did_you_mean(str(value), map(str, action.choices or ()))
             error.message = f"{error.message}{asked and '.'}{asked}"
             raise
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Write a message; that stdout is full, or its reader gone, is an error, which argparse keeps to itself."""
+        if file is not sys.stdout:
+            super()._print_message(message, file)
+            return
+        with to_stdout():
+            file.write(message)
 
     def error(self, message: str) -> NoReturn:
         """Report an error and exit."""

@@ -820,8 +820,8 @@ def test_files_are_written_though_nobody_reads_the_output(paths, tmp_path, monke
 def test_streams_that_are_full_or_closed(redirected, code, said) -> None:
     """There is one message, not another when Python ends; and a message never goes among the results."""
     environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
-    for asked in ("precision", "all --json"):  # the first fits a buffer
-        command = f'"{sys.executable}" -m fastbcubed metrics {asked} {redirected}'
+    for asked in ("metrics precision", "metrics all --json", "evaluate --help"):  # the first fits a buffer
+        command = f'"{sys.executable}" -m fastbcubed {asked} {redirected}'
         done = subprocess.run(
             command, shell=True, capture_output=True, text=True, env=environment, timeout=60
         )
