@@ -160,8 +160,8 @@ def evaluate(
     Notes
     -----
     All items that share a true and a predicted cluster share one confusion matrix, so each item is visited once, to
-    count the cells; cost is linear in the items. Memory is about 24 bytes an item (16 without weights) while cells are
-    built, and 36 a cell and 24 a cluster afterwards.
+    count the cells; cost is linear in the items. Memory at its peak is about 24 bytes an item (16 without weights)
+    and 36 a cell, besides the input.
 
     References
     ----------
