@@ -265,7 +265,7 @@ WARM_UP = """\
 Compile the kernels and keep them, so that no evaluation has to wait for that: when the image of a
 container is built, for example with this line of a Dockerfile.
 
-  RUN pip install fastbcubed && fastbcubed warm-up
+  RUN python -m pip install . && fastbcubed warm-up
 
 The kernels are kept in the directory that NUMBA_CACHE_DIR names, else beside the installed package, else
 in ~/.cache/numba. If NUMBA_CACHE_DIR is set, set it to the same directory when the container runs. The kernels
