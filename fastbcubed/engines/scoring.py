@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -122,34 +122,6 @@ class OnePart:
         return iter((self.whole,))
 
 
-class BoundedParts:
-    """Parts whose bounds of the precision are summed on their way to the scorer."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._sums, self._weight = np.zeros(3), 0.0
-
-    def __iter__(self) -> Iterator[Contingency]:
-        for part in self._parts:
-            yield part
-            self._sums += bound_sums(part)
-            self._weight += float(part.weight.sum(dtype=np.float64))
-
-    @property
-    def whole(self) -> Contingency | None:
-        """All cells, after the last part; None if they were not kept."""
-        return self._parts.whole
-
-    @property
-    def of_items(self) -> Sequence[Mapping[str, float]]:
-        """Terms of blocks of items in sums, for `Scorer.own`, after the last part."""
-        return self._parts.of_items
-
-    def bounds(self) -> Bounds:
-        """Return the bounds, once all parts have passed."""
-        return bounds_from(self._sums, self._weight)
-
-
 class Scorer:
     """Scores the cells of a request: scores of items by part, others from all cells after the last part."""
 
@@ -187,16 +159,30 @@ class Scorer:
         """Score the parts; also return bounds of the precision where prediction-only items are dropped."""
         if self._request.policies.prediction != "drop" or not coverage.n_prediction_only:
             return self.score(parts, pool), None
-        bounded = BoundedParts(parts)
-        return self.score(bounded, pool), bounded.bounds()
+        sums, weight = np.zeros(3), 0.0
 
-    def score(self, parts: Parts, pool: Pool) -> Scored:
-        """Score the parts, and then all cells; if a search for a pairing gives up, its family is left out."""
-        sums = [
-            aggregation.item_sums(part, self._by_part, pool, None if self._in_parts else CellSums(part, pool))
-            for part in parts
-        ]
-        means = aggregation.item_means(sums)
+        def add(part: Contingency) -> None:
+            nonlocal sums, weight
+            sums += bound_sums(part)
+            weight += float(part.weight.sum(dtype=np.float64))
+
+        scored = self.score(parts, pool, add)
+        return scored, bounds_from(sums, weight)
+
+    def score(self, parts: Parts, pool: Pool, each: Callable[[Contingency], None] | None = None) -> Scored:
+        """Score the parts, and then all cells; if a search for a pairing gives up, its family is left out.
+
+        `each` is called with every part once it is scored.
+        """
+
+        def sums_of(part: Contingency) -> dict[str, float]:
+            cell_sums = None if self._in_parts else CellSums(part, pool)
+            sums = aggregation.item_sums(part, self._by_part, pool, cell_sums)
+            if each is not None:
+                each(part)
+            return sums
+
+        means = aggregation.item_means([sums_of(part) for part in parts])
         if parts.of_items:
             means |= aggregation.item_means(parts.of_items)
         if parts.whole is not None and self._of_all:
