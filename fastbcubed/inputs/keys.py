@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import accumulate, chain, product
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,9 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_codes import ATTEMPTS, MOST_VALUES, placed
 from fastbcubed.runtime.key_partitions import ROWS_AT_ONCE, sampled_rows
 from fastbcubed.runtime.threads import BLOCK, Pool, blocks, lend
+
+if TYPE_CHECKING:
+    from fastbcubed.inputs.id_columns import Column
 
 Pairs = tuple[np.ndarray, np.ndarray]
 Writer = Callable[[int, int, np.ndarray, np.ndarray], None]
@@ -629,22 +632,6 @@ MASKS = _masks()
 HASH_SEEDS = 8
 #: The type of keys, and the narrow one, half as much to read, if all keys fit.
 WIDE, NARROW = np.dtype(np.int64), np.dtype(np.int32)
-
-
-class Column(Protocol):
-    """The interface of a column of ids that keys need; see `inputs.columns`."""
-
-    names: tuple[str, ...]
-    where: str
-    kind: str
-    kinds: tuple[str, ...]
-    parts: tuple[pa.ChunkedArray, ...]
-    plain: tuple[pa.ChunkedArray, ...]
-
-    def __len__(self) -> int: ...
-
-    def refuse_nulls(self) -> None:
-        """Raise NullError if an id is null."""
 
 
 def key_pair(a: Column, b: Column, pool: Pool | None = None) -> tuple[np.ndarray, np.ndarray]:
