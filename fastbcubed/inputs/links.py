@@ -39,6 +39,7 @@ from fastbcubed.inputs.tables import (
     ColumnName,
     Source,
     column_names,
+    column_of,
     float_column,
     is_array,
     is_path,
@@ -76,7 +77,7 @@ def read_blocks(
     first_row = 0
     for found in _blocks(source, names, columns.score, size):
         data = dict(zip(names, found, strict=True))
-        left, right = (_item(data, own, columns.items, where) for own in (columns.left, columns.right))
+        left, right = (column_of(data, own, columns.items, where) for own in (columns.left, columns.right))
         scores, precision = None, HALF
         if columns.score is not None:
             values = data[columns.score]
@@ -112,13 +113,6 @@ def _blocks(
     for part in source.scan(size, names):
         for block in part.blocks():
             yield block.columns(names)
-
-
-def _item(data: Mapping[str, pa.ChunkedArray], own: list[str], names: list[str], where: str) -> Column:
-    where = f"column {', '.join(map(repr, own))} of {where}"
-    if len(own) == 1:
-        return as_column(data[own[0]], names[0], where)
-    return Column(names, [data[each] for each in own], where)
 
 
 def _floats(values: pa.ChunkedArray, where: str) -> NDArray[np.float64]:

@@ -283,18 +283,22 @@ def read_columns(
     needed = [name for group in groups for name in group] + ([weight] if weight else [])
     names = list(dict.fromkeys(needed))
     data = dict(zip(names, rows.columns(names), strict=True))
-    columns = []
-    for group in groups:
-        where = f"column {', '.join(map(repr, group))} of {rows.where}"
-        if len(group) == 1:
-            columns.append(as_column(data[group[0]], group[0], where))
-        else:
-            columns.append(Column(group, [data[name] for name in group], where))
+    columns = [column_of(data, group, group, rows.where) for group in groups]
     if weight is None:
         return columns, None
     where = f"column {weight!r} of {rows.where}"
     values = data[weight]
     return columns, weight_array(values, where, text=weight in rows.untyped)
+
+
+def column_of(
+    data: Mapping[str, pa.ChunkedArray], own: Sequence[str], names: Sequence[str], where: str
+) -> Column:
+    """Make a column of one or several of a table's columns, its `own` ones; `names` are those of its parts."""
+    where = f"column {', '.join(map(repr, own))} of {where}"
+    if len(own) == 1:
+        return as_column(data[own[0]], names[0], where)
+    return Column(names, [data[each] for each in own], where)
 
 
 def weight_array(values: Any, where: str, *, text: bool = False) -> np.ndarray:
