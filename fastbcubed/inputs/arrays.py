@@ -682,7 +682,7 @@ def require_valid(data: pa.ChunkedArray, where: str) -> None:
         data.validate(full=True)
     except pa.ArrowInvalid as error:
         data = without_views(storage_of(data))
-        rows = np.flatnonzero(np.concatenate([_invalid_codes(chunk) for chunk in data.chunks]))
+        rows = np.flatnonzero(np.concatenate([invalid_codes(chunk) for chunk in data.chunks]))
         if rows.size:
             raise IdTypeError(
                 f"{rows.size} of {len(data)} codes in {where} are not in its dictionary (first rows: "
@@ -699,8 +699,8 @@ def require_valid(data: pa.ChunkedArray, where: str) -> None:
         ) from error
 
 
-def _invalid_codes(chunk: pa.Array) -> np.ndarray:
-    """Return the mask of codes that are outside the dictionary."""
+def invalid_codes(chunk: pa.Array) -> np.ndarray:
+    """Return the mask of codes that are outside the dictionary, which may be long and is not scanned."""
     if not pa.types.is_dictionary(chunk.type):
         return np.zeros(len(chunk), dtype=bool)
     codes = to_numpy(chunk.indices)

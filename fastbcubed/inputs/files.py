@@ -23,6 +23,7 @@ from fastbcubed.inputs.arrays import (
     from_numpy,
     from_stream,
     from_texts,
+    invalid_codes,
     is_dataset,
     is_one_column,
     is_pandas,
@@ -590,7 +591,7 @@ def spool(
     rows, pages = Spooled(stream.schema, where, spill), Pages()
     for table in in_blocks(_with_position(stream.batches(names), where), size):
         for name, column in zip(table.column_names, table.columns, strict=True):
-            if pa.types.is_dictionary(column.type) and any(map(_has_invalid_codes, column.chunks)):
+            if any(invalid_codes(chunk).any() for chunk in column.chunks):
                 require_valid(column, f"column {name!r} of {where}")  # raises
         whole = pa.table([plain(column) for column in table.columns], names=table.column_names)
         sink = pa.BufferOutputStream()
@@ -613,12 +614,6 @@ def _with_position(batches: Iterable[pa.RecordBatch], where: str) -> Iterator[pa
     except Exception as error:
         error.add_note(f"It was raised by the reader of {where}, after {n_rows:,} rows.")
         raise
-
-
-def _has_invalid_codes(chunk: pa.DictionaryArray) -> bool:
-    """Return whether codes are outside the dictionary, which may be long and is not scanned."""
-    least, most = pc.min_max(chunk.indices).as_py().values()
-    return most is not None and (least < 0 or most >= len(chunk.dictionary))
 
 
 #: Usual bytes per row; wider rows, such as those with text, come in smaller blocks,
