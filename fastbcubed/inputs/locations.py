@@ -31,23 +31,29 @@ _REFUSALS = (OSError, ValueError, RuntimeError, ImportError, LookupError, TypeEr
 
 
 class Place(Protocol):
-    """A file system. Files have the names that messages show: paths, or URIs without secrets."""
+    """A file system, without folders by default.
 
-    read_ahead: int  #: bytes of a column to read at a time, if read piecewise
-    at_once: int  #: number of files to open concurrently, so that requests overlap
-    unnamed: bool  #: whether file names do not indicate their content
+    Files have the names that messages show: paths, or URIs without secrets.
+    """
+
+    read_ahead: int = 1 << 20  #: bytes of a column to read at a time, if read piecewise
+    at_once: int = 1  #: number of files to open concurrently, so that requests overlap
+    unnamed: bool = False  #: whether file names do not indicate their content
 
     def is_folder(self, name: str) -> bool:
         """Return whether the folder exists."""
+        return False
 
     def exists(self, name: str) -> bool:
         """Return whether the file or folder exists."""
 
     def below(self, folder: str) -> list[str]:
         """Return all files below a folder, sorted."""
+        return []
 
     def matching(self, pattern: str) -> list[str]:
         """Return the files that a glob matches, sorted."""
+        return []
 
     def state(self, name: str) -> State:
         """Return a state that differs once the file has changed; the second number is its size."""
@@ -59,12 +65,8 @@ class Place(Protocol):
         """Open a file for sequential reading, decompressed if its name implies compression."""
 
 
-class _Local:
+class _Local(Place):
     """The files of this machine, by path."""
-
-    read_ahead = 1 << 20
-    at_once = 1
-    unnamed = False
 
     def is_folder(self, name: str) -> bool:
         return os.path.isdir(name)
@@ -96,12 +98,11 @@ class _Local:
 LOCAL: Place = _Local()
 
 
-class _Remote:
+class _Remote(Place):
     """The files of an Arrow file system, by URI."""
 
     read_ahead = 4 << 20
     at_once = 16
-    unnamed = False
 
     def __init__(self, system: Any, name: str, path: str) -> None:
         self._system = system

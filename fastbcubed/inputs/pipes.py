@@ -133,27 +133,16 @@ class Piped:
         return self.name
 
 
-class _Held:
+class _Held(Place):
     """A file system with a single file, under any name."""
 
-    read_ahead = 1 << 20
-    at_once = 1
     unnamed = True
 
     def __init__(self, data: pa.Buffer) -> None:
         self._data = data
 
-    def is_folder(self, name: str) -> bool:
-        return False
-
     def exists(self, name: str) -> bool:
         return True
-
-    def below(self, folder: str) -> list[str]:
-        return []
-
-    def matching(self, pattern: str) -> list[str]:
-        return []
 
     def state(self, name: str) -> State:
         return (0, self._data.size, 0)
