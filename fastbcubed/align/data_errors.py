@@ -96,74 +96,65 @@ class NullLabels(Fault):
 
 
 @dataclass(frozen=True)
-class Overlap(Fault):
-    """Items in more than one cluster."""
+class Repeated(Fault):
+    """Items or rows that repeat others where they may not; each kind says what is wrong with them, and what to do."""
 
     step = 1
+    raised: ClassVar[type[FastBCubedError]] = DuplicateItemError
+    counted: ClassVar[str] = "rows"
+    shown: ClassVar[str] = ""  #: what the first few are, where they are not what is counted
+    wrong: ClassVar[str]
+    advice: ClassVar[str]
 
     def error(self) -> FastBCubedError:
         """Return the error that reports it."""
-        return OverlapError(
-            f"{self.count} of {self.total} items of {self.name} are in more than one cluster "
-            f"({first_few(self.first)}). A partition has every item in one cluster: {MAY_OVERLAP} one for "
-            "each, or check that the item column is the right one."
+        return self.raised(
+            f"{self.count} of {self.total} {self.counted} of {self.name} {self.wrong} "
+            f"({self.shown}{first_few(self.first)}). {self.advice}"
         )
 
 
-@dataclass(frozen=True)
-class Reweighted(Fault):
+class Overlap(Repeated):
+    """Items in more than one cluster."""
+
+    raised, counted = OverlapError, "items"
+    wrong = "are in more than one cluster"
+    advice = (
+        f"A partition has every item in one cluster: {MAY_OVERLAP} one for each, or check that the item column is the "
+        "right one."
+    )
+
+
+class Reweighted(Repeated):
     """Rows that repeat an earlier row with another weight."""
 
-    step, rank = 1, 1
-
-    def error(self) -> FastBCubedError:
-        """Return the error that reports it."""
-        return DuplicateItemError(
-            f"{self.count} of {self.total} rows of {self.name} repeat an earlier row with another "
-            f"weight ({first_few(self.first)}). Give each item one weight."
-        )
+    rank = 1
+    wrong = "repeat an earlier row with another weight"
+    advice = "Give each item one weight."
 
 
-@dataclass(frozen=True)
-class RepeatedRows(Fault):
+class RepeatedRows(Repeated):
     """Rows that repeat an earlier row."""
 
-    step, rank = 1, 2
-
-    def error(self) -> FastBCubedError:
-        """Return the error that reports it."""
-        return DuplicateItemError(
-            f"{self.count} of {self.total} rows of {self.name} repeat an earlier row ({first_few(self.first)}). "
-            f"Pass {arg('duplicates', 'drop')} to count each item once."
-        )
+    rank = 2
+    wrong = "repeat an earlier row"
+    advice = f"Pass {arg('duplicates', 'drop')} to count each item once."
 
 
-@dataclass(frozen=True)
-class RepeatedMemberships(Fault):
+class RepeatedMemberships(Repeated):
     """Rows that repeat an item and its cluster, with overlapping clusters."""
 
-    step, rank = 1, 0
-
-    def error(self) -> FastBCubedError:
-        """Return the error that reports it."""
-        return DuplicateItemError(
-            f"{self.count} of {self.total} rows of {self.name} repeat an earlier row, its item and its cluster "
-            f"(items {first_few(self.first)}). Pass {arg('duplicates', 'drop')} to count each membership once."
-        )
+    shown = "items "
+    wrong = "repeat an earlier row, its item and its cluster"
+    advice = f"Pass {arg('duplicates', 'drop')} to count each membership once."
 
 
-@dataclass(frozen=True)
-class UnevenWeights(Fault):
+class UnevenWeights(Repeated):
     """Rows whose item has another weight in an earlier row, with overlapping clusters."""
 
-    step, rank = 1, 1
-
-    def error(self) -> FastBCubedError:
-        """Return the error that reports it."""
-        return DuplicateItemError(
-            f"{self.count} of {self.total} rows of {self.name} have another weight than an earlier row of the same "
-            f"item ({first_few(self.first)}). Give each item one weight."
-        )
+    rank = 1
+    wrong = "have another weight than an earlier row of the same item"
+    advice = "Give each item one weight."
 
 
 @dataclass(frozen=True)
