@@ -41,6 +41,16 @@ class ItemSets(NamedTuple):
     baseline_lacks: Floats  #: in I, not in B
     experiment_lacks: Floats  #: in I, not in E
 
+    @property
+    def baseline(self) -> tuple[Floats, Floats, Floats]:
+        """The tp, fp and fn of each item in the baseline."""
+        return self.good_stable + self.bad_split, self.good_split + self.bad_stable, self.baseline_lacks
+
+    @property
+    def experiment(self) -> tuple[Floats, Floats, Floats]:
+        """The same in the experiment."""
+        return self.good_stable + self.good_merge, self.bad_merge + self.bad_stable, self.experiment_lacks
+
 
 @dataclass(frozen=True, eq=False)
 class Joint:

@@ -22,7 +22,7 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.tables import attribute, refused
 from fastbcubed.metrics import aggregation as groups
-from fastbcubed.metrics import change as formulas
+from fastbcubed.metrics import bcubed
 from fastbcubed.metrics.change import judged
 from fastbcubed.metrics.metric import Metric, f_measure
 from fastbcubed.metrics.sums import overall
@@ -39,7 +39,7 @@ from fastbcubed.results.unit_cells import CellUnits, Units
 from fastbcubed.results.warnings import OfRun, runs_lack_items
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
-from fastbcubed.types import Codes, RowNumbers
+from fastbcubed.types import Codes, Floats, RowNumbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,18 +184,11 @@ class TruthAttributes(AttributeTable):
         return found | {f"attributes.{name}": reason for name, reason in refused(table, own).items()}
 
 
-#: What baseline and experiment are by themselves, beside the truth.
-LEVELS = {
-    "baseline": {
-        "precision": formulas.precision_of_baseline,
-        "recall": formulas.recall_of_baseline,
-        "jaccard_distance": formulas.distance_of_baseline,
-    },
-    "experiment": {
-        "precision": formulas.precision_of_experiment,
-        "recall": formulas.recall_of_experiment,
-        "jaccard_distance": formulas.distance_of_experiment,
-    },
+#: The scores of baseline and experiment beside the truth.
+LEVELS: Mapping[str, Callable[..., Floats]] = {
+    "precision": bcubed.precision,
+    "recall": bcubed.recall,
+    "jaccard_distance": bcubed.jaccard_distance,
 }
 
 
@@ -285,8 +278,8 @@ class Judgement:
             return float(joint.cells.add_by_cluster(ones, 1, of_cells)[0] / joint.cells.total_weight)
 
         levels = {
-            side: {name: mean(formula(joint.sets)) for name, formula in own.items()}
-            for side, own in LEVELS.items()
+            side: {name: mean(formula(*matrix, 0.0)) for name, formula in LEVELS.items()}
+            for side, matrix in (("baseline", joint.sets.baseline), ("experiment", joint.sets.experiment))
         }
         n, weight = joint.cells.n_items, joint.cells.total_weight
         rest = table.n_items - n, max(0.0, table.total_weight - weight) if table.n_items > n else 0.0

@@ -313,41 +313,6 @@ def _both(of: ItemSets) -> Floats:
     return of.stable + of.split + of.merged
 
 
-# What each of the two is by itself
-def precision_of_baseline(of: ItemSets) -> Floats:
-    """Return the precision of each item in the baseline."""
-    return (of.good_stable + of.bad_split) / (of.stable + of.split)
-
-
-def recall_of_baseline(of: ItemSets) -> Floats:
-    """Return the recall of each item in the baseline."""
-    right = of.good_stable + of.bad_split
-    return right / (right + of.baseline_lacks)
-
-
-def distance_of_baseline(of: ItemSets) -> Floats:
-    """Return the Jaccard distance of each item between baseline and truth."""
-    wrong = of.good_split + of.bad_stable + of.baseline_lacks
-    return wrong / (of.good_stable + of.bad_split + wrong)
-
-
-def precision_of_experiment(of: ItemSets) -> Floats:
-    """Return the precision of each item in the experiment."""
-    return (of.good_stable + of.good_merge) / (of.stable + of.merged)
-
-
-def recall_of_experiment(of: ItemSets) -> Floats:
-    """Return the recall of each item in the experiment."""
-    right = of.good_stable + of.good_merge
-    return right / (right + of.experiment_lacks)
-
-
-def distance_of_experiment(of: ItemSets) -> Floats:
-    """Return the Jaccard distance of each item between experiment and truth."""
-    wrong = of.bad_merge + of.bad_stable + of.experiment_lacks
-    return wrong / (of.good_stable + of.good_merge + wrong)
-
-
 def judged(joint: Joint, metrics: Iterable[Metric]) -> list[Metric]:
     """Return scores of three clusterings as scores of the table of joint cells, which all that aggregates takes."""
     return [_of_table(joint, metric) for metric in metrics]
