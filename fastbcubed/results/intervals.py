@@ -25,6 +25,8 @@ MANY = 200
 LESS_VARIANCE, LESS_VARIANCE_OF_SUMS = 3.0, 8.0
 #: The distance from the end of its range that rounding may leave to a score.
 ROUNDING = 1e-12
+#: The lowest value of scores that are 0 by chance, but for few that have no lowest one.
+CHANCE_REVERSED = -1.0
 
 
 class Interval(NamedTuple):
@@ -87,7 +89,8 @@ def interval(
 
     It is symmetric on the scale that has no ends: log odds for a rate, the logarithm for an amount. A score at an end
     has an interval to one side, from the share of the weight that units may have of which none was drawn; their
-    effective number is `df`. An amount of 0 has none, as no unit shows how much there may be. Of a mean of values from
+    effective number is `df`. An amount of 0 has none, as no unit shows how much there may be. A score without a lower
+    end is taken to go from -1, as the adjusted Rand index does, unless it is less. Of a mean of values from
     `low` to `high`, over `effective` equal units, the interval is no wider than if each value were one of these two.
 
     >>> found = interval(0.9, 0.03, df=10, level=0.95, low=0.0, high=1.0)
@@ -104,8 +107,10 @@ def interval(
     if at_end is not None or sure:
         return at_end or Interval(score, score)
     reach = t_quantile(level, df) * error
+    if math.isinf(low) and math.isfinite(high) and score > CHANCE_REVERSED:
+        low = CHANCE_REVERSED
     if math.isinf(low):
-        return Interval(score - reach, score + reach)
+        return Interval(score - reach, min(score + reach, high))
     above = score - low
     if math.isinf(high):
         return Interval(*(low + _times_exp(above, step / above) for step in (-reach, reach)))

@@ -192,3 +192,13 @@ def test_equal_units_that_stand_once_have_the_errors_of_all(seed: int) -> None:
         se = [each.deltas().to_pandas().set_index("score").se for each in (plain, weighed)]
         assert se[0].notna().sum() > 60
         assert np.allclose(se[0], se[1], rtol=1e-9, atol=1e-12, equal_nan=True)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_intervals_stay_in_the_range_of_their_score(seed: int) -> None:
+    """And Omega, which is the adjusted Rand index where clusters do not overlap, has its interval."""
+    ev = fb.evaluate(*sample(seed, n=12), metrics=["all", "omega"])
+    for name in ev.errors:
+        low, high = ev.interval(name)
+        assert math.isnan(low) or METRICS[name].low <= low <= high <= METRICS[name].high, name
+    assert ev.interval("omega") == pytest.approx(ev.interval("adjusted_rand"), abs=1e-6)

@@ -62,6 +62,16 @@ def test_the_range_of_the_score_says_the_scale():
     assert anything == pytest.approx((-2 - reach, -2 + reach), rel=1e-9)
 
 
+def test_a_score_without_a_lower_end_stays_below_its_upper_one():
+    """As the adjusted Rand index, from -1 to 1; below -1 it is on no other scale."""
+    reach = stats.t.ppf(0.975, 9) * 0.1
+    corrected = {end: interval(0.9, 0.1, df=9, level=0.95, low=end, high=1.0) for end in (-1.0, -math.inf)}
+    assert corrected[-1.0] == corrected[-math.inf] and corrected[-math.inf].high < 1
+    below = interval(-1.5, 0.1, df=9, level=0.95, low=-math.inf, high=1.0)
+    assert below == pytest.approx((-1.5 - reach, -1.5 + reach), rel=1e-9)
+    assert interval(-1.5, 3.0, df=1, level=0.95, low=-math.inf, high=1.0).high == 1
+
+
 def test_ends_and_gaps():
     how = {"level": 0.95, "low": 0.0, "high": 1.0}
     others = 1 - 0.025 ** (1 / 4)
