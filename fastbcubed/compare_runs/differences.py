@@ -230,7 +230,8 @@ class Differences:
             reach = share_not_seen(self.df[key], level)
         else:
             reach = t_quantile(level, self.df[key]) * error
-        return Interval(delta - reach, delta + reach)
+        most = metric.high - metric.low  # two scores can differ by
+        return Interval(max(delta - reach, -most), min(delta + reach, most))
 
     def carried_by_few(self) -> dict[str, list[str]]:
         """Return, by experiment, the scores whose error few units carry."""

@@ -98,3 +98,15 @@ def test_a_score_that_rests_on_few_components_has_a_wide_interval_and_says_so() 
     reach = {name: (row["high"] - row["delta"]) / row["se"] for name, row in rows.items()}
     assert reach["cluster_f1"] == pytest.approx(1.97, abs=0.02)
     assert reach["pair_recall"] == pytest.approx(6.0167, abs=1e-3)  # Student's t, 1.5 degrees of freedom
+
+
+def test_no_interval_of_a_difference_leaves_what_two_scores_can_differ_by() -> None:
+    """One component of 375 pairs makes all of the difference, so that Student's t has one degree of freedom."""
+    true = np.repeat(np.arange(1500), 2)
+    bad = true.copy()
+    bad[:750] = 0
+    deltas = fb.compare(true, {"bad": bad, "good": true.copy()}, metrics=["f1", "precision", "mcc"]).deltas()
+    rows = {row["score"]: row for row in deltas.to_pylist()}
+    assert rows["f1"]["se"] > 0.1
+    assert [(rows[name]["low"], rows[name]["high"]) for name in ("f1", "precision")] == [(-1.0, 1.0)] * 2
+    assert rows["mcc"]["high"] <= 2.0
