@@ -6,7 +6,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import partial
 from typing import Any, NamedTuple
@@ -249,6 +249,14 @@ class Curve:
 
     def __len__(self) -> int:
         return int(self.thresholds.size)
+
+    def until(self, n: int) -> Curve:
+        """Return the curve of the first n points."""
+        return (
+            self
+            if n == len(self)
+            else replace(self, thresholds=self.thresholds[:n], kept=self.kept.take(slice(n)))
+        )
 
     @property
     def names(self) -> list[str]:

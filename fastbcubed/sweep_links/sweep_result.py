@@ -32,6 +32,7 @@ from fastbcubed.results.load import evaluation_of, with_nan
 from fastbcubed.results.save import save_tables
 from fastbcubed.results.saved_files import NotKept, apart, in_one, metrics_by_name
 from fastbcubed.results.slices import SliceKey
+from fastbcubed.results.standard_errors import COMPONENT, warn_of_units
 from fastbcubed.results.table import HasTable, Table, require_limit
 from fastbcubed.results.warnings import give
 from fastbcubed.runtime.arguments import true_or_false, whole_number
@@ -54,7 +55,7 @@ from fastbcubed.sweep_links.curve import (
 from fastbcubed.sweep_links.merge_tree import Effects, MergeTree, PlacedRows, merge_effects
 from fastbcubed.sweep_links.sweep_document import document
 from fastbcubed.sweep_links.threshold_choice import Chosen, Leading, choose_again
-from fastbcubed.sweep_links.unit_sums import UnitSums
+from fastbcubed.sweep_links.unit_sums import UnitSums, even_levels, units_of_rows, units_of_weight
 
 if TYPE_CHECKING:
     from fastbcubed.render.html import Report
@@ -146,7 +147,8 @@ class Sweep(Shown, HasTable):
             many where scores change fast as where they do not. None for all thresholds at which clusters change.
         errors : bool
             Whether to add the standard errors of the scores, as columns such as f1_se. Their units are the connected
-            components of the truth and the clusters of the weakest threshold, the same for all thresholds.
+            components of the truth and the clusters of one threshold, the same for all: the weakest at which these are
+            effectively a quarter as many as true clusters. At weaker ones errors are NaN, with a warning.
 
         Returns
         -------
@@ -164,10 +166,14 @@ class Sweep(Shown, HasTable):
         points = self._curve.thinned(limit)
         columns: dict[str, Any] = {"threshold": from_numpy(self._curve.thresholds[points])}
         scored = {metric.name: metric for metric in self.metrics}
+        if errors and len(self._units.curve) < len(self._curve):
+            self._warn_of_weak_thresholds()
         for name in self._curve.names:
             columns[name] = from_numpy(self._curve.figures(name, points))
             if errors and name in scored:
-                columns[f"{name}_se"] = from_numpy(self._units.errors(scored[name], points))
+                known, found = points < len(self._units.curve), np.full(points.size, np.nan)
+                found[known] = self._units.errors(scored[name], points[known])
+                columns[f"{name}_se"] = from_numpy(found)
         return Table(pa.table(columns))
 
     _main_table = curve
@@ -187,8 +193,8 @@ class Sweep(Shown, HasTable):
         Returns
         -------
         Interval
-            low and high, as of `Evaluation.interval`, whose units are the connected components of the truth and the
-            clusters of the weakest threshold.
+            low and high, as of `Evaluation.interval`, whose units are those of `curve`; at a weaker threshold, with a
+            warning, the components of the truth and the clusters of all links.
 
         Raises
         ------
@@ -210,7 +216,7 @@ class Sweep(Shown, HasTable):
         if threshold is None:
             return self.chosen(name, level=level).interval
         metric, point = self._curve.metric(name), self._point(threshold)
-        found = self._units.errors_at(metric, point)
+        found = self._units_at(point).errors_at(metric, point)
         return found.interval(metric, self._curve.at(point, name)[name], level)
 
     def chosen(
@@ -224,9 +230,9 @@ class Sweep(Shown, HasTable):
     ) -> Chosen:
         """Return the best threshold with intervals that allow for its choice by the same data.
 
-        A threshold that is best on these data was also lucky on them, so that its score is less on others. Connected
-        components of the truth and the clusters of the weakest threshold are drawn again, as many as there are, and
-        the best threshold of each draw is compared with the same one on all data.
+        A threshold that is best on these data was also lucky on them, so that its score is less on others. The units
+        of `curve` are drawn again, as many as there are, and the best threshold of each draw is compared with the same
+        one on all data. Weaker thresholds than that of the units are left out, unless the best one is among them.
 
         Parameters
         ----------
@@ -263,16 +269,40 @@ class Sweep(Shown, HasTable):
         """  # noqa: E501
         level, draws = check_level(level), whole_number(draws, "draws", "samples", least=1)
         seed, best = whole_number(seed, "seed"), self.best(score, where=where)
-        scale = {"df": self._units.n_units - 1.0, "low": -math.inf, "high": math.inf}
+        point = self._point(best.threshold)
+        units = self._units_at(point)
+        scale = {"df": units.n_units - 1.0, "low": -math.inf, "high": math.inf}
         if best.score in [metric.name for metric in self.metrics]:
             metric = self._curve.metric(best.score)
-            scale = self._units.errors_at(metric, self._point(best.threshold)).scale(metric)
-        return choose_again(self._units, self._curve, best, where, scale, level, draws, seed, self.shown)
+            scale = units.errors_at(metric, point).scale(metric)
+        return choose_again(units, best, where, scale, level, draws, seed, self.shown)
 
     @cached_property
     def _units(self) -> UnitSums:
-        """The sums by unit of the weakest threshold."""
-        return UnitSums(self._placed.rows, self._curve)
+        """The sums by unit of the weakest threshold at which units are even."""
+        rows = self._placed.rows
+        return UnitSums(rows, self._curve, even_levels(rows))
+
+    def _units_at(self, point: int) -> UnitSums:
+        """Return those, or at a weaker threshold the sums by unit of all links; warn of uneven units."""
+        rows, units = self._placed.rows, self._units
+        if point >= len(units.curve):
+            units = UnitSums(rows, self._curve, rows.n_levels)
+        warn_of_units(units_of_weight(units.weight), COMPONENT, stacklevel=4)
+        return units
+
+    def _warn_of_weak_thresholds(self) -> None:
+        """Warn that at some thresholds there are no standard errors."""
+        units, weakest = (
+            units_of_rows(self._placed.rows),
+            self._curve.thresholds[len(self._units.curve) - 1].item(),
+        )
+        message = (
+            f"there are no standard errors at thresholds weaker than {self.shown(weakest)}, whose links leave too few "
+            f"independent components (all links: as many as {units.effective:.1f} equal ones, with "
+            f"{units.largest_share:.0%} of the weight in one). Leave weak links out of the sweep"
+        )
+        warnings.warn(message, EvaluationWarning, stacklevel=3)
 
     def best(self, score: str = "f1", *, where: str | Iterable[str] | None = None) -> Best:
         """Return the threshold at which a score is best.

@@ -12,7 +12,7 @@ from fastbcubed.errors import OptionError
 from fastbcubed.render.number_formats import counted, score_text
 from fastbcubed.results.intervals import Interval, interval
 from fastbcubed.results.standard_errors import standard_error
-from fastbcubed.sweep_links.curve import Best, Curve, best_point, value_at
+from fastbcubed.sweep_links.curve import Best, best_point, value_at
 from fastbcubed.sweep_links.unit_sums import UnitSums
 
 
@@ -37,7 +37,7 @@ class Chosen:
     draws, seed : int
         Samples of the units, and what they are drawn from.
     n_units : int
-        Connected components of the truth and the clusters of the weakest threshold.
+        Connected components of the truth and the clusters of the weakest threshold considered.
     without : int
         Draws in which no threshold meets the conditions, which are left out.
     shown_low, shown_high : str
@@ -98,7 +98,6 @@ class Leading(NamedTuple):
 
 def choose_again(
     units: UnitSums,
-    curve: Curve,
     best: Best,
     where: str | Iterable[str] | None,
     scale: Mapping[str, float],
@@ -113,7 +112,7 @@ def choose_again(
     the data, at the threshold chosen by them, exceeds that of the population: its mean is the optimism, its deviations
     make the interval, on the scale of `Errors.scale`.
     """
-    rng, order = np.random.default_rng(seed), units.order
+    rng, order, curve = np.random.default_rng(seed), units.order, units.curve
     n = order.size
     excess, thresholds = [], []
     for _ in range(draws):

@@ -1,12 +1,14 @@
 """Sums by independent unit at every threshold: standard errors along the curve, and curves of units drawn again.
 
-Units are the connected components of the truth and the clusters of the weakest threshold: the same at all thresholds,
-and whole at each, so that curves of several samples of units can be compared.
+Units are the connected components of the truth and the clusters of a weak threshold: the same at all thresholds from
+there on, and whole at each, so that curves of several samples of units can be compared. Weak links join most items to
+one component, which is no sample; so that threshold is the weakest at which components are still many and even.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -18,7 +20,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.sums_by_unit import difference_quotients, effective_units
 from fastbcubed.results.influences import is_mean
 from fastbcubed.results.intervals import degrees_of_freedom
-from fastbcubed.results.standard_errors import OF_SUMS, Errors, standard_error
+from fastbcubed.results.standard_errors import OF_SUMS, Errors, are_uneven, standard_error
 from fastbcubed.results.unit_cells import Units
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
@@ -36,6 +38,9 @@ OF_FAMILY = {
     "entropy": ("weight", "true", "true_given_pred", "pred_given_true"),
 }
 CHANGING = ("over", "under", "elm_over", "elm_under", "tp", "fp", "true_given_pred", "pred_given_true")
+#: The effective number of units is at least this share of that of true clusters; steps in which the weakest threshold
+#: is looked for at which it is.
+LEAST_OF_TRUE, STEPS = 0.25, 12
 #: Squares that are less than this share of their terms, of which they are the difference, come from rounding.
 CANCELLED = 1e-12
 
@@ -76,10 +81,17 @@ class Totals(Mapping[str, NDArray[Any]]):
 
 
 class UnitSums:
-    """What adds up over units at every point of a curve, each sum when it is asked for first."""
+    """What adds up over units at every point of a curve, each sum when it is asked for first.
 
-    def __init__(self, rows: TreeRows, curve: Curve) -> None:
-        self._rows, self._curve = rows, curve
+    Attributes
+    ----------
+    curve
+        The given curve up to its first `n_levels` levels, at which units are whole.
+    """
+
+    def __init__(self, rows: TreeRows, curve: Curve, n_levels: int) -> None:
+        self._rows = up_to(rows, n_levels)
+        self.curve = curve.until(len(curve) - (rows.n_levels - n_levels))
         self._known: dict[str, tuple[Floats, Floats]] = {}
         self._products: dict[tuple[str, str], Floats] = {}
 
@@ -132,7 +144,7 @@ class UnitSums:
             np.bincount(self._unit_of_place, minlength=size),
             np.bincount(events.unit, minlength=size),
             np.bincount(events.unit, events.level, size),
-            *(self.at(name, len(self._curve) - 1).round(6) for name in ("weight", "over", "under")),
+            *(self.at(name, len(self.curve) - 1).round(6) for name in ("weight", "over", "under")),
         ]
         order = np.lexsort(figures[::-1])
         return order[self.there[order]]
@@ -171,7 +183,7 @@ class UnitSums:
         by_level = np.bincount(self._events.level + 1, values, self._rows.n_levels + 1)
         found: Floats = by_level.astype(np.float64, copy=False)  # they are counts where there are none
         found[0] = whole
-        return np.cumsum(found)[-len(self._curve) :]
+        return np.cumsum(found)[-len(self.curve) :]
 
     def totals(self, names: tuple[str, ...], times: Floats | None = None) -> Floats:
         """Return sums over all units by point, each of which counts so many times. Shape (n_sums, n_points)."""
@@ -182,13 +194,13 @@ class UnitSums:
                 base, by_event = base * times, by_event * times[self._events.unit]
             whole = float(base.sum())
             same = name not in CHANGING
-            found.append(np.full(len(self._curve), whole) if same else self.by_point(by_event, whole))
+            found.append(np.full(len(self.curve), whole) if same else self.by_point(by_event, whole))
         return np.array(found)
 
     def at(self, name: str, point: int) -> Floats:
         """Return a sum by unit at a point of the curve."""
         base, by_event = self.changes(name)
-        used = self._events.level < self._rows.n_levels + 1 + point - len(self._curve)
+        used = self._events.level < self._rows.n_levels + 1 + point - len(self.curve)
         return base + np.bincount(self._events.unit[used], by_event[used], base.size)
 
     def _slopes(self, metric: Metric, totals: Floats) -> Floats:
@@ -202,7 +214,7 @@ class UnitSums:
 
     def kept(self, of: Callable[[str], Any]) -> Kept:
         """Return sums by point as scores take them."""
-        return Kept(Totals(of, self._rows.total), float(of("weight")[0]), self._curve.kept.beta)
+        return Kept(Totals(of, self._rows.total), float(of("weight")[0]), self.curve.kept.beta)
 
     def _product(self, a: str, b: str) -> Floats:
         """Return the product of two sums of a unit, added up over all units, by point."""
@@ -235,7 +247,7 @@ class UnitSums:
         mean = np.sum(slopes * totals, axis=0) ** 2 / n
         squares -= mean
         squares = np.where(squares > CANCELLED * (sizes + mean), squares, 0.0)
-        scores = self._curve.figures(metric.name, points)
+        scores = self.curve.figures(metric.name, points)
         return np.asarray(standard_error(squares, self.n_units, scores))
 
     def errors_at(self, metric: Metric, point: int) -> Errors:
@@ -249,8 +261,7 @@ class UnitSums:
         slopes = self._slopes(metric, self.totals(names)[:, [point]])[:, 0]
         moved = sum(slope * each for slope, each in zip(slopes, by_unit, strict=True))
         moved = np.asarray(moved - np.mean(moved))
-        shares = self.weight[self.there] / self.weight.sum()
-        units = Units(self.n_units, 1.0 / float(np.sum(shares**2)), float(shares.max()))
+        units = units_of_weight(self.weight)
         error, mean = float(self.errors(metric, np.array([point]))[0]), is_mean(metric)
         if error == 0:
             df = units.effective if mean else effective_units(by_unit, score)
@@ -267,12 +278,50 @@ class UnitSums:
 
         def of(name: str) -> Any:
             if name in COUNTED:
-                return self._curve.kept.sums[name]
+                return self.curve.kept.sums[name]
             if name not in known:
                 known[name] = self.totals((name,), times)[0]
             return known[name]
 
-        return Curve(self._curve.thresholds, self.kept(of), self._curve.metrics, self._curve.weighted)
+        return Curve(self.curve.thresholds, self.kept(of), self.curve.metrics, self.curve.weighted)
+
+
+def up_to(rows: TreeRows, n_levels: int) -> TreeRows:
+    """Return rows whose clusters are joined at the first levels only."""
+    if n_levels == rows.n_levels:
+        return rows
+    return replace(rows, levels=np.minimum(rows.levels, n_levels), n_levels=n_levels, known_merges=None)
+
+
+def even_levels(rows: TreeRows) -> int:
+    """Return how many levels can be used so that units are many and even: all, if true clusters are not."""
+    least = LEAST_OF_TRUE * units_of_rows(up_to(rows, 0)).effective
+
+    def are_many(n_levels: int) -> bool:
+        units = units_of_rows(up_to(rows, n_levels))
+        return units.n > 1 and units.effective >= least and not are_uneven(units)
+
+    low, high = 0, rows.n_levels
+    if are_many(high) or not are_many(low):
+        return high
+    for _ in range(STEPS):
+        if high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if are_many(middle) else (low, middle)
+    return low
+
+
+def units_of_rows(rows: TreeRows) -> Units:
+    """Return how many units there are, and how evenly the weight is spread over them."""
+    counted = rows.codes >= 0 if rows.scored is None else (rows.codes >= 0) & rows.scored
+    weights = None if rows.weights is None else rows.weights[counted]
+    return units_of_weight(np.bincount(units_of_places(rows)[0][counted], weights).astype(np.float64))
+
+
+def units_of_weight(weight: Floats) -> Units:
+    """Return the units that have weight."""
+    shares = weight[weight > 0] / weight.sum()
+    return Units(shares.size, 1.0 / float(np.sum(shares**2)), float(shares.max()))
 
 
 def units_of_places(rows: TreeRows) -> tuple[Counts, int]:

@@ -15,7 +15,7 @@ from hypothesis import given
 from test_sweep_against_naive import Case, cases, swept
 
 import fastbcubed as fb
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import EvaluationWarning, OptionError
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 NAMES = [
@@ -74,6 +74,9 @@ def test_at_the_weakest_threshold_errors_are_those_of_evaluate(case: Case) -> No
     sweep = swept(case)
     last = sweep.curve(limit=None, errors=True).to_pylist()[-1]
     names = [metric.name for metric in sweep.metrics]
+    if len(sweep._units.curve) < len(sweep._curve):
+        assert all(math.isnan(last[f"{name}_se"]) for name in names)
+        return
     if case.weights is not None and max(case.weights.values()) > 100 * min(case.weights.values()):
         return  # these errors are of weights that cancel, on both sides
     ev = sweep.evaluate(naive_sweep.thresholds(case.links, case.ascending)[-1], metrics=names)
@@ -187,3 +190,48 @@ def test_conditions_costs_and_text() -> None:
         sweep.chosen(draws=0)
     with pytest.raises(OptionError, match="no threshold has precision > 2"):
         sweep.chosen(where="precision > 2")
+
+
+def joined_by_weak_links(seed: int) -> tuple[dict[str, str], Links]:
+    """Return a truth and links of which weak ones, a tenth as strong, join most of the units."""
+    truth, links = data(seed, n=60)
+    rng, items = np.random.default_rng(seed + 1), list(truth)
+    weak = [(*rng.choice(items, 2, replace=False).tolist(), -9.0 - rng.random()) for _ in items]
+    return truth, links + weak
+
+
+def test_weak_links_that_join_most_items_leave_errors_and_the_choice_as_they_were() -> None:
+    truth, links = joined_by_weak_links(9)
+    how: dict[str, Any] = {"items": list(truth), "unmatched": "singleton"}
+    strong = fb.sweep(truth, [link for link in links if link[2] > -9], **how)
+    sweep = fb.sweep(truth, links, **how)
+    with pytest.warns(
+        EvaluationWarning, match="no standard errors at thresholds weaker than .* of the weight in one"
+    ):
+        rows = {row["threshold"]: row for row in sweep.curve(limit=None, errors=True).to_pylist()}
+    weakest = min(sweep._units.curve.thresholds)
+    assert -10 < weakest < -9 and len(sweep._units.curve) > len(strong._curve)
+    assert all(math.isnan(rows[t]["f1_se"]) for t in rows if t < weakest)
+    for row in strong.curve(limit=None, errors=True).to_pylist():
+        own = rows[row["threshold"]]
+        assert own["f1"] == row["f1"]
+        assert own["f1_se"] == pytest.approx(row["f1_se"], rel=0.5)
+    expected, found = strong.chosen("f1", draws=200), sweep.chosen("f1", draws=200)
+    assert found.best.threshold == expected.best.threshold
+    assert found.expected == pytest.approx(expected.expected, abs=0.02)
+    assert found.high - found.low == pytest.approx(expected.high - expected.low, rel=0.5)
+
+
+def test_an_interval_where_links_join_most_items_has_a_warning() -> None:
+    truth, links = joined_by_weak_links(9)
+    sweep = fb.sweep(truth, links)
+    with pytest.warns(EvaluationWarning, match="of the weight, and all carry no more information"):
+        sweep.interval("f1", -10.0)
+
+
+def test_where_true_clusters_are_uneven_units_are_those_of_all_links() -> None:
+    truth = dict.fromkeys(map(str, range(200)), "large") | {f"s{k}": str(k) for k in range(100)}
+    sweep = fb.sweep(truth, [(f"s{k}", f"s{k + 1}", k / 10) for k in range(9)])
+    assert len(sweep._units.curve) == len(sweep._curve)
+    with pytest.warns(EvaluationWarning, match="of the weight, and all carry no more information"):
+        sweep.interval("f1", 0.5)
