@@ -201,8 +201,11 @@ def require_rows(comparison: Comparison) -> int:
     """Return how many rows, the first ones, all runs have in common; raise if they are not in one order."""
     require_cells(comparison)
     if not comparison._shared:
+        each = comparison.align == "each"
+        lacking, own, instead = ("align", "each", "common") if each else ("engine", "disk", "memory")
         raise NotKeptError(
-            f"the items of all runs are not kept in one order; compare in memory, with {arg('align', 'common')}"
+            "clusters and items of a comparison take the items of all runs in one order, which "
+            f"{arg(lacking, own)} does not keep; pass {arg(lacking, instead)}"
         )
     return comparison.n_items
 
