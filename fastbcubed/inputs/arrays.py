@@ -547,10 +547,8 @@ def plain(data: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _without_dictionaries(kind: pa.DataType) -> pa.DataType:
-    """Return the type without dictionaries, also in the fields of composite ids."""
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_dictionaries(field.type)) for field in kind.fields])
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    """Return the type without dictionaries, also in the parts of composite ids and in lists."""
+    return with_parts(kind.value_type if pa.types.is_dictionary(kind) else kind, _without_dictionaries)
 
 
 def is_view(kind: pa.DataType) -> bool:

@@ -364,3 +364,13 @@ def test_attributes_may_be_called_as_columns_of_results(name: str, engine: str, 
         pq.write_table(table, path)
     base = ["evaluate", *map(str, paths)]
     assert main([*base, "--baseline", str(tmp_path), "--fail-worse", f"f1=0@{name}=two", *gates]) == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_lists_of_dictionary_values_are_listed(engine: str) -> None:
+    values = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["x", "y"]))
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 3]), values)
+    truth = pa.table({"item": ["a", "b"], "cluster": [1, 2], "tags": lists})
+    ev = fb.evaluate(truth, {"a": 1, "b": 2}, keep="items", progress=False, **ENGINES[engine])
+    found = {row["item"]: row["tags"] for row in ev.items().to_pylist()}
+    assert found == {"a": ["x", "y"], "b": ["x"]}
