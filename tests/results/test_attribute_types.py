@@ -372,5 +372,5 @@ def test_lists_of_dictionary_values_are_listed(engine: str) -> None:
     lists = pa.ListArray.from_arrays(pa.array([0, 2, 3]), values)
     truth = pa.table({"item": ["a", "b"], "cluster": [1, 2], "tags": lists})
     ev = fb.evaluate(truth, {"a": 1, "b": 2}, keep="items", progress=False, **ENGINES[engine])
-    found = {row["item"]: row["tags"] for row in ev.items().to_pylist()}
+    found = {row["item"]: row["tags"] for row in ev.items(columns="tags").to_pylist()}
     assert found == {"a": ["x", "y"], "b": ["x"]}
