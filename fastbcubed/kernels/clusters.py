@@ -6,7 +6,6 @@ import numpy as np
 
 from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.partition import RUN
 
 
 @inlined
@@ -34,25 +33,6 @@ def mark_clusters(cells, pred, start, stop, firsts, true_marks, pred_marks):
             mark(true_marks, k, fp, fn)
             mark(pred_marks, j, fp, fn)
     return n_true, n_pred
-
-
-@kernel
-def add_listed(codes, n_items, columns, counts, sums):
-    """Add up listed clusters by outcome; clusters without items do not count.
-
-    `columns` are arrays of values. Outputs: `counts` (2, 4), clusters and items by outcome, is added to; `sums`
-    (n_runs, n_columns, 4), the sums of the values in each run of RUN clusters.
-    """
-    first, second, third = columns
-    for begin in range(0, codes.size, RUN):
-        run = sums[at(begin // RUN)]
-        for k in range(begin, min(begin + RUN, codes.size)):
-            code, n = at(codes[at(k)]), n_items[at(k)]
-            counts[0, code] += n > 0
-            counts[1, code] += n
-            run[0, code] += first[at(k)]
-            run[1, code] += second[at(k)]
-            run[2, code] += third[at(k)]
 
 
 @kernel

@@ -239,11 +239,9 @@ def cell_scores(contingency: Contingency, metric: Metric) -> Floats:
     if metric.name in contingency.known_scores:
         return np.ascontiguousarray(contingency.known_scores[metric.name])
     rows = _rows(contingency, metric)
-    totals, errors = np.zeros(contingency.n_cells), np.zeros(contingency.n_cells)
-    kernels.sums.add_by_code(rows.cell, rows.weight, item_scores(contingency, metric), None, totals, errors)
-    whole = np.zeros(contingency.n_cells), np.zeros(contingency.n_cells)
-    kernels.sums.add_by_code(rows.cell, rows.weight, np.ones(rows.cell.size), None, *whole)
-    return (totals + errors) / (whole[0] + whole[1])
+    factors = item_scores(contingency, metric), np.ones(rows.cell.size)
+    scores, whole = (np.add(*add_up(rows.cell, contingency.n_cells, rows.weight, each)) for each in factors)
+    return scores / whole
 
 
 def item_scores(contingency: Contingency, metric: Metric) -> Floats:
@@ -280,8 +278,7 @@ def item_matrix(contingency: Contingency, metric: Metric) -> Confusion:
     cell = np.maximum(rows.cell, 0)
     if rows.others is not None:
         return Confusion(*contingency.among_others(rows.others, cell), None)
-    totals, errors = np.zeros(contingency.n_cells), np.zeros(contingency.n_cells)
-    kernels.sums.add_by_code(rows.cell, rows.weight, np.ones(rows.cell.size), None, totals, errors)
+    totals, errors = add_up(rows.cell, contingency.n_cells, rows.weight, np.ones(rows.cell.size))
     tp = (totals[cell] - rows.weight) + errors[cell]
     tp[contingency.n[cell] == 1] = 0.0
     tn = TrueNegatives(contingency)()[cell] if metric.uses_tn else None

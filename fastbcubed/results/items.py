@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -43,48 +43,8 @@ from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:
     from fastbcubed.results.clusters import ClusterRanges
+    from fastbcubed.results.saved_files import StoredTable
     from fastbcubed.results.table import LazyTables
-
-
-class Items(Protocol):
-    """The item interface of an evaluation; rows are those of the alignment."""
-
-    def __len__(self) -> int: ...
-
-    @property
-    def item_names(self) -> tuple[str, ...]:
-        """Names of the item column, or of its parts; empty where items go by position."""
-
-    def ids(self, rows: RowNumbers | None = None) -> pa.Array:
-        """Return the ids of some rows, or of all."""
-
-    def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
-        """Return cluster labels of some rows, null where the side lacks the item."""
-
-    def rows_of(self, ids: Any) -> RowNumbers:
-        """Return the row of each of some items, -1 for one that is not there."""
-
-    def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
-        """Return which rows are in the same cluster of this side as this row."""
-
-    def rows_of_cluster(self, side: str, label: Any) -> RowNumbers:
-        """Return the rows in a cluster of this side, ascending; none if no row has its label."""
-
-    @property
-    def n_given(self) -> int:
-        """How many rows the truth has, or the file that these items are in."""
-
-    def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return a mask of the rows from one of those `n_given`."""
-
-    def attribute_sides(self) -> dict[str, tuple[str, ...]]:
-        """Return, for "truth" and "prediction", the names of their attributes."""
-
-    def attribute(self, side: str, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
-        """Return an attribute of some rows, or of all, null where the side lacks the item."""
-
-    def left_out(self) -> dict[str, str]:
-        """Return the attributes that cannot be kept, such as "truth.shape", and why."""
 
 
 def without_noise(labels: pa.Array, noise: Any) -> pa.Array:
@@ -109,10 +69,12 @@ class AlignedItems:
 
     @property
     def item_names(self) -> tuple[str, ...]:
+        """Names of the item column, or of its parts; empty where items go by position."""
         items = self._alignment.truth.items
         return () if items is None else tuple(items.names)
 
     def ids(self, rows: RowNumbers | None = None) -> pa.Array:
+        """Return the ids of some rows, or of all."""
         rows = np.arange(len(self)) if rows is None else rows
         truth, prediction = self._alignment.truth.items, self._alignment.prediction.items
         if truth is None or prediction is None:
@@ -122,10 +84,12 @@ class AlignedItems:
         return either_id(truth, _at(self._rows["true"], rows), prediction, _at(self._rows["pred"], rows))
 
     def labels(self, side: str, rows: RowNumbers | None = None) -> pa.Array:
+        """Return cluster labels of some rows, null where the side lacks the item."""
         rows = np.arange(len(self)) if rows is None else rows
         return take_or_null(self._sides[side].labels, _at(self._rows[side], rows))
 
     def rows_of(self, ids: Any) -> RowNumbers:
+        """Return the row of each of some items, -1 for one that is not there."""
         truth, prediction = self._alignment.truth.items, self._alignment.prediction.items
         if truth is None or prediction is None:
             return self._positions(ids)
@@ -163,10 +127,12 @@ class AlignedItems:
         return np.ones(keys.size, np.bool_) if absent is None else keys != absent, keys
 
     def same_label(self, side: str, row: int) -> NDArray[np.bool_]:
+        """Return which rows are in the same cluster of this side as this row."""
         keys = self._alignment.true_keys if side == "true" else self._alignment.pred_keys
         return np.asarray(keys == keys[row])
 
     def rows_of_cluster(self, side: str, label: Any) -> RowNumbers:
+        """Return the rows in a cluster of this side, ascending; none if no row has its label."""
         labels, rows = self._sides[side].labels, self._rows[side]
         found = labels.find(label)
         if rows is None:
@@ -177,16 +143,20 @@ class AlignedItems:
 
     @property
     def n_given(self) -> int:
+        """How many rows the truth has, or the file that these items are in."""
         return len(self._alignment.truth)
 
     def by_row(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return a mask of the rows from one of those `n_given`."""
         rows = self._rows["true"]
         return mask if rows is None else mask[rows] & (rows >= 0)
 
     def attribute_sides(self) -> dict[str, tuple[str, ...]]:
+        """Return, for "truth" and "prediction", the names of their attributes."""
         return attribute_sides(self._alignment.truth, self._alignment.prediction)
 
     def attribute(self, side: str, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
+        """Return an attribute of some rows, or of all, null where the side lacks the item."""
         clustering = self._sides["true" if side == "truth" else "pred"]
         own = self._rows["true" if side == "truth" else "pred"]
         assert clustering.attributes is not None
@@ -196,6 +166,7 @@ class AlignedItems:
         return values if own is None else arrays.take_or_null(values, own)
 
     def left_out(self) -> dict[str, str]:
+        """Return the attributes that cannot be kept, such as "truth.shape", and why."""
         tables = {"truth": self._sides["true"].attributes, "prediction": self._sides["pred"].attributes}
         return {
             f"{side}.{name}": reason
@@ -205,39 +176,11 @@ class AlignedItems:
         }
 
 
-class Columns(Protocol):
-    """A table whose columns are read as a whole, or some rows of them: in memory, in a file, or of other items."""
-
-    @property
-    def column_names(self) -> list[str]: ...
-
-    @property
-    def num_rows(self) -> int: ...
-
-    def __getitem__(self, name: str) -> pa.ChunkedArray: ...
-
-    def take(self, names: Sequence[str], rows: RowNumbers) -> pa.Table:
-        """Return some rows of some columns, null for row -1."""
-
-
-class InMemory:
-    """The columns of an Arrow table."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self._table, self.column_names, self.num_rows = table, table.column_names, table.num_rows
-
-    def __getitem__(self, name: str) -> pa.ChunkedArray:
-        return self._table[name]
-
-    def take(self, names: Sequence[str], rows: RowNumbers) -> pa.Table:
-        return self._table.select(names).take(from_numpy(rows, rows < 0))
-
-
 class TableItems:
     """The items of a saved evaluation, in one table: item, true_cluster, pred_cluster, attributes."""
 
-    def __init__(self, table: Columns | pa.Table, left_out: Mapping[str, str] = {}) -> None:
-        self.table: Columns = InMemory(table) if isinstance(table, pa.Table) else table
+    def __init__(self, table: pa.Table | StoredTable, left_out: Mapping[str, str] = {}) -> None:
+        self.table = table
         self._left_out = dict(left_out)
 
     @cached_property
@@ -253,7 +196,11 @@ class TableItems:
 
     def _read(self, name: str, rows: RowNumbers | None) -> pa.ChunkedArray:
         """Return some rows of a column, null for row -1, or all."""
-        return self.table[name] if rows is None else self.table.take([name], rows)[name]
+        if rows is None:
+            return self.table[name]
+        if isinstance(self.table, pa.Table):
+            return self.table[name].take(from_numpy(rows, rows < 0))
+        return self.table.take([name], rows)[name]
 
     def ids(self, rows: RowNumbers | None = None) -> pa.Array:
         column = self._column if rows is None else as_column(self._read("item", rows), "item")
@@ -307,6 +254,9 @@ class TableItems:
 
     def left_out(self) -> dict[str, str]:
         return self._left_out
+
+
+Items: TypeAlias = "AlignedItems | TableItems"  #: rows are those of the alignment
 
 
 class AttributeTable:
@@ -441,17 +391,6 @@ def list_labels(
     offsets = np.concatenate([[0], np.cumsum(counts)])
     values = label(taken.codes.astype(np.int64))
     return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values, mask=pa.array(counts == 0))
-
-
-class ReadAttributes:
-    """Attributes by the names that were asked for, of items in their order."""
-
-    def __init__(self, values: Mapping[str, pa.ChunkedArray]) -> None:
-        self.names, self._values = tuple(values), values
-
-    def attribute(self, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
-        """Return an attribute of some items, or of all."""
-        return self._values[name] if rows is None else arrays.take_or_null(self._values[name], rows)
 
 
 @dataclass(eq=False)

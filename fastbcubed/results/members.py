@@ -33,7 +33,7 @@ from fastbcubed.overlap.item_sets import signatures
 from fastbcubed.results.cluster_outcomes import OUTCOMES
 from fastbcubed.results.clusters import item_columns, losses_of_cover, one_item
 from fastbcubed.results.evaluation_text import KINDS, Cluster, Item
-from fastbcubed.results.items import Items, Kept, ReadAttributes, TableItems, without_noise
+from fastbcubed.results.items import Items, Kept, TableItems, without_noise
 from fastbcubed.results.slices import attribute_values
 from fastbcubed.results.table import Table, listed, order_of
 from fastbcubed.runtime.arguments import as_several, whole_number
@@ -353,8 +353,8 @@ def excerpt(kept: Kept, coverage: Coverage, codes: Codes, columns: Sequence[str]
     table.rows = ScoredRows.of(numbers, every.weights_of(rows))
     items = kept.require_items()
     own = {"item": items.ids(rows)} | {f"{side}_cluster": items.labels(side, rows) for side in SIDES}
-    values = {name: attribute_values(name, items, kept.attributes, rows) for name in columns}
-    return Kept(table, kept.policies, TableItems(pa.table(own)), attributes=ReadAttributes(values))
+    own |= {f"attributes.{name}": attribute_values(name, items, kept.attributes, rows) for name in columns}
+    return Kept(table, kept.policies, TableItems(pa.table(own)))
 
 
 def opener(kept: Kept, coverage: Coverage, codes: Codes, columns: Sequence[str], members: int) -> OpenOne:

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed import kernels
-from fastbcubed.cells.contingency import Contingency
+from fastbcubed.cells.contingency import Contingency, add_up
 from fastbcubed.errors import (
     EvaluationWarning,
     Message,
@@ -221,15 +220,11 @@ class RowUnits:
 
     def add(self, weight: Floats, values: Floats) -> Floats:
         """Add weight * value of the rows by unit of a group."""
-        totals, errors = np.zeros(self.group_of_code.size), np.zeros(self.group_of_code.size)
-        kernels.sums.add_by_code(self.code, weight, values, None, totals, errors)
-        return totals + errors
+        return np.add(*add_up(self.code, self.group_of_code.size, weight, values))
 
     def by_group(self, values: Floats) -> Floats:
         """Add values of the units by group."""
-        totals, errors = np.zeros(self.n_groups), np.zeros(self.n_groups)
-        kernels.sums.add_by_code(self.group_of_code, values, np.ones(values.size), None, totals, errors)
-        return totals + errors
+        return np.add(*add_up(self.group_of_code, self.n_groups, values, np.ones(values.size)))
 
     @cached_property
     def share(self) -> Floats:
@@ -303,10 +298,6 @@ class RowUnits:
         )
         size = np.maximum(np.abs(means), np.abs(slope * of_unit.sum()))
         return np.asarray(standard_error(np.maximum(squares, 0.0), self.n_units, size))
-
-    def df(self, moved: Floats) -> Floats:
-        """Return the degrees of freedom of such an error of each group."""
-        return np.asarray(degrees_of_freedom(self.by_group(moved**2), self.by_group(moved**4), self.n_units))
 
 
 class Influence(NamedTuple):
@@ -464,11 +455,12 @@ class ScoreErrors:
         if not is_one_of(unit, (COMPONENT, TRUE_CLUSTER)):
             codes = self._codes_of(unit)
             rows = RowUnits.of(table, np.zeros(codes.size, np.int64), 1, codes)
-            found, counted = Found({}, {}), rows.units(0)
-            for name, (moved, size) in rows.influences(table, means, figures.beta).items():
-                error = float(rows.error(moved, size)[0])
-                found.df[name] = float(rows.df(moved)[0]) if error else counted.effective
-                found.of[name] = error
+            counted, moves = rows.units(0), rows.influences(table, means, figures.beta)
+            powers = (
+                (name, float(rows.by_group(own**2)[0]), float(rows.by_group(own**4)[0]), counted.n, float(size[0]))
+                for name, (own, size) in moves.items()
+            )
+            found = Found.by_name(powers, lambda _: counted.effective)
             if others and self._why_too_small(unit) is None:
                 of_sums = errors_of_sums(self._by_column(rows), others, counted.n)
                 found = Found(found.of | of_sums.of, found.df | of_sums.df)

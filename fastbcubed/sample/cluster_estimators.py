@@ -35,6 +35,7 @@ from fastbcubed.inputs.tables import read_columns
 from fastbcubed.metrics import bcubed
 from fastbcubed.metrics.metric import Formula, Metric, f_measure, weight_of_precision, without_rounding
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as
+from fastbcubed.results.intervals import degrees_of_freedom
 from fastbcubed.results.standard_errors import standard_error
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.threads import Pool
@@ -194,22 +195,10 @@ def _error(moves: Floats, drawn: Drawn) -> float:
 
 
 def _degrees_of_freedom(moves: Floats, drawn: Drawn) -> float:
-    """Return those of a normal sample whose variance is as uncertain as this one (Satterthwaite), m - 1 at most.
-
-    The relative variance of the sum of m squares x^2 is about sum x^4 / (sum x^2)^2 - 1 / m; with as many degrees of
-    freedom, that of a normal sample is 2 / df. So a score of which a few draws tell most has few.
-
-    >>> one_in_six = np.array([5.0, -1, -1, -1, -1, -1])  # 2 / (630 / 900 - 1 / 6)
-    >>> draws = Drawn(np.ones(6, int), None, None, None, None, 6, 6)
-    >>> round(_degrees_of_freedom(one_in_six, draws), 12)
-    3.75
-    """
+    """Return the degrees of freedom of the error, m - 1 at most; those of a score that few draws decide are few."""
     m = int(drawn.draws.sum())
-    squares = math.fsum((drawn.draws * moves**2).tolist())
-    if squares == 0:
-        return m - 1.0
-    uncertain = math.fsum((drawn.draws * moves**4).tolist()) / squares**2 - 1 / m
-    return m - 1.0 if uncertain * (m - 1) <= 2 else 2 / uncertain
+    squares, fourths = (math.fsum((drawn.draws * moves**power).tolist()) for power in (2, 4))
+    return float(degrees_of_freedom(squares, fourths, m, less=0.0)) if m > 1 else 0.0
 
 
 def _estimate(plain: float, moves: Floats, adjustment: float, ratio: Ratio, drawn: Drawn) -> Estimate:

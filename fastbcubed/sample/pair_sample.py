@@ -18,8 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed import kernels
-from fastbcubed.cells.contingency import Confusion, Contingency, ScoredRows, confusion
+from fastbcubed.cells.contingency import Confusion, Contingency, ScoredRows, add_up, confusion
 from fastbcubed.errors import EmptyInputError, FastBCubedError, MetricError, OptionError, SliceError
 from fastbcubed.inputs.arrays import from_numpy, from_texts
 from fastbcubed.inputs.file_formats import no_formulas
@@ -69,9 +68,7 @@ def allot(sizes: Floats, n: int) -> Places:
 
 def sums_by_stratum(mass: Floats, strata: Places, n_strata: int) -> Floats:
     """Add up the mass by stratum."""
-    totals, errors = np.zeros(n_strata), np.zeros(n_strata)
-    kernels.sums.add_by_code(strata, mass, np.ones(mass.size), None, totals, errors)
-    return totals + errors
+    return np.add(*add_up(strata, n_strata, mass, np.ones(mass.size)))
 
 
 def draw_rows(mass: Floats, keys: Keys, strata: Places, points: Sequence[Floats]) -> list[Places]:
@@ -301,8 +298,7 @@ class Frame:
         table = self.ev.contingency
         if not table.weighted or table.weighting == "outer":
             return np.asarray(table.n[self.cell] - 1.0, np.float64)
-        totals, errors = np.zeros(table.n_cells), np.zeros(table.n_cells)
-        kernels.sums.add_by_code(self.cell, self.mass, np.ones(self.cell.size), None, totals, errors)
+        totals, errors = add_up(self.cell, table.n_cells, self.mass, np.ones(self.cell.size))
         beside = (totals[self.cell] - self.mass) + errors[self.cell]
         beside[table.n[self.cell] == 1] = 0.0
         return beside

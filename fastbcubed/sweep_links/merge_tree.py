@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.rows import Alignment
+from fastbcubed.cells.contingency import add_up
 from fastbcubed.errors import EmptyInputError
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_codes import number
@@ -327,9 +328,7 @@ class TreeRows:
         """Weight of each true cluster."""
         if self.weights is None:
             return self.true_sizes.astype(np.float64)
-        totals, errors = np.zeros(self.true_sizes.size), np.zeros(self.true_sizes.size)
-        kernels.sums.add_by_code(self.codes, self.weights, np.ones(len(self)), None, totals, errors)
-        return totals + errors
+        return np.add(*add_up(self.codes, self.true_sizes.size, self.weights, np.ones(len(self))))
 
     @cached_property
     def n_scored(self) -> int:
