@@ -457,7 +457,13 @@ class ScoreErrors:
             rows = RowUnits.of(table, np.zeros(codes.size, np.int64), 1, codes)
             counted, moves = rows.units(0), rows.influences(table, means, figures.beta)
             powers = (
-                (name, float(rows.by_group(own**2)[0]), float(rows.by_group(own**4)[0]), counted.n, float(size[0]))
+                (
+                    name,
+                    float(rows.by_group(own**2)[0]),
+                    float(rows.by_group(own**4)[0]),
+                    counted.n,
+                    float(size[0]),
+                )
                 for name, (own, size) in moves.items()
             )
             found = Found.by_name(powers, lambda _: counted.effective)
