@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +64,7 @@ from fastbcubed.results.page import (
     slicings_of,
 )
 from fastbcubed.results.slices import SliceKey, name_columns
-from fastbcubed.results.standard_errors import COMPONENT, are_uneven
+from fastbcubed.results.standard_errors import COMPONENT, FEW_DEGREES, are_uneven
 from fastbcubed.results.table import Table
 from fastbcubed.results.unit_cells import Units
 
@@ -144,11 +145,12 @@ def _of_two(comparison: Comparison, row: Mapping[str, Any]) -> str:
     if row["holds"] is None:
         where = "on these items" if comparison.align == "common" else "on the items that each scores"
         return f"{name} is {word} {where}: {figures}; no standard error is known){in_slices}."
+    found = comparison._differences
     if not row["holds"]:
-        return (
-            f"No clear difference between {baseline} and {name}: {figures}, which may be chance){in_slices}."
-        )
-    seems = are_uneven(comparison._differences.units_of[row["experiment"]])
+        few = found.df.get((row["experiment"], row["score"]), math.inf) <= FEW_DEGREES
+        why = "which few groups of items make" if few else "which may be chance"
+        return f"No clear difference between {baseline} and {name}: {figures}, {why}){in_slices}."
+    seems = are_uneven(found.units_of[row["experiment"]])
     return f"{name} {'seems' if seems else 'is'} {word}: {figures}){in_slices}."
 
 
