@@ -138,21 +138,23 @@ class Staging:
     Parameters
     ----------
     directory : Path
-        Created if necessary.
+        Created if necessary; then it is removed again if nothing was published.
     manifest : str
         The file whose rename publishes all others.
     """
 
     def __init__(self, directory: Path, manifest: str) -> None:
+        made = [path for path in (directory, *directory.absolute().parents) if not os.path.exists(path)]
         self.directory = make_directory(directory).absolute()
         self.manifest = manifest
         try:
             settle(self.directory, manifest)
             self._lock, self._path = _make_hidden(self.directory)
         except OSError as error:
+            _remove_empty(made)
             raise self._failed(error) from error
         own = (self._lock, self.directory, self._path, manifest)
-        self._close = weakref.finalize(self, _end_if_own, os.getpid(), *own)
+        self._close = weakref.finalize(self, _end_if_own, os.getpid(), made, *own)
 
     def __enter__(self) -> Staging:
         return self
@@ -223,10 +225,18 @@ def settle(directory: Path, manifest: str) -> None:
                 _end(lock, directory, hidden, manifest)
 
 
-def _end_if_own(process: int, *own: Any) -> None:
+def _end_if_own(process: int, made: Iterable[Path], *own: Any) -> None:
     """Finish this process's own output; a forked child leaves it alone."""
     if os.getpid() == process:
         _end(*own)
+        _remove_empty(made)
+
+
+def _remove_empty(made: Iterable[Path]) -> None:
+    """Remove directories, the innermost first, up to one that has something in it."""
+    with suppress(OSError):
+        for path in made:
+            path.rmdir()
 
 
 def _end(lock: int | None, directory: Path, hidden: Path, manifest: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -149,6 +150,22 @@ def test_an_evaluation_on_disk_that_fails_late_leaves_nothing(tmp_path: Path, mo
         an_evaluation(18, "disk", out=tmp_path)
     assert files(tmp_path) == SAVED
     assert fb.load(tmp_path).items().num_rows == 12
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk", "sweep"])
+def test_a_full_disk_leaves_no_directory(engine: str, tmp_path: Path, monkeypatch) -> None:
+    """Nor those above it that were made for it; what was there before stays."""
+    (tmp_path / "there").mkdir()
+    sweep = fb.sweep([0, 0, 1], [(0, 1, 0.9), (1, 2, 0.4)])
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(output_files.TableWriter, "add", full)
+    for place in (tmp_path / "there" / "a" / "b", tmp_path / "there"):
+        with pytest.raises(FileFormatError, match="No space left on device"):
+            sweep.save(place) if engine == "sweep" else an_evaluation(12, engine, out=place)
+        assert files(tmp_path) == {"there"} and not files(tmp_path / "there")
 
 
 def test_items_on_disk_are_saved_where_they_are_and_elsewhere(tmp_path: Path) -> None:
