@@ -19,8 +19,16 @@ from fastbcubed.cli.options import (
     add_score_flags,
     number,
 )
-from fastbcubed.cli.output import Terminal, call, in_flags, print_result, say_warnings, then, with_scores
-from fastbcubed.cli.show_command import print_opened
+from fastbcubed.cli.output import (
+    Terminal,
+    call,
+    in_flags,
+    print_opened,
+    print_result,
+    say_warnings,
+    then,
+    with_scores,
+)
 
 if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_result import Diff

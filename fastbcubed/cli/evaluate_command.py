@@ -15,7 +15,9 @@ from fastbcubed.cli.output import (
     Terminal,
     as_markdown,
     call,
+    costliest,
     print_evaluation,
+    print_opened,
     print_repairs,
     print_result,
     print_source_pairs,
@@ -23,7 +25,6 @@ from fastbcubed.cli.output import (
     say_warnings,
     then,
 )
-from fastbcubed.cli.show_command import costliest, print_opened
 from fastbcubed.errors import MissingPackageError, OptionError
 from fastbcubed.inputs.files import refuse_logs
 from fastbcubed.inputs.locations import is_uri

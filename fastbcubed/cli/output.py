@@ -529,3 +529,28 @@ def with_scores(
     computed = [metric.name for each in map(known_as, listed) for metric in members(each)]
     more = [name for name in dict.fromkeys(names) if name not in computed]
     return {**arguments, "metrics": [*listed, *more]} if more else arguments
+
+
+def print_opened(opened: Sequence[Any], terminal: Terminal, *, first: bool = True) -> None:
+    """Write opened clusters and items in order, with an empty line between them."""
+    for at, each in enumerate(opened):
+        if at or not first:
+            terminal.line()
+        if "side" not in each:
+            terminal.line(repr(each))
+            continue
+        grid, left_out = each.grid(terminal.width)
+        terminal.line("\n".join(each.heading()) + "\n")
+        terminal.grid(grid)
+        if notes := each.notes(left_out):
+            terminal.line("\n" + "\n".join(notes))
+
+
+def costliest(ev: Evaluation, n: int) -> list[Any]:
+    """Open the clusters with the largest losses: predicted ones by loss of precision, true ones by loss of recall."""
+    found: list[tuple[float, str, Any]] = []
+    for side, loss in (("pred", "precision_loss"), ("true", "recall_loss")):
+        rows = ev.clusters(side, order_by=loss, limit=n).to_pylist()
+        found += [(-r[loss], side, r["cluster"]) for r in rows if r["cluster"] is not None and r[loss] > 0]
+    found.sort(key=lambda each: each[0])
+    return [ev.cluster(side, label) for _, side, label in found[:n]]

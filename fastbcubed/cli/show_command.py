@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from fastbcubed.cli.options import (
     add_options,
     number,
 )
-from fastbcubed.cli.output import Terminal, call, print_evaluation, print_json
+from fastbcubed.cli.output import Terminal, call, print_evaluation, print_json, print_opened
 from fastbcubed.errors import Argument, FileFormatError, NotKeptError, OptionError, rewording
 from fastbcubed.inputs.suggestions import plain, split
 
@@ -227,28 +226,3 @@ def print_whole(found: Any, terminal: Terminal) -> None:
         from fastbcubed.cli.estimate_pairs_command import print_estimates as print_pairs
 
         print_pairs(found, terminal)
-
-
-def print_opened(opened: Sequence[Any], terminal: Terminal, *, first: bool = True) -> None:
-    """Write opened clusters and items in order, with an empty line between them."""
-    for at, each in enumerate(opened):
-        if at or not first:
-            terminal.line()
-        if "side" not in each:
-            terminal.line(repr(each))
-            continue
-        grid, left_out = each.grid(terminal.width)
-        terminal.line("\n".join(each.heading()) + "\n")
-        terminal.grid(grid)
-        if notes := each.notes(left_out):
-            terminal.line("\n" + "\n".join(notes))
-
-
-def costliest(ev: Evaluation, n: int) -> list[Any]:
-    """Open the clusters with the largest losses: predicted ones by loss of precision, true ones by loss of recall."""
-    found: list[tuple[float, str, Any]] = []
-    for side, loss in (("pred", "precision_loss"), ("true", "recall_loss")):
-        rows = ev.clusters(side, order_by=loss, limit=n).to_pylist()
-        found += [(-r[loss], side, r["cluster"]) for r in rows if r["cluster"] is not None and r[loss] > 0]
-    found.sort(key=lambda each: each[0])
-    return [ev.cluster(side, label) for _, side, label in found[:n]]

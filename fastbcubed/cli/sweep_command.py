@@ -15,7 +15,7 @@ from fastbcubed.cli.flag_values import (
     write_result,
 )
 from fastbcubed.cli.options import FILES, add_options, limit_of, number
-from fastbcubed.cli.output import Terminal, call, print_result, say_warnings, then
+from fastbcubed.cli.output import Terminal, call, print_result, say_warnings, then, warnings_said
 
 if TYPE_CHECKING:
     from fastbcubed.sweep_links.sweep_result import Sweep
@@ -103,7 +103,8 @@ def run(options: argparse.Namespace) -> int:
     from fastbcubed.sweep_links.threshold_choice import Leading
 
     asked: dict[str, Any] = {"score": options.best, "where": options.where}
-    chosen = sweep.chosen(**asked, draws=options.draws, seed=options.seed) if options.draws else None
+    with warnings_said():
+        chosen = sweep.chosen(**asked, draws=options.draws, seed=options.seed) if options.draws else None
     leading = Leading(best, chosen, options.merges)
     to_save = {**asked, "chosen": chosen, "merges": options.merges}
     with then(lambda: write_result(options, sweep, to_save, **asked, worst=options.merges)):

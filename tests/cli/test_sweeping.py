@@ -51,10 +51,12 @@ def test_the_best_threshold_the_curve_and_merges_to_look_at(capsys: pytest.Captu
 
 
 def test_the_choice_of_the_threshold_is_allowed_for_with_draws(capsys: pytest.CaptureFixture[str]) -> None:
-    expected = fb.sweep("truth.parquet", "links.parquet").chosen("recall", draws=30, seed=2)
+    with pytest.warns(fb.EvaluationWarning, match="all items are in one unit"):
+        expected = fb.sweep("truth.parquet", "links.parquet").chosen("recall", draws=30, seed=2)
     flags = ("--best", "recall", "--draws", "30", "--seed", "2")
-    out, _ = ran(capsys, *flags)
+    out, err = ran(capsys, *flags)
     assert expected.sentence in " ".join(out.split())
+    assert "warning: there is no standard error, as all items are in one unit (component)" in err
     out, _ = ran(capsys, *flags, "--json")
     assert json.loads(out)["chosen"] == json.loads(as_json(expected.to_dict()))  # all is one component: null
     assert "chosen" not in json.loads(ran(capsys, "--json")[0])
