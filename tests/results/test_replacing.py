@@ -63,6 +63,7 @@ def test_kills_before_and_after_each_rename_and_at_random_times(engine: str, tmp
 def test_interrupts_at_each_rename(engine: str, when: str, error: Any, tmp_path: Path, monkeypatch) -> None:
     """Ctrl-C and errors of the disk leave one of the two results, and no trace of another."""
     old, new = an_evaluation(12), an_evaluation(18)
+    an_evaluation(6, engine)  # loads the kernels, which looks for the directory of their cache
     write: dict[str, Callable[[], Any]] = {
         "memory": lambda: new.save(tmp_path),
         "disk": lambda: an_evaluation(18, "disk", out=tmp_path),
