@@ -581,7 +581,7 @@ def warn_of_few(scores: Sequence[str], units: Units, unit: str, *, stacklevel: i
 
 def are_uneven(units: Units) -> bool:
     """Return whether units are too uneven (few effective units), so that their standard errors are too small."""
-    return units.effective < min(FEW, (units.n + 1) / 2)
+    return units.effective < min(FEW, units.n / 2)
 
 
 def warn_of_units(units: Units, unit: str, *, stacklevel: int, of: str = "") -> None:

@@ -196,7 +196,7 @@ def joined_by_weak_links(seed: int) -> tuple[dict[str, str], Links]:
     """Return a truth and links of which weak ones, a tenth as strong, join most of the units."""
     truth, links = data(seed, n=60)
     rng, items = np.random.default_rng(seed + 1), list(truth)
-    weak = [(*rng.choice(items, 2, replace=False).tolist(), -9.0 - rng.random()) for _ in items]
+    weak = [(*rng.choice(items, 2, replace=False).tolist(), -9.0 - rng.random()) for _ in items[::2]]
     return truth, links + weak
 
 
