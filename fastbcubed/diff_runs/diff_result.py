@@ -31,10 +31,12 @@ from fastbcubed.diff_runs.diff_summary import MARK, DiffScores, SharedItems, cau
 from fastbcubed.diff_runs.id_changes import clusters_with_new_ids
 from fastbcubed.diff_runs.judgement import Judgement, Verdict
 from fastbcubed.diff_runs.vocabulary import (
+    COLUMNS,
     MEANT,
     OUTCOMES,
     PLACES,
     SIDES,
+    TRUE_CLUSTER,
     asked_order,
     called,
     in_words_of_a_diff,
@@ -54,7 +56,7 @@ from fastbcubed.results.intervals import Interval, check_level, interval
 from fastbcubed.results.slices import SliceKey, check_key, rows_for_json
 from fastbcubed.results.standard_errors import ALWAYS, COMPONENT
 from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit
-from fastbcubed.runtime.arguments import true_or_false
+from fastbcubed.runtime.arguments import is_one_of, true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.old_names import under_old_name
 
@@ -255,7 +257,7 @@ class Diff(Shown, HasTable):
         level : float
             The confidence.
         unit : str
-            As for `Evaluation.interval`; "component" alone for scores that judge the change.
+            "component", "baseline_cluster" or an attribute; "component" alone for scores that judge the change.
 
         Returns
         -------
@@ -272,7 +274,14 @@ class Diff(Shown, HasTable):
         name = known_as(meant(which))
         metric = METRICS.get(name) if isinstance(name, str) else None
         if metric is None or not metric.takes_three:
+            of_baseline = str(COLUMNS[TRUE_CLUSTER])
+            if is_one_of(unit, (TRUE_CLUSTER,)):  # which the evaluation has for the baseline's
+                raise OptionError(
+                    f"units of a diff are {COMPONENT}, {of_baseline} or an attribute, not {TRUE_CLUSTER}: pass "
+                    f"{arg('unit', COMPONENT)}, which the truth takes no part in"
+                )
             with in_words_of_a_diff():
+                unit = TRUE_CLUSTER if is_one_of(unit, (of_baseline,)) else unit
                 return self.evaluation.interval(str(meant(which)), level=level, unit=unit)
         if unit != COMPONENT:
             raise OptionError(f"{metric.name} has intervals by {arg('unit', COMPONENT)} alone, not {unit!r}")

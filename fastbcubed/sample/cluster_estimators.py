@@ -253,6 +253,11 @@ F_OF_BETA = {
     "pair_f1": "pair_fbeta",
     "cluster_f1": "cluster_fbeta",
 }
+#: Scores whose numerator may be larger than the denominator for a sampled cluster, so that estimates may pass 1: their
+#: errors are as large on both sides, however near to 1 they are.
+MAY_EXCEED = frozenset(
+    f"{stem}_{kind}" for stem in ("cluster", "muc") for kind in ("precision", "f1", "fbeta")
+)
 #: Scores that are one ratio for each alpha, and those that are an F of two of them.
 F_RATIOS = {"pair": "pair_f", "cluster": "cluster_f", "muc": "muc_f"}
 BY_CLASS = "bcubed_precision_by_true_cluster", "bcubed_recall_by_true_cluster"

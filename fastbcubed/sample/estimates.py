@@ -27,6 +27,7 @@ from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.old_names import under_old_name
 from fastbcubed.sample.cluster_estimators import (
     DESCRIPTIVE,
+    MAY_EXCEED,
     RATIOS,
     ClusterSample,
     Drawn,
@@ -133,10 +134,11 @@ class Estimates(Shown, HasTable):
             low and high, from the quantile of Student's t. There are fewer degrees of freedom than draws where a few of
             these tell most (`df` of `estimates`). It is symmetric in the log odds of a rate, which so stays within 0
             and 1, and in the logarithm of what a mean size exceeds 1 by; symmetric about the estimate itself where
-            this is not within the range of the score. Where all sampled clusters are right, or all are wrong, it is
-            what so many can rule out: a share q of others may be there, with (1 - q)^n = (1 - level) / 2, for n
-            clusters of equal weight. NaN of a single cluster, and where nothing was observed; the estimate itself in a
-            census, and where clusters are partly right and all alike.
+            this is not within the range of the score, and, cut to that range, where it might not be: of precision and F
+            of clusters and of MUC. Where all sampled clusters are right, or all are wrong, it is what so many can rule
+            out: a share q of others may be there, with (1 - q)^n = (1 - level) / 2, for n clusters of equal weight.
+            NaN of a single cluster, and where nothing was observed; the estimate itself in a census, and where clusters
+            are partly right and all alike.
 
         Notes
         -----
@@ -163,10 +165,11 @@ class Estimates(Shown, HasTable):
             return _of_what_is_not_seen(own, level)
         if own.error == 0:
             return Interval(own.value, own.value)
-        df = max(1, int(own.df))
-        if own.error > 0 and not low < own.value < high:
+        df, beyond = max(1, int(own.df)), not low < own.value < high
+        if own.error > 0 and (beyond or known in MAY_EXCEED):
             reach = t_quantile(level, df) * own.error
-            return Interval(own.value - reach, own.value + reach)
+            ends = own.value - reach, own.value + reach
+            return Interval(*ends) if beyond else Interval(max(ends[0], low), min(ends[1], high))
         return interval(own.value, own.error, df=df, level=level, low=low, high=high)
 
     @property

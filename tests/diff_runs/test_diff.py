@@ -456,6 +456,19 @@ def test_errors_and_intervals() -> None:
         d.interval("iq", unit="true_cluster")
 
 
+@pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+def test_units_are_clusters_of_the_baseline_by_that_name() -> None:
+    """An evaluation calls these true clusters, and the truth of a diff has others."""
+    old = dict(zip("abcdefghij", (1, 1, 1, 1, 2, 2, 2, 3, 3, 4), strict=True))
+    new = dict(zip("abcdefghij", (1, 1, 5, 5, 2, 2, 3, 3, 3, 4), strict=True))
+    d = fb.diff(old, new, truth=dict(zip("abcdefghij", (7, 7, 7, 8, 8, 8, 8, 9, 9, 9), strict=True)))
+    found = d.interval("split_rate", unit="baseline_cluster")
+    assert found == d.evaluation.interval("split_rate", unit="true_cluster")
+    assert found == pytest.approx((0.0805, 0.7408), abs=1e-4)
+    with pytest.raises(OptionError, match="units of a diff are component, baseline_cluster or an attribute"):
+        d.interval("split_rate", unit="true_cluster")
+
+
 def test_errors_by_resampling() -> None:
     """Components drawn anew, 200 times, spread as the errors say."""
     rng = np.random.default_rng(2)

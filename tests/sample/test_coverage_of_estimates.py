@@ -87,3 +87,20 @@ def test_intervals_cover_in_many_samples(merged: int, sampling: str, drawn: int)
     for name, share in found.items():
         least, most = (0.90, 0.98) if name == "pair_recall" else (0.92, 0.99 if "recall" in name else 0.975)
         assert least <= share <= most, (name, found)
+
+
+def test_intervals_hold_the_score_of_a_perfect_prediction() -> None:
+    """Estimates by predicted cluster vary about 1; those below it had intervals that ended below it, too."""
+    rng = np.random.default_rng(0)
+    true = np.repeat(np.arange(1000), rng.geometric(0.35, 1000))
+    prediction = pa.table({"item": np.arange(true.size), "cluster": true})
+    names = ["cluster_precision", "cluster_f1", "muc_precision", "muc_f1"]
+    hits, shortest = dict.fromkeys(names, 0), 1.0
+    for _ in range(60):
+        there = np.isin(true, rng.choice(1000, 200, replace=False))
+        sample = prediction.filter(pa.array(there))
+        for row in fb.estimate(sample, prediction, metrics=names, threads=1).scores().to_pylist():
+            hits[row["score"]] += row["low"] <= 1 <= row["high"]
+            shortest = min(shortest, row["low"])
+    assert min(hits.values()) >= 54
+    assert shortest > 0.75
