@@ -7,7 +7,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from itertools import islice
@@ -317,14 +317,17 @@ def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
-    """Yield the rows of record batches, `size` at a time."""
+def in_blocks(
+    batches: Iterable[pa.RecordBatch], size: int, rows_of: Callable[[float], int] | None = None
+) -> Iterator[pa.Table]:
+    """Yield the rows of record batches, `size` at a time, or as many as `rows_of` returns for their bytes per row."""
     waiting: list[pa.RecordBatch] = []
     n_rows = 0
     for batch in batches:
         if batch.num_rows:
             waiting.append(batch)
             n_rows += batch.num_rows
+            size = size if rows_of is None else rows_of(sum(each.nbytes for each in waiting) / n_rows)
         while n_rows >= size:
             table = pa.Table.from_batches(waiting)
             yield table.slice(0, size)

@@ -284,21 +284,23 @@ class Files(Source):
         return sum(file.bytes_in_memory for file in self._files)
 
     def row_bytes(self, names: Sequence[str]) -> float:
-        """Return the bytes per row of these columns, from the files' metadata or the first rows of some groups.
+        """Return the bytes per row of these columns: from types, the files' metadata or the first rows of some groups.
 
-        Repeated text is stored once in a file, but every time in memory.
+        Values that repeat are stored once in a file, but every time in memory.
         """
         said = sum(file.bytes_of(names) for file in self._files if not isinstance(file, TextFile)) / len(self)
-        varying = [name for name in names if not _has_width(self.type_of(name))]
+        kinds = {name: self.type_of(name) for name in names}
+        varying = [name for name, kind in kinds.items() if not _has_width(kind)]
+        fixed = sum(kind.bit_width for kind in kinds.values() if _has_width(kind)) / 8
         if not varying:
-            return said
+            return max(said, fixed)
         groups = [group for group in self.groups() if group.n_rows]
         shown = [
             sum(plain(column).nbytes for column in columns) / len(columns[0])
             for group in groups[:: -(-len(groups) // PROBED)]
             for columns in islice(group.read(varying, PROBE_ROWS), 1)
         ]
-        return max(said, *shown)
+        return max(said, *(fixed + each for each in shown))
 
     def groups(self) -> list[Group]:
         """Return the row groups of all files, in order."""
@@ -359,9 +361,7 @@ class Files(Source):
         if not self.can_be_cut or not len(self):
             return super().scan(size, names)
         names = self.names if names is None else names
-        width, usual = self.row_bytes(names), size
-        least = min(size // 8, int(size * MOST_WIDTH / max(1.0, width)))
-        size = max(1, least, int(size * min(1.0, USUAL_WIDTH / max(1.0, width))))
+        usual, size = size, block_rows(size, self.row_bytes(names))
         found, first = [], 0
         gate = Gate(usual * HELD_WIDTH)
         for group in self.groups():
@@ -589,7 +589,7 @@ def spool(
     if every:
         names = [name for name in stream.schema.names if stream.schema.names.count(name) == 1]
     rows, pages = Spooled(stream.schema, where, spill), Pages()
-    for table in in_blocks(_with_position(stream.batches(names), where), size):
+    for table in in_blocks(_with_position(stream.batches(names), where), size, partial(block_rows, size)):
         for name, column in zip(table.column_names, table.columns, strict=True):
             if any(invalid_codes(chunk).any() for chunk in column.chunks):
                 require_valid(column, f"column {name!r} of {where}")  # raises
@@ -620,6 +620,14 @@ def _with_position(batches: Iterable[pa.RecordBatch], where: str) -> Iterator[pa
 USUAL_WIDTH = 24
 #: down to an eighth of the rows, and beyond that to this many bytes per row of a usual block.
 MOST_WIDTH = 64
+
+
+def block_rows(usual: int, width: float) -> int:
+    """Return how many rows of so many bytes a block has; a `usual` one has rows of the usual width."""
+    least = min(usual // 8, int(usual * MOST_WIDTH / max(1.0, width)))
+    return max(1, least, int(usual * min(1.0, USUAL_WIDTH / max(1.0, width))))
+
+
 #: Bytes per row of a usual block that groups read at once may hold in addition to blocks, such as dictionaries.
 HELD_WIDTH = 256
 #: Limit for one group: this many bytes, plus this many per row of a usual block.

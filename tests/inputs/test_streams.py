@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ from fastbcubed.errors import (
     SpillError,
 )
 from fastbcubed.inputs import locations
-from fastbcubed.inputs.files import open_files, open_stream, read_table
+from fastbcubed.inputs.file_formats import in_blocks
+from fastbcubed.inputs.files import as_rows, block_rows, open_files, open_stream, read_table
 from fastbcubed.runtime import spill
 
 ENGINES = ("memory", "disk")
@@ -455,3 +457,19 @@ def test_files_are_read_without_importing_pandas(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=100)
     assert done.stdout.split() == ["False"] * 4, done.stderr
+
+
+def test_blocks_of_wide_rows_have_fewer() -> None:
+    """Rows of 24 bytes or less come as many as are usual; of 1,000 bytes so many that a block has 64 a usual row."""
+    narrow, wide = (pa.record_batch({"item": ["x" * width] * 500}) for width in (10, 992))
+    for batch, rows in ((narrow, 1000), (wide, 64)):
+        found = [table.num_rows for table in in_blocks([batch] * 10, 1000, partial(block_rows, 1000))]
+        assert sum(found) == 5000 and set(found[:-1]) == {rows}, found
+
+
+def test_numbers_that_repeat_are_counted_as_they_are_in_memory(tmp_path: Path) -> None:
+    """A file has dictionaries of them, and a byte for each."""
+    columns = {name: np.arange(10_000) % 7 for name in "abcd"} | {"e": np.arange(10_000) % 2 == 0}
+    pq.write_table(pa.table(columns), tmp_path / "few.parquet")
+    source = as_rows(tmp_path / "few.parquet", "the truth")
+    assert source.row_bytes(list("abcde")) == 4 * 8 + 1 / 8
