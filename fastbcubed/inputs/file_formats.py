@@ -327,7 +327,7 @@ def in_blocks(
         if batch.num_rows:
             waiting.append(batch)
             n_rows += batch.num_rows
-            size = size if rows_of is None else rows_of(sum(each.nbytes for each in waiting) / n_rows)
+            size = size if rows_of is None else rows_of(sum(map(_bytes_of, waiting)) / n_rows)
         while n_rows >= size:
             table = pa.Table.from_batches(waiting)
             yield table.slice(0, size)
@@ -335,6 +335,13 @@ def in_blocks(
             n_rows -= size
     if waiting:
         yield pa.Table.from_batches(waiting)
+
+
+def _bytes_of(batch: pa.RecordBatch) -> int:
+    try:
+        return int(batch.nbytes)
+    except pa.ArrowTypeError:  # views, before pyarrow 20
+        return int(batch.get_total_buffer_size())
 
 
 def _require_unchanged(place: Place, path: str, state: tuple[int, int, int]) -> None:
