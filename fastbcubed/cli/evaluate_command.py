@@ -15,7 +15,6 @@ from fastbcubed.cli.output import (
     Terminal,
     as_markdown,
     call,
-    costliest,
     print_evaluation,
     print_opened,
     print_repairs,
@@ -33,6 +32,7 @@ from fastbcubed.results.slice_bins import element_of
 from fastbcubed.runtime.output_files import append_text
 
 if TYPE_CHECKING:
+    from fastbcubed.results.evaluation import Evaluation
     from fastbcubed.results.gates import Gate
 
 #: Bytes of local files below which one machine is faster; see the benchmarks.
@@ -119,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
     ev = call(fastbcubed.evaluate, with_frames(gates.needs(arguments)), options.noise)
     if options.json or not sys.stdout.isatty():  # a terminal shows them with the scores
         say_warnings(ev.warnings)
-    opened = costliest(ev, options.show) if options.show else []
+    opened = _costliest(ev, options.show) if options.show else []
     repairs = ev.repairs(limit=options.repairs) if options.repairs else None
     pairs = {name: ev.source_pairs(element_of(name)) for name in options.slice_pairs}
     verified = ev.verify(options.verify) if options.verify else None
@@ -153,6 +153,16 @@ def _write(options: argparse.Namespace, ev: Any, tried: Sequence[Gate]) -> None:
     if options.summary is not None:  # other steps of a job may have written to it
         append_text(options.summary, as_markdown(ev, tried))
     write_page(options, ev, tried)
+
+
+def _costliest(ev: Evaluation, n: int) -> list[Any]:
+    """Open the clusters with the largest losses: predicted ones by loss of precision, true ones by loss of recall."""
+    found: list[tuple[float, str, Any]] = []
+    for side, loss in (("pred", "precision_loss"), ("true", "recall_loss")):
+        rows = ev.clusters(side, order_by=loss, limit=n).to_pylist()
+        found += [(-r[loss], side, r["cluster"]) for r in rows if r["cluster"] is not None and r[loss] > 0]
+    found.sort(key=lambda each: each[0])
+    return [ev.cluster(side, label) for _, side, label in found[:n]]
 
 
 def _more(ev: Any, options: argparse.Namespace) -> str:

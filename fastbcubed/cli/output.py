@@ -544,13 +544,3 @@ def print_opened(opened: Sequence[Any], terminal: Terminal, *, first: bool = Tru
         terminal.grid(grid)
         if notes := each.notes(left_out):
             terminal.line("\n" + "\n".join(notes))
-
-
-def costliest(ev: Evaluation, n: int) -> list[Any]:
-    """Open the clusters with the largest losses: predicted ones by loss of precision, true ones by loss of recall."""
-    found: list[tuple[float, str, Any]] = []
-    for side, loss in (("pred", "precision_loss"), ("true", "recall_loss")):
-        rows = ev.clusters(side, order_by=loss, limit=n).to_pylist()
-        found += [(-r[loss], side, r["cluster"]) for r in rows if r["cluster"] is not None and r[loss] > 0]
-    found.sort(key=lambda each: each[0])
-    return [ev.cluster(side, label) for _, side, label in found[:n]]
