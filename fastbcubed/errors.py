@@ -287,7 +287,7 @@ class NotKeptError(FastBCubedError):
     """The evaluation did not keep the requested data; the message names the argument that keeps it."""
 
 
-#: What to do where memory does not suffice.
+#: The advice of errors for lack of memory.
 MORE_MEMORY = (
     "Free some, or allow the process more: see ulimit -v, and the limit of its container. Evaluations of large files "
     f"take less with {arg('engine', 'disk')}"

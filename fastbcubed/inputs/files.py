@@ -623,7 +623,7 @@ MOST_WIDTH = 64
 
 
 def block_rows(usual: int, width: float) -> int:
-    """Return how many rows of so many bytes a block has; a `usual` one has rows of the usual width."""
+    """Return the number of rows in a block, from the bytes of a row and the `usual` number, that of narrow rows."""
     least = min(usual // 8, int(usual * MOST_WIDTH / max(1.0, width)))
     return max(1, least, int(usual * min(1.0, USUAL_WIDTH / max(1.0, width))))
 

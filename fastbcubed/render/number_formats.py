@@ -73,7 +73,7 @@ def share(part: float) -> str:
 def with_error(value: float, error: float | None, change: float | None = None) -> str:
     """Return a score and its standard error, in the digits that the error leaves; without one the score alone.
 
-    There are more digits where the value, or the `change` that is told beside it, would read as 0 and is not.
+    Digits are added until the value, or the `change` shown next to it, no longer rounds to 0, unless it is 0.
 
     Examples
     --------
@@ -88,8 +88,8 @@ def with_error(value: float, error: float | None, change: float | None = None) -
     assert error is not None
     kept = 2 if f"{error:.0e}"[0] == "1" else 1  # one digit would be too coarse there
     decimals = max(0, kept - 1 - int(f"{error:.{kept - 1}e}".partition("e")[2]))
-    if told := abs(without_rounding(value if change is None else change)):
-        while round(told, decimals) == 0:
+    if size := abs(without_rounding(value if change is None else change)):
+        while round(size, decimals) == 0:
             decimals += 1
     return f"{without_rounding(value) + 0.0:,.{decimals}f} ± {error:.{decimals}f}"
 

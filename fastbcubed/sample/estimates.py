@@ -135,8 +135,8 @@ class Estimates(Shown, HasTable):
             these tell most (`df` of `estimates`). It is symmetric in the log odds of a rate, which so stays within 0
             and 1, and in the logarithm of what a mean size exceeds 1 by; symmetric about the estimate itself where
             this is not within the range of the score, and, cut to that range, where it might not be: of precision and F
-            of clusters and of MUC. Where all sampled clusters are right, or all are wrong, it is what so many can rule
-            out: a share q of others may be there, with (1 - q)^n = (1 - level) / 2, for n clusters of equal weight.
+            of clusters and of MUC. Where all sampled clusters are right, or all are wrong, it covers every share q of
+            others that n clusters of equal weight do not rule out: up to (1 - q)^n = (1 - level) / 2.
             NaN of a single cluster, and where nothing was observed; the estimate itself in a census, and where clusters
             are partly right and all alike.
 

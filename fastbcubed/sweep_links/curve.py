@@ -252,11 +252,9 @@ class Curve:
 
     def until(self, n: int) -> Curve:
         """Return the curve of the first n points."""
-        return (
-            self
-            if n == len(self)
-            else replace(self, thresholds=self.thresholds[:n], kept=self.kept.take(slice(n)))
-        )
+        if n == len(self):
+            return self
+        return replace(self, thresholds=self.thresholds[:n], kept=self.kept.take(slice(n)))
 
     @property
     def names(self) -> list[str]:

@@ -330,6 +330,12 @@ class TreeRows:
             return self.true_sizes.astype(np.float64)
         return np.add(*add_up(self.codes, self.true_sizes.size, self.weights, np.ones(len(self))))
 
+    @property
+    def scored_in_truth(self) -> NDArray[np.bool_]:
+        """Which rows are scored, and in a true cluster."""
+        there = self.codes >= 0
+        return there if self.scored is None else there & self.scored
+
     @cached_property
     def n_scored(self) -> int:
         """How many rows are scored."""

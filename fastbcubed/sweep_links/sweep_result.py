@@ -166,13 +166,14 @@ class Sweep(Shown, HasTable):
         points = self._curve.thinned(limit)
         columns: dict[str, Any] = {"threshold": from_numpy(self._curve.thresholds[points])}
         scored = {metric.name: metric for metric in self.metrics}
+        with_error = points[points < len(self._units.curve)] if errors else points[:0]
         if errors and len(self._units.curve) < len(self._curve):
             self._warn_of_weak_thresholds()
         for name in self._curve.names:
             columns[name] = from_numpy(self._curve.figures(name, points))
             if errors and name in scored:
-                known, found = points < len(self._units.curve), np.full(points.size, np.nan)
-                found[known] = self._units.errors(scored[name], points[known])
+                found = np.full(points.size, np.nan)
+                found[: with_error.size] = self._units.errors(scored[name], with_error)  # points ascend
                 columns[f"{name}_se"] = from_numpy(found)
         return Table(pa.table(columns))
 
@@ -420,7 +421,7 @@ class Sweep(Shown, HasTable):
 
     @cached_property
     def _leading(self) -> Leading:
-        """What is shown: the best F1, if it is among the scores; of a sweep that was loaded, what it was saved with."""
+        """The best threshold to show: that of F1 if it is known; for a loaded sweep, the one it was saved with."""
         return Leading(self.best("f1") if "f1" in self._curve.names else None)
 
     def _document(self) -> list[Block]:

@@ -89,7 +89,7 @@ class Chosen:
 
 
 class Leading(NamedTuple):
-    """What a sweep shows: the best threshold, its choice in draws, how many merges; None for what was not requested."""
+    """The best threshold that a sweep shows, its choice in draws, and the number of merges; None if not requested."""
 
     best: Best | None
     chosen: Chosen | None = None

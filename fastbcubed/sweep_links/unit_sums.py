@@ -152,7 +152,7 @@ class UnitSums:
     def base(self, name: str) -> Floats:
         """Return a sum by unit where no link is used."""
         rows = self._rows
-        counted = rows.codes >= 0 if rows.scored is None else (rows.codes >= 0) & rows.scored
+        counted = rows.scored_in_truth
         codes = rows.codes[counted]
         w = np.ones(codes.size) if rows.weights is None else rows.weights[counted]
         mass = rows.true_masses[codes]
@@ -313,7 +313,7 @@ def even_levels(rows: TreeRows) -> int:
 
 def units_of_rows(rows: TreeRows) -> Units:
     """Return how many units there are, and how evenly the weight is spread over them."""
-    counted = rows.codes >= 0 if rows.scored is None else (rows.codes >= 0) & rows.scored
+    counted = rows.scored_in_truth
     weights = None if rows.weights is None else rows.weights[counted]
     return units_of_weight(np.bincount(units_of_places(rows)[0][counted], weights).astype(np.float64))
 
