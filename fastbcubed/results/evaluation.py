@@ -565,8 +565,8 @@ class Evaluation(Shown, HasTable):
         true_cluster, pred_cluster : object, optional
             The label of a cluster, whose items alone are listed; a tuple if composite.
         order_by : str, optional
-            A score (worst first) or column (largest first), or "loss", both losses together. By default in the order
-            of the input, or in one of its own where the disk engine has joined rows by item.
+            A score (worst first) or column (largest or latest first), or "loss", both losses together. By default in
+            the order of the input, or in one of its own where the disk engine has joined rows by item.
         limit : int, optional
             How many to return; all by default.
 

@@ -396,13 +396,15 @@ def list_items(
 ) -> Table:
     """Return scored items as `Evaluation.items` does."""
     items, rows, names = kept.require_items(), kept.rows, chosen_columns(kept, columns)
-    here = rows_in_clusters(kept, true_cluster, pred_cluster)
-    table = item_columns(kept.cells, rows, metrics, np.flatnonzero(here))
+    here = np.flatnonzero(rows_in_clusters(kept, true_cluster, pred_cluster))
+    table = item_columns(kept.cells, rows, metrics, here)
+    ranked_by = [name for name in names if name == order_by and name not in table.column_names]
+    table = with_attributes(table, kept, ranked_by, here, table.num_columns)
     found = listed(table, metrics, order_by, limit, named_by=("row", "item", items.ids)).to_arrow()
     at = to_numpy(found["row"])
     for k, side in enumerate(SIDES, 1):
         found = found.add_column(k, f"{side}_cluster", items.labels(side, at))
-    return Table(with_attributes(found.drop_columns(["row"]), kept, names, at, 3))
+    return Table(with_attributes(found.drop_columns(["row", *ranked_by]), kept, names, at, 3))
 
 
 def open_item(kept: Kept, metrics: list[Metric], which: Any, columns: Any, members: int) -> Item:

@@ -416,9 +416,14 @@ def rank_of(table: pa.Table, name: str, metrics: Iterable[Metric]) -> NDArray[np
     try:
         rank = to_numpy(_as_numbers(column))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise OptionError(f"cannot order by {name!r}, which is neither a number nor a time") from None
+        raise not_ordered(name) from None
     rank = rank if is_higher_better(name, metrics) else -rank
     return np.where(np.isnan(rank), np.inf, rank)
+
+
+def not_ordered(name: str) -> OptionError:
+    """Return the error that values of a column have no order from worst to best."""
+    return OptionError(f"cannot order by {name!r}, which is neither a number nor a time")
 
 
 def _as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -426,6 +431,8 @@ def _as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     column = storage_of(column)
     if pa.types.is_dictionary(column.type):
         return _as_numbers(values_of_codes(column))
+    if pa.types.is_large_string(column.type) or pa.types.is_string(column.type):  # digits could be cast
+        raise pa.ArrowInvalid(str(column.type))
     if pa.types.is_temporal(column.type):
         column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
     numbers = column.cast(pa.float64(), safe=False)

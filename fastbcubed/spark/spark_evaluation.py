@@ -43,7 +43,15 @@ from fastbcubed.results.origin import Origin
 from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slice_sums import SliceSums
 from fastbcubed.results.slices import ID, Element, SliceKey, attribute_home, elements, size_named, slice_name
-from fastbcubed.results.table import LOSS, Table, is_higher_better, listed, require_known, require_limit
+from fastbcubed.results.table import (
+    LOSS,
+    Table,
+    is_higher_better,
+    listed,
+    not_ordered,
+    require_known,
+    require_limit,
+)
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
@@ -511,22 +519,25 @@ def first_of(
     order = [quoted(name).asc_nulls_last() for name in ids]
     if order_by is not None:
         require_known(order_by, frame.columns)
-        order = [_rank(frame, order_by, metrics).asc_nulls_last(), functions().desc("weight"), *order]
+        order = [_worst_first(frame, order_by, metrics), functions().desc("weight"), *order]
     with named_errors():
         cut = frame.orderBy(*order)
         table = arrow_of(cut if limit is None else cut.limit(limit))
     return listed(table, metrics, None, None)
 
 
-def _rank(frame: Any, name: str, metrics: list[Metric]) -> Any:
-    """Return a rank that ascends from worst to best; NaN comes last."""
+def _worst_first(frame: Any, name: str, metrics: list[Metric]) -> Any:
+    """Return the order of a column from worst to best; NaN and null come last."""
     from pyspark.sql.types import BooleanType, NumericType
 
     column = reduce(lambda a, b: a + b, map(quoted, LOSSES)) if name == LOSS else quoted(name)
-    if name != LOSS and not isinstance(frame.schema[name].dataType, (NumericType, BooleanType)):
-        raise OptionError(f"cannot order by {name!r}, which is not a number")
+    kind = None if name == LOSS else frame.schema[name].dataType
+    if kind is not None and kind.typeName().startswith(("date", "time", "daytimeinterval")):
+        return column.desc_nulls_last()
+    if kind is not None and not isinstance(kind, (NumericType, BooleanType)):
+        raise not_ordered(name)
     number = column.cast("double")
-    return number if is_higher_better(name, metrics) else -number
+    return (number if is_higher_better(name, metrics) else -number).asc_nulls_last()
 
 
 def where_label(frame: Any, column: str, label: Any) -> Any:
@@ -667,12 +678,10 @@ class SparkEvaluation(Evaluation):
             frame = frame if label is None else where_label(frame, name, label)
         names = [columns] if isinstance(columns, str) else list(columns)
         fixed = [name for name in frame.columns if "." not in name]
-        chosen = attribute_columns(frame, names, fixed)
-        found = first_of(frame, self.metrics, order_by, limit, ["item"]).to_arrow()
-        table = found.select(fixed)
-        for k, (name, column) in enumerate(chosen.items(), 3):
-            table = table.add_column(k, name, found[column])
-        return Table(table)
+        attributes = attribute_columns(frame, names, fixed).items()
+        chosen = [quoted(name) for name in fixed]
+        chosen[3:3] = [quoted(column).alias(name) for name, column in attributes]
+        return first_of(frame.select(*chosen), self.metrics, order_by, limit, ["item"])
 
     def cells(self, *, order_by: str | None = None, limit: int | None = LIMIT) -> Table:
         """Return cells as `Evaluation.cells` does, those with the largest losses first; None for all of them."""

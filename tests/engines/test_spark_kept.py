@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from on_spark import assert_tables, both
 from test_spark import tables
@@ -24,7 +25,10 @@ def kept(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any
     """Return an evaluation whose items were written, the same in memory, and the directory."""
     out = tmp_path_factory.mktemp("kept") / "result"
     truth, prediction = tables(seed=21, ids="string")
-    options = {"slices": ["country", "year"], "weight": "w", "keep": "items", "out": str(out)}
+    seen = pa.array([None if k % 9 == 0 else k * 86_399 % 10_007 for k in range(len(truth))], pa.int64())
+    truth = truth.append_column("seen", seen.cast(pa.timestamp("us", "UTC")))
+    truth = truth.append_column("day", seen.cast(pa.int32()).cast(pa.date32()))
+    options = {"slices": ["country", "year", "seen", "day"], "weight": "w", "keep": "items", "out": str(out)}
     return *both(spark, truth, prediction, **options), out
 
 
@@ -55,12 +59,14 @@ def test_listings_are_cut_and_chosen(kept: tuple[Any, Any, Path]) -> None:
         on_spark.items("nonsense")
 
 
-def test_listings_are_ordered_by_numbers_alone(kept: tuple[Any, Any, Path]) -> None:
+def test_listings_are_ordered_by_numbers_and_times(kept: tuple[Any, Any, Path]) -> None:
     on_spark, in_memory, _ = kept
     for ev in (on_spark, in_memory):
-        with pytest.raises(OptionError, match="cannot order by 'outcome', which is not a number"):
+        with pytest.raises(OptionError, match="by 'outcome', which is neither a number nor a time"):
             ev.clusters("pred", order_by="outcome")
     assert_tables(on_spark.clusters("pred", order_by="exact"), in_memory.clusters("pred", order_by="exact"))
+    for name in ("seen", "day"):  # the latest come first
+        assert_tables(on_spark.items([name], order_by=name), in_memory.items([name], order_by=name))
 
 
 def test_what_was_written_is_loaded_as_far_as_it_fits(kept: tuple[Any, Any, Path]) -> None:

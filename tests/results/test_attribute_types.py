@@ -294,7 +294,7 @@ ORDERED = {
 
 @pytest.mark.parametrize("encoded", [False, True])
 @pytest.mark.parametrize("kind", ORDERED)
-def test_slices_are_ordered_by_numbers_and_times_largest_first(kind: str, encoded: bool) -> None:
+def test_rows_are_ordered_by_numbers_and_times_largest_first(kind: str, encoded: bool) -> None:
     """Also where they are crossed, and in a diff; a null is last."""
     type_, *expected = ORDERED[kind]
     column = halves(type_, dict(enumerate(expected, 1)))
@@ -303,6 +303,7 @@ def test_slices_are_ordered_by_numbers_and_times_largest_first(kind: str, encode
     for found in (
         ev.slices("group", order_by="group"),
         ev.slices(("group", "pred_size"), order_by="group"),
+        ev.items("group", order_by="group"),
         fb.diff(truth, prediction.slice(0, 6)).slices("group", order_by="group"),
     ):
         assert list(dict.fromkeys(map(plain, found["group"]))) == [*expected, None]
@@ -314,10 +315,12 @@ def plain(value: pa.Scalar) -> Any:
     return getattr(found, "to_pydatetime", lambda: found)()
 
 
-def test_slices_are_not_ordered_by_text() -> None:
-    ev = quietly(*sides(pa.array(list("xyzxyz"))), keep="items", unmatched="singleton")
-    with refused(OptionError, "cannot order by 'group', which is neither a number nor a time"):
-        ev.slices("group", order_by="group")
+@pytest.mark.parametrize("letters", ["xyzxyz", "123123"])
+def test_rows_are_not_ordered_by_text(letters: str) -> None:
+    ev = quietly(*sides(pa.array(list(letters))), keep="items", unmatched="singleton")
+    for listing in (ev.slices, ev.items):
+        with refused(OptionError, "cannot order by 'group', which is neither a number nor a time"):
+            listing("group", order_by="group")
 
 
 def test_types_that_differ_from_block_to_block(tmp_path: Any) -> None:
