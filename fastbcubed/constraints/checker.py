@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -17,12 +19,12 @@ from fastbcubed.constraints.formal_constraints import (
     as_text,
     partitions,
 )
-from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.errors import MetricError, OptionError, arg
 from fastbcubed.metrics.functions import as_cover, compute
 from fastbcubed.metrics.registry import METRICS, OF_BETA, resolve
 from fastbcubed.render.document import Grid
 from fastbcubed.render.text import aligned
-from fastbcubed.runtime.arguments import refuse_bare, true_or_false
+from fastbcubed.runtime.arguments import as_several, refuse_bare, true_or_false, whole_number
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.types import Int64s
 
@@ -267,9 +269,9 @@ def check_constraints(
     Raises
     ------
     MetricError
-        If the score is unknown or has no direction, or a value is NaN.
+        If the score is unknown or has no direction, or a value is NaN or no number.
     OptionError
-        If a check is unknown, or `greater_is_better` comes with a name, or is neither True nor False.
+        If a check is unknown, `greater_is_better` comes with a name, or an argument has no such value.
 
     Notes
     -----
@@ -289,9 +291,15 @@ def check_constraints(
     perfect_match: tie, as in truth ab; worse a|b; better ab, scored 1 to 1
     """
     refuse_bare(checks=checks)
-    names = [checks] if isinstance(checks, str) else list(CHECKS if checks is None else checks)
+    names = as_several(CHECKS if checks is None else checks)
     if unknown := [name for name in names if name not in CHECKS]:
         raise OptionError(f"There is no check {unknown[0]!r}. There are {', '.join(CHECKS)}.")
+    if not (isinstance(tolerance, Real) and 0 <= tolerance < math.inf):
+        raise OptionError(f"{arg('tolerance')} is a number, 0 or more, not {tolerance!r}")
+    if not (isinstance(score, str) or callable(score)):
+        raise MetricError(
+            f"{arg('score')} is the name of a score or a function of two labelings, not {score!r}"
+        )
     if isinstance(score, str):
         if greater_is_better is not None:
             raise OptionError(f"The direction of {score} is known; leave greater_is_better out.")
@@ -306,6 +314,7 @@ def check_constraints(
 
 def to_try(names: Iterable[str], n_random: int, seed: int) -> dict[str, list[Any]]:
     """Return the instances and cases of each check; they depend only on the seed and the check."""
+    n_random, seed = whole_number(n_random, "n_random", "random instances"), whole_number(seed, "seed")
     tried: dict[str, list[Any]] = {}
     for name in names:
         rng = np.random.default_rng([seed, CHECKS.index(name)])
@@ -404,13 +413,17 @@ class _Trial:
         self._score, self._sign, self._tolerance = score, sign, tolerance
 
     def of(self, labels_true: Int64s, labels_pred: Int64s) -> float:
-        value = float(self._score(labels_true, labels_pred))
-        if np.isnan(value):
+        value = self._score(labels_true, labels_pred)
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = math.nan
+        if math.isnan(number):
             raise MetricError(
                 f"The score of prediction {labels_pred.tolist()} against truth {labels_true.tolist()}"
-                " is NaN. Give it a value there, and try again."
+                f" is {value!r}. Give it a number there, and try again."
             )
-        return value
+        return number
 
     def compare(self, instance: Instance) -> int:
         """Return 1 if the better prediction scores better, 0 for a tie, -1 if it scores worse."""
@@ -473,7 +486,7 @@ def all_in_one(n: int) -> Int64s:
     >>> all_in_one(3)
     array([0, 0, 0])
     """
-    return blocks(n, max(n, 1))
+    return np.zeros(whole_number(n, "n", "items"), np.int64)
 
 
 def blocks(n: int, k: int) -> Int64s:
@@ -502,9 +515,7 @@ def blocks(n: int, k: int) -> Int64s:
     >>> blocks(5, 2)
     array([0, 0, 1, 1, 2])
     """
-    if n < 0 or k < 1:
-        raise OptionError(f"n must not be negative and k be one or more, but n is {n} and k is {k}.")
-    return np.arange(n, dtype=np.int64) // k
+    return np.arange(whole_number(n, "n", "items"), dtype=np.int64) // whole_number(k, "k", "items", least=1)
 
 
 def cheat(items: Iterable[Hashable]) -> dict[Hashable, set[int]]:

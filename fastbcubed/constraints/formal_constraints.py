@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fastbcubed.errors import OptionError
+from fastbcubed.runtime.arguments import whole_number
 from fastbcubed.types import Int64s
 
 #: Clusterings of more items are described by their sizes.
@@ -166,16 +167,20 @@ class Constraint:
         Raises
         ------
         OptionError
-            If a size is too small, or there is no such context.
+            If a size is too small, or an argument has no such value.
         """
-        if min(sizes) < 1:
-            raise OptionError(f"The sizes of an instance of {self.name} must be 1 or more, not {min(sizes)}.")
+        for size in sizes:
+            whole_number(size, f"a size of {self.name}", "items", least=1)
         if context == "bare":
             return self.build(sizes, np.empty((0, 2), np.int64))
         if context == "amigo":
             return self.build(sizes, self._pure_and_noise(sum(sizes)))
         if context == "random":
-            return self.build(sizes, self.anything(n_elsewhere, np.random.default_rng(seed)))
+            n, rng = (
+                whole_number(n_elsewhere, "n_elsewhere", "items"),
+                np.random.default_rng(whole_number(seed, "seed")),
+            )
+            return self.build(sizes, self.anything(n, rng))
         raise OptionError(f'context is "bare", "amigo" or "random", not {context!r}.')
 
     def sizes_up_to(self, most: int) -> Iterator[tuple[int, ...]]:
@@ -357,7 +362,7 @@ def unbalanced(
     >>> print(unbalanced(4, 2))
     truth abcd|ef; worse abcde|f; better abc|def
     """
-    if large <= small:
+    if whole_number(large, "large", "items") <= whole_number(small, "small", "items", least=1):
         raise OptionError(f"The large class of {large} items must be larger than the small one of {small}.")
     return CONSTRAINTS["unbalanced"].instance((small, large - small), context, n_elsewhere, seed)
 
@@ -382,9 +387,8 @@ def perfect_match(n: int = 8, *, seed: int = 0) -> Instance:
     >>> print(perfect_match(4, seed=1))
     truth acd|b; worse ab|cd; better acd|b
     """
-    if n < 2:
-        raise OptionError(f"Fewer than two items have one clustering only, but n is {n}.")
-    own, rng = CONSTRAINTS["perfect_match"], np.random.default_rng(seed)
+    n = whole_number(n, "n", "items", least=2)  # fewer have one clustering only
+    own, rng = CONSTRAINTS["perfect_match"], np.random.default_rng(whole_number(seed, "seed"))
     while True:
         elsewhere = own.anything(n, rng)
         if own.admits(elsewhere):

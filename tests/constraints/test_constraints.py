@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import math
+import re
 from collections import Counter
 from fractions import Fraction as Fr
 from functools import cache
@@ -414,15 +416,29 @@ def test_what_cannot_be_checked():
     assert check_constraints("bcubed_f1", checks="rag_bag")["rag_bag"].verdict == "strict"
     with pytest.raises(OptionError, match="There is no check 'homogenity'"):
         check_constraints("f1", checks=["homogenity"])
-    with pytest.raises(MetricError, match="NaN"):
-        check_constraints(lambda t, p: float("nan"))
+    for value in (float("nan"), None, "0.5 or so", [1.0, 2.0]):
+        with pytest.raises(MetricError, match=re.escape(f" is {value!r}. Give it a number")):
+            check_constraints(lambda t, p, value=value: value)
+    with pytest.raises(MetricError, match="a function of two labelings, not 3"):
+        check_constraints(3)
+    for name, value in (
+        ("n_random", 1.5),
+        ("n_random", -1),
+        ("seed", None),
+        ("tolerance", math.nan),
+        ("checks", 5),
+    ):
+        with pytest.raises(OptionError, match=name if name != "checks" else "no check 5"):
+            check_constraints("f1", **{name: value})
     with pytest.raises(OptionError, match="context"):
         fb.constraints.rag_bag(3, context="amigos")
     with pytest.raises(OptionError, match="1 or more"):
         fb.constraints.homogeneity(0, 3)
+    with pytest.raises(OptionError, match="n_elsewhere"):
+        fb.constraints.homogeneity(context="random", n_elsewhere=-3)
     with pytest.raises(OptionError, match="larger"):
         fb.constraints.unbalanced(2, 2)
-    with pytest.raises(OptionError, match="one clustering only"):
+    with pytest.raises(OptionError, match="2 or more, not 1"):
         fb.constraints.perfect_match(1)
 
 
@@ -500,9 +516,12 @@ def test_baselines():
     assert fb.constraints.all_in_one(3).tolist() == [0, 0, 0]
     assert fb.constraints.blocks(7, 3).tolist() == [0, 0, 0, 1, 1, 1, 2]
     assert [f(0).tolist() for f in (fb.constraints.all_singletons, fb.constraints.all_in_one)] == [[], []]
-    for n, k in [(-1, 2), (3, 0)]:
+    for n, k in [(-1, 2), (3, 0), (1.5, 1), ("3", 1)]:
         with pytest.raises(OptionError):
             fb.constraints.blocks(n, k)
+    for n in (-1, 1.5, "3"):
+        with pytest.raises(OptionError):
+            fb.constraints.all_in_one(n)
 
 
 @examples(20)
