@@ -58,7 +58,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.load import evaluation_of, with_nan
 from fastbcubed.results.save import save_tables
 from fastbcubed.results.saved_files import apart, in_one
-from fastbcubed.results.slices import SliceKey, check_key
+from fastbcubed.results.slices import SliceKey, check_key, rows_for_json
 from fastbcubed.results.standard_errors import warn_of_few, warn_of_units
 from fastbcubed.results.table import HasTable, Table
 from fastbcubed.results.unit_cells import CellUnits, Units
@@ -813,7 +813,7 @@ class Comparison(Shown, HasTable):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
-        found, slices = self._differences, {by: table.to_pylist() for by, table in self._sliced.items()}
+        found, slices = self._differences, {by: rows_for_json(table) for by, table in self._sliced.items()}
         return {
             "fastbcubed": __version__,
             "baseline": self.baseline,

@@ -248,7 +248,7 @@ def name_columns(columns: Iterable[str]) -> list[str]:
 
 
 def rows_for_json(table: Any) -> list[dict[str, Any]]:
-    """Return a table of slices row by row; the names NaN and infinity, which JSON does not have, are texts.
+    """Return a table of slices row by row; names that JSON does not have (NaN, infinity, dates) are texts.
 
     Examples
     --------
@@ -258,8 +258,9 @@ def rows_for_json(table: Any) -> list[dict[str, Any]]:
     rows = table.to_pylist()
     for name in name_columns(table.column_names):
         for row in rows:
-            if isinstance(row[name], float) and not math.isfinite(row[name]):
-                row[name] = str(row[name])
+            value = row[name]
+            is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+            row[name] = value if value is None or is_number else str(value)
     return rows
 
 

@@ -31,7 +31,7 @@ from fastbcubed.results.intervals import Interval, check_level
 from fastbcubed.results.load import evaluation_of, with_nan
 from fastbcubed.results.save import save_tables
 from fastbcubed.results.saved_files import NotKept, apart, in_one, metrics_by_name
-from fastbcubed.results.slices import SliceKey
+from fastbcubed.results.slices import SliceKey, rows_for_json
 from fastbcubed.results.standard_errors import COMPONENT, warn_of_units
 from fastbcubed.results.table import HasTable, Table, require_limit
 from fastbcubed.results.warnings import give
@@ -813,7 +813,7 @@ class Sweep(Shown, HasTable):
             "warnings": [*self.warnings, *([] if best is None else best.notes)],
             "curve": self.curve(limit=limit).to_pylist(),
             "points": self.points().to_pylist(),
-            "slices": {name: table.to_pylist() for name, table in self.sliced.items()},
+            "slices": {name: rows_for_json(table) for name, table in self.sliced.items()},
             "not_computed": self.not_computed,
             **more,
         }

@@ -315,6 +315,22 @@ def plain(value: pa.Scalar) -> Any:
     return getattr(found, "to_pydatetime", lambda: found)()
 
 
+@pytest.mark.parametrize("kind", ["date", "binary", "decimal", "duration", "infinite"])
+def test_names_of_slices_are_plain_in_all_results(kind: str) -> None:
+    """A comparison and a sweep had dates that JSON does not know, and null for infinity."""
+    infinite = pa.array([1.0, 1.0, None, float("inf"), None, 1.0])
+    truth, prediction = sides(infinite if kind == "infinite" else KINDS[kind][0]())
+    links = pa.table({"left": ITEMS[:5], "right": ITEMS[1:], "score": [1.0, 0.9, 0.8, 0.7, 0.6]})
+    for result in (
+        quietly(truth, prediction, unmatched="singleton", slices="group"),
+        fb.compare(truth, {"old": prediction, "new": prediction}, unmatched="singleton", slices="group"),
+        fb.sweep(truth, links, slices="group"),
+    ):
+        (rows,) = result.to_dict()["slices"].values()
+        names = {row["group"] for row in rows}
+        assert set(json.loads(json.dumps(list(names)))) == names and len(names) == 3
+
+
 @pytest.mark.parametrize("letters", ["xyzxyz", "123123"])
 def test_rows_are_not_ordered_by_text(letters: str) -> None:
     ev = quietly(*sides(pa.array(list(letters))), keep="items", unmatched="singleton")
