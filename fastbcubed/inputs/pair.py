@@ -130,7 +130,7 @@ def refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, 
     sides = [[v for v in given.values() if isinstance(v, set | frozenset)] for given in (truth, prediction)]
     labels = [set[Any]().union(*sets) for sets in sides]
     common = len(labels[0] & labels[1])
-    more = all(len(own) > len(sets) for own, sets in zip(labels, sides, strict=True))
+    more = all(len(own) > len(given) for own, given in zip(labels, (truth, prediction), strict=True))
     if not more or 2 * common < min(map(len, labels)):
         return
     raise OptionError(

@@ -506,3 +506,5 @@ def test_a_dict_of_the_items_of_each_cluster() -> None:
     assert fb.evaluate(*items, overlapping=True).contingency.n_items == 2
     tags = {"x": {"a", "b"}, "y": {"b"}, "z": {"a"}}, {"x": {"a"}, "y": {"a", "b"}, "z": {"b"}}
     assert fb.evaluate(*tags, overlapping=True).contingency.n_items == 3
+    mixed = {"x": {"a", "b"}, "y": "a", "z": "b"}  # with fewer labels than items, though more than sets
+    assert fb.evaluate(mixed, mixed, overlapping=True).contingency.n_items == 3
