@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import lru_cache, partial
 from inspect import cleandoc
 from math import inf
 from numbers import Real
+from sys import float_info
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
 from numpy.typing import ArrayLike
 
 from fastbcubed.align.policies import Policies
-from fastbcubed.align.rows import align
+from fastbcubed.align.rows import Alignment, align
 from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
-from fastbcubed.errors import OptionError, OverlapError, arg
+from fastbcubed.errors import Argument, OptionError, Word, arg, rewording
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.pair import Given, Pair, open_pair
 from fastbcubed.metrics.change import judged
@@ -208,20 +210,31 @@ def as_contingency(
     labels_pred: Labels | None,
     sample_weight: Any,
     contingency: Contingency | None,
-    *,
+    *sides: str,
     nulls: str = "raise",
 ) -> Contingency:
-    """Return the cells of two labelings, or those that came in their place."""
+    """Return the cells of two labelings, or those that came in their place; messages call the `sides` so."""
     if contingency is not None:
         return _given(labels_true, labels_pred, sample_weight, contingency)
-    with Pool() as pool:
-        try:
-            pair = _open(labels_true, labels_pred, sample_weight)
-            return _build(pair, Policies(nulls=nulls), pool)
-        except OverlapError as error:
-            overlapping = arg("overlapping", True)
-            cells = f"contingency=fastbcubed.contingency(..., {overlapping})"
-            raise OverlapError(error.message.marked.replace(f"{overlapping}", cells)) from None
+    with Pool() as pool, _worded(CELLS, *sides):
+        pair = _open(labels_true, labels_pred, sample_weight, *sides)
+        return _build(pair, Policies(nulls=nulls), pool)
+
+
+#: What has the arguments that messages advise, and functions of scores lack.
+CELLS, DIFF = "contingency=fastbcubed.contingency(..., {})", "the labels to fastbcubed.diff(..., {})"
+
+
+def _worded(call: str, *sides: str) -> AbstractContextManager[None]:
+    """Say in messages of errors where the arguments are that they advise, and what the sides are called, if so."""
+    names = dict(zip(("truth", "prediction"), sides, strict=False))
+
+    def change(part: Any) -> Any:
+        if isinstance(part, Argument) and part.name in ("overlapping", "nulls", "weighting"):
+            return call.format(part)
+        return names.get(part.name, part) if isinstance(part, Word) else part
+
+    return rewording(change)
 
 
 def as_cover(
@@ -239,8 +252,8 @@ def as_cover(
     if contingency is not None:
         return _given(labels_true, labels_pred, sample_weight, contingency)
     policies = Policies()
-    pair = _open(labels_true, labels_pred, sample_weight, overlapping=True)
-    with Pool() as pool:
+    with Pool() as pool, _worded(CELLS):
+        pair = _open(labels_true, labels_pred, sample_weight, overlapping=True)
         if not always and pair.first[0].items is None:
             return _build(pair, policies, pool)
         covered = build_cover(
@@ -250,11 +263,17 @@ def as_cover(
 
 
 def _open(
-    labels_true: Labels | None, labels_pred: Labels | None, weight: Any, *, overlapping: bool = False
+    labels_true: Labels | None,
+    labels_pred: Labels | None,
+    weight: Any,
+    *sides: str,
+    overlapping: bool = False,
 ) -> Pair:
     if labels_true is None or labels_pred is None:
         raise OptionError("Pass labels_true and labels_pred, or contingency in their place.")
-    return open_pair(Given(labels_true, labels_pred, weight=weight, overlapping=overlapping))
+    first, second = sides or ("truth", "prediction")
+    names = f"the {first}", f"the {second}"
+    return open_pair(Given(labels_true, labels_pred, weight=weight, overlapping=overlapping, names=names))
 
 
 def _build(pair: Pair, policies: Policies, pool: Pool) -> Contingency:
@@ -266,17 +285,20 @@ def as_joint(labels_baseline: Any, labels_experiment: Any, labels_true: Any, sam
     """Return the joint cells of three labelings of the same items."""
     from fastbcubed.cells.three_way import join
 
-    policies = Policies("raise", "raise")
-    changed = _open(labels_baseline, labels_experiment, sample_weight)
-    known = _open(labels_true, labels_baseline, None)
-    if changed.first[0].items is not None or known.first[0].items is not None:
-        raise OptionError(
-            "labels_baseline, labels_experiment and labels_true are a label for each item, in one order; clusterings "
-            "that have item ids go to fastbcubed.diff(baseline, experiment, truth=truth)"
-        )
     with Pool() as pool:
-        rows = align(*changed.first, policies, pool, weight_table=changed.weight_table)
-        truth = align(*known.first, policies, pool)
+
+        def aligned(first: Any, second: Any, weight: Any, *sides: str) -> Alignment:
+            with _worded(DIFF, *sides):
+                pair = _open(first, second, weight, *sides)
+                if pair.first[0].items is not None:
+                    raise OptionError(
+                        "labels_baseline, labels_experiment and labels_true are a label for each item, in one order; "
+                        "clusterings that have item ids go to fastbcubed.diff(baseline, experiment, truth=truth)"
+                    )
+                return align(*pair.first, Policies("raise", "raise"), pool, weight_table=pair.weight_table)
+
+        rows = aligned(labels_baseline, labels_experiment, sample_weight, "baseline", "experiment")
+        truth = aligned(labels_true, labels_baseline, None, "truth", "baseline")
         keys = truth.true_keys, rows.true_keys, rows.pred_keys
         return join(*keys, rows.weight, pool, weighting="pointwise")
 
@@ -577,7 +599,8 @@ def score_of_diff(name: str) -> ScoreOfDiff:
         sample_weight: ArrayLike | None = None,
         contingency: Contingency | None = None,
     ) -> float:
-        table = as_contingency(labels_baseline, labels_experiment, sample_weight, contingency)
+        sides = "baseline", "experiment"
+        table = as_contingency(labels_baseline, labels_experiment, sample_weight, contingency, *sides)
         return compute(table, [METRICS[name]])[0]
 
     return public(score, name, document(METRICS[name]))
@@ -689,8 +712,8 @@ def _coreference(
     sample_weight: ArrayLike | None,
     contingency: Contingency | None,
 ) -> Three:
-    if not isinstance(zero_division, Real):
-        raise OptionError(f"zero_division is a number, not {zero_division!r}")
+    if not isinstance(zero_division, Real) or abs(zero_division) > float_info.max:
+        raise OptionError(f"zero_division is a finite number or NaN, not {zero_division!r}")
     table = as_contingency(labels_true, labels_pred, sample_weight, contingency, nulls="drop")
     check_defined(table, [METRICS[f"{stem}_f1"]])
     three = partial(SCORES[stem], zero_division=float(zero_division))
