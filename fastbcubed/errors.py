@@ -353,6 +353,17 @@ def rewording(change: Callable[[Any], Any]) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def called(what: str) -> Iterator[None]:
+    """Raise MetricError where a function that may be the user's own fails; `what` is its name."""
+    try:
+        yield
+    except (FastBCubedError, MemoryError):
+        raise
+    except Exception as error:
+        raise MetricError(f"{what} failed: {type(error).__name__}: {error}") from error
+
+
 #: Names, in messages, of inputs shared by all runs.
 SHARED = (
     "the truth", "the weight table", "weight is", "weight has", "weight should", "the attributes", "attributes should",

@@ -19,7 +19,8 @@ from fastbcubed.constraints.formal_constraints import (
     as_text,
     partitions,
 )
-from fastbcubed.errors import MetricError, OptionError, arg
+from fastbcubed.errors import MetricError, OptionError, arg, called
+from fastbcubed.inputs.arrays import read_only
 from fastbcubed.metrics.functions import as_cover, compute
 from fastbcubed.metrics.registry import METRICS, OF_BETA, resolve
 from fastbcubed.render.document import Grid
@@ -413,7 +414,9 @@ class _Trial:
         self._score, self._sign, self._tolerance = score, sign, tolerance
 
     def of(self, labels_true: Int64s, labels_pred: Int64s) -> float:
-        value = self._score(labels_true, labels_pred)
+        labels = read_only(labels_true), read_only(labels_pred)  # which later scores are checked with
+        with called("the score"):
+            value = self._score(*labels)
         try:
             number = float(value)
         except (TypeError, ValueError):

@@ -19,6 +19,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Bounds
 from fastbcubed.results.items import AttributeTable, Items
 from fastbcubed.results.slices import Element, SliceKey, check_key, elements, slice_name
+from fastbcubed.results.table import COLUMNS
 from fastbcubed.runtime.arguments import is_one_of, refuse_bare, whole_number
 from fastbcubed.runtime.memory_budget import memory_limit
 from fastbcubed.runtime.object_attributes import cached_property
@@ -170,13 +171,28 @@ def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
     chosen = [lifted(m, outside=outside) if callable(m) else m for m in ([metrics] if one else metrics)]
     if not chosen:
         raise MetricError(f"{arg('metrics')} is empty; leave it out for the usual scores")
-    names = [m.name for m in chosen if isinstance(m, Metric) and m.family == "own"]
-    for name in names:
-        if names.count(name) > 1 or name in METRICS:
+    given = [m for m in chosen if isinstance(m, Metric)]
+    own = [m for m in given if METRICS.get(m.name) is not m and not m.options]  # not in one of its readings
+    names = [m.name for m in own]
+    for metric in own:
+        require_own_name(metric.name, twice=names.count(metric.name) > 1)
+        if not any((metric.formula, metric.formula_of_beta, metric.combine, metric.finalize, metric.of_sets)):
             raise MetricError(
-                f"two scores would be called {name!r}; give each formula a name of its own (its __name__)"
+                f"the score {metric.name} has no formula; pass {arg('formula')} or {arg('score')} to Metric"
             )
     return chosen
+
+
+def require_own_name(name: Any, *, twice: bool = False) -> None:
+    """Raise if a score of the user's own cannot have this name."""
+    if not isinstance(name, str) or not name:
+        raise MetricError(f"the name of a score is a text, not {name!r}")
+    if twice or name in METRICS:
+        raise MetricError(
+            f"two scores would be called {name!r}; give each formula a name of its own (its __name__)"
+        )
+    if name in COLUMNS or name in {m.item_name for m in METRICS.values()}:
+        raise MetricError(f"{name!r} is a column of listings; give the formula another name (its __name__)")
 
 
 def as_slices(slices: Any) -> list[SliceKey]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from fastbcubed.cells.contingency import (
     add_up,
     confusion,
 )
-from fastbcubed.errors import MetricError, WeightError, arg
+from fastbcubed.errors import MetricError, WeightError, arg, called
 from fastbcubed.inputs.arrays import read_only
 from fastbcubed.metrics.bcubed import LOSSES, losses_of
 from fastbcubed.metrics.metric import Metric, Sums
@@ -37,12 +38,8 @@ def apply_formula(metric: Metric, matrix: Confusion) -> Floats:
     for part in matrix:
         if part is not None:
             part.flags.writeable = False
-    try:
+    with called(f"the formula {metric.name}"):
         scores = np.asarray(metric.formula(*matrix))  # type: ignore[arg-type]
-    except MetricError:
-        raise
-    except Exception as error:
-        raise MetricError(f"the formula {metric.name} failed: {type(error).__name__}: {error}") from error
     if scores.dtype.kind not in "biuf" or scores.shape not in (matrix.tp.shape, ()):
         raise MetricError(
             f"the formula {metric.name} gave {scores.dtype} of shape {scores.shape} for matrices of shape "
@@ -99,12 +96,21 @@ def finished(
     result = {}
     for metric in chosen:
         if metric.combine is not None:
-            result[metric.name] = float(metric.combine(means, beta))
+            result[metric.name] = _number(metric, partial(metric.combine, means, beta))
         elif metric.overall_only:
-            result[metric.name] = float(metric.of_sums(sums))
+            result[metric.name] = _number(metric, partial(metric.of_sums, sums))
         else:
             result[metric.name] = means[metric.name]
     return result
+
+
+def _number(metric: Metric, score: Callable[[], Any]) -> float:
+    """Return a score over all items; raise MetricError if its function, which may be the user's own, gives none."""
+    with called(f"the score {metric.name}"):
+        value = score()
+        if isinstance(value, str):
+            raise TypeError(f"{value!r} is no number")
+        return float(value)
 
 
 def item_means(sums: Iterable[Mapping[str, float]]) -> dict[str, float]:

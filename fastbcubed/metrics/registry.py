@@ -45,7 +45,7 @@ def lifted(formula: Formula, *, outside: bool = False) -> Metric:
 
     With `outside` there are no true negatives, and the formula gets None for them.
     """
-    name = getattr(formula, "__name__", "formula")
+    name = getattr(formula, "__name__", "") or "formula"
     definition = f"mean over items of {name}(tp, fp, fn, tn)"
     return Metric(
         name,

@@ -472,6 +472,11 @@ def sortable(column: pa.ChunkedArray) -> dict[str, pa.ChunkedArray]:
 
 #: Figures of a cluster in its table, besides its label and scores.
 FIGURES = ("n_items", "weight", "n_parts", "exact", "outcome", *LOSSES)
+#: Columns of listings that are no scores, so that no score of the user's own is called so.
+COLUMNS = frozenset(FIGURES + AMOUNTS) | {
+    LOSS, "item", "cluster", "slice", "run", "row", "code", "n_units",
+    *(f"{side}_{each}" for side in SIDES for each in ("cluster", "mates")),
+}  # fmt: skip
 #: Items of a cluster that the other side lacks.
 ONLY_HERE = "n_items_only_here"
 #: Columns that totals are made of.

@@ -419,6 +419,12 @@ def test_what_cannot_be_checked():
     for value in (float("nan"), None, "0.5 or so", [1.0, 2.0]):
         with pytest.raises(MetricError, match=re.escape(f" is {value!r}. Give it a number")):
             check_constraints(lambda t, p, value=value: value)
+    with pytest.raises(MetricError, match="the score failed: ZeroDivisionError"):
+        check_constraints(lambda t, p: 1 / 0)
+    with pytest.raises(
+        MetricError, match="read-only"
+    ):  # later scores were checked with what is left of these
+        check_constraints(lambda t, p: p.fill(0), checks="homogeneity")
     with pytest.raises(MetricError, match="a function of two labelings, not 3"):
         check_constraints(3)
     for name, value in (

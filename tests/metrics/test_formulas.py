@@ -19,10 +19,10 @@ from naive import WITH_TN, WITHOUT_TN, f_measure
 import fastbcubed as fb
 import fastbcubed.metrics as fbm
 from fastbcubed import Contingency
-from fastbcubed.errors import MetricError, OptionError
+from fastbcubed.errors import FastBCubedError, MetricError, OptionError
 from fastbcubed.metrics import bcubed, bcubed_variants
 from fastbcubed.metrics import metric as rates
-from fastbcubed.metrics.metric import REFERENCES, Family
+from fastbcubed.metrics.metric import REFERENCES, Family, Metric
 from fastbcubed.metrics.registry import DEFAULT, FAMILIES, METRICS, lifted, resolve
 from fastbcubed.metrics.sums import ADD_UP, losses_by_chance, overall
 from fastbcubed.runtime.threads import Pool
@@ -629,6 +629,60 @@ def test_a_formula_of_ones_own():
     assert half == pytest.approx(201 / 289)
     with pytest.raises(OptionError, match="function"):
         fbm.pointwise_score("precision", [1], [1])
+
+
+def own(name, **formula):
+    """Declare a score outside the registry."""
+    return Metric(name, "matching", 0.0, 1.0, "higher", "Of one's own.", "a formula", "fastbcubed", **formula)
+
+
+def always_one(*_):
+    return 1.0
+
+
+@pytest.mark.parametrize(
+    ("scores", "why"),
+    [
+        (["f1", own("precision", formula=always_one)], "two scores would be called 'precision'"),
+        ([own("own", score=always_one), own("own", formula=always_one)], "two scores would be called 'own'"),
+        ([own("n_items", score=always_one)], "'n_items' is a column"),
+        ([own("item_f1", formula=always_one)], "'item_f1' is a column"),
+        ([own(3, formula=always_one)], "a text, not 3"),
+        ([own("", formula=always_one)], "a text, not ''"),
+        ([own("own")], "own has no formula"),
+        ([own("own", score=lambda cells, pool: 1 / 0)], "own failed: ZeroDivisionError"),
+        ([own("own", score=lambda cells, pool: None)], "own failed: TypeError"),
+        ([own("own", score=lambda cells, pool: "0.5")], "own failed: TypeError: '0.5' is no number"),
+        ([own("own", score=lambda cells: 1.0)], "own failed: TypeError"),
+    ],
+)
+def test_scores_of_ones_own_that_cannot_be_had(scores, why):
+    """A name of another score changed f1, which is built from it; that of a column was written over it."""
+    with pytest.raises(MetricError, match=why):
+        fb.evaluate([0, 0, 1], [0, 1, 1], metrics=scores)
+    assert fb.evaluate([0, 0, 1], [0, 0, 1], metrics=[own("own", formula=always_one), "f1"]).own == 1
+
+
+@pytest.mark.parametrize(
+    ("function", "labels", "options", "message"),
+    [
+        (
+            fbm.f1,
+            ([0, None], [0, 0]),
+            {},
+            r'the truth .*contingency=fastbcubed.contingency\(..., nulls="drop"\)',
+        ),
+        (fbm.f1, ([0, 1], [0, 0]), {"sample_weight": [0, 1]}, r'contingency\(..., weighting="outer"\)'),
+        (fbm.omega, ({1: {1, None}}, {1: {3}}), {}, r'the truth .*contingency\(..., nulls="drop"\)'),
+        (fbm.split_rate, ([0, None], [0, 0]), {}, r'the baseline .*contingency\(..., nulls="drop"\)'),
+        (fbm.split_rate, ([0, 1], [0]), {}, "the baseline has 2 labels and the experiment 1"),
+        (fbm.bad_merge_rate, ([0, 0], [0, None], [0, 0]), {}, r'the experiment .*diff\(..., nulls="drop"\)'),
+        (fbm.bad_merge_rate, ([0, 0], [0, 0], [0, None]), {}, r'the truth .*diff\(..., nulls="drop"\)'),
+    ],
+)
+def test_advice_names_arguments_that_are_there(function, labels, options, message):
+    with pytest.raises(FastBCubedError, match=message):
+        function(*labels, **options)
 
 
 # -- the functions ---------------------------------------------------------------------------------
