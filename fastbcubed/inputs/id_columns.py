@@ -73,6 +73,8 @@ class Column:
         self.parts, self.plain, self.kinds = parts, plain, kinds
         #: whether values were floats or decimals that are all whole numbers
         self.was_fractional = was_fractional
+        #: names of the parts read from a source without types, whose integers are text in usual form
+        self.untyped: frozenset[str] = frozenset()
         self.kind = self.kinds[0] if len(self.kinds) == 1 else "composite"
         if not self.parts:
             raise ColumnError(f"An id needs a part, but there is none in {where}.")
@@ -154,7 +156,22 @@ class Column:
     def _of(self, names: Sequence[str], parts: Sequence[pa.ChunkedArray]) -> Column:
         found = Column(names, parts, self.where)
         found.was_fractional, found.order = self.was_fractional, self.order
+        found.untyped = self.untyped
         return found
+
+    def with_text(self, texts: Sequence[bool]) -> Column:
+        """Return the column with parts as text where `texts`, if they are integers read from a source without types."""
+        chosen = [
+            text and kind == "integer" and name in self.untyped
+            for text, kind, name in zip(texts, self.kinds, self.names, strict=False)
+        ]
+        if self.was_fractional or not any(chosen):  # 1.0 is no longer known to have been that
+            return self
+        parts = list(self.parts)
+        for k in np.flatnonzero(chosen):
+            plain = values_of_codes(parts[k]) if pa.types.is_dictionary(parts[k].type) else parts[k]
+            parts[k] = plain.cast(pa.string())
+        return self._of(self.names, parts)
 
     def find(self, value: Any) -> np.ndarray:
         """Return the rows with this value, in order; for a composite id the value is a tuple.

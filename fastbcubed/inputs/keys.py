@@ -647,12 +647,15 @@ def comparable_keys(
 ) -> list[np.ndarray]:
     """Return the keys of columns, equal across them exactly where the values are equal.
 
-    Columns must be of one kind; empty and all-null ones match any kind. Keys of one column without nulls may be
+    Columns must be of one kind; empty and all-null ones match any kind, and integers read from a source without types
+    match text. Keys of one column without nulls may be
     `narrow`: int32, if all fit.
 
     Text that is not UTF-8, and codes outside the dictionary, raise IdTypeError.
     """
     if len(columns) > 1:
+        texts = text_parts(columns)
+        columns = [column.with_text(texts) for column in columns]
         check_kinds(columns)
     threads, plain = pool or Pool(threads=1), all(column.kind == "integer" for column in columns)
     try:
@@ -714,6 +717,11 @@ def proved_keys(column: Column, seed: int, pool: Pool) -> tuple[np.ndarray, np.n
     except pa.ArrowInvalid:
         require_valid_columns([column])
         raise
+
+
+def text_parts(columns: Sequence[Column]) -> list[bool]:
+    """Return for each part of ids whether it is text in one of these columns."""
+    return ["string" in kinds for kinds in zip(*(each.kinds for each in columns if len(each)), strict=False)]
 
 
 def check_kinds(columns: Sequence[Column]) -> None:

@@ -28,6 +28,7 @@ from fastbcubed.inputs.arrays import Nulls, is_pandas, starts_as_integers
 from fastbcubed.inputs.clustering import Clustering, by_position
 from fastbcubed.inputs.files import Stream, as_rows, columns_used, open_stream, spool
 from fastbcubed.inputs.id_columns import Column, Order, as_column, in_order_of, joined_in_order
+from fastbcubed.inputs.keys import text_parts
 from fastbcubed.inputs.layouts import choose_columns
 from fastbcubed.inputs.pipes import held_once
 from fastbcubed.inputs.suggestions import Typed, did_you_mean
@@ -597,6 +598,33 @@ class Pair:
         whole = tuple([_one_block(own)] for own in sides)
         return cls(whole, (truth.name, prediction.name), weight_table, attribute_table)
 
+    @property
+    def id_columns(self) -> list[Column]:
+        """The items of the first blocks, and those of the tables."""
+        found = [side.items for side in self.first if side.items is not None]
+        return found + [table[0] for table in (self.weight_table, self.attribute_table) if table is not None]
+
+    def with_text(self, texts: Sequence[bool]) -> Pair:
+        """Return the pair with ids as `Column.with_text` returns them."""
+
+        def typed(sides: tuple[Clustering, ...]) -> tuple[Clustering, ...]:
+            items = {id(side.items): side.items and side.items.with_text(texts) for side in sides}
+            return tuple(replace(side, items=items[id(side.items)]) for side in sides)
+
+        def stretch(each: Stretch[Block]) -> Stretch[Block]:
+            read = each.blocks
+            return replace(
+                each, blocks=lambda: (replace(block, sides=typed(block.sides)) for block in read())
+            )
+
+        weights, others = self.weight_table, self.attribute_table
+        return replace(
+            self,
+            stretches=tuple([stretch(each) for each in side] for side in self.stretches),
+            weight_table=weights and (weights[0].with_text(texts), weights[1]),
+            attribute_table=others and (others[0].with_text(texts), others[1]),
+        )
+
     def cut(self, size: int) -> Pair:
         """Return a pair in memory cut into blocks of at most `size` rows."""
         return replace(self, stretches=tuple(_cut(_first(side), size) for side in self.stretches))
@@ -629,7 +657,7 @@ def open_pair(given: Given, cut: Cut | None = None) -> Pair:
     In blocks, files are read in turn, and one-pass streams, such as a record-batch reader, are spilled to disk and read
     from there.
     """
-    return read_pair(given) if cut is None else open_pairs([given], [None], cut)[0]
+    return in_one_kind([read_pair(given)])[0] if cut is None else open_pairs([given], [None], cut)[0]
 
 
 def open_pairs(given: Sequence[Given], runs: Sequence[str | None], cut: Cut | None = None) -> list[Pair]:
@@ -639,7 +667,22 @@ def open_pairs(given: Sequence[Given], runs: Sequence[str | None], cut: Cut | No
         names = map(_source_name, (each.truth, each.prediction), each.names)
         with naming(run, *names):
             pairs.append(opening.pair(each))
-    return pairs
+    return in_one_kind(pairs, whole=cut is None)
+
+
+def in_one_kind(pairs: list[Pair], *, whole: bool = True) -> list[Pair]:
+    """Return pairs in which ids read from sources without types are text, if any of their ids are text.
+
+    Pairs that are `whole` are converted now, others block by block.
+    """
+    columns = [column for pair in pairs for column in pair.id_columns]
+    texts = text_parts(columns)
+    if all(column.with_text(texts) is column for column in columns):
+        return pairs
+    found = [pair.with_text(texts) for pair in pairs]
+    if not whole:
+        return found
+    return [Pair.of(*pair.first, pair.weight_table, pair.attribute_table) for pair in found]
 
 
 def _source_name(given: Any, otherwise: str) -> str:

@@ -284,6 +284,8 @@ def read_columns(
     names = list(dict.fromkeys(needed))
     data = dict(zip(names, rows.columns(names), strict=True))
     columns = [column_of(data, group, group, rows.where) for group in groups]
+    for column in columns:
+        column.untyped = rows.untyped.intersection(column.names)
     if weight is None:
         return columns, None
     where = f"column {weight!r} of {rows.where}"

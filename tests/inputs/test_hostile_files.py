@@ -25,7 +25,6 @@ from fastbcubed.errors import (
     ColumnError,
     EmptyInputError,
     FileFormatError,
-    IdTypeError,
     NullError,
     OptionError,
     OutOfMemoryError,
@@ -172,7 +171,7 @@ CSV = {
     "another header without its end": (b"\xef\xbb\xbfa,1", (ColumnError, "a, 1", "item=")),
     "nothing": (b"\r\n\n", (FileFormatError, "not even names of columns")),
     "compressed in secret": (gzip.compress(b"item,cluster\na,1\n"), (FileFormatError, "rows.csv.gz")),
-    "numbers for names": (b"item,cluster\n1,1\n2,1\n", (IdTypeError, "int64", "string", "never match")),
+    "numbers for names": (b"item,cluster\n1,1\n2,1\n", (EmptyInputError, "'1', '2' against 'a', 'b', 'c'")),
 }
 
 

@@ -20,7 +20,7 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
-from fastbcubed.errors import ColumnError, FileFormatError, OptionError
+from fastbcubed.errors import ColumnError, FileFormatError, IdTypeError, OptionError
 from fastbcubed.inputs import pipes
 from fastbcubed.inputs.file_formats import CsvFile, delimiter_of
 from fastbcubed.inputs.files import read_integers, read_table
@@ -181,6 +181,50 @@ def test_ids_of_csv_that_pandas_made_float(tmp_path: Path) -> None:
     ev = fb.evaluate(tmp_path / "t.csv", PREDICTION)
     assert (ev.precision, ev.recall) == SCORES
     assert [w["code"] for w in ev.warnings] == ["few-units", "whole-floats"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_numbers_of_csv_match_text(engine: str, tmp_path: Path) -> None:
+    numbers, texts = tmp_path / "numbers.csv", tmp_path / "texts.csv"
+    numbers.write_text("item,cluster\n1,a\n2,a\n3,b\n")
+    texts.write_text("item,cluster\n2,x\n1,x\nb2,x\n03,x\n")
+    parquet = tmp_path / "texts.parquet"
+    pq.write_table(pa.table({"item": ["2", "1", "b2", "03"], "cluster": list("xxxx")}), parquet)
+    for other in (texts, parquet, fb.Clustering.from_table(texts)):  # alone on their side: 3; b2 and 03
+        ev = fb.evaluate(numbers, other, unmatched="singleton", engine=engine, keep="items")
+        # precision: 1 and 2 are 2 of 4, b2 and 03 1 of 4, and 3 is alone; recall 1
+        assert ev.precision == pytest.approx((2 / 4 + 2 / 4 + 1 / 4 + 1 / 4 + 1) / 5)
+        assert ev.recall == 1
+        assert sorted(ev.items()["item"].to_pylist()) == ["03", "1", "2", "3", "b2"]
+        assert fb.evaluate(other, numbers, engine=engine).precision == 1  # without 3; 1 and 2 are together
+
+    weights, attributes = tmp_path / "weights.csv", tmp_path / "attributes.csv"
+    weights.write_text("item,weight\n1,1\n2,2\n3,1\nb2,1\n")
+    attributes.write_text("item,kind\n1,u\n2,u\n3,v\n03,v\n")
+    ev = fb.evaluate(numbers, numbers, weight=weights, attributes=attributes, slices="kind", engine=engine)
+    assert ev.slices("kind")["weight"].to_pylist() == [3, 1]
+
+    pq.write_table(pa.table({"item": [1, 2, 3], "cluster": list("xxy")}), parquet)
+    with pytest.raises(IdTypeError, match="never match"):
+        fb.evaluate(parquet, texts, engine=engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_numbers_in_parts_of_ids_of_csv_match_text(engine: str, tmp_path: Path) -> None:
+    for name, source in (("a.csv", "7"), ("b.csv", "x7")):
+        (tmp_path / name).write_text(f"source,id,cluster\n1,1,a\n1,2,a\n{source},1,b\n")
+    ev = fb.evaluate(
+        tmp_path / "a.csv", tmp_path / "b.csv", item=["source", "id"], engine=engine, keep="items"
+    )
+    assert [(each["source"], each["id"]) for each in ev.items()["item"].to_pylist()] == [("1", 1), ("1", 2)]
+
+
+def test_runs_in_csv_have_ids_of_one_type(tmp_path: Path) -> None:
+    for name, last in (("truth.csv", "3"), ("a.csv", "3"), ("b.csv", "b3")):
+        (tmp_path / name).write_text(f"item,cluster\n1,a\n2,a\n{last},b\n")
+    paths = [tmp_path / name for name in ("truth.csv", "a.csv", "b.csv")]
+    assert fb.compare(paths[0], {"a": paths[1], "b": paths[2]}).scores()["n_items"].to_pylist() == [2, 2]
+    assert fb.diff(paths[1], paths[2], truth=paths[0], unmatched="singleton").split_rate == 0
 
 
 # --- pipes ---
