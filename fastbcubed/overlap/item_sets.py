@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -16,15 +15,16 @@ from fastbcubed import kernels
 from fastbcubed.align.data_errors import RepeatedMemberships, UnevenWeights
 from fastbcubed.align.policies import Policies
 from fastbcubed.align.sides import Side, either, require_known_type
-from fastbcubed.errors import FastBCubedError
+from fastbcubed.errors import ColumnError, FastBCubedError, arg, first_few
 from fastbcubed.inputs.arrays import from_numpy, read_only, take_rows
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.layouts import Memberships
-from fastbcubed.inputs.tables import Source, attributes
+from fastbcubed.inputs.tables import Source, attributes, number_values
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_codes import Numbered, number
 from fastbcubed.runtime.key_partitions import PART_ROWS, part_bits, part_blocks, scatter_keys, slots_for
+from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Int64s
 
@@ -328,10 +328,44 @@ def _take_items(clustering: Clustering, labels: Column, firsts: NDArray[np.int64
     if attributes is not None:
         names = [name for name in attributes.names if name not in clustering.labels.names]
         rows = firsts.astype(np.int32 if len(attributes) < 2**31 else np.int64)
-        read = partial(_some_rows, attributes, rows)
+        read = ByItem(attributes, clustering.items, rows)
         attributes = Source(names, attributes.where, rows.size, read, like=attributes)
     return Clustering(labels, column, weight, attributes, clustering.name)
 
 
-def _some_rows(source: Source, rows: NDArray[Any], names: Sequence[str]) -> list[pa.ChunkedArray]:
-    return [pa.chunked_array([take_rows(column, rows)]) for column in attributes(source, list(names))]
+class ByItem:
+    """The attributes of items with several rows, each read from the first row; rows of an item that differ raise."""
+
+    def __init__(self, source: Source, items: Column, firsts: NDArray[Any]) -> None:
+        self._source, self._items, self._firsts = source, items, firsts
+
+    def __call__(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Return columns with a row per item; raise ColumnError where an item has several values."""
+        found = []
+        for name, values in zip(names, attributes(self._source, list(names)), strict=True):
+            self._require_one(name, values)
+            found.append(pa.chunked_array([take_rows(values, self._firsts)]))
+        return found
+
+    @cached_property
+    def _later(self) -> tuple[Int64s, Int64s]:
+        """The rows that are not the first of their item, and that first row."""
+        with Pool() as pool:
+            codes, firsts = number(self._items.keys(pool), pool)
+        first = firsts[codes]
+        rows = np.flatnonzero(first != np.arange(first.size))
+        return rows, first[rows]
+
+    def _require_one(self, name: str, values: pa.ChunkedArray) -> None:
+        rows, firsts = self._later
+        if pa.types.is_nested(values.type):
+            codes = np.unique(list(map(repr, values.to_pylist())), return_inverse=True)[1]
+        else:
+            codes, _ = number_values(values)
+        differ = np.unique(firsts[codes[rows] != codes[firsts]])
+        if differ.size:
+            raise ColumnError(
+                f"column {name!r} of {self._source.where} has several values for {differ.size} of "
+                f"{self._firsts.size} items, whose rows differ (first: {first_few(self._items.first_of(differ))}). To "
+                f"slice by it or to list it, give each item one value, in {arg('attributes', ...)}."
+            )

@@ -395,6 +395,39 @@ def test_saved_and_loaded(tmp_path: Path, options: dict) -> None:
     assert back.metric("cice_bcubed_recall") == pytest.approx(ev.metric("cice_bcubed_recall"))
 
 
+def test_attributes_that_differ_between_the_rows_of_an_item(tmp_path: Path) -> None:
+    columns = table(
+        {"item": [1, 1, 2], "cluster": [1, 2, 1], "one": ["y", "y", None], "many": ["y", "x", "z"]}
+    )
+    ev = fb.evaluate(columns, {1: 1, 2: 1}, overlapping=True, slices="one", keep="items")
+    assert ev.sliced["one"].select(["one", "n_items"]).to_pylist() == [
+        {"one": "y", "n_items": 1},
+        {"one": None, "n_items": 1},
+    ]
+    assert ev.items(columns="one")["one"].to_pylist() == ["y", None]
+    said = r"'many' of the truth has several values for 1 of 2 items, .*\(first: 1\).* in attributes="
+    for ask in (
+        lambda: fb.evaluate(columns, {1: 1, 2: 1}, overlapping=True, slices="many"),
+        lambda: ev.slices("many"),
+        lambda: ev.items(columns="many"),
+    ):
+        with pytest.raises(ColumnError, match=said):
+            ask()
+    with pytest.warns(fb.EvaluationWarning, match=said):
+        ev.save(tmp_path)
+    with pytest.raises(ColumnError, match=said):
+        fb.load(tmp_path).slices("many")
+    by_item = {"item": [1, 2], "many": ["y", "z"]}
+    ev = fb.evaluate(columns, {1: 1, 2: 1}, overlapping=True, attributes=by_item, slices="attributes.many")
+    assert len(ev.sliced["attributes.many"]) == 2
+
+
+@pytest.mark.parametrize("values", [[np.nan, np.nan, 1.0], [-0.0, 0.0, None], [[1], [1], [2]]])
+def test_attributes_that_are_the_same_in_all_rows_of_an_item(values: list) -> None:
+    columns = table({"item": [1, 1, 2], "cluster": [1, 2, 1], "one": values})
+    assert "one" in fb.evaluate(columns, {1: 1, 2: 1}, overlapping=True).items(columns="one").column_names
+
+
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = [str(tmp_path / name) for name in ("t.parquet", "p.parquet")]
     pq.write_table(table(TRUTH), paths[0])
