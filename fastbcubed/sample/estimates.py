@@ -137,8 +137,9 @@ class Estimates(Shown, HasTable):
             this is not within the range of the score, and, cut to that range, where it might not be: of precision and F
             of clusters and of MUC. Where all sampled clusters are right, or all are wrong, it covers every share q of
             others that n clusters of equal weight do not rule out: up to (1 - q)^n = (1 - level) / 2.
-            NaN of a single cluster, and where nothing was observed; the estimate itself in a census, and where clusters
-            are partly right and all alike.
+            NaN of a single cluster, where nothing was observed, and of a mean size where all sampled clusters are of
+            one size, as nothing shows how large others may be; the estimate itself in a census, and where clusters are
+            partly right and all alike.
 
         Notes
         -----
@@ -161,8 +162,8 @@ class Estimates(Shown, HasTable):
             raise MetricError(f"there is no estimate of {which!r}; name it in {arg('metrics', ...)}")
         level = self.level if level is None else check_level(level)
         own, (low, high) = self.estimated[known], self._ranges[known]
-        if not own.error > 0 and (low, high) == (0, 1) and not self._is_census:
-            return _of_what_is_not_seen(own, level)
+        if not own.error > 0 and not self._is_census:
+            return _of_what_is_not_seen(own, level, high)
         if own.error == 0:
             return Interval(own.value, own.value)
         df, beyond = max(1, int(own.df)), not low < own.value < high
@@ -303,9 +304,12 @@ class Estimates(Shown, HasTable):
         return document(self)
 
 
-def _of_what_is_not_seen(own: Estimate, level: float) -> Interval:
-    """Return the interval of a rate that is 1, or 0, in all sampled clusters: others may just not have been drawn."""
-    if math.isnan(own.unadjusted) or own.n_clusters < 2:
+def _of_what_is_not_seen(own: Estimate, level: float, high: float) -> Interval:
+    """Return the interval of a score that is the same in all sampled clusters: others may just not have been drawn.
+
+    There is none of a score without an upper bound, as nothing shows how far from it others may be.
+    """
+    if math.isnan(own.unadjusted) or own.n_clusters < 2 or math.isinf(high):
         return Interval(math.nan, math.nan)
     others = share_not_seen(own.effective, level)
     if own.unadjusted == 1:

@@ -659,6 +659,15 @@ def test_what_no_sampled_cluster_shows_may_be_there() -> None:
     assert fb.estimate(right, right, population_clusters=4, metrics="f1").interval("f1") == (1, 1)
 
 
+def test_no_interval_of_a_mean_size_where_all_sampled_clusters_are_of_one_size() -> None:
+    sample, prediction = {1: "a", 2: "a", 3: "b", 4: "b"}, dict.fromkeys(range(1, 9), "x")
+    for options in ({}, {"sampling": "cluster_size"}, {"population_clusters": 3}):
+        est = fb.estimate(sample, prediction, metrics="mean_cluster_size", **options)
+        assert est.mean_cluster_size == 2 and all(map(math.isnan, est.interval("mean_cluster_size"))), options
+    census = fb.estimate(sample, sample, metrics="mean_cluster_size", population_clusters=2)
+    assert census.interval("mean_cluster_size") == (2, 2)
+
+
 def test_the_most_that_whole_clusters_can_be() -> None:
     """24 items in 20 predicted clusters: true ones, of 5/4 items on average, are 24/25 as many as these."""
     sample = {1: 1, 2: 1, 3: 3, 4: 4, 5: 5}
