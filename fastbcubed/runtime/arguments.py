@@ -1,9 +1,9 @@
-"""Checks of the arguments of public functions: booleans, choices and whole numbers."""
+"""Checks of the arguments of public functions: booleans, choices and numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -102,3 +102,20 @@ def whole_number(value: Any, name: str, of: str = "", *, least: int = 0, most: i
         bounds = f"{least:,} or more" if most is None else f"from {least:,} to {most:,}"
         raise OptionError(f"{arg(name)} is {kind}, {bounds}, not {value!r}")
     return int(value)
+
+
+def number_of(value: Any, name: str, of: str) -> Any:
+    """Return a number that is not negative and may be infinite, or raise OptionError; `of` is what it counts.
+
+    Examples
+    --------
+    >>> number_of(1e10, "max_pairs", "pairs")
+    10000000000.0
+    >>> number_of("1e10", "max_pairs", "pairs")
+    Traceback (most recent call last):
+    ...
+    fastbcubed.errors.OptionError: max_pairs is a number of pairs, 0 or more, not '1e10'
+    """
+    if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:  # nor NaN
+        raise OptionError(f"{arg(name)} is a number of {of}, 0 or more, not {first_few([value])}")
+    return value

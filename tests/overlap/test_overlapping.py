@@ -395,6 +395,15 @@ def test_saved_and_loaded(tmp_path: Path, options: dict) -> None:
     assert back.metric("cice_bcubed_recall") == pytest.approx(ev.metric("cice_bcubed_recall"))
 
 
+@pytest.mark.parametrize("given", ["1e6", None, -1, float("nan"), True, [10]])
+def test_max_pairs_is_a_number(given: object) -> None:
+    sides = {1: {1}, 2: {2}}, {1: {1}, 2: {1}}
+    for ask in (fb.evaluate, fb.contingency, fb.diff, lambda a, b, **how: fb.compare(a, {"b": b}, **how)):
+        with pytest.raises(OptionError, match="max_pairs is a number of pairs, 0 or more, not "):
+            ask(*sides, overlapping=True, max_pairs=given)
+        ask(*sides, overlapping=True, max_pairs=float("inf"))
+
+
 def test_attributes_that_differ_between_the_rows_of_an_item(tmp_path: Path) -> None:
     columns = table(
         {"item": [1, 1, 2], "cluster": [1, 2, 1], "one": ["y", "y", None], "many": ["y", "x", "z"]}
