@@ -435,6 +435,7 @@ def generate(
         }
         files = {"truth": Path(path), "prediction": Path(prediction_out)}
     _check_files(list(files.values()), overwrite=overwrite)
+    n_items, seed = synthetic.n_items, synthetic.seed  # of Python
     _check_disk({file: n_items * _row_bytes(columns[order], ids) for order, file in files.items()})
     origin = json.dumps({"n_items": n_items, "shape": shape, "seed": seed})
     with ExitStack() as stack:

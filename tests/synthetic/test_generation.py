@@ -364,6 +364,13 @@ def test_one_table_and_two_are_the_same_clustering(tmp_path: Path) -> None:
     ]
 
 
+def test_numbers_of_numpy(tmp_path: Path) -> None:
+    paths = [tmp_path / "numpy.parquet", tmp_path / "python.parquet"]
+    generate(paths[0], np.int64(50), seed=np.int32(3), row_group=np.int64(20), threads=np.int8(1))
+    generate(paths[1], 50, seed=3, row_group=20)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
 @pytest.mark.parametrize("compression", ["none", "snappy", "lz4", "zstd"])
 def test_row_groups_compression_and_origin(compression: str, tmp_path: Path) -> None:
     path = tmp_path / "items.parquet"
