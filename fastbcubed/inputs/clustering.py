@@ -112,7 +112,8 @@ def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tu
         columns = [labels, child, parent]
         keys = np.concatenate(comparable_keys(columns, pool))
         codes, firsts = number(keys, pool)
-        values = Column(labels.name, [join_pieces([column.parts[0] for column in columns], "the hierarchy")])
+        pieces = [column.parts[0] for column in columns if len(column)] or [labels.parts[0]]
+        values = Column(labels.name, [join_pieces(pieces, "the hierarchy")])
         cuts = np.cumsum([len(column) for column in columns])[:-1]
         own, low, high = np.split(codes, cuts)
         steps = Memberships.from_rows(low, high, firsts.size, firsts.size).without_repeats()

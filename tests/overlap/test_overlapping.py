@@ -173,6 +173,15 @@ def test_ancestors_by_two_ways_count_once_and_a_cycle_raises() -> None:
         items.with_ancestors(["a", None], ["c", "d"])
 
 
+def test_clusters_without_parents_have_no_ancestors() -> None:
+    for known in ("x", "y"), (1, 2):
+        items = fb.Clustering.from_clusters({known[0]: ["a", "b"], known[1]: ["c"]})
+        for child, parent in ((known, [None, None]), ([], []), (np.array([]), np.array([]))):
+            assert items.with_ancestors(child, parent).to_table() == items.to_table(), (child, parent)
+        above = items.with_ancestors(known, [None, known[0]])
+        assert above.labels.take(np.arange(4)).to_pylist() == [known[0], known[0], known[1], known[0]]
+
+
 @pytest.mark.parametrize(("label", "parent"), [(0, 9), ("", "up")])
 def test_items_without_label_have_no_ancestors(label, parent) -> None:
     found = fb.Clustering.from_labels([label, None], items=[1, 2]).with_ancestors([label], [parent])
