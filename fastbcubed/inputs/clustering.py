@@ -40,7 +40,7 @@ from fastbcubed.inputs.tables import (
     unlisted,
     weight_array,
 )
-from fastbcubed.runtime.arguments import is_bare, true_or_false
+from fastbcubed.runtime.arguments import is_bare, true_or_false, whole_number
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import RowNumbers
@@ -254,7 +254,14 @@ class Clustering:
         ----------
         start, stop : int
             First row, and the row after the last.
+
+        Raises
+        ------
+        OptionError
+            If these are no numbers of rows, or the last is before the first.
         """
+        start = whole_number(start, "start", "rows")
+        stop = whole_number(stop, "stop", "rows", least=start)
         items = None if self.items is None else self.items.stretch(start, stop)
         weight = None if self.weight is None else self.weight[start:stop]
         others = None if self.attributes is None else self.attributes.between(start, stop)

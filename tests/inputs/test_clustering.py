@@ -508,3 +508,19 @@ def test_a_dict_of_the_items_of_each_cluster() -> None:
     assert fb.evaluate(*tags, overlapping=True).contingency.n_items == 3
     mixed = {"x": {"a", "b"}, "y": "a", "z": "b"}  # with fewer labels than items, though more than sets
     assert fb.evaluate(mixed, mixed, overlapping=True).contingency.n_items == 3
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "said"),
+    [
+        (-1, 2, "start .* 0 or more, not -1"),
+        ("a", 2, "start .*'a'"),
+        (0, None, "stop .*None"),
+        (2, 1, "stop .* 2 or more"),
+    ],
+)
+def test_slices_of_rows(start: Any, stop: Any, said: str) -> None:
+    rows = Clustering.from_labels([1, 1, 2], items=list("abc"))
+    with pytest.raises(OptionError, match=said):
+        rows.slice(start, stop)
+    assert rows.slice(np.int64(1), 9).to_table().to_pydict() == {"item": ["b", "c"], "cluster": [1, 2]}
