@@ -78,8 +78,17 @@ def as_masses(values: ArrayLike, name: str) -> NDArray[np.float64]:
     return found
 
 
-def require_squares(squares: NDArray[np.float64] | None, mass: NDArray[np.float64] | None) -> None:
-    """Raise WeightError for squared weights that are impossible or come without weights."""
+#: How far sums of squares may be from what is possible, relative to it, by rounding.
+ROUNDING = 1e-9
+
+
+def require_squares(
+    squares: NDArray[np.float64] | None, mass: NDArray[np.float64] | None, n: NDArray[np.int64]
+) -> None:
+    """Raise WeightError for squared weights that are impossible or come without weights.
+
+    Squares of n positive weights add up to the square of their sum at most, and to that by n at least.
+    """
     if squares is None:
         return
     if mass is None or not (squares >= 0).all():
@@ -87,6 +96,17 @@ def require_squares(squares: NDArray[np.float64] | None, mass: NDArray[np.float6
     if not max(mass.max(initial=0), squares.max(initial=0) ** 0.5) < ROOT:
         raise WeightError(
             f"a weight is {ROOT:g} or more, so that pairs cannot be weighed; rescale the weights"
+        )
+    most = mass**2
+    wrong = np.flatnonzero(
+        (n > 0) & ((squares > most * (1 + ROUNDING)) | (squares * n < most * (1 - ROUNDING)))
+    )
+    if wrong.size:
+        k = wrong[0]
+        raise WeightError(
+            f"weight_squares are impossible in {wrong.size} of {n.size} cells (first: cell {k}, with {squares[k]:g}; "
+            f"{n[k]} item{'s' * int(n[k] != 1)} of weight {mass[k]:g} in all have {most[k] / n[k]:g} to {most[k]:g}). "
+            "Add up the squares of the weights of items"
         )
 
 
@@ -429,7 +449,7 @@ class Contingency:
         ColumnError
             If the lengths differ, or a code or a count is negative or not an integer.
         WeightError
-            If a weight is not finite or not positive, or a square is negative.
+            If a weight is not finite or not positive, or squares cannot be those of weights with this sum.
         EmptyInputError
             If there is no item.
 
@@ -442,10 +462,10 @@ class Contingency:
         sizes = {array.size for array in table}
         mass = None if weight is None else as_masses(weight, "weight")
         squares = None if weight_squares is None else as_masses(weight_squares, "weight_squares")
-        require_squares(squares, mass)
         sizes |= {array.size for array in (mass, squares) if array is not None}
         if len(sizes) > 1:
             raise ColumnError(f"cells differ in length: {sorted(sizes)} in the arrays given")
+        require_squares(squares, mass, table[2])
         if not is_one_of(weighting, ("pointwise", "outer")):
             raise OptionError(f'{arg("weighting")} is "pointwise" or "outer", not {weighting!r}')
         cells, pred_codes, n_codes = tabulate(*table, mass, outer=weighting == "outer")
