@@ -340,11 +340,6 @@ def extended_bcubed(truth: Any, prediction: Any, *, weight: Any = None, **option
     clusters of a side, among the cells of each of these but the largest. So a cluster of a million items costs a
     million steps, however many of them are in a second cluster.
 
-    The disk engine counts, for every subset of an item's true and predicted clusters, the items that are in all of
-    these; by inclusion and exclusion that gives the number of mates by number of shared clusters. Cost is the sum over
-    items of 2 to the number of their clusters. Items in more than 8 clusters on both sides together are instead
-    compared with all items that share one.
-
     References
     ----------
     E. Amigó et al., A comparison of extrinsic clustering evaluation metrics based on formal constraints,
