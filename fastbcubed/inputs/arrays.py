@@ -337,6 +337,19 @@ def from_numpy(values: np.ndarray, mask: np.ndarray | None = None) -> pa.Array:
     return pa.Array.from_buffers(kind, len(values), [valid, pa.py_buffer(data)])
 
 
+def as_floats(numbers: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return numbers as float64, each the nearest one; Arrow's own cast of decimals is not always.
+
+    Examples
+    --------
+    >>> as_floats(pa.array([0.9]).cast(pa.decimal128(18, 6))).to_pylist()
+    [0.9]
+    """
+    if pa.types.is_decimal(numbers.type):
+        numbers = numbers.cast(pa.large_string())
+    return numbers.cast(pa.float64(), safe=False)
+
+
 def from_texts(values: Sequence[str | None]) -> pa.Array:
     """Return a few strings as Arrow; unlike `pyarrow.array` this does not import pandas.
 

@@ -25,6 +25,7 @@ from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
     CONVERSION,
     Nulls,
+    as_floats,
     codes_of,
     combined,
     convert,
@@ -329,7 +330,7 @@ def float_column(
     numeric = pa.types.is_integer(data.type) or pa.types.is_floating(data.type)
     if not (numeric or pa.types.is_decimal(data.type)):
         raise error(f"{where} should be numbers, but the type is {data.type}.")
-    return data if data.type == pa.float64() else data.cast(pa.float64(), safe=False)
+    return data if data.type == pa.float64() else as_floats(data)
 
 
 def _numbers(text: pa.ChunkedArray, where: str, error: type[FastBCubedError]) -> pa.ChunkedArray:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.errors import Either, SliceError, first_few
 from fastbcubed.inputs import arrow_compute as pc
-from fastbcubed.inputs.arrays import from_numpy, from_texts, is_null, to_numpy
+from fastbcubed.inputs.arrays import as_floats, from_numpy, from_texts, is_null, to_numpy
 from fastbcubed.inputs.suggestions import plain as unescaped
 from fastbcubed.inputs.suggestions import similar, split
 from fastbcubed.runtime.arguments import is_bare
@@ -124,7 +124,7 @@ class Bins:
             if is_type.is_integer(kind) or (is_type.is_decimal(kind) and kind.scale == 0):
                 return values.cast(pa.int64())
             if is_type.is_floating(kind) or is_type.is_decimal(kind):
-                return values.cast(pa.float64())
+                return as_floats(values)
         except pa.ArrowInvalid as error:
             if first := list(islice(_no_numbers(values), 3)):
                 raise SliceError(

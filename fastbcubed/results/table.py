@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fastbcubed.cells.contingency import CELL, SIDES, Contingency, ScoredRows
 from fastbcubed.errors import MetricError, MissingPackageError, OptionError, Word, arg
 from fastbcubed.inputs import arrow_compute as pc
-from fastbcubed.inputs.arrays import from_numpy, storage_of, to_numpy, values_of_codes
+from fastbcubed.inputs.arrays import as_floats, from_numpy, storage_of, to_numpy, values_of_codes
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.metric import Metric
@@ -435,7 +435,7 @@ def _as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
         raise pa.ArrowInvalid(str(column.type))
     if pa.types.is_temporal(column.type):
         column = column.cast(pa.int32() if column.type.bit_width == 32 else pa.int64())
-    numbers = column.cast(pa.float64(), safe=False)
+    numbers = as_floats(column)
     return pc.fill_null(numbers, np.nan) if numbers.null_count else numbers
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,16 @@ def test_a_threshold_is_rounded_as_the_scores_are(kind: Any) -> None:
     assert len(sets(Clustering.from_links(links, threshold=0.9))) == 1
     assert len(sets(Clustering.from_links(links, threshold=0.91))) == 2
     assert len(sets(Clustering.from_links(links, threshold=1e300, ascending=True))) == 1
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.decimal32(9, 6), pa.decimal64(18, 6), pa.decimal128(18, 6), pa.decimal256(40, 20)]
+)
+def test_decimal_scores_are_the_nearest_floats(kind: pa.DataType) -> None:
+    scores = pa.array([Decimal("0.90"), Decimal("0.70"), Decimal("0.95")], kind)
+    links = read_links({"left": ["a", "b", "c"], "right": ["b", "c", "d"], "score": scores}, scored=True)
+    assert links.scores is not None
+    assert links.scores.tolist() == [0.9, 0.7, 0.95]
 
 
 # -- What holds links ------------------------------------------------------------------------------
