@@ -542,11 +542,13 @@ def join_ties(levels, n_levels, heads, open_places, over, under):
 
 
 @kernel
-def find_first_places(codes, firsts):
-    """Find the first place of each true cluster; `firsts` is initially -1."""
-    for place in range(codes.size - 1, -1, -1):
-        if codes[place] >= 0:
-            firsts[codes[place]] = place
+def find_ends(codes, firsts, lasts):
+    """Find the first and the last place of each true cluster; `firsts` is initially -1."""
+    for place in range(codes.size):
+        code = codes[place]
+        if code >= 0:
+            firsts[code] = place if firsts[code] < 0 else firsts[code]
+            lasts[code] = place
 
 
 @inlined

@@ -42,7 +42,7 @@ from fastbcubed.runtime.expressions import Expression, is_expression, parse_expr
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.sweep_links.level_sums import SumsOnDemand
-from fastbcubed.sweep_links.merge_tree import Effects, Subsets
+from fastbcubed.sweep_links.merge_tree import Effects, Subsets, joining_places
 from fastbcubed.types import Floats
 
 #: Pairs together on both sides, on one of them, apart on both; and entropies, in the order that formulas take.
@@ -707,18 +707,22 @@ def _changes(
 
 def list_weakest_links(sweep: Any, effects: Effects, limit: int | None) -> Table:
     """Return true clusters of several items, those whose weakest needed link is the weakest first."""
-    placed, tree = sweep._placed, sweep.tree
-    sizes, whole_at = placed.rows.true_sizes, effects.whole_at
+    placed, tree, items = sweep._placed, sweep.tree, sweep._alignment.pred_rows
+    sizes = placed.rows.true_sizes
     codes = np.flatnonzero(sizes > 1)
-    levels = placed.rows.levels[whole_at[codes]]
+    levels = placed.rows.levels[effects.whole_at[codes]]
     is_whole = levels < tree.n_levels
     chosen = np.lexsort((codes, -sizes[codes], -levels, ~is_whole))[:limit]
     codes, is_whole = codes[chosen], is_whole[chosen]
-    firsts = np.full(sizes.size, -1)
-    kernels.merge_tree.find_first_places(placed.rows.codes, firsts)
-    joined = _joined(sweep, np.where(is_whole, placed.places[whole_at[codes]], -1))
+    ends, places = np.full((2, sizes.size), -1), np.full(codes.size, -1)
+    kernels.merge_tree.find_ends(placed.rows.codes, *ends)
+    members = placed.aligned[ends[:, codes]]
+    pairs = members if items is None else items[members]
+    with Pool() as pool:
+        places[is_whole] = joining_places(tree, pairs[:, is_whole], pool)
+    joined = _joined(sweep, places)
     columns: dict[str, Any] = {
-        "cluster": _labels(sweep, placed.aligned[firsts[codes]]),
+        "cluster": _labels(sweep, members[0]),
         "n_items": from_numpy(sizes[codes]),
         **{name: joined[name] for name in ("threshold", "left", "right")},
     }

@@ -104,6 +104,27 @@ def merge_tree(n_items: int, given: list[NDArray[Any]], pool: Pool, *, ascending
     return MergeTree(order, levels, between, merges, points, keys.view(np.float64), ascending)
 
 
+def joining_places(tree: MergeTree, pairs: NDArray[np.integer], pool: Pool) -> NDArray[np.integer]:
+    """Return the place of a link that joins each pair of items, the weakest one on the way between them.
+
+    Which of the links with equal scores it is, their places do not tell. So all are joined again, to a forest of short
+    paths, where each item but the roots hangs on another one since a merge. Shapes: (2, n) -> (n,)
+    """
+    places = tree.merges[: np.count_nonzero(tree.levels < tree.n_levels)]
+    order = np.arange(places.size)
+    merged, _, _ = _join(
+        tree.n_items, tree.links[places], order.astype(np.uint64), pool, ascending=tree.ascending
+    )
+    above, since = np.arange(tree.n_items), np.full(tree.n_items, places.size)
+    above[merged["back"]], since[merged["back"]] = merged["front"], order
+    ends, found = pairs.copy(), np.zeros(pairs.shape[1], np.int64)
+    while (apart := np.flatnonzero(ends[0] != ends[1])).size:
+        at = since[ends[:, apart]]
+        lower = at.argmin(0), apart
+        found[apart], ends[lower] = at.min(0), above[ends[lower]]
+    return np.asarray(places[found])
+
+
 def order_of_merges(levels: Codes, n_levels: int) -> Codes:
     """Return all places but the last by their levels, those of a level ascending, as meetings take them to be."""
     starts, order = (buffers.empty(size, levels.dtype) for size in (n_levels + 2, levels.size))
@@ -608,7 +629,7 @@ class Effects:
     over: Floats  #: what precision loses
     under: Floats  #: what recall gains
     merged: NDArray[np.bool_]  #: where a merge stands
-    whole_at: Counts  #: by true cluster: the place of the merge that makes it whole, -1 for a single row
+    whole_at: Counts  #: by true cluster: the place of a merge whose level makes it whole, -1 for a single row
 
 
 def merge_effects(rows: TreeRows, pool: Pool) -> Effects:
@@ -626,5 +647,4 @@ def merge_effects(rows: TreeRows, pool: Pool) -> Effects:
     heads = np.empty(n, rows.levels.dtype)
     module.join_ties(rows.levels, rows.n_levels, heads, np.empty_like(heads), over, under)
     merged = (rows.levels < rows.n_levels) & (heads == np.arange(n))
-    whole_at[whole_at >= 0] = heads[whole_at[whole_at >= 0]]
     return Effects(over, under, merged, whole_at)

@@ -615,7 +615,8 @@ class Sweep(Shown, HasTable):
         -------
         Table
             cluster, n_items, threshold (the strongest at which all its items are in one cluster), and left and right:
-            items of a link with that score which is needed. Those that no threshold makes whole stand last, without.
+            items of a link with that score, on a way of used links between two of its items. Those that no threshold
+            makes whole stand last, without.
         """
         require_limit(limit)
         if self._saved is not None:

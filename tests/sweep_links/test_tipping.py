@@ -2,6 +2,8 @@
 
 import math
 from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import naive
@@ -87,6 +89,44 @@ def named(column: Any) -> list[Any]:
     return plain(as_column(column, "item"))
 
 
+def joins(case: Case, row: dict[str, Any]) -> bool:
+    """Return whether a way between two clusters of stronger links, with items of a true cluster, uses a link once."""
+    strength, least = -1 if case.ascending else 1, row["threshold"]
+    stronger = [link for link in case.links if strength * link[2] > strength * least]
+    items = [*case.truth, *(item for link in case.links for item in link[:2])]
+    part = naive_sweep.clusters_at(stronger, least, items, ascending=case.ascending)
+    mates: dict[int, set[int]] = {own: set() for own in part.values()}
+    for left, right, score in case.links:
+        if score == least and part[left] != part[right]:
+            mates[part[left]].add(part[right])
+            mates[part[right]].add(part[left])
+    goals = {part[item] for item, label in case.truth.items() if label == row["cluster"]}
+
+    def ways(way: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        if way[-1] in goals:
+            yield way
+        for mate in mates[way[-1]] - {*way}:
+            yield from ways((*way, mate))
+
+    ends = [tuple(each.values()) if isinstance(each, dict) else each for each in (row["left"], row["right"])]
+    link = {part[item] for item in ends}
+    return any(link == {*step} for goal in goals for way in ways((goal,)) for step in pairwise(way))
+
+
+def test_a_tied_link_is_one_that_the_true_cluster_needs() -> None:
+    # All scores are equal. Of the links of the chain a-b-x-y only a-b joins items of 1.
+    chain = fb.sweep({"a": 1, "b": 1, "x": 2, "y": 3}, [("a", "b", 0.5), ("b", "x", 0.5), ("x", "y", 0.5)])
+    (row,) = chain.weakest_links().to_pylist()
+    assert (row["cluster"], row["threshold"], row["left"], row["right"]) == (1, 0.5, "a", "b")
+    # x-b is joined before a-b is: x stands between a and b, but not on the way.
+    star = fb.sweep(
+        {"a": 1, "c": 4, "d": 5, "x": 2, "b": 1},
+        [("c", "d", 0.9), ("a", "c", 0.9), ("x", "b", 0.5), ("a", "b", 0.5)],
+    )
+    (row,) = star.weakest_links().to_pylist()
+    assert (row["threshold"], row["left"], row["right"]) == (0.5, "a", "b")
+
+
 @examples(60)
 @given(cases(max_size=10))
 def test_true_clusters_hang_by_their_weakest_needed_link(case: Case) -> None:
@@ -110,6 +150,8 @@ def test_true_clusters_hang_by_their_weakest_needed_link(case: Case) -> None:
     assert known == sorted(known, reverse=case.ascending) and order[: len(known)] == known
     for row in rows:
         assert (row["left"] is None) == (row["threshold"] is None)
+        if row["left"] is not None:
+            assert joins(case, row), row
 
 
 def measured(levels: list[int], place: int, limit: int) -> tuple[int, int]:
