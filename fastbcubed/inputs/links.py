@@ -117,11 +117,16 @@ def _blocks(
 
 def _floats(values: pa.ChunkedArray, where: str) -> NDArray[np.float64]:
     """Return scores, NaN where they are null."""
-    try:
-        data = float_column(values, where, LinkError)
-    except LinkError as error:
-        raise LinkError(f"{error} Name the column of scores with {arg('score', ...)}, or cast it.") from error
+    data = _numbers(values, where, f"Name the column of scores with {arg('score', ...)}, or cast it.")
     return to_numpy(pc.fill_null(data, np.nan) if data.null_count else data)
+
+
+def _numbers(values: Any, where: str, advice: str) -> pa.ChunkedArray:
+    """Return scores as float64, or raise LinkError, with advice."""
+    try:
+        return float_column(values, where, LinkError)
+    except LinkError as error:
+        raise LinkError(f"{error} {advice}") from error
 
 
 #: Pattern in names of distance columns.
@@ -280,7 +285,9 @@ def _table(columns: list[Any], name: str) -> pa.Table:
     if len(columns) == 3:
         values = columns[2]
         made["score"] = (
-            pa.array(list(values), pa.float64()) if isinstance(values, tuple) else pa.array(values)
+            _numbers(list(values), f"the scores of {name}", "Give each link a number of the same type.")
+            if isinstance(values, tuple)
+            else pa.array(values)
         )
     return pa.table(made)
 

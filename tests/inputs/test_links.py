@@ -167,6 +167,13 @@ def test_decimal_scores_are_the_nearest_floats(kind: pa.DataType) -> None:
     assert links.scores.tolist() == [0.9, 0.7, 0.95]
 
 
+def test_scores_in_tuples_are_numbers_of_any_type() -> None:
+    for scores in ([Decimal("0.90"), Decimal("0.70")], [np.float32(0.5), 1], [2**53 + 2, 2**53]):
+        links = read_links([("a", "b", scores[0]), ("b", "c", scores[1])], scored=True)
+        assert links.scores is not None
+        assert links.scores.tolist() == list(map(float, scores))
+
+
 # -- What holds links ------------------------------------------------------------------------------
 
 
@@ -349,6 +356,10 @@ TABLE = {"a": [1, 2], "b": [2, 3], "c": [3, 4], "d": [0.5, 0.6]}
         ({"left": [1], "right": [2]}, {"items": ["a"]}, IdTypeError, "never match"),
         ({"left": [1.5], "right": [2]}, {}, IdTypeError, "not whole numbers"),
         ({"left": [1], "right": [2], "score": ["high"]}, {"scored": True}, LinkError, "should be numbers.*string"),
+        ([(1, 2, "0.9")], {"scored": True}, LinkError, "the scores of the links should be numbers.*string"),
+        ([(1, 2, True)], {"scored": True}, LinkError, "the scores of the links should be numbers.*bool"),
+        ([(1, 2, 10**30)], {"scored": True}, LinkError, "the scores of the links should be numbers.*Give each"),
+        ([(1, 2, 2**53 + 3), (2, 3, 0.5)], {"scored": True}, LinkError, "the scores of the links.*Give each"),
         ([(1, 2), (3,)], {}, ColumnError, r"1 of 2 are not \(first: \(3,\)\)"),
         ([(1, 2), (3, 4, 0.5)], {}, ColumnError, "1 of 2 are not"),
         ([(1, 2), "ab"], {}, ColumnError, "1 of 2 are not"),
