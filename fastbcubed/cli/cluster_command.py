@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     from fastbcubed.runtime.memory_budget import Allowance
     from fastbcubed.runtime.progress_bar import announcing_compilation
 
-    thresholds = [as_threshold(each) for each in numbers_of(options.thresholds)]
+    thresholds = list(dict.fromkeys(map(as_threshold, numbers_of(options.thresholds))))
     out = None if options.out is None else _file(options.out)
     with announcing_compilation(), warnings_said():
         links = read_links(

@@ -82,6 +82,11 @@ def test_several_thresholds_give_a_column_each(capsys: pytest.CaptureFixture[str
         assert (ev.precision, ev.recall == 1) == (1.0, column == "cluster_p_0_4")
 
 
+def test_a_threshold_that_is_named_twice_gives_one_column() -> None:
+    assert cli.main(["cluster", "links.parquet", "--threshold", ".9,.4,.9", "--out", "c.parquet"]) == 0
+    assert pq.read_table("c.parquet").column_names == ["unique_id", "cluster_p_0_9", "cluster_p_0_4"]
+
+
 @rich_knows_widths
 def test_all_links_connect_without_a_threshold(capsys: pytest.CaptureFixture[str]) -> None:
     Path("links.csv").write_text("a b,b,dist\n1,2,0.5\n2,3,2\n4,4,9\n")
