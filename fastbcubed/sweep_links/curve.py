@@ -306,7 +306,7 @@ class Curve:
             values = self[metric.name]
             ends |= {int(np.argmax(values)), int(np.argmin(values))}
             _go_on(way, values)
-        must = np.array(sorted(ends))[: max(limit, 0)]
+        must = np.array([0, n - 1, *sorted(ends - {0, n - 1})])[: max(limit, 0)]
         for wanted in (limit - must.size, (limit - must.size) // 2, 0):
             even = np.searchsorted(way, np.linspace(0.0, way[-1], max(wanted, 0)))
             points = np.union1d(must, np.minimum(even, n - 1))

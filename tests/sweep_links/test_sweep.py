@@ -407,7 +407,9 @@ def test_a_thinned_curve_keeps_its_ends_and_extremes() -> None:
         column(whole, "threshold")[-1],
     )
     assert set(column(thin, "threshold")) <= set(column(whole, "threshold"))
-    assert len(found.curve(limit=3)) <= 3
+    for limit in (2, 3, 5):
+        few = column(found.curve(limit=limit), "threshold")
+        assert len(few) <= limit and [few[0], few[-1]] == [math.inf, column(whole, "threshold")[-1]]
 
 
 # Slices
