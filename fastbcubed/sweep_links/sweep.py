@@ -48,7 +48,7 @@ from fastbcubed.sweep_links.merge_tree import (
     to_add_up,
     to_join,
 )
-from fastbcubed.sweep_links.sweep_result import Sweep
+from fastbcubed.sweep_links.sweep_result import Sweep, as_given
 
 __all__ = ["sweep"]
 
@@ -215,6 +215,7 @@ def sweep(
     how = {
         "unmatched": {"truth": policies.truth, "prediction": policies.prediction},
         "nulls": nulls, "duplicates": duplicates, "noise": noise, "beta": beta, "threads": threads, "progress": False,
+        "metrics": None if wanted is None else as_given(wanted),
     }  # fmt: skip
     found = Sweep(
         joined,

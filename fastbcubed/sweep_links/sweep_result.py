@@ -453,8 +453,7 @@ class Sweep(Shown, HasTable):
         for threshold in self.asked:
             figures = self._curve.at(self._point(threshold))
             if self.others:
-                formulas = [m.formula if m.family == "own" else m.name for m in self.others]
-                ev = self._evaluated(threshold, {"metrics": formulas})
+                ev = self._evaluated(threshold, {"metrics": as_given(self.others)})
                 figures |= {metric.name: ev.overall[metric.name] for metric in self.others}
             rows.append({"threshold": threshold, **figures})
         if rows:
@@ -825,3 +824,8 @@ class Sweep(Shown, HasTable):
         A sweep that was loaded has what it was saved with in place of the best F1.
         """
         return as_json(self.to_dict(limit=limit), indent)
+
+
+def as_given(metrics: Iterable[str | Metric]) -> list[Any]:
+    """Return scores as arguments of `evaluate`: names, and the formulas of those of the user's own."""
+    return [m if isinstance(m, str) else m.formula if m.family == "own" else m.name for m in metrics]

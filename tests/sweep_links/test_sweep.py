@@ -188,6 +188,17 @@ def test_evaluate_at_the_best_threshold_when_none_is_given(sweep: fb.Sweep) -> N
     assert sweep.evaluate(0.9, metrics="pairs").pair_precision == 1.0
 
 
+def test_evaluate_has_the_scores_that_the_sweep_was_asked_for() -> None:
+    def halved(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
+        return tp / (tp + fp) / 2
+
+    found = fb.sweep(TRUTH, LINKS, metrics=["mean_f1", "f1", halved], thresholds=[0.5])
+    ev = found.evaluate(0.5)
+    assert list(ev.overall) == ["mean_f1", "f1", "halved"]
+    assert ev.overall["halved"] == pytest.approx(PRECISION[0.5] / 2)
+    assert list(found.evaluate(0.5, metrics="f1").overall) == ["f1"]
+
+
 # Scores
 
 
