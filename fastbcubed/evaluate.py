@@ -22,7 +22,7 @@ from fastbcubed.results.origin import Origin, not_default
 from fastbcubed.results.repairs import require_repairable
 from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.warnings import MAY_WARN, found_in, give
-from fastbcubed.runtime.arguments import number_of, true_or_false
+from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.output_files import require_writable
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool
@@ -191,7 +191,7 @@ def evaluate(
         weighting=weighting,
         metrics=as_metrics(metrics, outside=policies.prediction == "outside"),
         beta=beta,
-        max_pairs=number_of(max_pairs, "max_pairs", "pairs"),
+        max_pairs=max_pairs,
         slices=as_slices(slices),
         keep=keep,
         narrows=narrows,
@@ -298,7 +298,7 @@ def contingency(
         Given(truth, prediction, item, cluster, weight, table, overlapping=overlapping),
         Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only),
         weighting,
-        max_pairs=number_of(max_pairs, "max_pairs", "pairs"),
+        max_pairs=max_pairs,
     )
     with Pool(as_threads(threads)) as pool:
         return memory.build(open_pair(request.given), request, pool).cells

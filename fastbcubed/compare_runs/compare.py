@@ -29,7 +29,7 @@ from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices import ID, SliceKey, attribute_home, attribute_values, encoded, size_named
 from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER
 from fastbcubed.results.warnings import give, if_alone
-from fastbcubed.runtime.arguments import is_one_of, is_utf8, number_of, true_or_false, whole_number
+from fastbcubed.runtime.arguments import is_one_of, is_utf8, true_or_false, whole_number
 from fastbcubed.runtime.memory_budget import memory_limit as memory_limit_of
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool
@@ -160,7 +160,7 @@ def compare(
         weighting=weighting,
         metrics=as_metrics(metrics, outside=policies.prediction == "outside"),
         beta=beta,
-        max_pairs=number_of(max_pairs, "max_pairs", "pairs"),
+        max_pairs=max_pairs,
         slices=as_slices(slices),
         memory_limit=memory_limit_of(memory_limit),
         spill_dir=spill_dir,

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +24,7 @@ from fastbcubed.metrics.functions import as_cover, compute
 from fastbcubed.metrics.registry import METRICS, OF_BETA, resolve
 from fastbcubed.render.document import Grid
 from fastbcubed.render.text import aligned
-from fastbcubed.runtime.arguments import as_several, refuse_bare, true_or_false, whole_number
+from fastbcubed.runtime.arguments import as_several, number_of, refuse_bare, true_or_false, whole_number
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.types import Int64s
 
@@ -295,8 +294,7 @@ def check_constraints(
     names = as_several(CHECKS if checks is None else checks)
     if unknown := [name for name in names if name not in CHECKS]:
         raise OptionError(f"There is no check {unknown[0]!r}. There are {', '.join(CHECKS)}.")
-    if not (isinstance(tolerance, Real) and 0 <= tolerance < math.inf):
-        raise OptionError(f"{arg('tolerance')} is a number, 0 or more, not {tolerance!r}")
+    number_of(tolerance, "tolerance")
     if not (isinstance(score, str) or callable(score)):
         raise MetricError(
             f"{arg('score')} is the name of a score or a function of two labelings, not {score!r}"

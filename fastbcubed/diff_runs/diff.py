@@ -41,7 +41,7 @@ from fastbcubed.results.items import AlignedItems
 from fastbcubed.results.origin import by_names, not_default
 from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.warnings import OfRun, give, if_alone
-from fastbcubed.runtime.arguments import is_one_of, number_of, refuse_bare, true_or_false
+from fastbcubed.runtime.arguments import is_one_of, refuse_bare, true_or_false
 from fastbcubed.runtime.output_files import require_writable
 from fastbcubed.runtime.threads import Pool
 
@@ -204,7 +204,7 @@ def diff(
             policies,
             weighting=weighting,
             metrics=as_metrics(names, outside=policies.prediction == "outside"),
-            max_pairs=number_of(max_pairs, "max_pairs", "pairs"),
+            max_pairs=max_pairs,
             slices=[] if truth is not None else [asked_slices(key, judged=False) for key in keys],
             keep=keep,
             out=out,

@@ -20,7 +20,7 @@ from fastbcubed.results.figures import Bounds
 from fastbcubed.results.items import AttributeTable, Items
 from fastbcubed.results.slices import Element, SliceKey, check_key, elements, slice_name
 from fastbcubed.results.table import COLUMNS
-from fastbcubed.runtime.arguments import is_one_of, refuse_bare, whole_number
+from fastbcubed.runtime.arguments import is_one_of, number_of, refuse_bare, whole_number
 from fastbcubed.runtime.memory_budget import memory_limit
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.types import RowNumbers
@@ -55,6 +55,7 @@ class Request:
             raise OptionError(f'{arg("keep")} is "scores", "cells" or "items", not {self.keep!r}')
         if not is_one_of(self.weighting, ("pointwise", "outer")):
             raise OptionError(f'{arg("weighting")} is "pointwise" or "outer", not {self.weighting!r}')
+        number_of(self.max_pairs, "max_pairs", "pairs")
         if self.out is not None:
             require_outside(self.out, self.given.sources)
         if self.memory_limit is not None:

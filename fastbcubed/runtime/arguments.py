@@ -104,7 +104,7 @@ def whole_number(value: Any, name: str, of: str = "", *, least: int = 0, most: i
     return int(value)
 
 
-def number_of(value: Any, name: str, of: str) -> Any:
+def number_of(value: Any, name: str, of: str = "") -> Any:
     """Return a number that is not negative and may be infinite, or raise OptionError; `of` is what it counts.
 
     Examples
@@ -117,5 +117,5 @@ def number_of(value: Any, name: str, of: str) -> Any:
     fastbcubed.errors.OptionError: max_pairs is a number of pairs, 0 or more, not '1e10'
     """
     if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:  # nor NaN
-        raise OptionError(f"{arg(name)} is a number of {of}, 0 or more, not {first_few([value])}")
+        raise OptionError(f"{arg(name)} is a number{of and f' of {of}'}, 0 or more, not {first_few([value])}")
     return value
