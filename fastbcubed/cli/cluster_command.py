@@ -113,6 +113,7 @@ def _counts(
 
 
 def _print(links: Links, told: list[dict[str, Any]]) -> None:
+    from fastbcubed.inputs.links import as_typed
     from fastbcubed.render.document import Grid
 
     terminal = Terminal()
@@ -122,7 +123,7 @@ def _print(links: Links, told: list[dict[str, Any]]) -> None:
     names = ["n_connecting", "clusters", "singletons", "largest"]
     rows = []
     for each in told:
-        threshold = "all" if each["threshold"] is None else f"{each['threshold']:g}"
+        threshold = "all" if each["threshold"] is None else as_typed(each["threshold"])
         rows.append([threshold, *(count(each[name]) for name in names)])
     terminal.grid(Grid(["threshold", "links", "clusters", "singletons", "largest"], rows))
     if told[0]["threshold"] is None and columns.scores:

@@ -705,15 +705,20 @@ def as_threshold(threshold: Any) -> float:
     return float(threshold)
 
 
+def as_typed(number: Any) -> str:
+    """Return a threshold or a score with all its digits: 0.900000001, and 5 for 5.0."""
+    return str(number).removesuffix(".0")
+
+
 def warn_if_none_reaches(links: Links, threshold: float, *, ascending: bool, stacklevel: int) -> None:
     """Warn if there are links but none reaches a threshold."""
     if not len(links) or links.reaches(threshold, ascending=ascending).any():
         return
     assert links.scores is not None
-    least, most = links.scores.min(), links.scores.max()
+    least, most = (as_typed(links.precision.type(end)) for end in (links.scores.min(), links.scores.max()))
     warnings.warn(
-        f"No link of {links.name} has a score of {threshold:g} or {'less' if ascending else 'more'}: those in column "
-        f"{links.columns.score!r} go from {least:g} to {most:g}. Every item is alone.",
+        f"No link of {links.name} has a score of {as_typed(threshold)} or {'less' if ascending else 'more'}: those in "
+        f"column {links.columns.score!r} go from {least} to {most}. Every item is alone.",
         EvaluationWarning,
         stacklevel=stacklevel,
     )

@@ -135,6 +135,10 @@ def test_wrong_use(flags: str, message: str, capsys: pytest.CaptureFixture[str])
 def test_warnings_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["cluster", "links.parquet", "--threshold", "5"]) == 0
     assert "fastbcubed: warning: No link of links.parquet has a score of 5 or more" in capsys.readouterr().err
+    assert cli.main(["cluster", "links.parquet", "--threshold", "1.000000001"]) == 0
+    said = capsys.readouterr()
+    assert "a score of 1.000000001 or more: those in column 'match_probability' go from 0.5 to 1." in said.err
+    assert "1.000000001" in said.out
 
 
 # -- evaluate --------------------------------------------------------------------------------------
