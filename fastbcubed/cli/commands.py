@@ -246,7 +246,8 @@ Examples
   fastbcubed sweep truth.csv pairs.csv --left a --right b --score distance --ascending --slice country
   fastbcubed sweep truth.parquet links.parquet --metric f1,mean_f1 --threshold 0.5,0.9,0.99
 
-JSON (--json): one object. Later versions may add keys; these stay. An infinite threshold, which uses no link, is null.
+JSON (--json): one object. Later versions may add keys; these stay. An infinite threshold is null: it uses no link,
+  unless scores are infinite.
   links, items    links and items that were read             thresholds      at how many scores clusters change
   ascending, unmatched {truth, prediction}, coverage         as of evaluate
   best            score, value, threshold, until (the next weaker score at which clusters change), where, and all

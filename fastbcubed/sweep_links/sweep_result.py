@@ -154,7 +154,7 @@ class Sweep(Shown, HasTable):
         -------
         Table
             threshold, clusters, largest, singletons (of scored items) and the scores. The first row, whose threshold
-            is infinite, is that of no link.
+            is infinite, is that of no link, unless a link has this score.
 
         Raises
         ------
@@ -821,7 +821,8 @@ class Sweep(Shown, HasTable):
     def to_json(self, *, limit: int = 1000, indent: int | None = 2) -> str:
         """Return the curve, the best F1 and the requested thresholds as JSON; an infinite threshold becomes null.
 
-        A sweep that was loaded has what it was saved with in place of the best F1.
+        It uses no link, unless scores are infinite. A sweep that was loaded has what it was saved with in place of the
+        best F1.
         """
         return as_json(self.to_dict(limit=limit), indent)
 
