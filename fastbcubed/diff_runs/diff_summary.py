@@ -11,7 +11,7 @@ from fastbcubed.align.policies import Coverage
 from fastbcubed.diff_runs.judgement import Judgement, Verdict, labelled_again
 from fastbcubed.diff_runs.vocabulary import MEANT, PLACES, TRUE_CLUSTER, in_diff
 from fastbcubed.errors import FileFormatError, Message, arg
-from fastbcubed.inputs.pair import CODES as OF_INPUT
+from fastbcubed.inputs.reading_notes import CODES as OF_INPUT
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.json import plain
 from fastbcubed.render.number_formats import count, percent

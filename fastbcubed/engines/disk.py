@@ -21,7 +21,8 @@ from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.scoring import Scorer, require_room
 from fastbcubed.errors import EmptyInputError, Message, OptionError, WeightError, arg, naming
 from fastbcubed.inputs.fingerprint import BlocksSeen
-from fastbcubed.inputs.pair import Cut, Pair, notes_of, open_pair, open_pairs
+from fastbcubed.inputs.pair import Cut, Pair, open_pair, open_pairs
+from fastbcubed.inputs.reading_notes import notes_of
 from fastbcubed.inputs.tables import BLOCK_ROWS
 from fastbcubed.results.clusters import ClusterRanges, NamesByKey, label_bytes
 from fastbcubed.results.figures import describe

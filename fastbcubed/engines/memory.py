@@ -15,7 +15,8 @@ from fastbcubed.cells.contingency import Contingency
 from fastbcubed.cells.partitioned import WIDE, Plan, find_heavy
 from fastbcubed.engines.request import Answer, Labels, Request
 from fastbcubed.engines.scoring import OnePart, Scorer
-from fastbcubed.inputs.pair import Pair, notes_of, open_pair
+from fastbcubed.inputs.pair import Pair, open_pair
+from fastbcubed.inputs.reading_notes import notes_of
 from fastbcubed.overlap.cover import build_cover
 from fastbcubed.results.items import AlignedItems, AttributeTable, CoverItems
 from fastbcubed.runtime.key_partitions import PART_ROWS, part_bits

@@ -23,7 +23,8 @@ from fastbcubed.engines.request import Request
 from fastbcubed.errors import AlignmentError, OptionError, arg
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import open_files
-from fastbcubed.inputs.pair import Cut, Given, notes_of_side, one_side, open_pair, side_requests
+from fastbcubed.inputs.pair import Cut, Given, one_side, open_pair, side_requests
+from fastbcubed.inputs.reading_notes import notes_of_side
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.key_codes import number

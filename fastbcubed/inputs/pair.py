@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from fastbcubed.errors import (
     AlignmentError,
     ColumnError,
     FastBCubedError,
-    Message,
     OptionError,
     WeightError,
     Word,
@@ -49,81 +48,8 @@ from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.threads import blocks
 
-if TYPE_CHECKING:
-    from fastbcubed.inputs.links import Connected
-
-__all__ = ["CODES", "notes_of"]
-
 #: The names of sides that are no files.
 NAMES = ("the truth", "the prediction")
-#: The codes of all notes.
-CODES = ("columns-recognised", "whole-floats", "made-of-links")
-
-
-def notes_of(sides: Iterable[Clustering]) -> list[dict[str, Any]]:
-    """Return the notes of the truth and the prediction, each once: code, level "note", message and figures."""
-    named = list(zip(("truth", "prediction"), sides, strict=True))
-    found = [note for _, side in named for note in notes_of_side(side)]
-    found += [_of_links(which, side, side.links) for which, side in named if side.links is not None]
-    return list({note["message"]: note for note in found}.values())
-
-
-def notes_of_side(side: Clustering) -> list[dict[str, Any]]:
-    """Return the notes of one side: on its columns, and on floats that were read as integers."""
-    notes: list[dict[str, Any]] = []
-    if side.reading is not None:
-        items, clusters, tool = list(side.reading.items), list(side.reading.clusters), side.reading.tool
-        how = f"as {tool} writes them" if tool else "as follows"
-        notes.append(
-            {
-                "code": "columns-recognised",
-                "level": "note",
-                "message": f"The columns of {side.name} are read {how}: item = {' + '.join(items)}, cluster = "
-                f"{' + '.join(clusters)}.",
-                "tool": tool,
-                "item": items,
-                "cluster": clusters,
-            }
-        )
-    columns = [side.labels] if side.items is None else [side.items, side.labels]
-    return notes + [
-        {
-            "code": "whole-floats",
-            "level": "note",
-            "message": f"The values of {column.where} are floats or decimals, all whole, and read as integers.",
-            "column": column.name,
-        }
-        for column in columns
-        if column.was_fractional
-    ]
-
-
-def _of_links(which: str, side: Clustering, made: Connected) -> dict[str, Any]:
-    columns, n, total = made.columns, made.n_connecting, made.n_links
-    connecting = f"{n:,} of {total:,}" if n < total else f"{n:,}"
-    message = f"The {Word(which)} is made of {connecting} link{'s' * (total != 1)}"
-    if made.threshold is not None:
-        few = "less" if made.ascending else "more"
-        message += f", those with a {columns.score} of {made.threshold:g} or {few}."
-    elif columns.scores:
-        message += f", whatever their {columns.scores[0]}: no threshold was given."
-    else:
-        message += "."
-    if columns.recognised:
-        how = f"as {columns.tool} writes them" if columns.tool else "as follows"
-        left, right = " + ".join(columns.left), " + ".join(columns.right)
-        message += f" Their columns are read {how}: left = {left}, right = {right}."
-    return {
-        "code": "made-of-links",
-        "level": "note",
-        "message": Message(message),
-        "side": which,
-        "n_links": total,
-        "n_connecting": n,
-        "score": columns.score,
-        "threshold": made.threshold,
-        "omits_singletons": side.omits_singletons,
-    }
 
 
 def refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, Any]) -> None:

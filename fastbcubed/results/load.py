@@ -19,7 +19,7 @@ from fastbcubed.cells.contingency import CELL, SIDES, Contingency, OneSided, Sco
 from fastbcubed.errors import FastBCubedError, FileFormatError, NotKeptError, arg
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import table_of
-from fastbcubed.inputs.pair import CODES
+from fastbcubed.inputs.reading_notes import CODES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import lifted
 from fastbcubed.results.cluster_outcomes import SCHEMA

@@ -14,7 +14,8 @@ from fastbcubed.align.policies import Duplicates, Nulls, Policies
 from fastbcubed.engines.request import Request, as_threads
 from fastbcubed.engines.sampled_cells import touch
 from fastbcubed.errors import Message, OptionError, arg, without_overlap
-from fastbcubed.inputs.pair import Given, PerSide, notes_of_side, one_side, side_requests
+from fastbcubed.inputs.pair import Given, PerSide, one_side, side_requests
+from fastbcubed.inputs.reading_notes import notes_of_side
 from fastbcubed.render.number_formats import amount, count, counted, percent, score_text
 from fastbcubed.results.intervals import Interval, check_level, t_quantile
 from fastbcubed.results.origin import by_names

@@ -10,7 +10,7 @@ from typing import Any
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.errors import EmptyInputError, SparkJobError, first_few
-from fastbcubed.inputs.pair import notes_of
+from fastbcubed.inputs.reading_notes import notes_of
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.spark import spark_evaluation
 from fastbcubed.spark.aggregate import (

@@ -204,6 +204,11 @@ def test_numbers_of_csv_match_text(engine: str, tmp_path: Path) -> None:
     ev = fb.evaluate(numbers, numbers, weight=weights, attributes=attributes, slices="kind", engine=engine)
     assert ev.slices("kind")["weight"].to_pylist() == [3, 1]
 
+    table = tmp_path / "table.csv"
+    table.write_text("item,t,p\n1,a,x\n2,a,x\n3,b,x\n")
+    ev = fb.evaluate("t", "p", table=table, attributes=attributes, slices="kind", engine=engine)
+    assert ev.slices("kind")["precision"].to_pylist() == [pytest.approx(2 / 3), pytest.approx(1 / 3)]
+
     pq.write_table(pa.table({"item": [1, 2, 3], "cluster": list("xxy")}), parquet)
     with pytest.raises(IdTypeError, match="never match"):
         fb.evaluate(parquet, texts, engine=engine)
