@@ -280,10 +280,10 @@ def _decoded_runs(chunk: pa.RunEndEncodedArray) -> pa.Array:
 
 
 def join_pieces(pieces: list[pa.ChunkedArray], where: str) -> pa.ChunkedArray:
-    """Concatenate columns; types that differ only in width or encoding are widened, and nulls are of any type."""
+    """Concatenate columns; types that differ only in width or encoding are widened."""
     types = {piece.type for piece in pieces}
     if len(types) > 1:
-        stored = (piece if pa.types.is_null(piece.type) else storage_of(piece) for piece in pieces)
+        stored = map(storage_of, pieces)
         plain = [piece.cast(wide_type(piece.type)) for piece in stored]
         try:
             tables = [pa.table({"values": piece}) for piece in plain]
