@@ -32,7 +32,7 @@ from fastbcubed.inputs.arrays import (
 from fastbcubed.inputs.file_formats import in_blocks
 from fastbcubed.inputs.files import Stream, as_rows, bytes_of_text, open_stream
 from fastbcubed.inputs.id_columns import Column, as_column, in_order_of
-from fastbcubed.inputs.keys import check_kinds, proved_keys, seeded_keys
+from fastbcubed.inputs.keys import check_kinds, proved_keys, seeded_keys, text_parts
 from fastbcubed.inputs.layouts import LinkColumns, choose_links
 from fastbcubed.inputs.tables import (
     BLOCK_ROWS,
@@ -73,11 +73,14 @@ def read_blocks(
 ) -> Iterator[Block]:
     """Yield the links of a table or stream, at most `size` at a time."""
     needed = [*columns.left, *columns.right, *([] if columns.score is None else [columns.score])]
-    names = list(dict.fromkeys(needed))
+    names, untyped = list(dict.fromkeys(needed)), () if isinstance(source, Stream) else source.untyped
     first_row = 0
     for found in _blocks(source, names, columns.score, size):
         data = dict(zip(names, found, strict=True))
-        left, right = (column_of(data, own, columns.items, where) for own in (columns.left, columns.right))
+        sides = [(column_of(data, own, columns.items, where), own) for own in (columns.left, columns.right)]
+        for side, own in sides:
+            side.untyped = frozenset(i for i, name in zip(columns.items, own, strict=True) if name in untyped)
+        (left, _), (right, _) = sides
         scores, precision = None, HALF
         if columns.score is not None:
             values = data[columns.score]
@@ -513,7 +516,10 @@ def _number(
     """Give items codes in order of appearance, the known ones first; if `strict` there are no others."""
     numbering, faults, values = Numbering(), Faults(name), list[list[pa.ChunkedArray]]()
     found: list[list[NDArray[Any]]] = [[], [], []]  # left, right, scores
-    like, precision = known, HALF
+    first = next(parts)
+    texts = text_parts([each for each in (known, first.left, first.right) if each is not None])
+    known, precision = known and known.with_text(texts), HALF
+    like = known or first.left.with_text(texts)
     with Pool() as pool:
         if known is not None:
             for start, stop in blocks(len(known), BLOCK_ROWS):
@@ -521,8 +527,8 @@ def _number(
                 _, firsts = numbering.add(*_words(stretch, pool))
                 values.append(list(map(plain, stretch.rows_of(firsts))))
         n_known, n_links = numbering.n, 0
-        for block in ahead(parts):
-            like = like or block.left
+        for block in ahead(chain([first], parts)):
+            block = block._replace(left=block.left.with_text(texts), right=block.right.with_text(texts))
             if faults.are_in(block):
                 continue
             check_kinds([like, block.left, block.right])
@@ -535,10 +541,10 @@ def _number(
                 if piece is not None:
                     pieces.append(piece.copy())
             precision = np.promote_types(precision, block.precision)
-    assert like is not None
     faults.refuse()
     joined = [_joined(pieces, like.where) for pieces in zip(*values, strict=True)]
     items = Column(like.names, joined, f"the items of {name}")
+    items.untyped = like.untyped
     left, right = map(_concatenated, found[:2])
     scores = _concatenated(found[2]) if found[2] else None
     links = Links(items, left, right, scores, columns, name, known is not None, precision)

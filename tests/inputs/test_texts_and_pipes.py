@@ -232,6 +232,22 @@ def test_runs_in_csv_have_ids_of_one_type(tmp_path: Path) -> None:
     assert fb.diff(paths[1], paths[2], truth=paths[0], unmatched="singleton").split_rate == 0
 
 
+def test_links_in_csv_have_ids_of_one_type(tmp_path: Path) -> None:
+    """Of two sources, one of which numbers its records; also against a truth and items that are text, or numbers."""
+    links, numbers, texts = (tmp_path / f"{name}.csv" for name in ("links", "numbers", "texts"))
+    links.write_text("left,right,score\n1,b1,0.9\n2,b2,0.8\n")
+    numbers.write_text("item,cluster\n1,x\n2,x\n")
+    texts.write_text("item,cluster\n1,x\nb1,x\n2,y\nb2,y\n")
+    made = fb.Clustering.from_links(links).to_table()
+    assert dict(zip(*made.to_pydict().values(), strict=True)) == {"1": 0, "b1": 0, "2": 1, "b2": 1}
+    assert fb.sweep(texts, links).best().threshold == 0.8
+    assert fb.evaluate(numbers, made, unmatched={"prediction": "outside"}).recall == 1 / 2
+    alone = fb.Clustering.from_links(links, items=["1", "b1", "2", "b2"], threshold=0.9)
+    assert fb.evaluate(texts, alone).recall == 3 / 4
+    links.write_text("left,right,score\n1,2,0.9\n")
+    assert fb.sweep(texts, links, unmatched="singleton").evaluate(0.9).precision == 3 / 4
+
+
 # --- pipes ---
 
 
