@@ -590,14 +590,16 @@ def reaching_before(highest, place, limit):
 def measure_stretches(highest, places, limits, sizes, parts):
     """Count the items around each place that are joined at levels below a limit, and their clusters just before.
 
-    These are their clusters without the last level below the limit. `highest` is a heap
-    over the levels: its second half contains them, the last above all limits, and the first half the maximum of
-    each pair.
+    These are their clusters without the last level below the limit; they are not counted if `parts` is empty. `highest`
+    is a heap over the levels: its second half contains them, the last above all limits, and the first half the maximum
+    of each pair.
     """
     for k in range(places.size):
         start = reaching_before(highest, places[k], limits[k]) + 1
         stop = reaching_from(highest, places[k], limits[k])
         sizes[k] = stop - start + 1
+        if not parts.size:
+            continue
         parts[k] = 1
         place = reaching_from(highest, start, limits[k] - 1)
         while place < stop:

@@ -685,7 +685,7 @@ def list_merges(
     heads, changes = in_order(np.concatenate([in_order(heads[start:stop])[0] for start, stop in cuts]))
     places = sweep._placed.places[heads]
     columns = _joined(sweep, places)
-    sizes, parts = _sizes(sweep, places, sweep.tree.levels[places] + 1)
+    sizes, parts = _sizes(sweep, places, sweep.tree.levels[places] + 1, with_parts=True)
     columns |= {"n_clusters": from_numpy(parts), "n_items": from_numpy(sizes)}
     return Table(pa.table(columns | {name: from_numpy(values) for name, values in changes.items()}))
 
@@ -756,13 +756,13 @@ def heap_of(levels: NDArray[np.integer], top: int) -> NDArray[np.integer]:
 
 
 def _sizes(
-    sweep: Any, places: NDArray[np.integer], levels: NDArray[np.integer]
+    sweep: Any, places: NDArray[np.integer], levels: NDArray[np.integer], *, with_parts: bool = False
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return how many items are in the clusters around places of the tree, when all levels below one are used.
 
-    And how many clusters these were before the last of these levels.
+    And, `with_parts`, how many clusters these were before the last of these levels, each of which takes a step.
     """
-    sizes, parts = np.empty((2, places.size), np.int64)
+    sizes, parts = np.empty(places.size, np.int64), np.empty(places.size * with_parts, np.int64)
     kernels.merge_tree.measure_stretches(sweep._highest, places, levels, sizes, parts)
     return sizes, parts
 
