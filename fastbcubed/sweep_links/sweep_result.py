@@ -828,5 +828,6 @@ class Sweep(Shown, HasTable):
 
 
 def as_given(metrics: Iterable[str | Metric]) -> list[Any]:
-    """Return scores as arguments of `evaluate`: names, and the formulas of those of the user's own."""
-    return [m if isinstance(m, str) else m.formula if m.family == "own" else m.name for m in metrics]
+    """Return scores as arguments of `evaluate`: names, formulas, and those that the user has declared."""
+    lifted = (m.formula if isinstance(m, Metric) and m.family == "own" else m for m in metrics)
+    return [m.name if isinstance(m, Metric) and m.name in METRICS else m for m in lifted]

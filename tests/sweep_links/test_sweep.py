@@ -27,6 +27,7 @@ from fastbcubed.errors import (
     OverlapError,
     SliceError,
 )
+from fastbcubed.metrics.metric import Metric
 
 TRUTH = {"a": 1, "b": 1, "c": 1, "d": 2, "e": 2}
 LINKS = [("a", "b", 0.9), ("b", "c", 0.7), ("c", "d", 0.5), ("d", "e", 0.4), ("a", "b", 0.2), ("e", "e", 1.0)]
@@ -197,6 +198,10 @@ def test_evaluate_has_the_scores_that_the_sweep_was_asked_for() -> None:
     assert list(ev.overall) == ["mean_f1", "f1", "halved"]
     assert ev.overall["halved"] == pytest.approx(PRECISION[0.5] / 2)
     assert list(found.evaluate(0.5, metrics="f1").overall) == ["f1"]
+    declared = Metric(
+        "parts", "matching", 1.0, math.inf, "lower", "s", "d", "fastbcubed", score=lambda cells, _: 2.0
+    )
+    assert fb.sweep(TRUTH, LINKS, metrics=[declared], thresholds=[0.5]).evaluate(0.5).parts == 2
 
 
 # Scores
