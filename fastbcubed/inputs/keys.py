@@ -648,8 +648,7 @@ def comparable_keys(
     """Return the keys of columns, equal across them exactly where the values are equal.
 
     Columns must be of one kind; empty and all-null ones match any kind, and integers read from a source without types
-    match text. Keys of one column without nulls may be
-    `narrow`: int32, if all fit.
+    match text. Keys of one column without nulls may be `narrow`: int32, if all fit.
 
     Text that is not UTF-8, and codes outside the dictionary, raise IdTypeError.
     """

@@ -77,10 +77,9 @@ def read_blocks(
     first_row = 0
     for found in _blocks(source, names, columns.score, size):
         data = dict(zip(names, found, strict=True))
-        sides = [(column_of(data, own, columns.items, where), own) for own in (columns.left, columns.right)]
-        for side, own in sides:
-            side.untyped = frozenset(i for i, name in zip(columns.items, own, strict=True) if name in untyped)
-        (left, _), (right, _) = sides
+        left, right = (
+            column_of(data, own, columns.items, where, untyped) for own in (columns.left, columns.right)
+        )
         scores, precision = None, HALF
         if columns.score is not None:
             values = data[columns.score]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
@@ -284,9 +284,7 @@ def read_columns(
     needed = [name for group in groups for name in group] + ([weight] if weight else [])
     names = list(dict.fromkeys(needed))
     data = dict(zip(names, rows.columns(names), strict=True))
-    columns = [column_of(data, group, group, rows.where) for group in groups]
-    for column in columns:
-        column.untyped = rows.untyped.intersection(column.names)
+    columns = [column_of(data, group, group, rows.where, rows.untyped) for group in groups]
     if weight is None:
         return columns, None
     where = f"column {weight!r} of {rows.where}"
@@ -295,13 +293,21 @@ def read_columns(
 
 
 def column_of(
-    data: Mapping[str, pa.ChunkedArray], own: Sequence[str], names: Sequence[str], where: str
+    data: Mapping[str, pa.ChunkedArray],
+    own: Sequence[str],
+    names: Sequence[str],
+    where: str,
+    untyped: Collection[str],
 ) -> Column:
-    """Make a column of one or several of a table's columns, its `own` ones; `names` are those of its parts."""
+    """Make a column of one or several of a table's columns, its `own` ones; `names` are those of its parts.
+
+    `untyped` are columns of the table that its source gives no type.
+    """
     where = f"column {', '.join(map(repr, own))} of {where}"
-    if len(own) == 1:
-        return as_column(data[own[0]], names[0], where)
-    return Column(names, [data[each] for each in own], where)
+    parts = [data[each] for each in own]
+    found = as_column(parts[0], names[0], where) if len(parts) == 1 else Column(names, parts, where)
+    found.untyped = frozenset(name for name, each in zip(names, own, strict=True) if each in untyped)
+    return found
 
 
 def weight_array(values: Any, where: str, *, text: bool = False) -> np.ndarray:
