@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.errors import Message, MetricError, OptionError, SliceError, arg
 from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of
+from fastbcubed.inputs.links import as_typed
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.entropy import entropy
 from fastbcubed.metrics.metric import Metric, f_measure
@@ -534,9 +535,7 @@ def shown(threshold: float, gap: float = 0.0, *, up: bool = False) -> str:
     ('0.8882', '0.8883', '0.8888')
     """
     threshold = float(threshold)
-    exact = (
-        f"{threshold:.0f}" if threshold == round(threshold, 0) and abs(threshold) < 1e15 else repr(threshold)
-    )
+    exact = as_typed(threshold)
     if len(exact) <= SHORT or not 1e-15 < abs(threshold) < 1e15:
         return exact
     number = Decimal(exact)
