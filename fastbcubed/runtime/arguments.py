@@ -116,6 +116,7 @@ def number_of(value: Any, name: str, of: str = "") -> Any:
     ...
     fastbcubed.errors.OptionError: max_pairs is a number of pairs, 0 or more, not '1e10'
     """
-    if isinstance(value, bool) or not isinstance(value, Real) or not float(value) >= 0:  # nor NaN
+    real = isinstance(value, Real) and not isinstance(value, bool)
+    if not real or not value >= 0:  # nor NaN
         raise OptionError(f"{arg(name)} is a number{of and f' of {of}'}, 0 or more, not {first_few([value])}")
     return value
