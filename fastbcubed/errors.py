@@ -354,14 +354,14 @@ def rewording(change: Callable[[Any], Any]) -> Iterator[None]:
 
 
 @contextmanager
-def called(what: str) -> Iterator[None]:
-    """Raise MetricError where a function that may be the user's own fails; `what` is its name."""
+def calling(function: str) -> Iterator[None]:
+    """Raise MetricError if a function that may be the user's own fails, by its name."""
     try:
         yield
     except (FastBCubedError, MemoryError):
         raise
     except Exception as error:
-        raise MetricError(f"{what} failed: {type(error).__name__}: {error}") from error
+        raise MetricError(f"{function} failed: {type(error).__name__}: {error}") from error
 
 
 #: Names, in messages, of inputs shared by all runs.

@@ -18,7 +18,7 @@ from fastbcubed.constraints.formal_constraints import (
     as_text,
     partitions,
 )
-from fastbcubed.errors import MetricError, OptionError, arg, called
+from fastbcubed.errors import MetricError, OptionError, arg, calling
 from fastbcubed.inputs.arrays import read_only
 from fastbcubed.metrics.functions import as_cover, compute
 from fastbcubed.metrics.registry import METRICS, OF_BETA, resolve
@@ -413,7 +413,7 @@ class _Trial:
 
     def of(self, labels_true: Int64s, labels_pred: Int64s) -> float:
         labels = read_only(labels_true), read_only(labels_pred)  # which later scores are checked with
-        with called("the score"):
+        with calling("the score"):
             value = self._score(*labels)
         try:
             number = float(value)

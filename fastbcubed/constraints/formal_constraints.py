@@ -176,11 +176,8 @@ class Constraint:
         if context == "amigo":
             return self.build(sizes, self._pure_and_noise(sum(sizes)))
         if context == "random":
-            n, rng = (
-                whole_number(n_elsewhere, "n_elsewhere", "items"),
-                np.random.default_rng(whole_number(seed, "seed")),
-            )
-            return self.build(sizes, self.anything(n, rng))
+            n = whole_number(n_elsewhere, "n_elsewhere", "items")
+            return self.build(sizes, self.anything(n, np.random.default_rng(whole_number(seed, "seed"))))
         raise OptionError(f'context is "bare", "amigo" or "random", not {context!r}.')
 
     def sizes_up_to(self, most: int) -> Iterator[tuple[int, ...]]:

@@ -21,7 +21,7 @@ from fastbcubed.cells.contingency import (
     add_up,
     confusion,
 )
-from fastbcubed.errors import MetricError, WeightError, arg, called
+from fastbcubed.errors import MetricError, WeightError, arg, calling
 from fastbcubed.inputs.arrays import read_only
 from fastbcubed.metrics.bcubed import LOSSES, losses_of
 from fastbcubed.metrics.metric import Metric, Sums
@@ -38,7 +38,7 @@ def apply_formula(metric: Metric, matrix: Confusion) -> Floats:
     for part in matrix:
         if part is not None:
             part.flags.writeable = False
-    with called(f"the formula {metric.name}"):
+    with calling(f"the formula {metric.name}"):
         scores = np.asarray(metric.formula(*matrix))  # type: ignore[arg-type]
     if scores.dtype.kind not in "biuf" or scores.shape not in (matrix.tp.shape, ()):
         raise MetricError(
@@ -106,7 +106,7 @@ def finished(
 
 def _number(metric: Metric, score: Callable[[], Any]) -> float:
     """Return a score over all items; raise MetricError if its function, which may be the user's own, gives none."""
-    with called(f"the score {metric.name}"):
+    with calling(f"the score {metric.name}"):
         value = score()
         if isinstance(value, str):
             raise TypeError(f"{value!r} is no number")

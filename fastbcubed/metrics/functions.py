@@ -22,7 +22,7 @@ from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.errors import Argument, OptionError, Word, arg, rewording
 from fastbcubed.inputs.clustering import Clustering
-from fastbcubed.inputs.pair import Given, Pair, open_pair
+from fastbcubed.inputs.pair import NAMES, Given, Pair, open_pair
 from fastbcubed.metrics.change import judged
 from fastbcubed.metrics.coreference import FIGURES, SCORES, Three
 from fastbcubed.metrics.entropy import entropy, v_of
@@ -221,12 +221,12 @@ def as_contingency(
         return _build(pair, Policies(nulls=nulls), pool)
 
 
-#: What has the arguments that messages advise, and functions of scores lack.
+#: Where to pass arguments that error messages advise and score functions lack.
 CELLS, DIFF = "contingency=fastbcubed.contingency(..., {})", "the labels to fastbcubed.diff(..., {})"
 
 
 def _worded(call: str, *sides: str) -> AbstractContextManager[None]:
-    """Say in messages of errors where the arguments are that they advise, and what the sides are called, if so."""
+    """Change error messages to say where arguments are to be passed, and to use these names of the sides, if any."""
     names = dict(zip(("truth", "prediction"), sides, strict=False))
 
     def change(part: Any) -> Any:
@@ -271,8 +271,7 @@ def _open(
 ) -> Pair:
     if labels_true is None or labels_pred is None:
         raise OptionError("Pass labels_true and labels_pred, or contingency in their place.")
-    first, second = sides or ("truth", "prediction")
-    names = f"the {first}", f"the {second}"
+    names = (f"the {sides[0]}", f"the {sides[1]}") if sides else NAMES
     return open_pair(Given(labels_true, labels_pred, weight=weight, overlapping=overlapping, names=names))
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.errors import MetricError, OptionError, called
+from fastbcubed.errors import MetricError, OptionError, calling
 from fastbcubed.metrics.edit import edit
 from fastbcubed.metrics.functions import Labels, as_contingency, as_cover, check_defined, compute, public
 from fastbcubed.metrics.matching import matching
@@ -302,7 +302,7 @@ def _price(name: str, cost: Cost, x: Floats, y: Floats) -> Floats:
         if not isinstance(cost, Real) or not np.isfinite(float(cost)):
             raise OptionError(f"{name} is a number, or a function of two sizes, not {cost!r}")
         return np.full(x.shape, float(cost))
-    with called(name):
+    with calling(name):
         prices = np.asarray(cost(x, y))
     if prices.dtype.kind not in "biuf" or prices.shape not in (x.shape, ()) or not np.isfinite(prices).all():
         raise MetricError(
