@@ -20,6 +20,7 @@ from fastbcubed.cli.options import (
     number,
 )
 from fastbcubed.cli.output import (
+    ERROR,
     Terminal,
     call,
     in_flags,
@@ -46,6 +47,8 @@ CALLED = {
     "n_items": "items", "n_parts": "parts", "split_rate": "split", "merge_rate": "merged",
     "jaccard_distance": "distance", "bad_distance": "bad", "delta_precision": "ΔP", "delta_recall": "ΔR",
 }  # fmt: skip
+#: How values are written that are no scores.
+FORMS = {"outcome": "text", "n_items": "count", "n_parts": "count"}
 #: Up to this many slices, all are listed.
 FEW_SLICES = 10
 
@@ -150,7 +153,7 @@ def print_diff(diff: Diff, terminal: Terminal, worst: int) -> None:
 
     terminal.line(drawn(overview(diff), in_flags))
     terminal.flush()
-    for name, table in diff.sliced.items():
+    for name, table in diff._sliced.items():
         n, title = table.num_rows, f"By {label(name)}"
         if n > max(worst, FEW_SLICES):
             changes = [row["split_change"] + row["merge_change"] for row in table.to_pylist()]
@@ -168,22 +171,15 @@ def print_diff(diff: Diff, terminal: Terminal, worst: int) -> None:
 
 
 def _print_table(terminal: Terminal, table: Table) -> None:
-    """Write a listing: the names of its rows, and selected figures."""
+    """Write a listing: the names of its rows, and selected figures with their standard errors."""
     from fastbcubed.render.document import Grid
-    from fastbcubed.render.number_formats import count, label, score_text
     from fastbcubed.results.slices import name_columns
 
     names = name_columns(table.column_names)
     figures = [name for name in SHOWN if name in table.column_names and name not in names]
-
-    def text(value: Any) -> str:
-        if isinstance(value, str):
-            return value
-        return count(value) if isinstance(value, int) else score_text(value)
-
-    rows = [
-        [*(label(row[name]) for name in names), *(text(row[name]) for name in figures)]
-        for row in table.to_pylist()
-    ]
-    words = figures.count("outcome")
-    terminal.grid(Grid([*map(label, names), *(CALLED.get(n, n) for n in figures)], rows, len(names) + words))
+    columns = [(name, name, "name") for name in names]
+    for name in figures:
+        columns.append((CALLED.get(name, name), name, FORMS.get(name, "score")))
+        if f"{name}_se" in table.column_names:
+            columns.append((ERROR, f"{name}_se", "error"))
+    terminal.grid(Grid.of(table.to_pylist(), columns, len(names) + figures.count("outcome")))

@@ -17,7 +17,7 @@ from fastbcubed.inputs.arrays import from_numpy, to_numpy
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.render import markdown
 from fastbcubed.render.document import Block, Grid, Heading, Notices, Prose
-from fastbcubed.render.number_formats import count, counted, label, percent, score_text
+from fastbcubed.render.number_formats import count, counted, label, percent, plus_minus, score_text
 from fastbcubed.render.text import drawn
 from fastbcubed.results.evaluation_text import outcomes, overview, score_rows, verdict
 from fastbcubed.results.gates import Gate
@@ -33,12 +33,17 @@ if TYPE_CHECKING:
 
 #: Scores that a listing shows if they were computed; otherwise the first few computed ones.
 LISTED = ("precision", "recall", "f1")
+#: The header of standard errors.
+ERROR = "±"
 #: Explanation of the last columns of slices.
 SHARES = "of P loss, of R loss: share of what all items lose of precision, and of recall"
 
 
 def slice_grid(evaluation: Evaluation, table: pa.Table, *, of_all: bool = True) -> Grid:
-    """Return slices: names, items, their share of all items (or weight) if `of_all`, scores, shares of losses."""
+    """Return slices: names, items, their share of all items (or weight) if `of_all`, scores, shares of losses.
+
+    Scores have standard errors where the table has.
+    """
     names = name_columns(table.column_names)
     scores = score_columns(evaluation.metrics, table.column_names)
     total, lost = evaluation.coverage.weight_scored(evaluation.policies), lost_by_all(evaluation)
@@ -51,11 +56,16 @@ def slice_grid(evaluation: Evaluation, table: pa.Table, *, of_all: bool = True) 
         for row in table.to_pylist()
     ]
     share = (f"of {'weight' if evaluation.contingency.weighted else 'items'}", "share", "percent")
+    known = any(plus_minus(row.get(f"{name}_se")) for row in rows for name in scores)
     columns = [
         *((name, name, "name") for name in names),
         ("items", "n_items", "count"),
         *[share] * of_all,
-        *((name, name, "score") for name in scores),
+        *(
+            column
+            for name in scores
+            for column in [(name, name, "score"), *[(ERROR, f"{name}_se", "error")] * known]
+        ),
         *((f"of {name[0].upper()} loss", name, "percent") for name in lost),
     ]
     return Grid.of(rows, columns, len(names))
@@ -153,18 +163,23 @@ class Terminal:
         return shutil.get_terminal_size().columns
 
     def grid(self, grid: Grid, *, wrap: bool = False) -> None:
-        """Write a table. Names that do not fit a terminal are cut, or wrapped if `wrap`; figures never."""
+        """Write a table; one too wide for a terminal without standard errors.
+
+        Names that do not fit even so are cut, or wrapped if `wrap`; figures never.
+        """
         from rich.cells import cell_len
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
 
-        grid = grid.texts
+        def needed() -> list[int]:
+            return [max(map(cell_len, column)) for column in zip(grid.header, *grid.rows, strict=True)]
 
+        grid = grid.texts
+        if self.width is not None and _length(needed()) > self.width:
+            grid = grid.without(ERROR)
         table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
-        lines = [grid.header, *grid.rows]
-        needed = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-        widths = needed if self.width is None else _fitted(needed, grid.names, self.width)
+        widths = needed() if self.width is None else _fitted(needed(), grid.names, self.width)
         for at, (name, width) in enumerate(zip(grid.header, widths, strict=True)):
             table.add_column(
                 name,
@@ -176,7 +191,7 @@ class Terminal:
         for row in grid.rows:
             table.add_row(*map(Text, row))
         console = Console(
-            width=sum(widths) + GAP * len(widths),
+            width=_length(widths) + GAP,
             force_terminal=self._styled,
             highlight=False,
             markup=False,
@@ -196,6 +211,11 @@ class Terminal:
         return self.to_people and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def _length(widths: Sequence[int]) -> int:
+    """Return the columns of a terminal that columns of these widths take."""
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
 def _fitted(needed: list[int], names: int, width: int) -> list[int]:
     """Return column widths for a terminal: the widest names shrink first, down to eight columns.
 
@@ -205,7 +225,7 @@ def _fitted(needed: list[int], names: int, width: int) -> list[int]:
     [15, 12, 9]
     """
     widths = list(needed)
-    while sum(widths) + GAP * (len(widths) - 1) > width and max(widths[:names]) > 8:
+    while _length(widths) > width and max(widths[:names]) > 8:
         widths[widths.index(max(widths[:names]))] -= 1
     return widths
 
@@ -216,7 +236,7 @@ def print_evaluation(
     """Write an evaluation, its slices, and the costliest clusters of either side, or those with the worst score."""
     terminal.line(drawn(overview(evaluation), in_flags))
     terminal.flush()
-    for name in evaluation.sliced:
+    for name in evaluation._sliced:
         terminal.show(slices_of(evaluation, name, worst=worst))
     if evaluation.sliced and lost_by_all(evaluation):
         terminal.line(SHARES)
@@ -229,7 +249,7 @@ def slices_of(
     ev: Evaluation, name: str, *, worst: int, whole: int = FEW_SLICES, of_all: bool = True
 ) -> Iterator[Block]:
     """Yield the slices by `name` below a title: all up to `whole`, otherwise the costliest."""
-    table = ev.sliced[name]
+    table = ev._sliced[name]
     n, title = table.num_rows, f"By {label(name)}"
     if n > max(worst, whole):
         if not worst:

@@ -53,7 +53,7 @@ from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval, check_level, interval
-from fastbcubed.results.slices import SliceKey, check_key, rows_for_json
+from fastbcubed.results.slices import SliceKey, check_key, rows_for_json, with_quick_errors
 from fastbcubed.results.standard_errors import ALWAYS, COMPONENT
 from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit
 from fastbcubed.runtime.arguments import is_one_of, true_or_false
@@ -757,7 +757,7 @@ class Diff(Shown, HasTable):
             "summary": self.summary,
             "changes": None if self._changes is None else self._changes.to_pylist(),
             "id_churn": self._known_id_churn,
-            "slices": {name: rows_for_json(each) for name, each in self.sliced.items()},
+            "slices": {name: rows_for_json(each) for name, each in self._sliced.items()},
             "warnings": self.warnings,
             "not_computed": self.not_computed,
             "manifest": self.manifest,
@@ -805,7 +805,7 @@ class Diff(Shown, HasTable):
             "items" also the items, from which any later slice can be made, those of a truth included. The files
             are those of an evaluation with the baseline as truth, and have its names of columns.
         """
-        save.save(self.evaluation, directory, keep, more=lambda: {MARK: state_of(self)})
+        save.save(self.evaluation, directory, keep, more=lambda: {MARK: state_of(self)}, sliced=self._sliced)
 
     # Parts of the above
 
@@ -815,6 +815,11 @@ class Diff(Shown, HasTable):
     def _page(self, asked: Asked, gates: Sequence[Gate] = ()) -> Page:
         """Return the content of `report`, with the results of gates, and its document."""
         return Page(diff_content(self, asked, gates), diff_document)
+
+    @cached_property
+    def _sliced(self) -> dict[str, Table]:
+        """The requested slices as they are printed and written: with standard errors if they are few."""
+        return with_quick_errors(self, self.evaluation)
 
     @cached_property
     def _rates(self) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, Union
 
 from fastbcubed.render.number_formats import (
@@ -95,6 +95,13 @@ class Grid:
     def form(self, column: int) -> str:
         """Return how the values of a column are written."""
         return self.forms[column] if self.forms else "text" if column < self.names else "figure"
+
+    def without(self, header: str) -> Grid:
+        """Return the table without the columns under a header."""
+        kept = [at for at, own in enumerate(self.header) if own != header]
+        names, *rows = ([row[at] for at in kept] for row in (self.header, *self.rows))
+        forms = [self.forms[at] for at in kept] if self.forms else ()
+        return replace(self, header=names, rows=rows, forms=forms)
 
     @property
     def sortable(self) -> bool:

@@ -482,6 +482,11 @@ class Evaluation(Shown, HasTable):
         found = self.standard_errors if wanted else None
         return slices.list_slices(self.kept, self.figures, by, attributes, found, order_by, limit)
 
+    @cached_property
+    def _sliced(self) -> dict[str, Table]:
+        """The requested slices as they are printed and written: with standard errors if they are few."""
+        return slices.with_quick_errors(self, self)
+
     def subset(self, which: Any) -> Scores:
         """Return scores over some items: a list of ids, or a mask with one bool per item.
 
@@ -773,7 +778,7 @@ class Evaluation(Shown, HasTable):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
-        sliced = {name: slices.rows_for_json(table) for name, table in self.sliced.items()}
+        sliced = {name: slices.rows_for_json(table) for name, table in self._sliced.items()}
         return save.described(self, sliced)
 
     def to_json(self, *, indent: int | None = 2) -> str:

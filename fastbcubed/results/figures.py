@@ -151,6 +151,7 @@ class Figures:
     bounds: Bounds | None = None
     change_if_alone: float | None = None  #: of the recall, if items that only the truth has were alone
     errors: Errors | None = None
+    sliced_with_errors: dict[str, Table] | None = None  #: `sliced`, with the standard errors that were saved
     warnings: list[dict[str, Any]] | None = None
 
     def definition(self, table: Contingency) -> dict[str, Any]:

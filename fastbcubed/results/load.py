@@ -46,7 +46,7 @@ from fastbcubed.results.saved_files import (
     read_manifest,
     read_table,
 )
-from fastbcubed.results.slices import name_columns
+from fastbcubed.results.slices import name_columns, without_errors
 from fastbcubed.results.standard_errors import Errors
 from fastbcubed.results.table import ONLY_HERE, LazyCells, LazyTables, Table
 from fastbcubed.results.unit_cells import Units
@@ -231,6 +231,7 @@ def _of_manifest(
     """Return an evaluation with the scores of the manifest, and slices in a separate file."""
     definition = head["definition"]
     policies, bounds = _policies(definition), head["coverage"]["bounds"]
+    sliced = _sliced(head["slices"], slices)
     figures = Figures(
         metrics_by_name(head["metrics"], definition["beta"], definition),
         definition["beta"],
@@ -238,7 +239,8 @@ def _of_manifest(
         Coverage.of(head["coverage"]),
         policies,
         head["not_computed"],
-        _sliced(head["slices"], slices),
+        {by: without_errors(table) for by, table in sliced.items()},
+        sliced_with_errors=sliced,
         errors=_errors(head) if "errors" in head else None,
         warnings=head["warnings"],
     )
@@ -306,7 +308,7 @@ def _slices(rows: list[dict[str, Any]]) -> Table:
                 values = [float(value) if isinstance(value, str) else value for value in values]
             large = any(type(value) is int and value >= 1 << 63 for value in values)
             columns[name] = pa.array(values, pa.uint64() if large else None)
-        elif name != "n_items":
+        elif name not in ("n_items", "n_units"):
             columns[name] = np.array([np.nan if value is None else value for value in values], np.float64)
     return Table(pa.table(columns))
 

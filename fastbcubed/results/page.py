@@ -22,14 +22,12 @@ from fastbcubed._version import __version__
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import (
-    ColumnError,
     EvaluationWarning,
     FastBCubedError,
     MetricError,
     MissingPackageError,
     NotKeptError,
     OptionError,
-    SliceError,
     arg,
 )
 from fastbcubed.inputs.arrays import table_of, to_numpy
@@ -70,7 +68,7 @@ from fastbcubed.results.members import OpenOne, chosen_columns, opener
 from fastbcubed.results.repairs import repairs_at_hand
 from fastbcubed.results.slice_bins import element_of
 from fastbcubed.results.slices import OURS, SliceKey, check_key, name_columns, size_names, slice_name
-from fastbcubed.results.standard_errors import ALWAYS, FEW
+from fastbcubed.results.standard_errors import FEW
 from fastbcubed.results.table import LOSS, listed
 from fastbcubed.results.warnings import if_alone
 from fastbcubed.runtime.arguments import as_several, true_or_false, whole_number
@@ -486,9 +484,7 @@ def slices_content(ev: Evaluation, by: tuple[SliceKey, ...]) -> dict[str, Any]:
 def slicing_content(ev: Evaluation, key: SliceKey) -> dict[str, Any]:
     """Return one slicing: its slices with scores, losses and intervals; those that cost most if they are many."""
     name = slice_name(key)
-    table = _with_errors(ev, key) if _has_errors(ev) else None
-    if table is None:
-        table = ev.sliced[name] if name in ev.sliced else ev.slices(key)
+    table = ev._sliced[name] if name in ev.sliced else ev.slices(key, errors=_has_errors(ev))
     names = name_columns(table.column_names)
     n, kind = table.num_rows, table[names[0]].type
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
@@ -538,19 +534,7 @@ def drawn_scores(ev: Evaluation) -> list[str]:
 
 def _has_errors(ev: Evaluation) -> bool:
     """Return whether standard errors of slices are quickly computed."""
-    cells = ev.contingency
-    in_memory = ev.has_items and ev.kept.lazy is None
-    return in_memory and isinstance(cells, Contingency) and cells.n_cells <= ALWAYS
-
-
-def _with_errors(ev: Evaluation, key: SliceKey) -> Any:
-    """Return slices with standard errors; None for subsets by name, of which only the figures are there."""
-    if not (isinstance(key, str) and key in ev.sliced):
-        return ev.slices(key, errors=True)
-    try:
-        return ev.slices(key_of(name_columns(ev.sliced[key].column_names)), errors=True)
-    except (NotKeptError, ColumnError, SliceError):
-        return None
+    return ev.has_items and ev.standard_errors.are_quick
 
 
 def key_of(names: Sequence[str]) -> SliceKey:

@@ -49,6 +49,7 @@ from fastbcubed.runtime.threads import Pool, ahead, blocks
 
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
+    from fastbcubed.results.table import Table
 
 #: What each level of `keep` writes, on top of the level before.
 KEEP = {
@@ -68,16 +69,21 @@ def save(
     keep: str = "items",
     repairs: int = 0,
     more: Callable[[], Mapping[str, Any]] = dict,
+    sliced: Mapping[str, Table] | None = None,
 ) -> None:
-    """Write an evaluation; see `Evaluation.save`. The result of `more` is added to the manifest."""
+    """Write an evaluation; see `Evaluation.save`.
+
+    The result of `more` is added to the manifest, and `sliced` are other slices to write than those of the evaluation.
+    """
     require_repairable(repairs, keep="cells", overlapping=ev.contingency.overlapping)
     if keep not in tuple(KEEP):
         raise OptionError(f"{arg('keep')} is one of {', '.join(map(repr, KEEP))}, not {keep!r}")
     _require_kept(ev, keep)
     path = as_path(directory)
+    sliced = ev._sliced if sliced is None else sliced
     best = ev.repairs(limit=repairs).to_arrow() if repairs else None
     levels = list(KEEP)[: list(KEEP).index(keep) + 1]
-    wanted = [name for level in levels for name in KEEP[level] if name != "slices" or ev.sliced]
+    wanted = [name for level in levels for name in KEEP[level] if name != "slices" or sliced]
     wanted += ["repairs"] if best is not None else []
     known = keep != "scores"
     head: dict[str, Any] = {
@@ -102,7 +108,7 @@ def save(
         if stored is not None:
             stamps["items"] = stored.put_at(staging, ITEMS)
         tables: dict[str, Callable[[], Iterable[pa.Table]]] = {
-            "slices": lambda: _slices(ev),
+            "slices": lambda: _slices(sliced),
             "true_clusters": lambda: _clusters(ev, "true", outcomes, passing),
             "pred_clusters": lambda: _clusters(ev, "pred", outcomes, passing),
             "cells": lambda: _cells(ev),
@@ -113,7 +119,7 @@ def save(
         stamps |= _write_all(tasks, staging)
         if passing is not None and ev.figures.outcomes is None:  # before they are looked for in all cells
             ev.figures.outcomes = ListedOutcomes.of_sides(**outcomes)
-        head |= {**_described(ev), **extra}
+        head |= {**_described(ev, sliced), **extra}
         files = {f"{name}.parquet": stamps[name] for name in wanted}
         obsolete = [f"{name}.parquet" for name in tables if name not in wanted]
         page = None
@@ -282,20 +288,20 @@ def described(ev: Evaluation, slices: Mapping[str, Any]) -> dict[str, Any]:
     return content | of_errors
 
 
-def _described(ev: Evaluation) -> dict[str, Any]:
+def _described(ev: Evaluation, sliced: Mapping[str, Table]) -> dict[str, Any]:
     """Return the description of an evaluation as JSON has it; many slices are only in their file."""
     slices = {
         by: rows_for_json(table)
         if table.num_rows <= SLICES_IN_MANIFEST
         else {"n_slices": table.num_rows, "columns": name_columns(table.column_names)}
-        for by, table in ev.sliced.items()
+        for by, table in sliced.items()
     }
     return dict(plain(described(ev, slices)))
 
 
-def _slices(ev: Evaluation) -> Iterator[pa.Table]:
+def _slices(sliced: Mapping[str, Table]) -> Iterator[pa.Table]:
     """Yield the requested slices: slicing, slice as text, scores, the values of many."""
-    tables = {by: listing.to_arrow() for by, listing in ev.sliced.items()}
+    tables = {by: listing.to_arrow() for by, listing in sliced.items()}
     blank = pa.concat_tables(
         [_slices_by(by, table, 0, 0) for by, table in tables.items()], promote_options="default"
     )

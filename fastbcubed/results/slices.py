@@ -19,6 +19,7 @@ from fastbcubed.errors import (
     ColumnError,
     FastBCubedError,
     MetricError,
+    OptionError,
     SliceError,
     Word,
     arg,
@@ -48,6 +49,7 @@ from fastbcubed.results.table import LOSS, Table, listed
 from fastbcubed.runtime.arguments import is_bare, whole_number
 
 if TYPE_CHECKING:
+    from fastbcubed.results.evaluation import Evaluation
     from fastbcubed.results.standard_errors import ScoreErrors
 
 __all__ = ["Bins", "bins", "element_of"]
@@ -543,6 +545,43 @@ def list_slices(
         cut = slice_codes(by, kept.cells, items, kept.attributes_or(attributes))
         columns = beside(cut.values, means_of_groups(kept, figures, cut.codes, cut.n_slices, errors))
     return listed(table_of(columns), figures.metrics, order_by, limit)
+
+
+def sliced_anew(result: Any, by: str, *, errors: bool = False) -> Table | None:
+    """Return a requested slicing once more, by attributes or else by bins; None if it is of subsets by name."""
+    columns = name_columns(result.sliced[by].column_names)
+    ways = columns, [column.removeprefix("attribute.") for column in columns]
+    names = next((names for names in ways if ",".join(names) == by), ())
+    for read in (str, element_of):
+        try:
+            elements = tuple(map(read, names))
+            key = elements[0] if len(elements) == 1 else elements
+            return result.slices(key, errors=errors)  # of none, SliceError
+        except (ColumnError, SliceError, OptionError):
+            continue
+    return None
+
+
+def with_quick_errors(result: Any, ev: Evaluation) -> dict[str, Table]:
+    """Return the requested slices of a result, with standard errors where these were saved or are quickly computed.
+
+    `ev` is the evaluation behind the result.
+    """
+    if ev.figures.sliced_with_errors is not None:
+        return ev.figures.sliced_with_errors
+    quick = ev.has_items and ev.standard_errors.are_quick
+    found = {by: sliced_anew(result, by, errors=True) if quick else None for by in result.sliced}
+    return {by: result.sliced[by] if anew is None else anew for by, anew in found.items()}
+
+
+def without_errors(table: Table) -> Table:
+    """Return slices without the columns that `errors` adds, whose names those of slices may then have."""
+    names = name_columns(table.column_names)
+    figures = table.column_names[len(names) :]
+    added = {"n_units", *(f"{score}_se" for score in figures)}
+    free = {f"attribute.{name}": name for name in added}
+    kept = {free.get(name, name): table[name] for name in names}
+    return Table(table_of(kept | {name: table[name] for name in figures if name not in added}))
 
 
 def macro_of(

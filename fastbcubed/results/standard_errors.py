@@ -411,11 +411,15 @@ class ScoreErrors:
         """Those by component that were saved or computed."""
         return vars(self).get("by_component", self._figures.errors)
 
+    @property
+    def are_quick(self) -> bool:
+        """Whether there are so few cells, in memory, that errors are computed without being asked for."""
+        table = self._kept.cells
+        return self._kept.lazy is None and isinstance(table, Contingency) and table.n_cells <= ALWAYS
+
     def at_hand(self) -> Errors | None:
         """Return those by component if known or quickly computed."""
-        table = self._kept.cells
-        few = self._kept.lazy is None and isinstance(table, Contingency) and table.n_cells <= ALWAYS
-        if self.known is None and not few:
+        if self.known is None and not self.are_quick:
             return None
         try:
             return self.by_component

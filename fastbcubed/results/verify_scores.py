@@ -6,7 +6,6 @@ Nothing here goes through the cells: labels are compared row by row, with pandas
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +14,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import SIDES
-from fastbcubed.errors import ColumnError, OptionError, SliceError, VerificationError, first_few
+from fastbcubed.errors import VerificationError, first_few
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.metrics.sums import overall
 from fastbcubed.render.number_formats import count
 from fastbcubed.results.items import without_noise
-from fastbcubed.results.slice_bins import element_of
-from fastbcubed.results.slices import name_columns
+from fastbcubed.results.slices import sliced_anew
 from fastbcubed.runtime.arguments import whole_number
 
 if TYPE_CHECKING:
@@ -107,7 +105,7 @@ def _slices_differ(ev: Evaluation) -> tuple[list[str], list[str]]:
     """Return the recomputed slicings and their differences; subsets cannot be recomputed."""
     done, faults = [], []
     for by, table in ev.sliced.items():
-        anew = _sliced_anew(ev, by, name_columns(table.column_names))
+        anew = sliced_anew(ev, by)
         if anew is None:
             continue
         done.append(by)
@@ -115,19 +113,6 @@ def _slices_differ(ev: Evaluation) -> tuple[list[str], list[str]]:
         if anew.num_rows != table.num_rows or not all(_equal(table[name], anew[name]) for name in shared):
             faults.append(f"slices by {by} are not those that the cells give")
     return done, faults
-
-
-def _sliced_anew(ev: Evaluation, by: str, columns: Sequence[str]) -> Any:
-    """Return the slicing into these columns, by attributes or else by bins; None if it is of subsets."""
-    ways = columns, [column.removeprefix("attribute.") for column in columns]
-    names = next((names for names in ways if ",".join(names) == by), ())
-    for read in (str, element_of):
-        try:
-            elements = tuple(map(read, names))
-            return ev.slices(elements[0] if len(elements) == 1 else elements)  # of none, SliceError
-        except (ColumnError, SliceError, OptionError):
-            continue
-    return None
 
 
 def _equal(a: pa.ChunkedArray, b: pa.ChunkedArray) -> bool:

@@ -1,16 +1,23 @@
-"""Standard errors by slice of scores with true negatives, against components that count a little more or less."""
+"""Standard errors by slice: of scores with true negatives against a twin, and where they are shown."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import naive_resampling as twin
 import numpy as np
 import pytest
 
 import fastbcubed as fb
+from fastbcubed.cli import output
+from fastbcubed.cli.main import main
+from fastbcubed.render.number_formats import plus_minus
+from fastbcubed.results import standard_errors
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 NAMES = ["accuracy", "specificity", "balanced_accuracy", "mcc", "pointwise_ari"]
@@ -120,3 +127,58 @@ def test_alike_components_have_no_error() -> None:
     ev = fb.evaluate(true, pred, metrics=NAMES, attributes={"part": part}, keep="items")
     found = ev.slices("part", errors=True)
     assert {value for name in NAMES for value in found[f"{name}_se"].to_pylist()} == {0.0}
+
+
+DATA = Path(fb.__file__).parent / "data" / "patentsview"
+SCORE = {"evaluation": "f1", "diff": "split_rate"}
+FILES = [str(DATA / f"{name}.parquet") for name in ("truth", "pred_20200929", "pred_20211230")]
+
+
+def rows_by_name(table: Any) -> list[dict[str, Any]]:
+    return [
+        {name: None if value != value else value for name, value in row.items()} for row in table.to_pylist()
+    ]
+
+
+@pytest.mark.parametrize("keep", ["scores", "items"])
+@pytest.mark.parametrize("of", ["evaluation", "diff"])
+def test_requested_slices_are_printed_and_written_with_errors(of, keep, tmp_path, capsys) -> None:
+    """Also those that are crossed or binned; `sliced` itself has the scores alone, before and after."""
+    own = "true_size" if of == "evaluation" else "baseline_size"
+    keys = ["country", (own, "country"), fb.bins("n_coinventors", 5)]
+    if of == "evaluation":
+        result = fb.evaluate(*FILES[:2], slices=keys)
+    else:
+        result = fb.diff(*FILES[1:], truth=FILES[0], slices=keys)
+    result.save(tmp_path, keep=keep)
+    loaded, written = fb.load(tmp_path), json.loads(result.to_json())["slices"]
+    for key in keys:
+        name = ",".join(map(str, key)) if isinstance(key, tuple) else str(key)
+        assert written[name] == rows_by_name(result.slices(key, errors=True))
+        assert rows_by_name(loaded.sliced[name]) == rows_by_name(result.sliced[name])
+        assert rows_by_name(result.sliced[name]) == rows_by_name(result.slices(key))
+    assert json.loads(loaded.to_json())["slices"] == written
+    assert main(["show", str(tmp_path)]) == 0
+    listed = result.slices("country", errors=True)
+    error = dict(zip(listed["country"].to_pylist(), listed[SCORE[of] + "_se"].to_pylist(), strict=True))["US"]
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("US "))
+    assert f" {plus_minus(error)} " in line
+
+
+def test_a_terminal_without_room_shows_slices_without_errors(monkeypatch, capsys) -> None:
+    for columns, shown in ((200, True), (79, False)):
+        monkeypatch.setattr(output.Terminal, "width", columns)
+        main(["evaluate", *FILES[:2], "--slice", "country", "--no-progress", "--worst", "1"])
+        (header,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("country "))
+        assert ("±" in header) == shown and "of R loss" in header
+
+
+def test_slices_of_many_cells_have_no_errors_that_nobody_asked_for(monkeypatch) -> None:
+    monkeypatch.setattr(standard_errors, "ALWAYS", 10)
+    ev = fb.evaluate(*FILES[:2], slices="country")
+    assert [*ev.to_dict()["slices"]["country"][0]] == ev.slices("country").column_names
+
+
+def test_subsets_by_name_are_written_without_errors() -> None:
+    ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1], slices={"first": [0, 1]})
+    assert [*ev.to_dict()["slices"]["first"][0]] == ev.sliced["first"].column_names

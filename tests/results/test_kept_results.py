@@ -186,7 +186,8 @@ def test_many_slices_are_in_their_file_alone(engine, keep, tmp_path, monkeypatch
     ev = slices_of_all_kinds(engine, keep, out=tmp_path / "many")
     told = json.loads((tmp_path / "many" / "overall.json").read_text())["slices"]
     assert told["day"] == {"n_slices": 3, "columns": ["day"]} and len(told["some"]) == 1
-    assert pq.read_table(tmp_path / "many" / "slices.parquet").select(texts.column_names).equals(texts)
+    many = pq.read_table(tmp_path / "many" / "slices.parquet").select(texts.column_names)
+    assert many.to_pandas().equals(texts.to_pandas())  # NaN where a slice is in one component
     monkeypatch.setattr(saved_files, "LARGE", 0)  # so that it is not read as a whole
     for loaded in (fb.load(tmp_path / "many"), fb.load(tmp_path / "many", check=False)):
         assert loaded.to_json() == ev.to_json() == few.to_json()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, FileFormatError
-from fastbcubed.results import page, saved_files, standard_errors
+from fastbcubed.results import saved_files, standard_errors
 from fastbcubed.results import table as tables
 
 HOW: dict[str, dict[str, Any]] = {
@@ -84,8 +84,7 @@ def test_a_page_has_the_figures_of_the_result(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # as of so many cells that errors of slices take too long
-    for where in (page, standard_errors):
-        monkeypatch.setattr(where, "ALWAYS", 0)
+    monkeypatch.setattr(standard_errors, "ALWAYS", 0)
     evaluated(3, HOW[name]).save(tmp_path / "r")
     asked: dict[str, Any] = {"worst": 6, "members": 8, "columns": ["truth.kind", "prediction.kind"]}
     wanted = content_of(fb.load(tmp_path / "r"), **asked)

@@ -23,7 +23,7 @@ from fastbcubed.errors import ColumnError, MissingPackageError, NotKeptError, Op
 from fastbcubed.render.html import LARGEST
 from fastbcubed.render.json import halved, shortened
 from fastbcubed.render.plots import drawn
-from fastbcubed.results import page, repairs
+from fastbcubed.results import page, repairs, standard_errors
 from fastbcubed.results.evaluation_document import slicing_charts
 from fastbcubed.results.page import Asked, evaluation_content, extremes, slicing_content
 
@@ -151,7 +151,7 @@ def test_extremes_are_the_scores_of_trivial_predictions(weighting: str | None) -
 def test_sizes_of_cells_give_the_slices_of_items(monkeypatch: pytest.MonkeyPatch) -> None:
     ev = small()
     with_errors = page.by_size_content(ev)
-    monkeypatch.setattr(page, "ALWAYS", 0)
+    monkeypatch.setattr(standard_errors, "ALWAYS", 0)
     for key, slicing in page.by_size_content(ev).items():
         (score,) = slicing["scores"]
         pairs = zip(slicing["rows"], with_errors[key]["rows"], strict=True)
