@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from threading import Lock
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -71,6 +72,21 @@ class Stretch(Generic[B]):
     first_row: int
     n_rows: int
     blocks: Callable[[], Iterator[B]]
+
+
+class ReadOnce:
+    """Reads each column once, and keeps it for later calls."""
+
+    def __init__(self, read: Read) -> None:
+        self._read, self._lock = read, Lock()
+        self._found: dict[str, pa.ChunkedArray] = {}
+
+    def __call__(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
+        """Return columns, as `read` does."""
+        with self._lock:
+            missing = [name for name in dict.fromkeys(names) if name not in self._found]
+            self._found |= zip(missing, self._read(missing), strict=True)
+        return [self._found[name] for name in names]
 
 
 class Source:
@@ -142,8 +158,12 @@ class Source:
         return Source(self.names, self.where, n_rows, read, like=self, type_of=kind, first_row=first_row)
 
     def scan(self, size: int = BLOCK_ROWS, names: Sequence[str] | None = None) -> list[Stretch[Source]]:
-        """Cut the table into stretches with blocks of at most `size` rows, fewer if the columns read are wide."""
-        return [one_block(self.between(start, stop)) for start, stop in blocks(len(self), size)]
+        """Cut the table into stretches with blocks of at most `size` rows, fewer if the columns read are wide.
+
+        Here columns are read whole, by the first block that needs them.
+        """
+        whole = self.block(self.first_row, len(self), ReadOnce(self.columns))
+        return [one_block(whole.between(start, stop)) for start, stop in blocks(len(self), size)]
 
     def __repr__(self) -> str:
         return f"Source({self.where}: {', '.join(self.names)})"

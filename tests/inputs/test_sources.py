@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ from fastbcubed.inputs.arrays import from_numpy, from_texts, is_null, to_numpy
 from fastbcubed.inputs.files import as_rows, open_files, read_integers, read_table
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.keys import comparable_keys, key_pair
-from fastbcubed.inputs.tables import read_columns, weight_array
+from fastbcubed.inputs.tables import Source, read_columns, weight_array
 from fastbcubed.runtime.threads import Pool
 
 IDS = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 0]
@@ -885,3 +886,17 @@ def test_an_index_without_a_name_may_hold_the_items() -> None:
         fb.evaluate(frame.reset_index(drop=True), frame)
     assert "index" not in str(caught.value)
     assert fb.evaluate(*[frame.rename_axis("item")] * 2, metrics=["f1"]).f1 == 1
+
+
+def test_blocks_of_columns_that_are_read_whole_read_them_once() -> None:
+    """Each block of a CSV file or a DataFrame converted all of its rows."""
+    reads: list[str] = []
+
+    def read(names):
+        reads.extend(names)
+        return [pa.chunked_array([range(7)]) for _ in names]
+
+    blocks = [next(iter(each.blocks())) for each in Source(["a", "b"], "the table", 7, read).scan(3)]
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda block: block.columns(["b", "a"])[0].to_pylist(), blocks))
+    assert found == [[0, 1, 2], [3, 4, 5], [6]] and sorted(reads) == ["a", "b"]

@@ -77,7 +77,7 @@ def same(found: dict[str, float], expected: dict[str, float]) -> None:
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharded, "block_rows", lambda limit: 64)
+    monkeypatch.setattr(sharded, "block_rows", lambda *_: 64)
 
 
 # --- URIs ---
