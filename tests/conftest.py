@@ -53,7 +53,7 @@ def many_shards(request, monkeypatch):
     """Cut even small inputs into many blocks and shards, and spill nothing, all, or what comes late."""
     kept = {"all in memory": 1 << 30, "all spilled": 0, "some spilled": 600}[request.param]
     monkeypatch.setattr(disk.Layout, "of", lambda *given: disk.Layout(2, kept, kept))
-    monkeypatch.setattr(sharded, "block_rows", lambda limit: 23)
+    monkeypatch.setattr(sharded, "block_rows", lambda *_: 23)
     monkeypatch.setattr(item_join, "join_bits", lambda *_: 3)
     monkeypatch.setattr(item_join, "kept_of", lambda limit: kept)
 

@@ -37,13 +37,15 @@ T = TypeVar("T")
 
 #: One row of a block for this many bytes of the limit, so that blocks are a small part of it.
 BLOCK_SHARE = 1 << 10
+#: Threads whose blocks are of this size together; those of more threads are smaller.
+USUAL_THREADS = 8
 ATTEMPTS = 8
 
 
 def run(request: Request, pool: Pool) -> Answer:
     """Open both sides in blocks, and score them."""
     require_room(request)
-    pair = open_pair(request.given, cut_for(request))
+    pair = open_pair(request.given, cut_for(request, pool.threads))
     answer = attempt(lambda choice: score(pair, request, choice, pool))
     if request.out is not None:  # writing takes additional memory
         buffers.release()
@@ -51,10 +53,10 @@ def run(request: Request, pool: Pool) -> Answer:
     return answer
 
 
-def cut_for(request: Request) -> Cut:
+def cut_for(request: Request, threads: int) -> Cut:
     """Return how to read the inputs in blocks."""
     every_column = bool(request.slices) or request.keep == "items"
-    return Cut(block_rows(request.limit), request.spill_dir, every_column)
+    return Cut(block_rows(request.limit, threads), request.spill_dir, every_column)
 
 
 def attempt(work: Callable[[Choice], T]) -> T:
@@ -199,9 +201,9 @@ def _ranges(parts: CellParts, request: Request, widest: int, pool: Pool) -> Clus
     return ClusterRanges(parts.whole, parts.keys, request.limit // 2, directory, pool.threads, widest)
 
 
-def block_rows(limit: int) -> int:
-    """Return the maximal number of rows of a block."""
-    return min(BLOCK_ROWS, max(1 << 12, limit // BLOCK_SHARE))
+def block_rows(limit: int, threads: int) -> int:
+    """Return the maximal number of rows of a block, of which each thread holds one."""
+    return min(BLOCK_ROWS, max(1 << 12, limit // BLOCK_SHARE * USUAL_THREADS // max(USUAL_THREADS, threads)))
 
 
 class ShardedRows:
@@ -225,7 +227,7 @@ class ShardedRows:
         self._one_by_one, self._weighs_pairs = one_by_one, weighs_pairs
         self._n_rows, self._aligner, self._layout, self._blocks = n_rows, aligner, layout, blocks
         self._spill, self._weighted, self._pool = spill, weighted, pool
-        self._rows_at_once = min(n_rows, block_rows(limit))
+        self._rows_at_once = min(n_rows, block_rows(limit, pool.threads))
         self.shards: RowShards | None = None
         if not aligner.by_item:
             self._lay_out(*aligner.sample_of_keys())
@@ -273,7 +275,7 @@ def run_several(requests: Sequence[Request], names: Sequence[str], pool: Pool, *
     """
     for request in requests:
         require_room(request)
-    pairs = open_pairs([request.given for request in requests], names, cut_for(requests[0]))
+    pairs = open_pairs([request.given for request in requests], names, cut_for(requests[0], pool.threads))
 
     def alone(request: Request, k: int) -> Answer:
         return attempt(lambda choice: score(pairs[k], request, choice, pool))

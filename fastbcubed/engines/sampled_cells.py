@@ -127,7 +127,7 @@ def _in_blocks(sample: Clustering, request: Request, pool: Pool) -> Touched:
         both = Given(sample, _prediction(given))
     else:
         both = Given(sample, given.prediction, given.item, given.cluster)
-    pair = open_pair(both, Cut(disk.block_rows(request.limit), request.spill_dir))
+    pair = open_pair(both, Cut(disk.block_rows(request.limit, pool.threads), request.spill_dir))
 
     def count(choice: Choice) -> Touched:
         with Spill(request.spill_dir, named=request.spill_dir is not None) as spill:

@@ -150,7 +150,7 @@ def test_one_table_of_files(many_shards, tmp_path):
 
 @pytest.mark.parametrize("kind", ["one row group", "many", "Arrow IPC", "stream"])
 def test_files(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr(sharded, "block_rows", lambda limit: 300)
+    monkeypatch.setattr(sharded, "block_rows", lambda *_: 300)
     rng = np.random.default_rng(1)
     table = pa.table({"t": rng.integers(0, 400, 2000), "p": rng.integers(0, 400, 2000)})
     path = str(tmp_path / "rows")
@@ -357,7 +357,7 @@ def test_directories_that_cannot_serve(tmp_path, monkeypatch):
 
 
 def test_a_file_that_changes_or_breaks(tmp_path, monkeypatch):
-    monkeypatch.setattr(sharded, "block_rows", lambda limit: 100)
+    monkeypatch.setattr(sharded, "block_rows", lambda *_: 100)
     path = tmp_path / "rows.parquet"
     table = pa.table({"t": np.arange(5000) // 3, "p": np.arange(5000) // 4})
     pq.write_table(table, path, row_group_size=1000, write_page_checksum=True, compression="none")

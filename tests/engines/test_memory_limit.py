@@ -196,10 +196,21 @@ def test_csv_that_is_too_large_raises_before_it_is_read(tmp_path):
     assert grown(f"'t', 'p', table={str(path)!r}", f"'t', 'p', table={small}", f"{enough}MiB") < enough + 256
 
 
-def test_csv_that_fits(tmp_path):
+@pytest.mark.parametrize("threads", ["2", "16"])
+def test_csv_that_fits(threads, tmp_path):
     rng, n, path = np.random.default_rng(0), 1_000_000, tmp_path / "rows.csv"
     pyarrow.csv.write_csv(pa.table({name: rng.integers(0, n // 2, n) for name in "tp"}), path)
-    assert grown(f"'t', 'p', table={str(path)!r}", "'t', 'p', table={'t': [0, 1], 'p': [0, 0]}") < MOST
+    small = "'t', 'p', table={'t': [0, 1], 'p': [0, 0]}"
+    assert grown(f"'t', 'p', table={str(path)!r}", small, threads=threads) < MOST
+
+
+@pytest.mark.slow
+def test_many_threads_hold_smaller_blocks(tmp_path):
+    """Sixteen blocks of one row per KiB of the limit held 630 MiB."""
+    path = tmp_path / "rows.parquet"
+    rows_of_er(path, 30_000_000)
+    small = "'t', 'p', table={'t': [0, 1], 'p': [0, 0]}"
+    assert grown(f"'t', 'p', table={str(path)!r}", small, "256MiB", threads="16") < 256 + 256
 
 
 @pytest.mark.parametrize(("argument", "column"), [("weight", "weight"), ("attributes", "a")])

@@ -108,7 +108,7 @@ def sides(tmp_path: Path, values: Any, n: int = 4) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_bins_of_both_engines_and_loaded(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk, "block_rows", lambda limit: 2)
+    monkeypatch.setattr(disk, "block_rows", lambda *_: 2)
     values, by, expected = CASES[name]
     given = sides(tmp_path, values)
     key = fb.bins("year", by)
@@ -139,7 +139,7 @@ def test_scores_of_bins_are_those_of_their_items(tmp_path: Path) -> None:
 
 
 def test_bins_are_crossed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk, "block_rows", lambda limit: 2)
+    monkeypatch.setattr(disk, "block_rows", lambda *_: 2)
     key = ("true_size", fb.bins("year", 10), fb.bins("year", [11]), "year")
     expected = [
         {"true_size": "2-3", "year:10": "0-9", "year:11": "<11", "year": 1},
@@ -155,7 +155,7 @@ def test_bins_are_crossed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_both_engines_give_the_same_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk, "block_rows", lambda limit: 64)
+    monkeypatch.setattr(disk, "block_rows", lambda *_: 64)
     rng = np.random.default_rng(5)
     columns = {"item": np.arange(500), "cluster": rng.integers(0, 90, 500), "year": rng.normal(2000, 30, 500)}
     pq.write_table(pa.table(columns), tmp_path / "t.parquet", row_group_size=50)
@@ -317,7 +317,7 @@ IDS = {"DATA_SOURCE": ["C", "W", "W", "C"], "RECORD_ID": ["1", "1", "2", "2"]}
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_parts_of_ids_are_attributes(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk, "block_rows", lambda limit: 2)
+    monkeypatch.setattr(disk, "block_rows", lambda *_: 2)
     truth = pa.table({**IDS, "RESOLVED_ENTITY_ID": [0, 0, 1, 1], "more": [1, 2, 3, 4]})
     prediction = pa.table({"src": IDS["DATA_SOURCE"], "no": IDS["RECORD_ID"], "cluster": [0, 1, 1, 1]}).take(
         [3, 1, 0, 2]

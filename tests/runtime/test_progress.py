@@ -71,7 +71,7 @@ def test_pace() -> None:
 @pytest.mark.parametrize("by_item", [False, True])
 def test_the_disk_engine_tells_its_plan_and_every_row(by_item: bool, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(disk.Layout, "of", lambda *given: disk.Layout(2, 0, 0))
-    monkeypatch.setattr(sharded, "block_rows", lambda limit: 100)
+    monkeypatch.setattr(sharded, "block_rows", lambda *_: 100)
     monkeypatch.setattr(aligner, "kept_of", lambda limit: 0)
     monkeypatch.setattr(item_join, "JOIN_BYTES", 1 << 22)
     n, told = 1000, []
