@@ -15,10 +15,11 @@ import tempfile
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, cached_property, partial, wraps
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -31,6 +32,9 @@ from numba.core.runtime.nrt import rtsys
 
 from fastbcubed.kernels.jit import failures
 from fastbcubed.kernels.libraries import OfParts, OfWholes, as_part
+
+if sys.platform != "win32":
+    import fcntl
 
 config: Any = numba.config
 #: Whether compiled kernels are cached; fleets of processes that start together may turn this off.
@@ -46,6 +50,8 @@ fallbacks: set[str] = set()
 
 #: Bytes of a file's checksum.
 CHECKSUM = 4
+#: The file in each directory of the cache that is locked while an index is changed.
+LOCK = "fastbcubed.lock"
 
 _lock = threading.Lock()
 
@@ -114,6 +120,30 @@ class CheckedFile(IndexDataCacheFile):
 
     Machine code with flipped bits would crash the process.
     """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Save a kernel, and then its name in the index, from which other processes load it at once."""
+        with self._locked():
+            names = self._load_index()
+            free = (name for name in map(self._data_name, count(1)) if name not in names.values())
+            name = names.get(key) or next(free)
+            self._save_data(name, data)
+            self._save_index(names | {key: name})
+
+    def flush(self) -> None:
+        """Empty the index."""
+        with self._locked():
+            super().flush()
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Lock the directory, where that is possible: of two indexes saved at once, one would be lost."""
+        with ExitStack() as stack:
+            if sys.platform != "win32":
+                with suppress(OSError):
+                    lock = stack.enter_context(open(Path(self._cache_path, LOCK), "ab"))
+                    fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def _dump(self, obj: Any) -> bytes:
         data: bytes = super()._dump(obj)
