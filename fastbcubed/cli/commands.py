@@ -268,10 +268,11 @@ container is built, for example with this line of a Dockerfile.
 
   RUN python -m pip install . && fastbcubed warm-up
 
-The kernels are kept in the directory that NUMBA_CACHE_DIR names, else beside the installed package, else
-in ~/.cache/numba. If NUMBA_CACHE_DIR is set, set it to the same directory when the container runs. The kernels
-are found there even if the container may not write to it. They serve the kind of processor that they were
-compiled on; if NUMBA_CPU_NAME=generic is set both times, they serve any.
+It takes about a minute on two cores, and up to two minutes on one. The kernels are kept in the directory that
+NUMBA_CACHE_DIR names, else beside the installed package, else in ~/.cache/numba. If NUMBA_CACHE_DIR is set, set
+it to the same directory when the container runs. The kernels are found there even if the container may not
+write to it. They serve the kind of processor that they were compiled on; if NUMBA_CPU_NAME=generic is set both
+times, they serve any.
 """
 
 SHAPES = """\

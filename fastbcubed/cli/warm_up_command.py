@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import argparse
 import gc
+import signal
+import subprocess
+import sys
 import tempfile
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from fastbcubed import kernels
 from fastbcubed.cli.output import say
-from fastbcubed.errors import EvaluationWarning, FileFormatError
+from fastbcubed.errors import MORE_MEMORY, EvaluationWarning, FileFormatError, OutOfMemoryError
+from fastbcubed.runtime.exit_codes import TERMINATED
 from fastbcubed.runtime.progress_bar import announcing_compilation, kept
+from fastbcubed.runtime.threads import available_threads
 
 #: Items of the evaluated tables.
 N_ITEMS = 600
@@ -31,33 +39,96 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compile the kernels, and print the directory of their cache."""
     gc.set_threshold(OBJECTS_AT_ONCE)
-    say(warm_up())
+    # Numba compiles in one thread at a time. On Windows, the files of the cache are not locked.
+    say(warm_up(two_processes=sys.platform != "win32" and available_threads() > 1))
     return 0
 
 
-def warm_up() -> str:
+def warm_up(*, two_processes: bool = False) -> str:
     """Compile the kernels, and return a message with the directory of their cache."""
-    compiled = kernels.sums.add_up.dispatcher
-    directory = None if kernels.jit.never_compiled() else kernels.cache.kept_in(compiled)
+    directory = None if kernels.jit.never_compiled() else _directory()
     if directory is None or directory in kernels.cache.fallbacks or kernels.cache.passed_over(directory):
         raise FileFormatError(f"kernels are not compiled ahead: {kept()}")
-    with (
-        kernels.jit.compiling(),
-        announcing_compilation(N_KERNELS),
-        warnings.catch_warnings(),
-        tempfile.TemporaryDirectory() as work,
-    ):
-        warnings.simplefilter("ignore", EvaluationWarning)
-        for ids in ("int", "string"):
-            _one_table(ids, Path(work))
-            _two_tables(ids, Path(work))
-        _large_clusters()
-        _few_clusters(Path(work))
-        _covers(Path(work))
-        _links()
-        if kernels.jit.failures:
-            raise FileFormatError(f"kernels could not be kept in {directory}: {kernels.jit.failures[0]}")
+    with announcing_compilation(N_KERNELS), tempfile.TemporaryDirectory() as work:
+        with _second_process(work) if two_processes else nullcontext():
+            _compile_all(Path(work))
     return f"kernels are kept in {directory}"
+
+
+def _directory() -> str | None:
+    return kernels.cache.kept_in(kernels.sums.add_up.dispatcher)
+
+
+@contextmanager
+def _second_process(work: str) -> Iterator[None]:
+    """Let another process take steps too; count its kernels, raise its error, and end it at an error here."""
+    from multiprocessing import Pipe
+
+    count = kernels.jit.listeners[-1]
+    received, sent = Pipe(duplex=False)
+    script = f"import sys; sys.path[:] = {sys.path}; from {__name__} import assist; "
+    script += f"assist({sent.fileno()}, {work!r})"
+    # In a group of its own it gets no Ctrl-C from the terminal.
+    process = subprocess.Popen([sys.executable, "-c", script], pass_fds=[sent.fileno()], process_group=0)
+    sent.close()
+
+    def receive(*, to_the_end: bool = False) -> None:
+        while to_the_end or received.poll():
+            try:
+                error = received.recv()
+            except EOFError:
+                if code := process.wait():
+                    raise OutOfMemoryError(
+                        f"the second process that compiles kernels was killed or failed (exit code {code}), most "
+                        f"likely for lack of memory. {MORE_MEMORY}"
+                    ) from None
+                return
+            if error is not None:
+                raise error
+            count()
+
+    kernels.jit.listeners.append(receive)
+    try:
+        yield
+        receive(to_the_end=True)
+    finally:
+        kernels.jit.listeners.remove(receive)
+        received.close()
+        process.terminate()
+        process.wait()
+
+
+def assist(handle: int, work: str) -> None:
+    """Take steps in a second process, and send the first one None for each kernel, or an error."""
+    from multiprocessing.connection import Connection
+
+    # By an exception, so that temporary files are removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))
+    gc.set_threshold(OBJECTS_AT_ONCE)
+    with suppress(BrokenPipeError), Connection(handle, readable=False) as sent:
+        kernels.jit.listeners.append(partial(sent.send, None))
+        try:
+            _compile_all(Path(work), last_first=True)
+        except Exception as error:
+            sent.send(error)
+
+
+def _compile_all(work: Path, *, last_first: bool = False) -> None:
+    """Take all steps but those that another process has taken, by making their directory."""
+    of_tables = [partial(step, ids) for ids in ("int", "string") for step in (_one_table, _two_tables)]
+    steps: list[Callable[[Path], None]] = [*of_tables, _large_clusters, _few_clusters, _covers, _links]
+    order = range(len(steps))
+    with kernels.jit.compiling(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", EvaluationWarning)
+        for k in reversed(order) if last_first else order:
+            own = work / str(k)
+            try:
+                own.mkdir()
+            except FileExistsError:
+                continue
+            steps[k](own)
+    if kernels.jit.failures:
+        raise FileFormatError(f"kernels could not be kept in {_directory()}: {kernels.jit.failures[0]}")
 
 
 def _one_table(ids: str, work: Path) -> None:
@@ -94,7 +165,7 @@ def _two_tables(ids: str, work: Path) -> None:
             _evaluate(work, *paths, unmatched={"prediction": policy}, **own)
 
 
-def _large_clusters() -> None:
+def _large_clusters(_: Path) -> None:
     """Compare runs that share the rows of the truth, and evaluate on disk, where rows of a cell are counted first."""
     from importlib.resources import as_file, files
 
@@ -159,7 +230,7 @@ def _covers(work: Path) -> None:
         fb.extended_bcubed(*map(pa.table, tables), weight=column, unmatched="drop", progress=False)
 
 
-def _links() -> None:
+def _links(_: Path) -> None:
     import fastbcubed as fb
 
     for kind in (int, str):

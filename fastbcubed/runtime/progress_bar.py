@@ -134,7 +134,7 @@ def announcing_compilation(total: int = 0, shown: bool | None = None) -> Iterato
 
     def announce() -> None:
         nonlocal compiled
-        compiled += 1
+        compiled += not total or compiled < total  # two processes may have compiled the same kernel at once
         if not _announced:
             _announced.append(True)
             _say(f"compiling kernels, which takes some seconds; {kept()}")

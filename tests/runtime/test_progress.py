@@ -180,6 +180,11 @@ def test_compilation_says_which_kernel_of_how_many(capsys, monkeypatch) -> None:
         for _ in range(3):
             jit.listeners[-1]()
     assert [describe(each) for each in shown] == ["1 of 40", "2 of 40", "3 of 40"]
+    shown.clear()
+    with progress_bar.announcing_compilation(2, shown=True):
+        for _ in range(3):  # one kernel by two processes at once
+            jit.listeners[-1]()
+    assert [describe(each) for each in shown] == ["1 of 2", "2 of 2", "2 of 2"]
     assert not capsys.readouterr().err
 
 
