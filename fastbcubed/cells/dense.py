@@ -277,7 +277,6 @@ class PairTable:
         places: NDArray[np.int64] | None = None,
     ) -> Counted:
         """Aggregate the rows in several tables, each for a share; note the place of each row in `places`, if given."""
-        true_keys, pred_keys, weight, _ = partitioned.for_reading(true_keys, pred_keys, weight, None)
         tables = self._tables(weight)
         shares = list(pairwise(np.linspace(0, self.n_rows, self.n_tables + 1).astype(np.int64).tolist()))
 
@@ -444,7 +443,7 @@ def locate_in_box(
     """Return the cell of each row, from the filled slots. Shape (n_rows,)."""
     numbers = np.cumsum(filled) - 1
     cell_of_row = buffers.empty(box.n_rows, np.int64)
-    rows = partitioned.for_reading(true_keys, pred_keys, None, None)[:2]
+    rows = true_keys, pred_keys
 
     def look_up(start: int, stop: int) -> None:
         kernels.dense.look_up_slots(rows, box.box, box.grid, numbers, start, stop, cell_of_row)

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.inputs.arrays import read_only
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_partitions import (
     PART_ROWS,
@@ -189,7 +188,7 @@ def partition_rows(
     Keys may be `mixed` already. Shapes: the arrays of each of the `pieces` (n_in_piece,).
     """
     heavy = HeavyKeys.of(plan.heavy)
-    tasks = _in_blocks([for_reading(*piece) for piece in pieces])
+    tasks = _in_blocks(pieces)
     counts = np.zeros((len(tasks), plan.n_parts), np.int64)
 
     def count(task: list[Block], out: NDArray[np.int64]) -> None:
@@ -212,16 +211,6 @@ def partition_rows(
 
     pool.map(scatter, tasks, next_row, stage="partition rows")
     return rows, bounds
-
-
-def for_reading(
-    true: np.ndarray, pred: np.ndarray, payload: np.ndarray | None, n_each: np.ndarray | None
-) -> Piece:
-    """Return a piece with read-only arrays, whatever their source, so that one kernel serves all."""
-    arrays = (true, pred, payload, n_each)
-    return tuple(  # type: ignore[return-value]
-        read_only(values) if values is not None and values.flags.writeable else values for values in arrays
-    )
 
 
 def _in_blocks(pieces: Sequence[Piece]) -> list[list[Block]]:

@@ -279,7 +279,6 @@ class RowShards:
             true_keys, pred_keys, weight, n_each = condensed
         n, bits = true_keys.size, self.layout.bits
         pred_keys = self.spread.stand_ins(true_keys, pred_keys)
-        true_keys, pred_keys, weight, n_each = partitioned.for_reading(true_keys, pred_keys, weight, n_each)
         counts = np.zeros((1, self.n_shards), np.int64)
         others = pred_keys if self.plan.heavy.size else None
         kernels.partition.count_parts(true_keys, others, 0, n, False, MAX_BITS, bits, *self._heavy, counts[0])

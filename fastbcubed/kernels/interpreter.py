@@ -23,6 +23,7 @@ import linecache
 import math
 import time
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -150,22 +151,18 @@ class Copies:
             np.copyto(memory, own, where=own != before)
 
 
-class _Memory:
-    """The memory of a read-only array, as if it could be written."""
-
-    def __init__(self, array: Any) -> None:
-        self.array, own = array, array.__array_interface__
-        self.__array_interface__ = own | {"data": (own["data"][0], False)}
-
-
-def writable(value: Any) -> Any:
-    """Return an argument of a kernel, with arrays that can be written for those that cannot: of the same memory."""
-    if isinstance(value, np.ndarray) and not value.flags.writeable:
-        return np.asarray(_Memory(value)).view(value.dtype)
-    if isinstance(value, tuple):
-        made = map(writable, value)
-        return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
-    return value
+def writable(arguments: Any) -> Any:
+    """Return arguments of a kernel, with arrays that can be written for those that cannot: of the same memory."""
+    made = list(arguments)
+    for k, value in enumerate(made):
+        if isinstance(value, tuple):
+            made[k] = writable(value)
+        elif isinstance(value, np.ndarray) and not value.flags.writeable:
+            own = value.__array_interface__
+            open_memory = own | {"data": (own["data"][0], False)}
+            memory = SimpleNamespace(array=value, __array_interface__=open_memory)
+            made[k] = np.asarray(memory).view(value.dtype)
+    return type(arguments)(*made) if hasattr(arguments, "_fields") else tuple(made)
 
 
 def is_writable(array: Any) -> bool:

@@ -98,7 +98,7 @@ class Kernel:
         if self._dispatcher is None and self._is_small(arguments):
             return self._interpret(arguments)
         if self._meets_read_only:
-            arguments = tuple(map(interpreter.writable, arguments))
+            arguments = interpreter.writable(arguments)
         try:
             return (self._dispatcher or self.dispatcher)(*arguments)
         except NotCompiled:

@@ -189,3 +189,6 @@ def test_kernels_are_compiled_for_large_arrays_and_called_for_small_ones() -> No
     narrow = np.array([0.5], np.float32)
     of_numbers(narrow, np.zeros(1, np.bool_), np.zeros(1))  # other types, and small: interpreted
     assert len(of_numbers.signatures) == 1
+    values.flags.writeable = False  # as arrays of Arrow are: the same code takes them
+    of_numbers(values, np.zeros(values.size, np.bool_), np.zeros(values.size))
+    assert len(of_numbers.signatures) == 1
