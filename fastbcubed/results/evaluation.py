@@ -25,7 +25,7 @@ from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.standard_errors import COMPONENT, ScoreErrors, warn_of_units
 from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit
 from fastbcubed.results.unit_cells import Units
-from fastbcubed.results.warnings import Shape, found_in, shape_of
+from fastbcubed.results.warnings import found_in
 from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.old_names import under_old_name
@@ -699,11 +699,6 @@ class Evaluation(Shown, HasTable):
         """Warnings and notes on the scores: code, level (warning or note), message, figures of each."""
         known = self.figures.warnings
         return [*found_in(self), *self.origin.notes] if known is None else known
-
-    @cached_property
-    def _shape(self) -> dict[str, Shape]:
-        """The shape of each side, where needed for warnings."""
-        return shape_of(self)
 
     @property
     def manifest(self) -> dict[str, Any]:

@@ -374,7 +374,7 @@ def _is_perfect(ev: Any) -> bool:
     table = ev.contingency
     if table.overlapping or isinstance(table, NoCells):
         return ev.coverage.complete and all(s["exact"] == s["clusters"] for s in ev._sides.values())
-    return ev.coverage.complete and set(table.n_codes.values()) == {table.n_cells}
+    return set(table.n_codes.values()) == {table.n_cells} and ev.coverage.complete
 
 
 def _same_names(ev: Any) -> bool:
@@ -474,28 +474,25 @@ class Shape(NamedTuple):
     largest: int
 
 
-def shape_of(ev: Any) -> dict[str, Shape]:
-    """Return the shape of either side.
+def shape_of(ev: Any, side: str, n_items: int) -> Shape:
+    """Return the shape of a side.
 
     Of large inputs the number of clusters is an upper bound, and the largest cluster is counted only on a side where a
     sample shows that it is large; elsewhere it is said to have two items.
     """
     counted = vars(ev).get("_sides", ev.figures.summary)
     if counted is not None:
-        return {side: Shape(each["clusters"], each["largest"]) for side, each in counted.items()}
-    if not is_sampled(ev):
-        return {side: _counted_shape(ev.contingency, side) for side in SIDES}
-    sides = zip(SIDES, ev.kept.items.label_keys(), strict=True)
-    return {
-        side: _large_shape(ev.contingency, side, keys, ev.coverage.n_scored(ev.policies))
-        for side, keys in sides
-    }
+        return Shape(counted[side]["clusters"], counted[side]["largest"])
+    if is_sampled(ev, n_items):
+        keys = ev.kept.items.label_keys()[SIDES.index(side)]
+        return _large_shape(ev.contingency, side, keys, n_items)
+    return _counted_shape(ev.contingency, side)
 
 
-def is_sampled(ev: Any) -> bool:
+def is_sampled(ev: Any, n_items: int) -> bool:
     """Return whether the sides are so large that a sample of their rows is checked before counting clusters."""
     return (
-        ev.coverage.n_scored(ev.policies) >= LARGE
+        n_items >= LARGE
         and hasattr(ev.kept.items, "label_keys")
         and "_sides" not in vars(ev)  # nor counted yet
         and ev.figures.summary is None
@@ -544,7 +541,10 @@ SMALL_SLICE = 30
 
 def all_singleton_truth(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn if every item is alone in the truth, which a wrong column often brings about."""
-    if n_items >= FEW_ITEMS and ev._shape["true"].largest == 1:
+    table = ev.contingency
+    if not isinstance(table, NoCells) and table.n_codes["true"] < n_items:  # a cluster has two of them
+        return
+    if n_items >= FEW_ITEMS and shape_of(ev, "true", n_items).largest == 1:
         yield Notice(
             WARNING,
             f"Each of the {count(n_items)} items is alone in the truth, so that recall is 1 whatever the "
@@ -557,7 +557,7 @@ def pure_by_construction(ev: Any, n_items: int) -> Iterator[Notice]:
     """Note that precision or recall is 1 since a side has one cluster, or one for each item."""
     if ev.contingency.overlapping or n_items < FEW_ITEMS:
         return
-    true, pred = ev._shape["true"], ev._shape["pred"]
+    true, pred = (shape_of(ev, side, n_items) for side in SIDES)
     found = (
         ("precision", pred.largest == 1, "every item is alone in the prediction"),
         ("recall", pred.clusters == 1, "the prediction is one cluster"),
@@ -572,11 +572,11 @@ def pure_by_construction(ev: Any, n_items: int) -> Iterator[Notice]:
 
 def giant_cluster(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn if one predicted cluster holds a large share of all items, and mixes many true clusters."""
-    largest = ev._shape["pred"].largest
+    largest = shape_of(ev, "pred", n_items).largest
     share = largest / n_items
     if n_items < FEW_ITEMS or share < GIANT:
         return
-    mixed = _mixed_by_giant(ev)
+    mixed = _mixed_by_giant(ev, n_items)
     if mixed >= MANY_MIXED:
         yield Notice(
             WARNING,
@@ -587,15 +587,16 @@ def giant_cluster(ev: Any, n_items: int) -> Iterator[Notice]:
         )
 
 
-def _mixed_by_giant(ev: Any) -> int:
+def _mixed_by_giant(ev: Any, n_items: int) -> int:
     """Return the number of true clusters in the largest predicted one; a lower bound where unknown."""
     table = ev.contingency
     if table.overlapping or isinstance(table, NoCells):
-        return -(-ev._shape["pred"].largest // ev._shape["true"].largest)
-    if table.n_cells > FEW_CELLS and is_sampled(ev):
-        true, pred = ev.kept.items.label_keys()
-        rows = sampled_rows(pred.size)
-        return int(np.unique(true[rows[pred[rows] == _large_key(pred)]]).size)
+        true, pred = (shape_of(ev, side, n_items).largest for side in SIDES)
+        return -(-pred // true)
+    if table.n_cells > FEW_CELLS and is_sampled(ev, n_items):
+        true_keys, pred_keys = ev.kept.items.label_keys()
+        rows = sampled_rows(pred_keys.size)
+        return int(np.unique(true_keys[rows[pred_keys[rows] == _large_key(pred_keys)]]).size)
     return int(np.count_nonzero(table.pred == np.argmax(table.pred_n)))
 
 
@@ -626,7 +627,7 @@ def _units(ev: Any, n_items: int) -> tuple[float, float, bool]:
         with suppress(OptionError):  # the memory limit has no room
             units = ev.units
             return units.effective, units.largest_share, True
-    sides = ev._shape.values()
+    sides = [shape_of(ev, side, n_items) for side in SIDES]
     return min(side.clusters for side in sides), max(side.largest for side in sides) / n_items, False
 
 
