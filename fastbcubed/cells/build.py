@@ -73,7 +73,7 @@ class TrueRows:
                 )  # fmt: skip
 
         pool.map(build, starts, stops, histogram, stage="build cells")
-        return Parts(cells, self.bounds, n_cells, self.n_clusters, 0, plan.bits, histogram, weighted)
+        return Parts(cells, self.bounds, n_cells, self.n_clusters, targets, histogram, weighted)
 
 
 def _number(

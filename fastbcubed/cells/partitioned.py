@@ -282,9 +282,7 @@ class Parts(NamedTuple):
     #: cells and true clusters of each part; shape (n_parts,)
     n_cells: NDArray[np.int64]
     n_clusters: NDArray[np.int64]
-    #: the bits of their pred key that give the destination of cells
-    skip: int
-    bits: int
+    targets: Targets  #: the destination of cells
     histogram: NDArray[np.int64]  #: cells from each task to each destination; shape (n_tasks, 2**bits)
     weighted: bool  #: whether there is a field `x`
     #: the mixed keys of true clusters that are not heavy, part by part, if requested
@@ -302,7 +300,7 @@ def build_parts(
     bits: int,
     with_keys: bool = False,
 ) -> Parts:
-    """Turn the rows of each part into cells in place; `skip` and `bits` are those of `Parts`."""
+    """Turn the rows of each part into cells in place; `skip` and `bits` are those of `Targets`."""
     keys = buffers.empty(plan.n_rows, np.dtype(np.int64)) if with_keys else NO_KEYS
     own = rows.view(plan.records["weighted cell" if weighted else "cell"])
     tasks = plan.tasks
@@ -327,7 +325,7 @@ def build_parts(
 
     pool.map(build_task, starts, stops, histogram, stage="build cells")
     true_keys = _fronts(keys, bounds, n_clusters[: 1 << plan.bits]) if with_keys else None
-    return Parts(own, bounds, n_cells, n_clusters, skip, bits, histogram, weighted, true_keys)
+    return Parts(own, bounds, n_cells, n_clusters, targets, histogram, weighted, true_keys)
 
 
 def _fronts(values: np.ndarray, bounds: NDArray[np.int64], sizes: NDArray[np.int64]) -> np.ndarray:
@@ -356,7 +354,6 @@ def send_cells(
     most = int(parts.n_clusters.max())
     bounds, next_cell = offsets(parts.histogram)
     arrived = empty(int(bounds[-1]), plan.records["arrived"])
-    targets = plan.targets(parts.skip, parts.bits)
     by_part = parts.bounds, parts.n_cells, parts.n_clusters, base
 
     def scatter_task(first: int, last: int, to: NDArray[np.int64]) -> None:
@@ -366,8 +363,8 @@ def send_cells(
         ) as space:
             mass, rest = sums if heavy and sums is not None else space
             kernels.cells.scatter_cells(
-                parts.cells, by_part, first, last, targets, flag, outer, heavy, absent, (mass, rest),
-                to, arrived,
+                parts.cells, by_part, first, last, parts.targets, flag, outer, heavy, absent,
+                (mass, rest), to, arrived,
             )  # fmt: skip
 
     pool.map(scatter_task, *zip(*plan.tasks, strict=True), next_cell, stage="partition cells")
@@ -477,12 +474,11 @@ def locate_rows(
 def heavy_sums(plan: Plan, parts: Parts, pool: Pool, *, outer: bool) -> NDArray[np.float64]:
     """Sum the heavy clusters, part by part: (sum, rest) of each. Shape: (2 n_parts, n_heavy)."""
     flag = np.empty(0) if parts.weighted else None
-    targets = plan.targets(parts.skip, parts.bits)
 
     def add(part: int) -> NDArray[np.float64]:
         sums = np.zeros((2, plan.heavy.size))
         kernels.cells.add_margins(
-            parts.cells, parts.bounds[part], parts.n_cells[part], flag, outer, targets, *sums
+            parts.cells, parts.bounds[part], parts.n_cells[part], flag, outer, parts.targets, *sums
         )
         return sums
 
