@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,7 @@ def require_progress(progress: Any) -> None:
         raise OptionError(f"progress is True, False or a function, not {progress!r}")
 
 
-@contextmanager
-def reporting(progress: bool | Report | None) -> Iterator[Report | None]:
+def reporting(progress: bool | Report | None) -> AbstractContextManager[Report | None]:
     """Yield the receiver of a pool's progress, and announce the compilation of kernels.
 
     `progress`: a bar on stderr if True, nothing if False, a callable, or if None a bar where stderr is a
@@ -42,11 +41,10 @@ def reporting(progress: bool | Report | None) -> Iterator[Report | None]:
     """
     require_progress(progress)
     if not (progress is None or callable(progress) or progress):
-        yield None
-        return
-    shown = None if progress is None else not callable(progress)
-    with announcing_compilation(shown=shown) as bar:
-        yield progress if callable(progress) else bar
+        return nullcontext()
+    if callable(progress):
+        return announcing_compilation(shown=False, report=progress)
+    return announcing_compilation(shown=progress)
 
 
 class _Bar:
@@ -121,11 +119,14 @@ def of_all(k: int, total: int) -> str:
 
 
 @contextmanager
-def announcing_compilation(total: int = 0, shown: bool | None = None) -> Iterator[Report | None]:
+def announcing_compilation(
+    total: int = 0, shown: bool | None = None, report: Report | None = None
+) -> Iterator[Report | None]:
     """Announce on stderr that kernels are being compiled, and where they are cached; then, which of how many.
 
     The former is said once in a process. The latter is in the bar that is yielded, if one is `shown` or stderr is a
-    terminal, and else, if there are `total` kernels, in a line for each tenth of them.
+    terminal, and else, if there are `total` kernels, in a line for each tenth of them. A given `report` is yielded in
+    place of the bar.
     """
     if shown is None:
         shown = sys.stderr is not None and sys.stderr.isatty()
@@ -145,7 +146,7 @@ def announcing_compilation(total: int = 0, shown: bool | None = None) -> Iterato
 
     kernels.jit.listeners.append(announce)
     try:
-        yield bar
+        yield bar if report is None else report
     finally:
         kernels.jit.listeners.remove(announce)
         if bar is not None:
