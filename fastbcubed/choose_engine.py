@@ -32,7 +32,8 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
     """
     if not is_one_of(engine, (None, "memory", "disk", "spark")):
         raise OptionError(f'{arg("engine")} is "memory", "disk" or "spark", not {engine!r}')
-    if engine == "spark" or any(map(is_spark, request.given.sources)):
+    files = list(request.given.sources)
+    if engine == "spark" or any(map(is_spark, files)):
         return _spark(engine)
     if engine == "memory":
         return memory.run
@@ -40,8 +41,7 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
         for each in (request, *others):
             if any(map(bytes_of_text, each.given.sources)):  # held as a whole by either engine
                 require_room(each)
-    sources = [request.given.sources, *(other.given.sources[1:] for other in others)]
-    files = [source for of_request in sources for source in of_request]
+    files += [source for other in others for source in other.given.sources[1:]]
     if request.given.overlapping:
         return _overlapping(engine, request, files)
     if engine is None and ((needed := _bytes_in_memory(files)) is None or needed <= request.limit):

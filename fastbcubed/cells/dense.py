@@ -208,7 +208,8 @@ class PairTable:
     @classmethod
     def _box(cls, n_rows: int, true: Keys, pred: Keys, rows_per_slot: int) -> PairTable | None:
         """Return a table with a slot for each two keys of the sample's ranges, if there are enough rows for each."""
-        ranges = [(int(keys.min()), int(keys.max()) - int(keys.min()) + 1) for keys in (true, pred)]
+        ends = [(int(keys.min()), int(keys.max())) for keys in (true, pred)]
+        ranges = [(low, high - low + 1) for low, high in ends]
         found = None
         if true.size < n_rows:  # the sample may have missed some at the ends
             more = [n // BEYOND_SAMPLE for _, n in ranges]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -110,13 +111,12 @@ class Parts(Protocol):
         """Terms of blocks of items in sums, for `Scorer.own`, after the last part."""
 
 
+@dataclass(frozen=True)
 class OnePart:
     """All cells in one part."""
 
-    of_items = ()
-
-    def __init__(self, whole: Contingency) -> None:
-        self.whole = whole
+    whole: Contingency
+    of_items: Sequence[Mapping[str, float]] = ()
 
     def __iter__(self) -> Iterator[Contingency]:
         return iter((self.whole,))

@@ -785,7 +785,8 @@ def widened(keys: np.ndarray, pool: Pool) -> np.ndarray:
 
 def _integer_keys(part: pa.ChunkedArray, pool: Pool, narrow: bool = False) -> np.ndarray:
     """Return integers as keys, read-only."""
-    pieces = [_numbers_of(chunk) for chunk in part.chunks]
+    coded = pa.types.is_dictionary(part.type)
+    pieces = [_codes_and_values(chunk) if coded else (to_numpy(chunk), None) for chunk in part.chunks]
     dtype = NARROW if narrow and all(_is_narrow(*piece) for piece in pieces) else WIDE
     tables = [None if table is None else table.astype(dtype, copy=False) for _, table in pieces]
     if len(pieces) == 1:
@@ -804,10 +805,8 @@ def _integer_keys(part: pa.ChunkedArray, pool: Pool, narrow: bool = False) -> np
     return read_only(keys)
 
 
-def _numbers_of(chunk: pa.Array) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return integers, or codes and the integers they stand for."""
-    if not pa.types.is_dictionary(chunk.type):
-        return to_numpy(chunk), None
+def _codes_and_values(chunk: pa.DictionaryArray) -> tuple[np.ndarray, np.ndarray]:
+    """Return codes and the integers they stand for."""
     values = storage_of(pa.chunked_array([chunk.dictionary])).chunk(0)
     return codes_of(chunk), to_numpy(values).astype(WIDE) if len(values) else np.zeros(1, WIDE)
 
