@@ -600,8 +600,9 @@ class Aligner:
         if self._seen is not None:
             self._seen.add(k, clustering, first_row, alone)
         keys = self._labels[k].keys(clustering.labels, first_row, alone)
+        nulls = clustering.labels.null_rows
         side = Side.of(
-            clustering, self.policies, keys, self.null_is_absent, first_row=first_row, report=report
+            clustering, self.policies, keys, nulls, self.null_is_absent, first_row=first_row, report=report
         )
         if side.weight is not None:
             check_weights(side.weight, side.name, self.outer, alone, first_row=first_row, report=report)

@@ -124,10 +124,12 @@ def matched(
     if policies.noise is not None:
         require_known_type(policies.noise, truth.labels, prediction.labels)
     pair = truth, prediction
+    nulls = [side.labels.null_rows for side in pair]
     narrow = narrow and policies.noise is None  # if every key of rows that correspond stands for a label
-    narrow = narrow and all(side.items is None and side.labels.null_rows is None for side in pair)
+    narrow = narrow and all(side.items is None for side in pair) and all(mask is None for mask in nulls)
     true_side, pred_side = (
-        Side.of(side, policies, side.labels.keys(pool, narrow=narrow), null_is_absent) for side in pair
+        Side.of(side, policies, side.labels.keys(pool, narrow=narrow), mask, null_is_absent)
+        for side, mask in zip(pair, nulls, strict=True)
     )
     for side in (true_side, pred_side):
         if not side.labels.size:

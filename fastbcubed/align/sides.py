@@ -64,13 +64,13 @@ class Side:
         clustering: Clustering,
         policies: Policies,
         labels: NDArray[Any],
+        nulls: Mask | None,
         null_is_absent: bool,
         *,
         first_row: int = 0,
         report: Report = enforce,
     ) -> Side:
-        """Make a side of a clustering with these label keys; nulls are a fault if the policy says so."""
-        nulls = clustering.labels.null_rows
+        """Make a side of a clustering with these label keys and nulls, which are a fault if the policy says so."""
         n_null = 0 if nulls is None else int(nulls.sum())
         absent = alone = None
         if nulls is not None and n_null:

@@ -253,7 +253,7 @@ def _gather(
     clustering: Clustering, keys: Keys, policies: Policies, pool: Pool, null_is_absent: bool
 ) -> Gathered:
     label_keys, item_keys = keys
-    side = Side.of(clustering, policies, label_keys, null_is_absent)
+    side = Side.of(clustering, policies, label_keys, clustering.labels.null_rows, null_is_absent)
     found, label_rows = gather_sets(side, item_keys, pool)
     codes = found.codes
     labels = Column("clusters", [pa.chunked_array([from_numpy(codes, codes < 0)])], clustering.labels.where)

@@ -143,8 +143,8 @@ def by_names(arguments: Mapping[str, Any], sides: Iterable[str]) -> Callable[[An
     places = ["table", "attributes", "weight"]
     if arguments.get("table") is None:  # else these are columns
         places += ["truth", "prediction", "baseline", "experiment", "runs"]
-    for name in places:
-        given, kind = arguments.get(name), os.PathLike if name == "weight" else str | os.PathLike
+    for name in arguments.keys() & places:
+        given, kind = arguments[name], os.PathLike if name == "weight" else str | os.PathLike
         each = given.values() if isinstance(given, Mapping) else [given]
         found += [os.fspath(path) for path in each if isinstance(path, kind)]
     if arguments.get("paths") or not found:
