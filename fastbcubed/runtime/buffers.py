@@ -1,7 +1,7 @@
 """Large reusable buffers: fresh memory costs page faults, which may take longer than the work itself.
 
-A buffer no longer in use is kept idle. Its pages are offered to the system (MADV_FREE), which takes
-them when it needs memory; until then the next call reuses them at no cost. Idle buffers and
+A buffer no longer in use is kept idle. Its pages, unless they are few, are offered to the system (MADV_FREE), which
+takes them when it needs memory; until then the next call reuses them at no cost. Idle buffers and
 those in use together never exceed the peak use so far, so a process looks as large after a big call
 as during it: pages of the longest idle buffers are given back first, and no more of them than necessary.
 """
@@ -18,6 +18,8 @@ import numpy as np
 
 #: Smaller arrays are left to NumPy.
 SMALLEST = 1 << 20
+#: Smaller idle memory is not offered to the system: that would take longer than the work on it.
+LEAST_OFFERED = 4 << 20
 _HUGE_PAGE = 2 << 20
 #: How many times larger than the request idle memory may be. Stages need buffers of different sizes: with a smaller
 #: factor, each would have its pages taken for the next one, call after call.
@@ -139,7 +141,8 @@ def _give_back(memory: mmap.mmap) -> None:
     if not hasattr(mmap, "MADV_FREE"):
         return
     with suppress(OSError):
-        memory.madvise(mmap.MADV_FREE)
+        if len(memory) >= LEAST_OFFERED:
+            memory.madvise(mmap.MADV_FREE)
         _idle[id(memory)] = memory, len(memory)
     _drop_idle(0)
 
