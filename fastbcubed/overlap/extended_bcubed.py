@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,8 @@ from fastbcubed.runtime.key_partitions import offsets, part_bits, part_blocks, s
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks, lend
 from fastbcubed.types import Codes, Counts, Floats
+
+T = TypeVar("T")
 
 #: A cell in more clusters of a side than this has too many pairs of clusters to be indexed by pairs.
 NARROW = 8
@@ -125,9 +128,8 @@ def _by_cluster(rows: CellRows, n_clusters: int, narrow: int) -> tuple[Counts, C
 #: Workspace for the close mates of a cell, and counts of cells.
 Found = tuple[NDArray[np.integer], NDArray[np.integer]]
 
-#: Clusters, and cells, handled by one call; fixed, so that the split never depends on the threads.
-CLUSTERS_AT_ONCE = 1 << 14
-CELLS_AT_ONCE = 1 << 14
+#: Clusters or cells handled by one call; fixed, so that the split never depends on the threads.
+AT_ONCE = 1 << 14
 #: Numbers of true and predicted clusters that a cell and its mates may share for many mates to be counted by these.
 ALIKE = 1 << 12
 
@@ -262,20 +264,30 @@ class Sides:
         self.pool.map(fill, firsts, lasts, places, stage="group cells by cluster")
         return bounds, members
 
+    def _in_blocks(
+        self, run: Callable[[int, int, T], None], n: int, workspace: Callable[[], T], stage: str
+    ) -> None:
+        """Run over blocks of n clusters or cells, each with a workspace that it is lent."""
+        idle: list[T] = []
+
+        def lent(start: int, stop: int) -> None:
+            with lend(idle, workspace) as space:
+                run(start, stop, space)
+
+        self.pool.map(lent, *zip(*blocks(n, AT_ONCE), strict=True), stage=stage)
+
     @cached_property
     def common(self) -> Common:
         """The items that each true cluster of a cell shares with all its predicted ones."""
         cells, rows, items = self._members(), self.rows, self._items
         clusters, exact = self._clusters, np.zeros(self.n_clusters, np.bool_)
         common = Common(self.truth.offsets, Totals.empty(self.truth.codes.size, items.weighted), exact)
-        idle: list[Totals] = []
-
-        def add(first: int, last: int) -> None:
-            with lend(idle, lambda: Totals.zeros(self.prediction.n_clusters, items.weighted)) as met:
-                kernels.overlap.add_common(cells, rows, items, clusters, first, last, met, common)
-
-        cuts = zip(*blocks(self.truth.n_clusters, CLUSTERS_AT_ONCE), strict=True)
-        self.pool.map(add, *cuts, stage="compare clusters")
+        self._in_blocks(
+            lambda a, b, met: kernels.overlap.add_common(cells, rows, items, clusters, a, b, met, common),
+            self.truth.n_clusters,
+            lambda: Totals.zeros(self.prediction.n_clusters, items.weighted),
+            "compare clusters",
+        )
         return common
 
     @cached_property
@@ -288,17 +300,13 @@ class Sides:
         """The items that each true cluster shares with each predicted one."""
         cells, rows, items = self._members(), self.rows, self._items
         n_true = self.truth.n_clusters
-        starts, stops = zip(*blocks(n_true, CLUSTERS_AT_ONCE), strict=True)
         bounds = np.zeros(n_true + 1, np.int64)
-        workspace = lambda: np.full((2, self.prediction.n_clusters), -1)  # noqa: E731
-        idle: list[Counts] = []
-
-        def count(first: int, last: int) -> None:
-            with lend(idle, workspace) as (seen, _):
-                kernels.overlap.count_overlaps(cells, rows, first, last, seen, bounds[1:])
-
-        self.pool.map(count, starts, stops, stage="count overlaps")
-        idle.clear()  # they list the clusters met
+        self._in_blocks(
+            lambda a, b, seen: kernels.overlap.count_overlaps(cells, rows, a, b, seen, bounds[1:]),
+            n_true,
+            lambda: np.full(self.prediction.n_clusters, -1),
+            "count overlaps",
+        )
         np.cumsum(bounds, out=bounds)
         n = int(bounds[-1])
         entry_bounds = np.zeros(self.n.size + 1, np.int64)
@@ -306,12 +314,12 @@ class Sides:
         entries = buffers.empty(int(entry_bounds[-1]), np.int32 if n < 2**31 else np.int64)
         pred = buffers.empty(n, self.prediction.codes.dtype)
         table = OverlapTable(bounds, pred, Totals.empty(n, items.weighted), entry_bounds, entries)
-
-        def add(first: int, last: int) -> None:
-            with lend(idle, workspace) as space:
-                kernels.overlap.add_overlaps(cells, rows, items, first, last, (space[0], space[1]), table)
-
-        self.pool.map(add, starts, stops, stage="add up overlaps")
+        self._in_blocks(
+            lambda a, b, space: kernels.overlap.add_overlaps(cells, rows, items, a, b, space, table),
+            n_true,
+            lambda: tuple(np.full((2, self.prediction.n_clusters), -1)),
+            "add up overlaps",
+        )
         return table
 
     @cached_property
@@ -377,16 +385,12 @@ class Sides:
         def workspace() -> tuple[Totals, Counts, Counts, Counts, Found]:
             return Totals.empty(widest, items.weighted), *self._places(longest), self._found()
 
-        idle: list[tuple[Totals, Counts, Counts, Counts, Found]] = []
+        def add(start: int, stop: int, space: Any) -> None:
+            kernels.extended_bcubed.add_matches(
+                start, stop, pairwise, items, rows, close, overlaps, likeness, best, space, hits
+            )
 
-        def add(start: int, stop: int) -> None:
-            with lend(idle, workspace) as space:
-                kernels.extended_bcubed.add_matches(
-                    start, stop, pairwise, items, rows, close, overlaps, likeness, best, space, hits
-                )
-
-        cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)
-        self.pool.map(add, *cuts, stage="match clusters")
+        self._in_blocks(add, n_scored, workspace, "match clusters")
         return hits
 
     def charges(self, n_scored: int) -> Floats:
@@ -397,20 +401,18 @@ class Sides:
         items, rows, close, overlaps = self._items, self.rows, self.close, self.overlaps
         lost = np.empty(int(self.truth.offsets[n_scored] + self.prediction.offsets[n_scored]))
         longest = int((self.truth.counts + self.prediction.counts).max(initial=1))
-        clusters, idle = self._clusters, list[tuple[Totals, Floats, Counts, Counts, Counts, Found]]()
+        clusters = self._clusters
 
         def workspace() -> tuple[Totals, Floats, Counts, Counts, Counts, Found]:
             sums = Totals.empty(longest, items.weighted), np.empty(longest)
             return *sums, *self._places(longest), self._found()
 
-        def charge(start: int, stop: int) -> None:
-            with lend(idle, workspace) as space:
-                kernels.extended_bcubed.charge_clusters(
-                    start, stop, items, rows, clusters, close, overlaps, space, lost
-                )
+        def charge(start: int, stop: int, space: Any) -> None:
+            kernels.extended_bcubed.charge_clusters(
+                start, stop, items, rows, clusters, close, overlaps, space, lost
+            )
 
-        cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)
-        self.pool.map(charge, *cuts, stage="charge clusters")
+        self._in_blocks(charge, n_scored, workspace, "charge clusters")
         return lost
 
     @property
@@ -428,19 +430,14 @@ class Sides:
         """
         parts, mates = buffers.empty((n_scored, 4), np.float64), buffers.empty((n_scored, 2), np.int64)
         items, rows, close, common, clusters = self._items, self.rows, self.close, self.common, self._clusters
-        idle: list[tuple[Totals, Found]] = []
 
-        def workspace() -> tuple[Totals, Found]:
-            return Totals.zeros(ALIKE, items.weighted), self._found()
+        def score(start: int, stop: int, space: Any) -> None:
+            kernels.extended_bcubed.score_cells(
+                start, stop, items, rows, clusters, close, common, space, parts, mates
+            )
 
-        def score(start: int, stop: int) -> None:
-            with lend(idle, workspace) as space:
-                kernels.extended_bcubed.score_cells(
-                    start, stop, items, rows, clusters, close, common, space, parts, mates
-                )
-
-        cuts = zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True)
-        self.pool.map(score, *cuts, stage="compare cells")
+        workspace = lambda: (Totals.zeros(ALIKE, items.weighted), self._found())  # noqa: E731
+        self._in_blocks(score, n_scored, workspace, "compare cells")
         self.exact = common.exact
         for name in ("common", "_index", "rows"):
             del self.__dict__[name]
