@@ -26,7 +26,7 @@ from fastbcubed.runtime.key_codes import Numbered, number
 from fastbcubed.runtime.key_partitions import PART_ROWS, part_bits, part_blocks, scatter_keys, slots_for
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
-from fastbcubed.types import Codes, Int64s
+from fastbcubed.types import Codes, Floats, Int64s
 
 #: Hash seeds tried before giving up; a second one is almost never needed.
 ATTEMPTS = 8
@@ -62,7 +62,7 @@ class MembershipRows(NamedTuple):
 
 
 def item_sets(
-    keys: Int64s | None, clusters: Int64s, n_clusters: int, weight: NDArray[np.float64] | None, pool: Pool
+    keys: Int64s | None, clusters: Int64s, n_clusters: int, weight: Floats | None, pool: Pool
 ) -> ItemSets:
     """Gather the clusters of each item. Shapes: `keys`, `clusters`, `weight` (n_rows,).
 
@@ -120,7 +120,7 @@ def _in_parts(keys: Int64s, clusters: Int64s, wide: type[np.integer], pool: Pool
 
 
 def _mark_first_rows(
-    parts: MembershipRows, weight: NDArray[np.float64] | None, marks: Codes, pool: Pool
+    parts: MembershipRows, weight: Floats | None, marks: Codes, pool: Pool
 ) -> tuple[int, int]:
     """Mark the first row of each item; return repeated and reweighted rows. See `gather_parts`."""
     marks.fill(kernels.memberships.REPEATED)
@@ -197,19 +197,16 @@ def _with_large(n_clusters: int, codes: Codes | None = None, starts: Int64s | No
     return Memberships(offsets, members, n_clusters)
 
 
-Keys = tuple[NDArray[np.int64], NDArray[np.int64] | None]
-
-
 @dataclass(frozen=True, eq=False)
 class Gathered:
     """One side of an evaluation of overlapping clusterings, item by item."""
 
     #: a row per item; its label is the code of the item's set of clusters, null for an item in none
     clustering: Clustering
-    set_codes: NDArray[np.int64]  #: the same codes, -1 for an item in no cluster; shape (n_items,)
+    set_codes: Int64s  #: the same codes, -1 for an item in no cluster; shape (n_items,)
     sets: Memberships  #: the clusters of each set, by code
     labels: Column  #: the original cluster label of each row
-    label_rows: NDArray[np.int64]  #: a row of each cluster; shape (n_clusters,)
+    label_rows: Int64s  #: a row of each cluster; shape (n_clusters,)
     #: counts of rows with a null cluster, with the noise label, and left out as repeats of an earlier one
     n_null: int
     n_noise: int
@@ -225,36 +222,37 @@ def gather(
     """
     if policies.noise is not None:
         require_known_type(policies.noise, *(side.labels for side in sides))
-    read = [_read(side, pool) for side in sides]
+    labels = [side.labels.keys(pool) for side in sides]
+    items = [None if side.items is None else side.items.keys(pool) for side in sides]
     threads = max(1, pool.threads // len(sides))
 
-    def gather_one(clustering: Clustering, keys: Keys) -> Gathered | FastBCubedError:
+    def gather_one(
+        clustering: Clustering, labels: Int64s, items: Int64s | None
+    ) -> Gathered | FastBCubedError:
         with Pool(threads) as mine:
             try:
-                return _gather(clustering, keys, policies, mine, null_is_absent)
+                side = Side.of(clustering, policies, labels, clustering.labels.null_rows, null_is_absent)
+                return _gather(clustering, side, items, mine)
             except FastBCubedError as error:
                 return error
 
     found = []
-    for each in pool.map(gather_one, sides, read, stage="gather clusters"):
+    for each in pool.map(gather_one, sides, labels, items, stage="gather clusters"):
         if isinstance(each, FastBCubedError):  # the first side's, whichever came first
             raise each
         found.append(each)
     return found
 
 
-def _read(clustering: Clustering, pool: Pool) -> Keys:
-    """Return the keys of the labels and of the items, None where items go by position."""
-    items = clustering.items
-    return clustering.labels.keys(pool), None if items is None else items.keys(pool)
-
-
-def _gather(
-    clustering: Clustering, keys: Keys, policies: Policies, pool: Pool, null_is_absent: bool
-) -> Gathered:
-    label_keys, item_keys = keys
-    side = Side.of(clustering, policies, label_keys, clustering.labels.null_rows, null_is_absent)
-    found, label_rows = gather_sets(side, item_keys, pool)
+def _gather(clustering: Clustering, side: Side, item_keys: Int64s | None, pool: Pool) -> Gathered:
+    """Gather the clusters of each item of a side with a row per membership; report repeated and invalid rows."""
+    clusters, label_rows = _clusters(side, item_keys, pool)
+    found = item_sets(item_keys, clusters, label_rows.size, side.weight, pool)
+    if item_keys is not None:
+        if found.n_repeated and side.policies.duplicates == "raise":
+            _report_repeats(side, item_keys, clusters, found.n_repeated, pool)
+        if found.n_reweighted:
+            _report_weights(side, item_keys, pool)
     codes = found.codes
     labels = Column("clusters", [pa.chunked_array([from_numpy(codes, codes < 0)])], clustering.labels.where)
     reduced = _take_items(clustering, labels, found.firsts)
@@ -263,26 +261,7 @@ def _gather(
     )
 
 
-def gather_sets(
-    side: Side, item_keys: NDArray[np.int64] | None, pool: Pool
-) -> tuple[ItemSets, NDArray[np.int64]]:
-    """Gather the clusters of each item of a side with a row per membership; report repeated and invalid rows.
-
-    Also returns a row of each cluster. Shapes: `item_keys` (n_rows,); None where each row is an item.
-    """
-    clusters, label_rows = _clusters(side, item_keys, pool)
-    found = item_sets(item_keys, clusters, label_rows.size, side.weight, pool)
-    if item_keys is not None:
-        if found.n_repeated and side.policies.duplicates == "raise":
-            _report_repeats(side, item_keys, clusters, found.n_repeated, pool)
-        if found.n_reweighted:
-            _report_weights(side, item_keys, pool)
-    return found, label_rows
-
-
-def _clusters(
-    side: Side, item_keys: NDArray[np.int64] | None, pool: Pool
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _clusters(side: Side, item_keys: Int64s | None, pool: Pool) -> tuple[Int64s, Int64s]:
     """Return the cluster of each row, -1 for none, and a row of each cluster; a singleton item has its own."""
     special = either(side.absent, side.alone)
     if special is None:
@@ -299,16 +278,14 @@ def _clusters(
     return clusters, label_rows
 
 
-def _report_repeats(
-    side: Side, item_keys: NDArray[np.int64], clusters: NDArray[np.int64], n: int, pool: Pool
-) -> None:
+def _report_repeats(side: Side, item_keys: Int64s, clusters: Int64s, n: int, pool: Pool) -> None:
     items, firsts = number(item_keys, pool)
     given = Memberships.from_rows(np.where(clusters < 0, -1, items), clusters, firsts.size, clusters.size)
     again = firsts[given.counts != given.without_repeats().counts]
     side.report(RepeatedMemberships(side.name, n, len(side), side.take_items(again)))
 
 
-def _report_weights(side: Side, item_keys: NDArray[np.int64], pool: Pool) -> None:
+def _report_weights(side: Side, item_keys: Int64s, pool: Pool) -> None:
     weight, (items, firsts) = side.weight, number(item_keys, pool)
     assert weight is not None
     first = weight[firsts][items]
@@ -316,7 +293,7 @@ def _report_weights(side: Side, item_keys: NDArray[np.int64], pool: Pool) -> Non
     side.report(UnevenWeights(side.name, differ.size, len(side), side.take_items(differ)))
 
 
-def _take_items(clustering: Clustering, labels: Column, firsts: NDArray[np.int64]) -> Clustering:
+def _take_items(clustering: Clustering, labels: Column, firsts: Int64s) -> Clustering:
     """Return the clustering with a row per item: the values of its first row."""
     if firsts.size == len(clustering):
         return replace(clustering, labels=labels)
