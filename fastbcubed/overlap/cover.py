@@ -52,11 +52,11 @@ class Covered(NamedTuple):
 class ClusterNames:
     """The original labels of the clusters of one side; null for clusters made by a policy."""
 
-    def __init__(self, gathered: Gathered, clusters: NDArray[np.int64], n_made: int) -> None:
+    def __init__(self, gathered: Gathered, clusters: Int64s, n_made: int) -> None:
         rows = np.concatenate([gathered.label_rows, np.full(n_made, -1)])
         self._rows, self._labels = rows[clusters], gathered.labels
 
-    def __call__(self, codes: NDArray[np.int64]) -> pa.Array:
+    def __call__(self, codes: Int64s) -> pa.Array:
         """Return the labels of some clusters."""
         return take_or_null(self._labels, self._rows[codes])
 
@@ -84,13 +84,23 @@ def build_cover(
         n_noise=true.n_noise + pred.n_noise,
         n_duplicates=true.n_duplicates + pred.n_duplicates,
     )
-    codes = _codes((true, pred), alignment, pool)
-    grouped, made = group_items((true.sets, pred.sets), codes, policies, pool)
+    true_codes, pred_codes = _codes(true, pred, alignment, pool)
+    only_true = (
+        np.flatnonzero((pred_codes < 0) & (true_codes >= 0)) if policies.truth == "singleton" else NO_ROWS
+    )
+    only_pred = (
+        np.flatnonzero((true_codes < 0) & (pred_codes >= 0))
+        if policies.prediction == "singleton"
+        else NO_ROWS
+    )
+    true_sets = _made_alone(true.sets, true_codes, only_pred)
+    pred_sets = _made_alone(pred.sets, pred_codes, only_true)
+    grouped = group(true_sets, pred_sets, true_codes, pred_codes, pool)
     names = {
-        "true": ClusterNames(true, grouped.true_clusters, made[0].size),
-        "pred": ClusterNames(pred, grouped.pred_clusters, made[1].size),
+        "true": ClusterNames(true, grouped.true_clusters, only_pred.size),
+        "pred": ClusterNames(pred, grouped.pred_clusters, only_true.size),
     }
-    del true, pred, codes  # their contents are grouped
+    del true, pred, true_codes, pred_codes, true_sets, pred_sets  # their contents are grouped
     mass = grouped.mass(alignment.weight)
     scored = grouped.scored
     cover = Cover(
@@ -111,43 +121,16 @@ def build_cover(
     return Covered(alignment, coverage, cover, grouped, names)
 
 
-def group_items(
-    sets: tuple[Memberships, Memberships],
-    codes: tuple[NDArray[np.int64], NDArray[np.int64]],
-    policies: Policies,
-    pool: Pool,
-) -> tuple[Grouped, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Group aligned items by their sets of clusters; return the items that policies make singletons, by side.
-
-    `codes` has the set of each item, -1 where the side lacks it, and is modified. New clusters are numbered after those
-    of the sets, in the order of their single items.
-    """
-    only_true, only_pred = (
-        np.flatnonzero((codes[1 - k] < 0) & (codes[k] >= 0)) if policy == "singleton" else NO_ROWS
-        for k, policy in enumerate((policies.truth, policies.prediction))
-    )
-    true_sets, pred_sets = (
-        _made_alone(sets[0], codes[0], only_pred),
-        _made_alone(sets[1], codes[1], only_true),
-    )
-    grouped = group(true_sets, pred_sets, codes[0], codes[1], pool)
-    return grouped, (only_pred, only_true)
-
-
-def _codes(
-    sides: tuple[Gathered, Gathered], alignment: Alignment, pool: Pool
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _codes(true: Gathered, pred: Gathered, alignment: Alignment, pool: Pool) -> tuple[Int64s, Int64s]:
     """Return the set of each aligned item on both sides, -1 where the side lacks it."""
     if alignment.coverage.n_common == len(alignment):
         return alignment.true_keys, alignment.pred_keys
-    return (
-        take(sides[0].set_codes, alignment.true_rows, pool),
-        take(sides[1].set_codes, alignment.pred_rows, pool),
-    )
+    rows = alignment.true_rows, alignment.pred_rows
+    return take(true.set_codes, rows[0], pool), take(pred.set_codes, rows[1], pool)
 
 
-def _made_alone(sets: Memberships, codes: NDArray[np.int64], items: NDArray[np.int64]) -> Memberships:
-    """Give each of some items its own set and cluster, in place in `codes`."""
+def _made_alone(sets: Memberships, codes: Int64s, items: Int64s) -> Memberships:
+    """Give each of some items its own set and cluster, in place in `codes`; these are numbered after the others."""
     if not items.size:
         return sets
     codes[items] = len(sets) + np.arange(items.size)
@@ -251,15 +234,15 @@ class Grouped:
     #: clusters of each cell, numbered by first appearance. One-sided cells follow the `n_scored` two-sided ones
     truth: Memberships
     prediction: Memberships
-    cell: NDArray[np.int64]  #: the cell of each item, -1 for an item in none; shape (n_items,)
-    n: NDArray[np.int64]  #: items of each cell; shape (n_cells,)
+    cell: Int64s  #: the cell of each item, -1 for an item in none; shape (n_items,)
+    n: Int64s  #: items of each cell; shape (n_cells,)
     n_scored: int  #: cells of both sides
     #: the original cluster of each number
-    true_clusters: NDArray[np.int64]
-    pred_clusters: NDArray[np.int64]
+    true_clusters: Int64s
+    pred_clusters: Int64s
 
     @property
-    def scored(self) -> NDArray[np.int64]:
+    def scored(self) -> Int64s:
         """The cell of each scored item, -1 for others. Shape (n_items,)."""
         if len(self.truth) == self.n_scored:
             return self.cell
@@ -275,8 +258,8 @@ class Grouped:
 def group(
     true_sets: Memberships,
     pred_sets: Memberships,
-    true_codes: NDArray[np.int64],
-    pred_codes: NDArray[np.int64],
+    true_codes: Int64s,
+    pred_codes: Int64s,
     pool: Pool,
 ) -> Grouped:
     """Group items by their sets of clusters.
@@ -316,7 +299,7 @@ def _first(side: Memberships, n: int) -> Memberships:
     return Memberships(side.offsets[: n + 1], side.codes[: side.offsets[n]], side.n_clusters)
 
 
-def _renumbered(side: Memberships) -> tuple[Memberships, NDArray[np.int64]]:
+def _renumbered(side: Memberships) -> tuple[Memberships, Int64s]:
     """Renumber clusters by first appearance; those without items are dropped."""
     codes, firsts = buffers.empty(side.codes.size, side.codes.dtype), np.empty(side.n_clusters, np.int64)
     numbers = np.full(side.n_clusters, -1, side.codes.dtype)
@@ -338,7 +321,7 @@ class Cover(Contingency):
         self,
         truth: Memberships,
         prediction: Memberships,
-        n: NDArray[np.int64],
+        n: Int64s,
         weight: Floats | None,
         *,
         n_scored: int,
@@ -400,19 +383,19 @@ class Cover(Contingency):
         return Sides(self.truth, self.prediction, n[:n_scored], weight, self._pool)
 
     def proportions(
-        self, others: Floats, cells: NDArray[np.int64] | slice = slice(None)
+        self, others: Floats, cells: Int64s | slice = slice(None)
     ) -> tuple[Floats, Floats, Floats]:
         """Return tp, fp, fn of items of some cells, in proportion."""
         hit_pred, miss_pred, hit_true, miss_true = self.sums(others, cells)
         alike = np.divide(hit_pred, hit_true, out=np.ones(hit_pred.size), where=hit_true > 0)
         return hit_pred, miss_pred, miss_true * alike
 
-    def among_others(self, others: Floats, cells: NDArray[np.int64] | slice) -> tuple[Floats, Floats, Floats]:
+    def among_others(self, others: Floats, cells: Int64s | slice) -> tuple[Floats, Floats, Floats]:
         """Return tp, fp, fn of items without the items themselves, in proportion."""
         return self.proportions(others, cells)
 
     def sums(
-        self, others: Floats, cells: NDArray[np.int64] | slice = slice(None)
+        self, others: Floats, cells: Int64s | slice = slice(None)
     ) -> tuple[Floats, Floats, Floats, Floats]:
         """Return hits and misses on the predicted side, then on the true side; see `proportions`."""
         own_g, own_c = (side.counts[cells].astype(np.float64) for side in (self.prediction, self.truth))
@@ -473,12 +456,12 @@ class Cover(Contingency):
         """Return the clusters of each scored cell on a side."""
         return self.truth if side == "true" else self.prediction
 
-    def memberships(self, side: str) -> tuple[NDArray[np.integer], int, NDArray[np.int64]]:
+    def memberships(self, side: str) -> tuple[NDArray[np.integer], int, Int64s]:
         """Return the clusters of all cells on a side, their number, and the cell of each."""
         members = self.members(side)
         return members.codes, members.n_clusters, members.rows()
 
-    def _count(self, side: str) -> NDArray[np.int64]:
+    def _count(self, side: str) -> Int64s:
         if self.sides.n.size == self.n_cells:
             return self.sides.sizes[0 if side == "true" else 1].n
         codes, n_clusters, cells = self.memberships(side)
@@ -503,7 +486,7 @@ class Cover(Contingency):
         exact, n_true = self.sides.exact, self.truth.n_clusters
         return exact[:n_true] if side == "true" else exact[n_true:]
 
-    def n_met(self, side: str) -> NDArray[np.int64]:
+    def n_met(self, side: str) -> Int64s:
         """Return the number of clusters of the other side that each cluster meets."""
         table = self.sides.overlaps
         codes = table.true if side == "true" else table.pred
@@ -513,12 +496,12 @@ class Cover(Contingency):
         """Return, by cell, the items that share a cluster of this side with an item of it, including itself."""
         return self.shares.mates[:, 1 if side == "true" else 0]
 
-    def unlabelled_mates(self) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]] | None:
+    def unlabelled_mates(self) -> tuple[Int64s, Floats, Int64s] | None:
         """Return number and proportional mass of prediction-only mates, by cell; None if there are none."""
         return None if self._unlabelled is None else (*self._unlabelled, np.arange(self.n_cells))
 
     @cached_property
-    def _unlabelled(self) -> tuple[NDArray[np.int64], Floats] | None:
+    def _unlabelled(self) -> tuple[Int64s, Floats] | None:
         if self.every[2].size == self.n_cells:
             return None
         parts, mates = self._sides(not self.outside).shares(self.n_cells)
