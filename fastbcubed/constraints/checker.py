@@ -333,12 +333,9 @@ def check(
 ) -> ConstraintReport:
     """Check a function under a title, on the instances and cases of `to_try`."""
     trial = _Trial(score, 1 if greater_is_better else -1, tolerance)
-    findings = {
-        name: (trial.of_property if name in PROPERTIES else trial.of_constraint)(name, cases)
-        for name, cases in tried.items()
-    }
+    findings = {name: trial.finding(name, cases) for name, cases in tried.items()}
     marks = {1: "Y", 0: "=", -1: "n"}
-    test_cases = "".join(marks[trial.compare(case)] for case in AMIGO_TEST_CASES.values())
+    test_cases = "".join(marks[trial.outcome(case)] for case in AMIGO_TEST_CASES.values())
     return ConstraintReport(title, greater_is_better, findings, test_cases)
 
 
@@ -380,7 +377,10 @@ def instances(name: str, n_random: int, rng: np.random.Generator) -> Iterator[In
     """Yield instances of a constraint: small ones first, then random ones of growing size."""
     constraint = CONSTRAINTS[name]
     if constraint.whole:
-        yield from _of_all_clusterings(name)
+        for n in range(2, 5):
+            for true, pred in product(partitions(n), repeat=2):
+                if not np.array_equal(true, pred):
+                    yield constraint.build((), np.column_stack([true, pred]))
         for n in sorted(rng.integers(5, 13, size=n_random)):
             elsewhere = constraint.anything(n, rng)
             if constraint.admits(elsewhere):
@@ -390,23 +390,14 @@ def instances(name: str, n_random: int, rng: np.random.Generator) -> Iterator[In
         for sizes in constraint.sizes_up_to(SMALL):
             yield constraint.instance(sizes, context)
     for sizes in constraint.sizes_up_to(CROWDED):
-        yield from (constraint.build(sizes, each) for each in constraint.contexts_up_to(2) if len(each))
+        yield from (constraint.build(sizes, each) for n in (1, 2) for each in constraint.contexts(n))
     for n in sorted(rng.integers(1, 13, size=n_random)):
-        sizes = constraint.random_sizes(LARGE, rng)
+        sizes = tuple(int(rng.integers(least, LARGE + 1)) for least in constraint.least)
         yield constraint.build(sizes, constraint.anything(n, rng))
 
 
-def _of_all_clusterings(name: str) -> Iterator[Instance]:
-    """Yield every two different clusterings of up to four items."""
-    for n in range(2, 5):
-        for true in partitions(n):
-            for pred in partitions(n):
-                if not np.array_equal(true, pred):
-                    yield CONSTRAINTS[name].build((), np.column_stack([true, pred]))
-
-
 class _Trial:
-    """A score under test: its direction and its tolerance for ties."""
+    """A score under test, with its direction and its tolerance for ties."""
 
     def __init__(self, score: Callable[[Any, Any], float], sign: int, tolerance: float) -> None:
         self._score, self._sign, self._tolerance = score, sign, tolerance
@@ -426,46 +417,34 @@ class _Trial:
             )
         return number
 
-    def compare(self, instance: Instance) -> int:
-        """Return 1 if the better prediction scores better, 0 for a tie, -1 if it scores worse."""
-        worse, better = self.scores(instance)
+    def scores(self, case: Instance | Case) -> tuple[float, ...]:
+        """Return the scores of the worse and the better prediction, or by how much a property is missed."""
+        if isinstance(case, Case):
+            return (PROPERTIES[case.of].gap(self.of, self._sign, *case.groups),)
+        return self.of(case.truth, case.worse), self.of(case.truth, case.better)
+
+    def outcome(self, case: Instance | Case) -> int:
+        """Return 1 if the better prediction scores better or a property holds, 0 for a tie, otherwise -1."""
+        if isinstance(case, Case):
+            return -1 if self.scores(case)[0] > self._tolerance else 1
+        worse, better = self.scores(case)
         gain = self._sign * (better - worse)
         room = self._tolerance * max(1.0, abs(worse), abs(better))
         return 0 if abs(gain) <= room or worse == better else int(np.sign(gain))
 
-    def scores(self, instance: Instance) -> tuple[float, float]:
-        return self.of(instance.truth, instance.worse), self.of(instance.truth, instance.better)
-
-    def of_constraint(self, name: str, tried: list[Instance]) -> Finding:
-        smallest: dict[int, Instance] = {}
-        for instance in tried:
-            outcome = self.compare(instance)
-            if outcome not in smallest or instance.n_items < smallest[outcome].n_items:
-                smallest[outcome] = instance
+    def finding(self, name: str, tried: list[Any]) -> Finding:
+        smallest: dict[int, Any] = {}
+        for case in tried:
+            outcome = self.outcome(case)
+            if outcome not in smallest or case.n_items < smallest[outcome].n_items:
+                smallest[outcome] = case
         worst = min(smallest)
         if worst == 1:
-            return Finding(name, "strict", len(tried))
-        found = shrink(smallest[worst], lambda each: self.compare(each) == worst)
-        verdict: Verdict = "tie" if worst == 0 else "violated"
-        return Finding(name, verdict, len(tried), found, self.scores(found))
-
-    def gap(self, case: Case) -> float:
-        return PROPERTIES[case.of].gap(self.of, self._sign, *case.groups)
-
-    def of_property(self, name: str, tried: list[Case]) -> Finding:
-        missed = [case for case in tried if self.gap(case) > self._tolerance]
-        if not missed:
-            return Finding(name, "holds", len(tried))
-        smallest = min(missed, key=lambda case: case.n_items)
-        found = shrink(smallest, lambda each: self.gap(each) > self._tolerance)
-        return Finding(name, "violated", len(tried), found, (self.gap(found),))
-
-
-def shrink(found: Any, still: Callable[[Any], bool]) -> Any:
-    """Return the smallest instance reached by greedy single steps while `still` holds."""
-    while (less := next(filter(still, found.smaller()), None)) is not None:
-        found = less
-    return found
+            return Finding(name, "holds" if name in PROPERTIES else "strict", len(tried))
+        found = smallest[worst]
+        while less := next((each for each in found.smaller() if self.outcome(each) == worst), None):
+            found = less
+        return Finding(name, "tie" if worst == 0 else "violated", len(tried), found, self.scores(found))
 
 
 def all_singletons(n: int) -> Int64s:

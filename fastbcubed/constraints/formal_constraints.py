@@ -174,7 +174,9 @@ class Constraint:
         if context == "bare":
             return self.build(sizes, np.empty((0, 2), np.int64))
         if context == "amigo":
-            return self.build(sizes, self._pure_and_noise(sum(sizes)))
+            # a pure cluster larger than all parts, of their class if that may continue; and noise
+            pure = [(0 if self.continued else -1, -1)] * (sum(sizes) + 1)
+            return self.build(sizes, np.array(pure + [(-2 - k, -2) for k in range(3)], np.int64))
         if context == "random":
             n = whole_number(n_elsewhere, "n_elsewhere", "items")
             return self.build(sizes, self.anything(n, np.random.default_rng(whole_number(seed, "seed"))))
@@ -184,22 +186,11 @@ class Constraint:
         """Yield all sizes up to this."""
         yield from product(*(range(least, most + 1) for least in self.least))
 
-    def contexts_up_to(self, most: int) -> Iterator[Int64s]:
-        """Yield every context of up to this many items elsewhere."""
-        for n in range(most + 1):
-            for true in partitions(n, self.continued):
-                for pred in partitions(n):
-                    classes = np.where(true < self.continued, true, self.continued - 1 - true)
-                    yield np.column_stack([classes, -1 - pred])
-
-    def random_sizes(self, most: int, rng: np.random.Generator) -> tuple[int, ...]:
-        """Return random sizes up to this."""
-        return tuple(int(rng.integers(least, most + 1)) for least in self.least)
-
-    def _pure_and_noise(self, n: int) -> Int64s:
-        """Return a pure cluster larger than all parts, of their class if it may continue; and noise."""
-        pure = 0 if self.continued else -1
-        return np.array([(pure, -1)] * (n + 1) + [(-2 - k, -2) for k in range(3)], np.int64)
+    def contexts(self, n: int) -> Iterator[Int64s]:
+        """Yield every context of this many items elsewhere."""
+        for true, pred in product(partitions(n, self.continued), partitions(n)):
+            classes = np.where(true < self.continued, true, self.continued - 1 - true)
+            yield np.column_stack([classes, -1 - pred])
 
     def anything(self, n: int, rng: np.random.Generator) -> Int64s:
         """Return n items in any classes, continued ones included, and any predicted clusters."""
