@@ -226,12 +226,10 @@ class Estimable(NamedTuple):
 
     def estimate(self, drawn: Drawn) -> Estimate:
         """Estimate the score from a sample."""
-        found = [make(drawn) for make in self.ratios]
-        return (
-            estimate_ratio(found[0], drawn)
-            if len(found) == 1
-            else estimate_f(found[0], found[1], self.alpha, drawn)
-        )
+        if len(self.ratios) == 1:
+            return estimate_ratio(self.ratios[0](drawn), drawn)
+        precision, recall = (make(drawn) for make in self.ratios)
+        return estimate_f(precision, recall, self.alpha, drawn)
 
 
 #: What says how large true clusters are, rather than how good the prediction is.
@@ -258,10 +256,13 @@ F_OF_BETA = {
 MAY_EXCEED = frozenset(
     f"{stem}_{kind}" for stem in ("cluster", "muc") for kind in ("precision", "f1", "fbeta")
 )
-#: Scores that are one ratio for each alpha, and those that are an F of two of them.
-F_RATIOS = {"pair": "pair_f", "cluster": "cluster_f", "muc": "muc_f"}
 BY_CLASS = "bcubed_precision_by_true_cluster", "bcubed_recall_by_true_cluster"
-LEA = "lea_precision", "lea_recall"
+#: The ratio that an F is, or the two that it is an F of.
+F_OF: dict[str, tuple[str, ...]] = {
+    **{f"{stem}_{kind}": (f"{stem}_f",) for stem in ("pair", "cluster", "muc") for kind in ("f1", "fbeta")},
+    **{f"bcubed_{kind}_by_true_cluster": BY_CLASS for kind in ("f1", "fbeta")},
+    "lea_f1": ("lea_precision", "lea_recall"),
+}
 #: The family of what describes the true clusters.
 SIZES = "sizes"
 
@@ -344,24 +345,17 @@ def _reason(metric: Metric) -> str:
 
 def _estimable(name: str, beta: float) -> Estimable | None:
     """Return a score that can be estimated; None for any other."""
-    metric = METRICS.get(name)
-    root = METRICS[metric.alias_of] if metric is not None and metric.alias_of else metric
-    stem, _, kind = name.rpartition("_f")
     alpha = weight_of_precision(beta if "fbeta" in name else 1.0)
-    if name in RATIOS and name not in F_RATIOS.values():
-        return Estimable(name, *RANGES.get(name, (0.0, 1.0)), (_from_table(name, alpha),), alpha)
-    if kind in ("1", "beta") and stem in F_RATIOS:
-        return Estimable(name, 0.0, 1.0, (_from_table(F_RATIOS[stem], alpha),), alpha)
-    if name in ("bcubed_f1_by_true_cluster", "bcubed_fbeta_by_true_cluster"):
-        return Estimable(name, 0.0, 1.0, tuple(_from_table(each, alpha) for each in BY_CLASS), alpha)
-    if name == "lea_f1":
-        return Estimable(name, 0.0, 1.0, tuple(_from_table(each, alpha) for each in LEA), alpha)
-    if root is None:
+    ratios = F_OF.get(name, (name,) if name in RATIOS and not name.endswith("_f") else ())
+    if ratios:
+        made = tuple(_from_table(each, alpha) for each in ratios)
+        return Estimable(name, *RANGES.get(name, (0.0, 1.0)), made, alpha)
+    if name not in METRICS:
         return None
+    root = METRICS[METRICS[name].alias_of or name]
     if _is_of_items(root):
         return Estimable(name, root.low, root.high, (_over_items(root, beta),), alpha)
     if root.name.endswith(("f1", "fbeta")) and len(root.needs) == 2 and all(map(_is_of_items, root.needs)):
-        alpha = weight_of_precision(beta if root.name.endswith("fbeta") else 1.0)
         return Estimable(name, 0.0, 1.0, tuple(_over_items(need, beta) for need in root.needs), alpha)
     return None
 
