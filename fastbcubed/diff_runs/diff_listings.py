@@ -35,9 +35,9 @@ from fastbcubed.diff_runs.vocabulary import (
 )
 from fastbcubed.errors import IdTypeError, MetricError, OptionError, SliceError, arg, first_few
 from fastbcubed.inputs import arrow_compute as pc
-from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of, to_numpy
+from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, plain, table_of, to_numpy
 from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.render.number_formats import score_text
+from fastbcubed.render.number_formats import label, score_text
 from fastbcubed.results import clusters
 from fastbcubed.results.cluster_outcomes import marked, require_defined
 from fastbcubed.results.evaluation import Evaluation
@@ -57,10 +57,11 @@ from fastbcubed.results.slices import (
     slice_name,
     subset_mask,
 )
-from fastbcubed.results.table import Table, listed
+from fastbcubed.results.table import Table, listed, order_of
 from fastbcubed.runtime.arguments import as_several, is_one_of
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.threads import Pool, blocks
+from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_result import Diff
@@ -130,6 +131,49 @@ def changes(ev: Evaluation) -> pa.Table:
 def changes_of_rows(rows: Sequence[Mapping[str, Any]] | None) -> pa.Table | None:
     """Return the table of changes from rows that were saved; None where there are none."""
     return None if rows is None else pa.Table.from_pylist(rows, pa.schema({"became": pa.string(), **FIGURES}))
+
+
+# -- Clusters that a change left as they are, but gave another id ---------------------------------
+
+
+def clusters_with_new_ids(ev: Evaluation) -> pa.Table:
+    """Return unchanged clusters whose id is another one in the experiment, the heaviest first.
+
+    Columns are baseline_cluster, experiment_cluster, n_items, weight. A cluster that a policy made has no id.
+    """
+    table = ev.contingency
+    cuts = blocks(table.n_cells)
+    wholes = [a + np.flatnonzero((table.fp[a:b] == 0) & (table.fn[a:b] == 0)) for a, b in cuts]
+    cells = np.concatenate([np.empty(0, np.int64), *wholes])
+    codes = {"true": table.true[cells].astype(np.int64), "pred": table.pred[cells].astype(np.int64)}
+    old, new = (_labels(ev, side, own) for side, own in codes.items())
+    differ = np.flatnonzero(_differ(old, new))
+    weight, at = np.asarray(table.weight[cells][differ], np.float64), from_numpy(differ)
+    found = table_of(
+        {
+            "baseline_cluster": old.take(at),
+            "experiment_cluster": new.take(at),
+            "n_items": table.n[cells][differ].astype(np.int64),
+            "weight": weight,
+        }
+    )
+    return found.take(order_of([-weight], [found["baseline_cluster"]]))
+
+
+def _labels(ev: Evaluation, side: str, codes: RowNumbers) -> pa.Array:
+    found = ev.kept.cluster_labels(side, codes)
+    return combined(plain(found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])))
+
+
+def _differ(old: pa.Array, new: pa.Array) -> NDArray[np.bool_]:
+    """Return where both clusters have an id, and not the same; 1 and "1" are the same."""
+    there = pc.and_(old.is_valid(), new.is_valid())
+    simple = old.type == new.type and not pa.types.is_nested(old.type)
+    if not simple:
+        old, new = (
+            pa.array([label(value) for value in each.to_pylist()], pa.string()) for each in (old, new)
+        )
+    return np.asarray(to_numpy(pc.and_(there, pc.fill_null(pc.not_equal(old, new), False))), np.bool_)
 
 
 # -- By slice --------------------------------------------------------------------------------------

@@ -22,13 +22,13 @@ from fastbcubed.diff_runs.diff_listings import (
     changes_of_rows,
     cluster_of,
     clusters_of,
+    clusters_with_new_ids,
     item_of,
     items_of,
     not_defined,
     slices_of,
 )
 from fastbcubed.diff_runs.diff_summary import MARK, DiffScores, SharedItems, cautions, state_of
-from fastbcubed.diff_runs.id_changes import clusters_with_new_ids
 from fastbcubed.diff_runs.judgement import Judgement, Verdict
 from fastbcubed.diff_runs.vocabulary import (
     COLUMNS,
