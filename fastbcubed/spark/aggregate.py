@@ -210,10 +210,7 @@ def added(parts: list[Sums], question: Question) -> Sums:
             name: math.fsum(part.floats.get(name, 0.0) for part in parts)
             for name in dict.fromkeys(name for part in parts for name in part.floats)
         },
-        {
-            side: _sizes_added([part.sizes[side] for part in parts if side in part.sizes])
-            for side in ("true", "pred")
-        },
+        {side: _sizes_added([part.sizes[side] for part in parts if part.sizes]) for side in ("true", "pred")},
         slices,
     )
 
@@ -279,7 +276,6 @@ def _if_alone(found: Margins, scored: NDArray[np.bool_]) -> float:
 
 
 def _add_scores(sums: Sums, cells: StreamedCells, question: Question, pool: Pool) -> None:
-    """Add the sums that the scores are computed from."""
     floats = sums.floats
     for name, value in aggregation.item_sums(cells, question.metrics, pool).items():
         floats[f"{MEAN}{name}"] = value
@@ -580,22 +576,17 @@ def explain_repeats(join: Join, n_rows: Sequence[int]) -> None:
     sql = functions()
     for which, prefix in enumerate((TRUE, PRED)):
         side = join.sides[which]
-        frame = side.frame.select(
-            *_standard(side, prefix),
-            *([] if side.weight is None else [quoted(side.weight).cast("double").alias("w")]),
-        )
+        weight = [] if side.weight is None else [quoted(side.weight).cast("double").alias("w")]
+        frame = side.frame.select(*_standard(side, prefix), *weight)
         label = sql.struct(*join.labels(prefix))
         asked = [sql.count(sql.lit(1)).alias("n"), (sql.min(label) != sql.max(label)).alias("overlap")]
-        if side.weight is not None:
+        if weight:
             asked.append((sql.min("w") != sql.max("w")).alias("reweighted"))
         again = frame.groupBy(*join.items).agg(*asked).where("n > 1")
-        counts = again.agg(
-            *(
-                sql.sum(sql.col(name).cast("int")).alias(name)
-                for name in again.columns[len(join.items) + 1 :]
-            ),
-            sql.sum(sql.col("n") - 1).alias("rows"),
-        ).collect()[0]
+        faults = [
+            sql.sum(sql.col(name).cast("int")).alias(name) for name in again.columns[len(join.items) + 1 :]
+        ]
+        counts = again.agg(*faults, sql.sum(sql.col("n") - 1).alias("rows")).collect()[0]
         total = n_rows[which]
         for name, fault in (("overlap", Overlap), ("reweighted", Reweighted)):
             if name in again.columns and counts[name]:
@@ -709,11 +700,8 @@ class Cells:
         """
         sql, join = functions(), self.join
         asked = [sql.count(sql.lit(1)).alias("n")]
-        asked += (
-            [sql.max("kind").alias("kind")]
-            if "singleton" in (join.policies.truth, join.policies.prediction)
-            else []
-        )
+        if "singleton" in (join.policies.truth, join.policies.prediction):
+            asked.append(sql.max("kind").alias("kind"))
         asked += [sql.sum(name).alias(name) for name in ("again", "fault") if name in rows.columns]
         asked += [sql.sum("w").alias("w")] if join.weighted else []
         keys = [*join.keys(TRUE), *join.keys(PRED), *self.sliced]

@@ -43,12 +43,15 @@ def run(request: Request, pool: Pool) -> Answer:
         asked = Asked(request, weighted=weighted)
         heavy = find_heavy(sides, (looked[0].n_rows, looked[1].n_rows))
         plan = Cells(join, heavy)
-        stored = _stored(request, sides)
+        session = sides[0].frame.sparkSession
+        stored = (
+            Stored(session) if request.out is None else Stored(session, joined(request.out), request.keep)
+        )
         rows = _kept(join.rows(), held) if stored.keep == "items" else join.rows()
         cells = plan.grouped(rows)
         cells = _kept(cells, held) if heavy else cells
         margins = plan.with_margins(cells)
-        if stored.uri is not None and stored.keep != "scores":
+        if stored.has_cells:
             margins = _kept(margins, held)
         cells = _streamed(plan, margins)
 
@@ -76,25 +79,17 @@ def run(request: Request, pool: Pool) -> Answer:
 
 
 def _weight_table(slicing: spark_evaluation.Slicing) -> Weighted | None:
-    """Return the weights from a separate table, if there is one."""
     for table in slicing.tables:
-        for name, new in table.columns.items():
-            if new == "w_table":
-                return Weighted(table.rows.frame, table.items, name, table.rows.where)
+        if table.what == "weight":
+            (name,) = table.columns
+            return Weighted(table.rows.frame, table.items, name, table.rows.where)
     return None
-
-
-def _stored(request: Request, sides: tuple[FrameSide, FrameSide]) -> Stored:
-    """Return the destination of tables."""
-    session = sides[0].frame.sparkSession
-    return Stored(session) if request.out is None else Stored(session, joined(request.out), request.keep)
 
 
 def _write(
     stored: Stored, join: Join, question: Question, asked: Asked, sums: Sums, margins: Any, rows: Any
 ) -> None:
-    """Write the cells, clusters and items that are to be kept."""
-    if stored.uri is None or stored.keep == "scores":
+    if not stored.has_cells:
         return
     total = sums.counts["n_items"], sums.floats["weight"]
     frames = Frames.of(join, question, asked.metrics, total, margins)
@@ -166,7 +161,6 @@ def _require_weight(sums: Sums, join: Join, looked: list[Looked]) -> None:
 
 
 def _require_common(sums: Sums, join: Join, looked: list[Looked]) -> None:
-    """Raise if the two sides have no item in common."""
     for side, own in zip(join.sides, looked, strict=True):
         if join.policies.nulls == "drop" and own.n_null == own.n_rows:
             raise EmptyInputError(

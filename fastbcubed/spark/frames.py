@@ -63,11 +63,10 @@ class FrameRows(Source):
         self._types = {field.name: field.dataType for field in frame.schema.fields}
 
     def _examples(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
-        return [pa.chunked_array([self._example(self._types[name])]) for name in names]
+        return [pa.chunked_array([self._example(self._types[name].typeName())]) for name in names]
 
     @staticmethod
-    def _example(kind: Any) -> pa.Array:
-        name = kind.typeName()
+    def _example(name: str) -> pa.Array:
         if name == "decimal":
             return pa.array([Decimal("0.5")])
         if name.startswith(("varchar", "char")):
@@ -322,12 +321,8 @@ def _counted(frames: Sequence[Any], asked: Sequence[Mapping[str, Any]]) -> list[
     found = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), rows).collect()
     return [
         {name: row[name] for name in counts}
-        for row, counts in zip(sorted(found, key=_which), asked, strict=True)
+        for row, counts in zip(sorted(found, key=lambda row: row["which"]), asked, strict=True)
     ]
-
-
-def _which(row: Any) -> int:
-    return int(row["which"])
 
 
 def _count(condition: Any) -> Any:

@@ -18,6 +18,7 @@ from fastbcubed.cells.contingency import side_of
 from fastbcubed.engines.request import Request, Scored
 from fastbcubed.errors import ColumnError, Message, NotKeptError, OptionError, SliceError, WeightError, arg
 from fastbcubed.inputs.file_formats import in_blocks
+from fastbcubed.inputs.pair import Given
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics import aggregation as groups
@@ -237,7 +238,13 @@ def find(request: Request, sides: tuple[FrameSide, FrameSide]) -> Slicing:
                 f"the Spark engine does not serve subsets by name ({', '.join(map(repr, key))}), as rows have no order "
                 "there; add a column that tells them, and slice by it"
             )
-    extra, tables = _tables(request, truth)
+    rows = {"truth": truth.rows, "prediction": prediction.rows}
+    extra: tuple[str, ...] = ()
+    if given.attributes is not None:
+        rows[""] = FrameRows(given.attributes, "the attributes")
+        ids = item_names(rows[""], given.item, truth)
+        extra = tuple(name for name in rows[""].names if name not in ids)
+    weights = None if given.weight is None or isinstance(given.weight, str) else _weights(given, truth)
     parts = truth.items if len(truth.items) > 1 else ()
     known = {"truth": truth.attributes, "prediction": prediction.attributes, ID: parts}
     asked = dict.fromkeys(
@@ -246,42 +253,31 @@ def find(request: Request, sides: tuple[FrameSide, FrameSide]) -> Slicing:
     names: dict[str, str] = {}
     of_ids: dict[str, str] = {}
     carried: dict[str, dict[str, str]] = {"truth": {}, "prediction": {}, "": {}}
-    for k, name in enumerate(each for each in asked if size_named(each, known, tuple(extra)) is None):
-        side, own = attribute_home(name, known, tuple(extra), NOT_COMPARED)
+    for k, name in enumerate(each for each in asked if size_named(each, known, extra) is None):
+        side, own = attribute_home(name, known, extra, NOT_COMPARED)
         new = f"s{k}"
         if side == ID:
             of_ids[new] = own
-            names[name] = f"attributes.{new}"
-            continue
-        rows = extra[own] if side == "" else (truth if side == "truth" else prediction).rows
-        if rows.is_nested(own):
+        elif rows[side].is_nested(own):
             raise SliceError(f"cannot slice by {name!r}, which is nested; use a plain column")
-        new = carried[side].setdefault(own, new)
+        else:
+            new = carried[side].setdefault(own, new)
         names[name] = f"attributes.{new}"
-    if given.attributes is not None and carried[""]:
-        rows = next(iter(extra.values()))
-        ids = item_names(rows, given.item, truth)
-        tables.append(JoinedTable(rows, ids, carried[""], "attributes", "one row"))
+    tables = [] if weights is None else [weights]
+    if carried[""]:
+        tables.append(JoinedTable(rows[""], ids, carried[""], "attributes", "one row"))
     located = [{str(each): _located(each, names) for each in elements(key)} for key in request.slices]
     return Slicing(request.slices, located, (carried["truth"], carried["prediction"]), tuple(tables), of_ids)
 
 
-def _tables(request: Request, truth: FrameSide) -> tuple[dict[str, FrameRows], list[JoinedTable]]:
-    """Return the columns of a table of attributes, and the table of weights."""
-    given, tables = request.given, []
-    extra: dict[str, FrameRows] = {}
-    if given.attributes is not None:
-        rows = FrameRows(given.attributes, "the attributes")
-        ids = item_names(rows, given.item, truth)
-        extra = {name: rows for name in rows.names if name not in ids}
-    if given.weight is not None and not isinstance(given.weight, str):
-        rows = FrameRows(given.weight, "the weight table")
-        ids = item_names(rows, given.item, truth)
-        rest = [name for name in rows.names if name not in ids]
-        name = "weight" if "weight" in rest or len(rest) != 1 else rest[0]
-        rows.columns([name])
-        tables.append(JoinedTable(rows, ids, {name: "w_table"}, "weight", "one weight"))
-    return extra, tables
+def _weights(given: Given, truth: FrameSide) -> JoinedTable:
+    """Return the table of weights."""
+    rows = FrameRows(given.weight, "the weight table")
+    ids = item_names(rows, given.item, truth)
+    rest = [name for name in rows.names if name not in ids]
+    name = "weight" if "weight" in rest or len(rest) != 1 else rest[0]
+    rows.columns([name])
+    return JoinedTable(rows, ids, {name: "w_table"}, "weight", "one weight")
 
 
 def _located(element: Element, names: Mapping[str, str]) -> Element:
@@ -319,10 +315,7 @@ class Frames:
         names = [*join.keys(TRUE), *join.keys(PRED), "n", *(["w"] if question.weighted else [])]
         names += [f"{margin}_{name}" for margin in "abu" for name in names if name in ("n", "w")]
         found = found.select(*names)
-        schema = ", ".join(
-            [*(f"`{field.name}` {field.dataType.simpleString()}" for field in found.schema.fields)]
-            + [f"`{name}` double" for name in ("weight", "fp", "fn", "tn", *scores)]
-        )
+        schema = _schema(found.schema.fields, ("weight", "fp", "fn", "tn", *scores))
         scored = found.mapInArrow(_score_cells(asked, scores), schema)
         return cls(join, asked, metrics, total[1], scored)
 
@@ -405,10 +398,7 @@ class Frames:
         )  # fmt: skip
         grouped = groups.grouped(self.metrics)
         kept = [field for field in found.schema.fields if field.name in FIRST]
-        schema = ", ".join(
-            [*(f"`{field.name}` {field.dataType.simpleString()}" for field in kept)]
-            + [f"`{name}` double" for name in (*LOSSES, *(m.name for m in grouped))]
-        )
+        schema = _schema(kept, (*LOSSES, *(m.name for m in grouped)))
         return found.mapInArrow(_mean_clusters(grouped, needed, self.question.beta, self.total), schema)
 
     def _losses(self, weight: Any, prefix: str = "") -> list[Any]:
@@ -419,6 +409,12 @@ class Frames:
 
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def _schema(fields: Iterable[Any], floats: Iterable[str]) -> str:
+    """Return the schema of a DataFrame with these columns, and with more of floats."""
+    known = [f"`{field.name}` {field.dataType.simpleString()}" for field in fields]
+    return ", ".join([*known, *(f"`{name}` double" for name in floats)])
 
 
 def _scores(metrics: list[Metric], beta: float) -> dict[str, Metric]:
@@ -480,6 +476,11 @@ class Stored:
     session: Any
     uri: str | None = None
     keep: str = "scores"
+
+    @property
+    def has_cells(self) -> bool:
+        """Whether cells and clusters are written."""
+        return self.uri is not None and self.keep != "scores"
 
     def frame(self, name: str) -> Any:
         """Return the table written under this name, unread; raise NotKeptError if there is none."""
@@ -619,48 +620,16 @@ class SparkEvaluation(Evaluation):
     def items_df(self) -> Any:
         """Return every scored item, unread: the columns of `items`, and the attributes of the requested slices.
 
-        Returns
-        -------
-        pyspark.sql.DataFrame
-
-        Raises
-        ------
-        NotKeptError
-            If they were not written.
+        The DataFrames of items, cells and clusters raise NotKeptError if they were not written.
         """
         return self.stored.frame("items")
 
     def cells_df(self) -> Any:
-        """Return the cells, unread: the columns of `cells`.
-
-        Returns
-        -------
-        pyspark.sql.DataFrame
-
-        Raises
-        ------
-        NotKeptError
-            If they were not written.
-        """
+        """Return the cells, unread: the columns of `cells`."""
         return self.stored.frame("cells")
 
     def clusters_df(self, side: str) -> Any:
-        """Return the clusters of a side, unread: the columns of `clusters`.
-
-        Parameters
-        ----------
-        side : {"true", "pred"}
-            Which clusters; also "truth", "prediction".
-
-        Returns
-        -------
-        pyspark.sql.DataFrame
-
-        Raises
-        ------
-        NotKeptError
-            If they were not written.
-        """
+        """Return the clusters of a side ("true" or "pred"; also "truth", "prediction"), unread: as in `clusters`."""
         return self.stored.frame(f"{side_of(side)}_clusters")
 
     def items(
@@ -716,7 +685,7 @@ class SparkEvaluation(Evaluation):
     @cached_property
     def _outcomes(self) -> pa.Table | None:
         """The result of `outcomes`; None if clusters were not kept."""
-        if self.stored.uri is None or self.stored.keep == "scores":
+        if not self.has_clusters:
             return None
         sql = functions()
         sums = {"n_clusters": sql.count(sql.lit(1))}
@@ -734,7 +703,7 @@ class SparkEvaluation(Evaluation):
     @property
     def has_clusters(self) -> bool:
         """Whether the clusters were written, so that they can be listed."""
-        return self.stored.uri is not None and self.stored.keep != "scores"
+        return self.stored.has_cells
 
     def metric(self, which: str | Metric | Callable[..., Any]) -> float:
         """Return a computed score; others need the cells, and raise NotKeptError."""
