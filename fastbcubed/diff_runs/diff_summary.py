@@ -119,9 +119,7 @@ class SharedItems:
     @classmethod
     def of(cls, found: Coverage) -> SharedItems:
         """Return the coverage of an evaluation in the words of a diff."""
-        of_items = found.n_common, found.n_truth_only, found.n_prediction_only
-        weights = found.weight_common, found.weight_truth_only, found.weight_prediction_only
-        return cls(*of_items, *weights, found.n_null, found.n_noise, found.n_duplicates)
+        return cls(*(getattr(found, each.name) for each in fields(found)))
 
     @property
     def baseline_coverage(self) -> float:
@@ -168,11 +166,12 @@ def state_of(diff: Diff) -> dict[str, Any]:
 
 def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parts of a diff from its evaluation and its entry in the manifest."""
-    verdict = None if state["verdict"] is None else _verdict(state["verdict"])
+    figures = state["verdict"]
+    verdict = figures and Verdict(**{each.name: _with_nan(figures[each.name]) for each in fields(Verdict)})
     saved = {"changes": state["changes"], "warnings": state["warnings"], "verdict": verdict}
     saved["id_churn"] = state.get("id_churn")
     if state["errors"]:
-        saved["errors"] = {name: _number(value) for name, value in state["errors"].items()}
+        saved["errors"] = _with_nan(state["errors"])
     judgement = None
     if verdict is not None and ev.has_items and ev.policies.nulls != "singleton":
         if TRUE_CLUSTER not in ev.kept_items().attribute_sides().get("attributes", ()):
@@ -188,14 +187,8 @@ def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _verdict(figures: Mapping[str, Any]) -> Verdict:
-    found = {each.name: figures[each.name] for each in fields(Verdict)}
-    found["scores"] = {name: _number(value) for name, value in found["scores"].items()}
-    found["levels"] = {
-        side: {name: _number(value) for name, value in own.items()} for side, own in found["levels"].items()
-    }
-    return Verdict(**found)
-
-
-def _number(value: Any) -> float:
-    return float("nan") if value is None else float(value)
+def _with_nan(value: Any) -> Any:
+    """Return figures with NaN where JSON has null."""
+    if isinstance(value, Mapping):
+        return {name: _with_nan(each) for name, each in value.items()}
+    return math.nan if value is None else value
