@@ -385,14 +385,12 @@ class Cover(Contingency):
     def proportions(
         self, others: Floats, cells: Int64s | slice = slice(None)
     ) -> tuple[Floats, Floats, Floats]:
-        """Return tp, fp, fn of items of some cells, in proportion."""
+        """Return tp, fp, fn of items of some cells, in proportion; `others` is what counts of each item's own cell."""
         hit_pred, miss_pred, hit_true, miss_true = self.sums(others, cells)
         alike = np.divide(hit_pred, hit_true, out=np.ones(hit_pred.size), where=hit_true > 0)
         return hit_pred, miss_pred, miss_true * alike
 
-    def among_others(self, others: Floats, cells: Int64s | slice) -> tuple[Floats, Floats, Floats]:
-        """Return tp, fp, fn of items without the items themselves, in proportion."""
-        return self.proportions(others, cells)
+    among_others = proportions
 
     def sums(
         self, others: Floats, cells: Int64s | slice = slice(None)

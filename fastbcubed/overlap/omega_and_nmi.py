@@ -129,9 +129,12 @@ def shared_clusters(sides: Sides, max_pairs: float = MAX_PAIRS) -> SharedCluster
     all_pairs = n_items * (n_items - 1) // 2
     own = zip((found.true, found.pred), found.groups, strict=True)
     t, s = (_count_shared(*each, sides.n, all_pairs) for each in own)
-    both, same = _count_both(found.cells, found.blocks)
-    same += t[0] + s[0] - all_pairs + both  # those that share none
-    return SharedClusters(all_pairs, same, sum(a * b for a, b in zip(t, s, strict=False)))
+    cells, rows = found.cells, np.zeros(len(found.cells.truth), np.int64)
+    # a pair that shares t and s clusters is in t s overlaps, and one that shares one and one in one
+    product, same, several = _compare(cells, found.blocks, rows, 1)[0].tolist()
+    one = pairs_in(cells.overlaps.sizes.n) - product
+    none = t[0] + s[0] - all_pairs + one + several
+    return SharedClusters(all_pairs, none + one + same, sum(a * b for a, b in zip(t, s, strict=False)))
 
 
 def shared_clusters_by_unit(sides: Sides, units: Codes, n_units: int, max_pairs: float) -> PairsByUnit:
@@ -167,19 +170,11 @@ def _count_by_unit(side: Signatures, groups: Groups, n: Counts, units: Codes, n_
     in_set = _add_up(side.codes, n, len(sets))
     pairs = _several(side, groups, in_set, starts[of_set], int(starts[-1])).astype(np.float64)
     sizes = _add_up(sets.codes, in_set[sets.rows()], sets.n_clusters)
-    once = _pairs_by_unit(sizes, sets.codes, of_set[sets.rows()], n_units) - np.bincount(
-        unit, pairs * t, n_units
-    )
-    pairs[t == 1] = once[unit[t == 1]]
+    of_cluster = np.zeros(sizes.size, np.int64)
+    of_cluster[sets.codes] = of_set[sets.rows()]
+    within = np.bincount(of_cluster, sizes * (sizes - 1.0) / 2, n_units)
+    pairs[t == 1] = (within - np.bincount(unit, pairs * t, n_units))[unit[t == 1]]
     return PairsOfSide(unit, t, pairs)
-
-
-def _pairs_by_unit(sizes: Counts, codes: NDArray[np.integer], rows: Counts, n_units: int) -> Floats:
-    """Add up the pairs in clusters of these sizes by unit; `rows` are the units of memberships in clusters `codes`."""
-    units = np.zeros(sizes.size, np.int64)
-    units[codes] = rows
-    n = sizes.astype(np.float64)
-    return np.bincount(units, n * (n - 1) / 2, n_units).astype(np.float64, copy=False)
 
 
 def pairs_in(sizes: Counts) -> int:
@@ -249,15 +244,6 @@ def _several(side: Signatures, groups: Groups, in_set: Counts, rows: Counts, siz
     sets, pairs = side.sets, np.zeros(size, np.int64)
     kernels.overlap.count_shared(sets.offsets, sets.codes, in_set, rows, *groups, pairs)
     return pairs
-
-
-def _count_both(cells: Sides, blocks: Groups) -> tuple[int, int]:
-    """Count the pairs of items that share clusters on both sides, and those that share as many."""
-    sums = _compare(cells, blocks, np.zeros(len(cells.truth), np.int64), 1)[0]
-    # a pair that shares t and s clusters is in t s overlaps, and one that shares one and one in one
-    product, same, several = sums.tolist()
-    one = pairs_in(cells.overlaps.sizes.n) - product
-    return one + several, one + same
 
 
 def _compare(cells: Sides, blocks: Groups, rows: Counts, n_rows: int) -> Counts:
