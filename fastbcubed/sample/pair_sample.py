@@ -263,14 +263,8 @@ class Frame:
         slicing, rows = Slicing.of(ev, by), _rows(ev)
         differs = (table.fp > 0) | (table.fn > 0)
         chosen = np.flatnonzero((rows.cell >= 0) & differs[rows.cell])
-        return cls(
-            ev,
-            kinds_of(score, table),
-            slicing,
-            chosen,
-            rows.cell[chosen].astype(np.int64),
-            rows.weight[chosen],
-        )
+        cell, weight = rows.cell[chosen].astype(np.int64), rows.weight[chosen]
+        return cls(ev, kinds_of(score, table), slicing, chosen, cell, weight)
 
     @property
     def total(self) -> float:
@@ -329,17 +323,13 @@ class Frame:
             drawn = draw_mates(self.cell, own, self.keys, self.mass, item, shares)
             return self.rows[drawn], self.mass[drawn], drawn
         codes = np.asarray(table.true if kind.change == SPLIT else table.pred, np.int64)[self.cell]
-        more = self._outsiders(codes, item) if kind.change == MERGED and table.outside else _Outsiders.none()
-        rows = np.append(self.rows, more.rows)
-        mass = np.append(self.mass, more.mass)
-        drawn = draw_mates(
-            np.append(codes, more.codes),
-            np.append(self.cell, np.full(more.rows.size, -1)),
-            np.append(self.keys, more.keys),
-            mass,
-            item,
-            shares,
-        )
+        rows, cell, keys, mass = self.rows, self.cell, self.keys, self.mass
+        if kind.change == MERGED and table.outside:
+            more = self._outsiders(codes, item)
+            rows, codes = np.append(rows, more.rows), np.append(codes, more.codes)
+            cell = np.append(cell, np.full(more.rows.size, -1))
+            mass, keys = np.append(mass, more.mass), np.append(keys, more.keys)
+        drawn = draw_mates(codes, cell, keys, mass, item, shares)
         return rows[drawn], mass[drawn], np.where(drawn < self.rows.size, drawn, -1)
 
     def _outsiders(self, codes: Places, item: Places) -> _Outsiders:
@@ -370,11 +360,6 @@ class _Outsiders(NamedTuple):
     codes: Places
     mass: Floats
     keys: Keys
-
-    @classmethod
-    def none(cls) -> _Outsiders:
-        empty = np.empty(0, np.int64)
-        return cls(empty, empty, np.empty(0), np.empty(0, np.uint64))
 
 
 def _rows(ev: Evaluation) -> ScoredRows:
@@ -508,17 +493,12 @@ def _draw(frame: Frame, strata: list[Stratum], order: Places, seed: int) -> Draw
         )
         here, first = np.concatenate(at), some[np.concatenate(rows)]
         second_row, mass, second = frame.mates(kind, first, np.concatenate([each[:, 1] for each in points]))
-        c = frame.weigh(kind, first, mass) + _reversed(frame, kind, first, second)
+        back = frame.weigh(kind, second, frame.mass[first])  # of the pair the other way round
+        back[(second < 0) | (frame.slices[second] != frame.slices[first])] = 0.0
+        c = frame.weigh(kind, first, mass) + back
         item[here], mate[here], mate_row[here] = first, second, second_row
         probability[here] = c / np.array([strata[h].z for h in order[here]])
     return Drawn(order, item, mate, mate_row, probability)
-
-
-def _reversed(frame: Frame, kind: Any, item: Places, mate: Places) -> Floats:
-    """Return c of pairs the other way round, 0 where that pair is not in the same stratum."""
-    found = frame.weigh(kind, mate, frame.mass[item])
-    found[(mate < 0) | (frame.slices[mate] != frame.slices[item])] = 0.0
-    return found
 
 
 def _table(frame: Frame, score: PairScore, strata: list[Stratum], drawn: Drawn, names: list[str]) -> pa.Table:
@@ -557,6 +537,8 @@ def _repeats(item: RowNumbers, mate: RowNumbers) -> Places:
 
 
 CSV, PARQUET = ".csv", ".parquet"
+#: Types of columns that are written to CSV as texts.
+NOT_IN_CSV = pa.types.is_nested, pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary
 
 
 def require_name(path: str | Path) -> None:
@@ -614,12 +596,7 @@ def _plain(name: str, values: pa.ChunkedArray) -> Iterator[tuple[str, pa.Chunked
     elif pa.types.is_struct(kind) and name in ("item", "mate"):
         for field, part in zip(kind.fields, values.flatten(), strict=True):
             yield from _plain(f"{name}.{field.name}", part)
-    elif (
-        pa.types.is_nested(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or (pa.types.is_fixed_size_binary(kind))
-    ):
+    elif any(test(kind) for test in NOT_IN_CSV):
         yield name, pa.chunked_array([from_texts([_text(value) for value in values.to_pylist()])])
     else:
         yield name, values
