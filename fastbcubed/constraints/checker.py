@@ -120,7 +120,6 @@ def _symmetry(score: Score, sign: int, pair: Int64s) -> float:
     (3,),
 )
 def _triangle(score: Score, sign: int, three: Int64s) -> float:
-    """Return the excess of the distance from a to c over that via b; the distance is the loss against equality."""
     a, b, c = three.T
 
     def distance(first: Int64s, second: Int64s) -> float:
@@ -135,7 +134,6 @@ def _triangle(score: Score, sign: int, three: Int64s) -> float:
     (3, 4),
 )
 def _locality(score: Score, sign: int, here: Int64s, there: Int64s) -> float:
-    """Return the difference between the effects of a change here for two sets of other items."""
     true, before, after = here.T
     changes = [
         score(_disjoint_union(true, other_true), _disjoint_union(after, other_pred))

@@ -243,7 +243,6 @@ def _size_versus_quantity(n: int) -> tuple[ArrayLike, ...]:
 
 @constraint("an item of a small class in a large one's cluster is worse than the converse", (2, 1))
 def _unbalanced(small: int, more: int) -> tuple[ArrayLike, ...]:
-    """Return parts of a small class, and a class that is larger by `more`."""
     large = small + more
     truth = np.repeat([0, 1], [large, small])
     from_small, from_large = truth.copy(), truth.copy()

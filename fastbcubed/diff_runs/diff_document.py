@@ -119,7 +119,6 @@ def what_changed(diff: Diff) -> list[str]:
 
 
 def _new_ids(diff: Diff) -> str:
-    """Return how many items are in clusters that changed nothing but their id."""
     churn = diff._known_id_churn
     if not churn:
         return ""

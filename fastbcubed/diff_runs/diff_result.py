@@ -823,7 +823,6 @@ class Diff(Shown, HasTable):
 
     @cached_property
     def _rates(self) -> tuple[float, float]:
-        """The split rate and the merge rate; NaN where they are not known."""
         ev = self.evaluation
         no_cells = isinstance(ev.contingency, NoCells)
         split, merged = (
@@ -842,7 +841,6 @@ class Diff(Shown, HasTable):
 
     @cached_property
     def _judging_errors(self) -> dict[str, float]:
-        """Standard errors of the scores that judge the change."""
         if self._judgement is not None:
             return dict(self._judgement.errors(self._judging).of)
         if self.verdict is not None and "errors" not in self._saved:

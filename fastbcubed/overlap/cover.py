@@ -293,7 +293,6 @@ def _joined(a: Memberships, b: Memberships) -> Memberships:
 
 
 def _first(side: Memberships, n: int) -> Memberships:
-    """Return the first n rows of memberships."""
     if n == len(side):
         return side
     return Memberships(side.offsets[: n + 1], side.codes[: side.offsets[n]], side.n_clusters)
@@ -353,7 +352,6 @@ class Cover(Contingency):
         self._pool.map(self._fill, *zip(*blocks(n_scored, CELLS_AT_ONCE), strict=True), stage="score cells")
 
     def _fill(self, start: int, stop: int) -> None:
-        """Fill in a range of cells."""
         offsets, outer = (self.truth.offsets, self.prediction.offsets), self.weighting == "outer"
         kernels.memberships.fill_cells(
             start, stop, *self.every[2:], offsets, self.shares.parts, outer, self.cells
@@ -573,6 +571,5 @@ def _charges(cover: Contingency, pool: Pool) -> dict[str, Floats]:
 
 
 def _by_cluster(cover: Cover, side: str, values: Floats) -> Floats:
-    """Sum the values of cells for each of their clusters."""
     codes, n_clusters, _ = cover.memberships(side)
     return np.add(*add_up(codes, n_clusters, values, np.ones(values.size)))

@@ -329,7 +329,6 @@ OF_PREDICTED = {
 
 
 def _reason(metric: Metric) -> str:
-    """Return why a score cannot be estimated."""
     if metric.takes_three or metric.covers_only:
         return "it compares overlapping clusterings, or a change with a truth"
     if metric.best == "neither" or metric.high == inf:

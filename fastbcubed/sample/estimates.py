@@ -251,7 +251,6 @@ class Estimates(Shown, HasTable):
 
     @classmethod
     def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Estimates:
-        """Return the estimates that `save` wrote."""
         names = ("estimate", "se", "unadjusted", "n_clusters", "df", "effective", "ceiling")
         rows, definition = tables["estimates"].to_pylist(), head["definition"]
         own = {row["score"]: Estimate(*(row[name] for name in names)) for row in rows}

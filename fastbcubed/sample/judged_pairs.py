@@ -107,7 +107,6 @@ class PairEstimates(Table):
 
     @classmethod
     def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> PairEstimates:
-        """Return the estimates that `save` wrote."""
         return cls(tables["estimates"], head["level"])
 
     def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
@@ -402,7 +401,6 @@ def _numbers(texts: list[str | None], name: str, where: str) -> list[float]:
 
 
 def _one_score(rows: list[Row], source: Source) -> PairScore:
-    """Return the score that the pairs were drawn for."""
     names = list(dict.fromkeys(row["score"] for row in rows))
     if len(names) > 1:
         raise JudgementError(

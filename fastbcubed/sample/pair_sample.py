@@ -160,7 +160,6 @@ def _first_above(ends: Floats, target: Floats) -> Places:
 
 
 def _begins(values: NDArray[Any]) -> Places:
-    """Return where runs of equal values begin."""
     return np.flatnonzero(np.append(values.size > 0, values[1:] != values[:-1]))
 
 
@@ -462,7 +461,6 @@ def _strata(frame: Frame, score: PairScore) -> list[Stratum]:
 
 
 def _told(frame: Frame, strata: list[Stratum]) -> str:
-    """Return the first few strata for a message."""
     names = []
     for each in strata[:4]:
         kind, name = frame.kinds[each.kind], frame.slicing.names[each.slice]

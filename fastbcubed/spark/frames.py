@@ -130,7 +130,6 @@ def open_sides(given: Given, noise: Any) -> tuple[FrameSide, FrameSide]:
 
 
 def _require_frames(given: Given) -> None:
-    """Raise for inputs that the Spark engine does not support."""
     others = {"truth": given.truth, "prediction": given.prediction}
     others |= {
         "attributes": given.attributes,
