@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
 #: Strata that have a sentence of their own.
 TOLD = 10
-#: Intervals that are no wider, as a share of all pairs, are rounding.
-NARROW = 1e-12
+#: What is this share of all pairs, or less, is rounding, and so are intervals that are no wider.
+NEGLIGIBLE = 1e-12
 #: What pairs are called, by what the change did to them.
 KINDS = {"split": "splitting", "merge": "merging"}
 
@@ -175,12 +175,13 @@ def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _settled(row: Mapping[str, Any], whole: float = 1.0) -> Mapping[str, Any]:
     """Return a row with the score itself in place of its estimate, where all pairs were judged: the interval is it."""
-    return {**row, "estimate": row["low"], "se": 0.0} if row["high"] - row["low"] < NARROW * whole else row
+    is_known = row["high"] - row["low"] < NEGLIGIBLE * whole
+    return {**row, "estimate": row["low"], "se": 0.0} if is_known else row
 
 
 def _ends(row: Mapping[str, Any], write: Callable[[float], str], whole: float = 1.0) -> str:
     """Return an interval in parentheses; nothing of an estimate that is exact, as all pairs were judged."""
-    if row["high"] - row["low"] < NARROW * whole:
+    if row["high"] - row["low"] < NEGLIGIBLE * whole:
         return ""
     return f" ({' to '.join(write(row[end] / whole) for end in ('low', 'high'))})"
 
@@ -506,10 +507,6 @@ def _stratum(rows: list[Row], first_open: int, where: str) -> Stratum:
     return Stratum(first["stratum"], **figures, drawn=drawn, known=known, pairs=[row["pair"] for row in rows])
 
 
-#: What is this share of all pairs, or less, is rounding.
-NEGLIGIBLE = 1e-12
-
-
 class Estimate(NamedTuple):
     """A score estimated from judged pairs; each figure is a column of the result."""
 
@@ -604,11 +601,8 @@ def estimated(score: PairScore, strata: list[Stratum], share: float, level: floa
     low, high = max(low, least), min(high, most)
     if low > high:  # what was drawn often is not like the rest, which is little
         low, high = least, most
-    count = {
-        which: sum(each.drawn.get(verdict, 0) for each in own for verdict in verdicts)
-        for which, verdicts in {"judged": (SAME, DIFFERENT), "unsure": (UNSURE,), "unjudged": (None,)}.items()
-    }
-    return Estimate(value, se, low, high, *count.values(), *unsure)
+    n_unsure, n_unjudged = (sum(each.drawn.get(verdict, 0) for each in own) for verdict in (UNSURE, None))
+    return Estimate(value, se, low, high, sum(each.n for each in own), n_unsure, n_unjudged, *unsure)
 
 
 def _without(
