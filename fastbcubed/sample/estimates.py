@@ -40,8 +40,8 @@ from fastbcubed.sample.cluster_estimators import (
 if TYPE_CHECKING:
     from fastbcubed.render.html import Report
 
-#: Rows of a table of estimates.
-LISTED = 100
+#: Rows of a chart, and of a table.
+CHARTED, LISTED = 20, 100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,7 +162,8 @@ class Estimates(Shown, HasTable):
             raise MetricError(f"there is no estimate of {which!r}; name it in {arg('metrics', ...)}")
         level = self.level if level is None else check_level(level)
         own, (low, high) = self.estimated[known], self._ranges[known]
-        if not own.error > 0 and not self._is_census:
+        is_census = self.definition["population_clusters"] == self.summary["sample"]["n_clusters"]
+        if not own.error > 0 and not is_census:
             return _of_what_is_not_seen(own, level, high)
         if own.error == 0:
             return Interval(own.value, own.value)
@@ -172,10 +173,6 @@ class Estimates(Shown, HasTable):
             ends = own.value - reach, own.value + reach
             return Interval(*ends) if beyond else Interval(max(ends[0], low), min(ends[1], high))
         return interval(own.value, own.error, df=df, level=level, low=low, high=high)
-
-    @property
-    def _is_census(self) -> bool:
-        return bool(self.definition["population_clusters"] == self.summary["sample"]["n_clusters"])
 
     def scores(self, *, level: float | None = None) -> Table:
         """Return the estimates with standard errors and intervals.
@@ -206,19 +203,13 @@ class Estimates(Shown, HasTable):
         <BLANKLINE>
         2 rows
         """
-        ends = [self.interval(name, level=level) for name in self.estimated]
-        found = list(self.estimated.values())
-        columns: dict[str, Any] = {"score": from_texts(list(self.estimated))}
-        columns |= {
-            "estimate": np.array([each.value for each in found], np.float64),
-            "se": np.array([each.error for each in found], np.float64),
-            "low": np.array([each.low for each in ends], np.float64),
-            "high": np.array([each.high for each in ends], np.float64),
-            "unadjusted": np.array([each.unadjusted for each in found], np.float64),
-            "n_clusters": np.array([each.n_clusters for each in found], np.int64),
-            "df": np.array([each.df for each in found], np.float64),
-        }
-        return Table(table_of(columns))
+        rows = [
+            (own.value, own.error, *self.interval(name, level=level), own.unadjusted, own.n_clusters, own.df)
+            for name, own in self.estimated.items()
+        ]
+        names = ("estimate", "se", "low", "high", "unadjusted", "n_clusters", "df")
+        figures = dict(zip(names, map(np.array, zip(*rows, strict=True)), strict=True))
+        return Table(table_of({"score": from_texts(list(self.estimated)), **figures}))
 
     _main_table = scores
     estimates = under_old_name(scores, "estimates")
@@ -441,10 +432,6 @@ def _short(value: float) -> str:
 
 def _size(value: float) -> str:
     return amount(round(value, 2))
-
-
-#: Rows of a chart, and of a table.
-CHARTED, LISTED = 20, 100
 
 
 def estimates_page(estimates: Any, sentences: Sequence[str], how: str, asked: Asked) -> Page:
