@@ -135,8 +135,8 @@ def _affected(diff: Diff) -> str:
         return (
             "" if share is None else f"{percent(diff.overall[share])} of the items are with other items now."
         )
-    rows = {row["became"]: row["n_items"] for row in diff._changes.to_pylist()}
-    changed = sum(rows[became] for became in ("split", "merged", "split and merged"))
+    rows = _became(diff)
+    changed = sum(rows[became]["n_items"] for became in ("split", "merged", "split and merged"))
     found, policies = diff.coverage, diff.evaluation.policies
     alone = {  # scored, as alone on the side that lacks them
         "gone": policies.truth == "singleton" and found.n_gone > 0,
@@ -194,13 +194,16 @@ def _where(diff: Diff) -> str:
     return f"{', and '.join(told).capitalize()}." if told else ""
 
 
+def _became(diff: Diff) -> dict[str, dict[str, Any]]:
+    """Return the figures of each outcome of clusters; none where they are unknown."""
+    return {} if diff._changes is None else {row["became"]: row for row in diff._changes.to_pylist()}
+
+
 def what_became(diff: Diff) -> list[str]:
     """Return the outcomes of the clusters; nothing where they are unknown."""
-    table = diff._changes
-    if table is None:
+    numbers = {name: row["n_clusters"] for name, row in _became(diff).items()}
+    if not numbers:
         return []
-    rows = {row["became"]: row for row in table.to_pylist()}
-    numbers = {name: row["n_clusters"] for name, row in rows.items()}
     appeared = numbers.pop(APPEARED)
     line = outcomes_of("baseline", sum(numbers.values()), numbers, past=True)
     if appeared:
@@ -229,11 +232,9 @@ def coverage(diff: Diff) -> list[str]:
 
 def _whose(diff: Diff, which: str, n: int) -> str:
     """Say how many of the items of one side are in clusters that are gone or new as a whole, and how many are not."""
-    table = diff._changes
-    name = GONE if which == "gone" else APPEARED
-    if table is None:
+    row = _became(diff).get(GONE if which == "gone" else APPEARED)
+    if row is None:
         return ""
-    row = next(row for row in table.to_pylist() if row["became"] == name)
     inner, rest = row["n_items"], n - row["n_items"]
     left = (
         f"{count(rest)} from clusters that remain" if which == "gone" else f"{count(rest)} in other clusters"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.align.policies import Coverage
 from fastbcubed.diff_runs.judgement import Judgement, Verdict, labelled_again
-from fastbcubed.diff_runs.vocabulary import MEANT, PLACES, TRUE_CLUSTER, in_diff
+from fastbcubed.diff_runs.vocabulary import MEANT, OF_PLACES, TRUE_CLUSTER, in_diff
 from fastbcubed.errors import FileFormatError, Message, arg
 from fastbcubed.inputs.reading_notes import CODES as OF_INPUT
 from fastbcubed.metrics.registry import METRICS
@@ -44,10 +44,9 @@ def cautions(diff: Diff) -> list[dict[str, Any]]:
     found = [
         {**each, "message": TOLD[each["code"]] or in_diff(each["message"])} for each in found_in(ev, chosen)
     ]
-    known = {place: side for side, place in PLACES.items()}
     for note in ev.origin.notes:
         if note["code"] in OF_INPUT:
-            side = {"side": known[note["side"]]} if note.get("side") in known else {}
+            side = {"side": OF_PLACES[note["side"]]} if note.get("side") in OF_PLACES else {}
             found.append({**note, **side, "message": in_diff(note["message"])})
     if verdict is not None:
         found += _partly_labelled(verdict)

@@ -19,6 +19,7 @@ from fastbcubed.runtime.arguments import is_one_of
 #: The sides of a diff, and what an evaluation calls them: in tables, and in policies and attributes.
 SIDES = {"baseline": "true", "experiment": "pred"}
 PLACES = {"baseline": "truth", "experiment": "prediction"}
+OF_PLACES = {place: side for side, place in PLACES.items()}
 #: The names of sides that are no files.
 NAMES = ("the baseline", "the experiment")
 #: What clusters of a side come to, by what an evaluation says of them.
@@ -169,8 +170,7 @@ def asked_name(name: str, *, judged: bool) -> str:
 def called(name: str) -> str:
     """Return a diff's name for an attribute of an evaluation."""
     side, dot, own = name.partition(".")
-    known = {old: new for new, old in PLACES.items()}
-    return f"{known[side]}.{own}" if dot and side in known else name
+    return f"{OF_PLACES[side]}.{own}" if dot and side in OF_PLACES else name
 
 
 def called_as_slices(name: str) -> str:
