@@ -14,6 +14,7 @@ import numpy as np
 from fastbcubed.constraints.formal_constraints import (
     AMIGO_TEST_CASES,
     CONSTRAINTS,
+    Constraint,
     Instance,
     as_text,
     partitions,
@@ -150,10 +151,8 @@ def _disjoint_union(labels: Int64s, others: Int64s) -> Int64s:
 Verdict = Literal["strict", "tie", "violated", "holds"]
 
 #: All checks by name.
-CHECKS = (*CONSTRAINTS, *PROPERTIES)
-#: Largest sizes tested exhaustively, bare and in Amigó's context; exhaustively with up to two other items;
-#: and with random ones.
-SMALL, CROWDED, LARGE = 5, 3, 12
+CHECKED: dict[str, Constraint | Property] = {**CONSTRAINTS, **PROPERTIES}
+CHECKS = tuple(CHECKED)
 #: A difference of scores that counts as a tie: larger than the rounding errors of logarithms.
 TOLERANCE = 1e-9
 
@@ -312,14 +311,10 @@ def check_constraints(
 def to_try(names: Iterable[str], n_random: int, seed: int) -> dict[str, list[Any]]:
     """Return the instances and cases of each check; they depend only on the seed and the check."""
     n_random, seed = whole_number(n_random, "n_random", "random instances"), whole_number(seed, "seed")
-    tried: dict[str, list[Any]] = {}
-    for name in names:
-        rng = np.random.default_rng([seed, CHECKS.index(name)])
-        if name in PROPERTIES:
-            tried[name] = list(PROPERTIES[name].cases(n_random, rng))
-        else:
-            tried[name] = list(instances(name, n_random, rng))
-    return tried
+    return {
+        name: list(CHECKED[name].cases(n_random, np.random.default_rng([seed, CHECKS.index(name)])))
+        for name in names
+    }
 
 
 def check(
@@ -369,29 +364,6 @@ def direction(name: str) -> int:
     if METRICS[name].best == "neither":
         raise MetricError(f"{name} has no better and worse values, so no constraint applies to it.")
     return 1 if METRICS[name].best == "higher" else -1
-
-
-def instances(name: str, n_random: int, rng: np.random.Generator) -> Iterator[Instance]:
-    """Yield instances of a constraint: small ones first, then random ones of growing size."""
-    constraint = CONSTRAINTS[name]
-    if constraint.whole:
-        for n in range(2, 5):
-            for true, pred in product(partitions(n), repeat=2):
-                if not np.array_equal(true, pred):
-                    yield constraint.build((), np.column_stack([true, pred]))
-        for n in sorted(rng.integers(5, 13, size=n_random)):
-            elsewhere = constraint.anything(n, rng)
-            if constraint.admits(elsewhere):
-                yield constraint.build((), elsewhere)
-        return
-    for context in ("bare", "amigo"):
-        for sizes in constraint.sizes_up_to(SMALL):
-            yield constraint.instance(sizes, context)
-    for sizes in constraint.sizes_up_to(CROWDED):
-        yield from (constraint.build(sizes, each) for n in (1, 2) for each in constraint.contexts(n))
-    for n in sorted(rng.integers(1, 13, size=n_random)):
-        sizes = tuple(int(rng.integers(least, LARGE + 1)) for least in constraint.least)
-        yield constraint.build(sizes, constraint.anything(n, rng))
 
 
 class _Trial:
@@ -545,8 +517,6 @@ HEADINGS = {
 #: Marks of verdicts in columns.
 MARKS = {"strict": "yes", "tie": "tie", "violated": "NO", "holds": "yes"}
 
-_STATEMENTS = {name: each.statement for name, each in (CONSTRAINTS | PROPERTIES).items()}
-
 
 @dataclass(frozen=True, eq=False)
 class ConstraintTable:
@@ -578,7 +548,7 @@ class ConstraintTable:
         lines = ["Amigó: the four examples of the paper: Y prefers the better, = sees none, n the worse."]
         for report in list(self.reports.values())[:1]:  # all scores have the same instances
             lines += [
-                f"{HEADINGS[name]}: {name}, {_STATEMENTS[name]} ({report[name].tried} tried)"
+                f"{HEADINGS[name]}: {name}, {CHECKED[name].statement} ({report[name].tried} tried)"
                 for name in report
             ]
         lines.append("yes: in all that was tried; tie: never worse, but not always better; NO: disproved.")
@@ -594,7 +564,8 @@ class ConstraintTable:
             }
             for name, report in self.reports.items()
         }
-        whole = {"seed": self.seed, "n_random": self.n_random, "checks": _STATEMENTS, "scores": scores}
+        statements = {name: each.statement for name, each in CHECKED.items()}
+        whole = {"seed": self.seed, "n_random": self.n_random, "checks": statements, "scores": scores}
         return json.dumps(whole, indent=2, ensure_ascii=False)
 
     __dir__ = documented

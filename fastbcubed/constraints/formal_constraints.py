@@ -16,6 +16,9 @@ from fastbcubed.types import Int64s
 
 #: Clusterings of more items are described by their sizes.
 SPELLED_OUT = 26
+#: Largest sizes tested exhaustively, bare and in Amigó's context; exhaustively with up to two other items;
+#: and with random ones.
+SMALL, CROWDED, LARGE = 5, 3, 12
 
 
 def partitions(n: int, known: int = 0) -> Iterator[Int64s]:
@@ -182,11 +185,31 @@ class Constraint:
             return self.build(sizes, self.anything(n, np.random.default_rng(whole_number(seed, "seed"))))
         raise OptionError(f'context is "bare", "amigo" or "random", not {context!r}.')
 
-    def sizes_up_to(self, most: int) -> Iterator[tuple[int, ...]]:
-        """Yield all sizes up to this."""
-        yield from product(*(range(least, most + 1) for least in self.least))
+    def cases(self, n_random: int, rng: np.random.Generator) -> Iterator[Instance]:
+        """Yield instances: small ones first, then random ones of growing size."""
+        if self.whole:
+            for n in range(2, 5):
+                for true, pred in product(partitions(n), repeat=2):
+                    if not np.array_equal(true, pred):
+                        yield self.build((), np.column_stack([true, pred]))
+            for n in sorted(rng.integers(5, 13, size=n_random)):
+                elsewhere = self.anything(n, rng)
+                if self.admits(elsewhere):
+                    yield self.build((), elsewhere)
+            return
+        for context in ("bare", "amigo"):
+            for sizes in self._sizes_up_to(SMALL):
+                yield self.instance(sizes, context)
+        for sizes in self._sizes_up_to(CROWDED):
+            yield from (self.build(sizes, each) for n in (1, 2) for each in self._contexts(n))
+        for n in sorted(rng.integers(1, 13, size=n_random)):
+            sizes = tuple(int(rng.integers(least, LARGE + 1)) for least in self.least)
+            yield self.build(sizes, self.anything(n, rng))
 
-    def contexts(self, n: int) -> Iterator[Int64s]:
+    def _sizes_up_to(self, most: int) -> Iterator[tuple[int, ...]]:
+        return product(*(range(least, most + 1) for least in self.least))
+
+    def _contexts(self, n: int) -> Iterator[Int64s]:
         """Yield every context of this many items elsewhere."""
         for true, pred in product(partitions(n, self.continued), partitions(n)):
             classes = np.where(true < self.continued, true, self.continued - 1 - true)
