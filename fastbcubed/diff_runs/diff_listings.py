@@ -104,33 +104,27 @@ def changes(ev: Evaluation) -> pa.Table:
     outcomes = ev._outcomes
     if outcomes is None:
         raise not_defined()
-    found = ev.coverage
-    rows = outcomes.filter(pc.equal(outcomes["side"], "true"))
-    gone, appeared = (_of_one_side(ev.contingency, side) for side in OF_ONE_SIDE)
-    columns = {
-        name: [*rows[name].to_pylist(), gone[name], appeared[name]]
-        for name in ("n_clusters", "n_items", "weight")
-    }
-    scored = ev.contingency.total_weight
-    of_baseline = scored + (
-        found.weight_truth_only if found.n_truth_only and ev.policies.truth == "drop" else 0.0
-    )
-    of_experiment = scored
-    if found.n_prediction_only and ev.policies.prediction in ("drop", "outside"):
-        of_experiment += found.weight_prediction_only
-    wholes = [of_baseline] * (len(BECAME) - 1) + [of_experiment]
-    columns["share"] = [
-        w / whole if whole else math.nan for w, whole in zip(columns["weight"], wholes, strict=True)
-    ]
+    rows = outcomes.filter(pc.equal(outcomes["side"], "true")).to_pylist()
+    rows += [_of_one_side(ev.contingency, side) for side in OF_ONE_SIDE]
+    found, scored = ev.coverage, ev.contingency.total_weight
+    only = found.n_truth_only and ev.policies.truth == "drop"
+    before = scored + (found.weight_truth_only if only else 0.0)
+    only = found.n_prediction_only and ev.policies.prediction in ("drop", "outside")
+    after = scored + (found.weight_prediction_only if only else 0.0)
+    for became, row in zip(BECAME, rows, strict=True):
+        whole = after if became == APPEARED else before
+        row |= {"became": became, "share": row["weight"] / whole if whole else None}
+    return changes_of_rows(rows)
+
+
+def changes_of_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return the table of changes; figures that are not known are null."""
+    became = from_texts([row["became"] for row in rows])
+    figures = {name: [row[name] for row in rows] for name in FIGURES}
     return pa.table(
-        {"became": from_texts(list(BECAME))}
-        | {name: pa.array(columns[name], kind, from_pandas=True) for name, kind in FIGURES.items()}
+        {"became": became}
+        | {name: pa.array(figures[name], kind, from_pandas=True) for name, kind in FIGURES.items()}
     )
-
-
-def changes_of_rows(rows: Sequence[Mapping[str, Any]] | None) -> pa.Table | None:
-    """Return the table of changes from rows that were saved; None where there are none."""
-    return None if rows is None else pa.Table.from_pylist(rows, pa.schema({"became": pa.string(), **FIGURES}))
 
 
 # -- Clusters that a change left as they are, but gave another id ---------------------------------

@@ -835,7 +835,8 @@ class Diff(Shown, HasTable):
     def _changes(self) -> pa.Table | None:
         """The table of `changes`; None where it is unknown or undefined."""
         if "changes" in self._saved:
-            return changes_of_rows(self._saved["changes"])
+            rows = self._saved["changes"]
+            return None if rows is None else changes_of_rows(rows)
         table = self.evaluation.contingency
         return None if table.overlapping or isinstance(table, NoCells) else changes(self.evaluation)
 
