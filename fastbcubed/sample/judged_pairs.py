@@ -345,10 +345,8 @@ def _read(source: Source) -> list[Row]:
             f"there is no pair in {source.where}; give what sample_pairs returned, with verdicts"
         )
     names = [*WHOLE, *NUMBERS, *TEXTS]
-    optional = [name for name in (*OF_STRATA, OF_ITEMS) if name in source.names]
-    for name in OF_STRATA if set(OF_STRATA) & set(optional) else ():
-        names += [] if name in names else [name]
-    names += [OF_ITEMS] if OF_ITEMS in optional else []
+    names += OF_STRATA if set(OF_STRATA) & set(source.names) else ()
+    names += [OF_ITEMS] if OF_ITEMS in source.names else []
     columns = {
         name: [_text(value) for value in column.to_pylist()]
         for name, column in zip(names, source.columns(names), strict=True)
