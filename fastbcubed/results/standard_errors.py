@@ -198,7 +198,7 @@ def errors_of_sums(by_unit: SumsByUnit, metrics: Iterable[Metric], n_units: int)
 class RowUnits:
     """Scored rows of some groups, by group and unit; a unit is restricted to its group."""
 
-    rows: NDArray[np.int64]  #: those in a group
+    rows: NDArray[np.int64]  #: those in a group, or some that stand for others
     weight: Floats  #: of each of these
     group: NDArray[np.int64]  #: the group of each
     code: NDArray[np.int64]  #: its unit of that group, numbered through
@@ -207,15 +207,23 @@ class RowUnits:
     n_groups: int
 
     @classmethod
-    def of(cls, table: Contingency, groups: Codes, n_groups: int, units: Codes) -> RowUnits:
-        """Cross the groups and the units of the rows; a negative group is none, and a unit is 0 or more."""
+    def of(
+        cls, table: Contingency, groups: Codes, n_groups: int, units: Codes, *, by_cell: bool = False
+    ) -> RowUnits:
+        """Cross the groups and the units of the rows; a negative group is none, and a unit is 0 or more.
+
+        If `by_cell`, one row stands for all of its cell and group, which are in one unit and have equal scores.
+        """
         assert table.rows is not None
         rows = np.flatnonzero((table.rows.cell >= 0) & (groups >= 0))
-        group = np.asarray(groups, np.int64)[rows]
-        keys = group * (int(units.max(initial=0)) + 1) + units[rows]
+        group, weight = np.asarray(groups, np.int64)[rows], table.rows.weight[rows]
         with Pool() as pool:
-            code, first = number(keys, pool)
-        weight, own = table.rows.weight[rows], np.asarray(units, np.int64)[rows][first]
+            if by_cell:
+                pair, first = number(group * table.n_cells + table.rows.cell[rows], pool)
+                rows, group = rows[first], group[first]
+                weight = np.bincount(pair, weight, first.size).astype(np.float64, copy=False)
+            code, first = number(group * (int(units.max(initial=0)) + 1) + units[rows], pool)
+        own = np.asarray(units, np.int64)[rows][first]
         return cls(rows, weight, group, code, group[first], own, n_groups)
 
     def add(self, weight: Floats, values: Floats) -> Floats:
@@ -515,7 +523,8 @@ class ScoreErrors:
         """Return scores of groups of rows with n_units, and behind each score its standard error."""
         table, units = self._kept.cells, np.maximum(self._component_of_rows(), 0)
         metrics = [m for m in self.metrics if m.name in columns]
-        rows = RowUnits.of(table, codes, n_groups, units)
+        differ = any(aggregation.takes_items(table, m, self._figures.beta) for m in metrics)
+        rows = RowUnits.of(table, codes, n_groups, units, by_cell=not differ)
         errors = rows.errors(table, [m for m in metrics if is_mean(m)], self._figures.beta)
         if with_negatives := [m for m in metrics if not is_mean(m)]:
             units = self.components.by_cell()
