@@ -31,6 +31,8 @@ from fastbcubed.errors import IdTypeError, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.tables import readable
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.aggregation import WEIGHT
 from fastbcubed.metrics.bcubed import COMPLEMENTS
 from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.sums_by_unit import SumsByUnit
@@ -40,7 +42,6 @@ from fastbcubed.results.influences import (
     Moves,
     Powers,
     RunScores,
-    UnitSums,
     is_mean,
     means_of,
     needed_by,
@@ -74,7 +75,7 @@ from fastbcubed.results.unit_cells import (
 )
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.threads import Pool, blocks
-from fastbcubed.types import Floats
+from fastbcubed.types import Codes, Floats
 
 if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
@@ -147,24 +148,38 @@ def _keys_of_true_clusters(ev: Evaluation, codes: Keys) -> Keys:
 
 
 def replicates(
-    runs: Mapping[str, RunScores],
-    sums: UnitSums,
-    baseline: str,
-    metrics: Sequence[Metric],
-    beta: float,
-    keys: Keys,
-    n: int,
-    seed: int,
+    comparison: Comparison, drawing: Drawing, metrics: Sequence[Metric], beta: float
 ) -> dict[tuple[str, str], Floats]:
-    """Return the differences from the baseline in n replicates, by run and score; NaN where no unit was drawn."""
-    totals = resampled(keys, np.concatenate([sums.shares.T, *sums.sums], axis=1), n, seed)
-    n_shares = len(sums.shares)
-    of_runs = np.split(totals[:, n_shares:], len(runs), axis=1)
+    """Return the differences of means from the baseline in replicates; NaN where no unit was drawn."""
+    needed, runs = needed_by(metrics, beta), comparison.runs.values()
+    columns = []
+    for ev, codes in zip(runs, drawing.codes, strict=True):
+        sums = aggregation.group_sums(ev.contingency, codes, drawing.keys.size, needed, by_row=drawing.by_row)
+        columns += [np.add(*sums[name]) for name in (WEIGHT, *(m.name for m in needed))]
+    totals = resampled(drawing.keys, np.column_stack(columns), comparison.n_bootstrap, comparison.seed)
     scores = {
-        name: _scores(run, metrics, beta, totals[:, min(r, n_shares - 1)], of_runs[r])
-        for r, (name, run) in enumerate(runs.items())
+        name: _scores(own, needed, metrics, beta)
+        for name, own in zip(comparison.runs, np.split(totals.T, len(runs)), strict=True)
     }
-    return {(name, m.name): scores[name][m.name] - scores[baseline][m.name] for name in runs for m in metrics}
+    before = scores[comparison.baseline]
+    return {
+        (name, m.name): without_rounding(scores[name][m.name] - before[m.name], before[m.name])
+        for name in comparison.experiments
+        for m in metrics
+    }
+
+
+def _scores(
+    totals: Floats, needed: Sequence[Metric], metrics: Sequence[Metric], beta: float
+) -> dict[str, Floats]:
+    """Return the scores of each replicate from its weight, and its sums of the scores of items."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = dict(zip((m.name for m in needed), totals[1:] / totals[0], strict=True))
+        means |= {name: 1.0 - means[own] for name, own in COMPLEMENTS.items() if own in means}
+        return {
+            m.name: means[m.name] if m.combine is None else np.asarray(m.combine(means, beta), np.float64)
+            for m in metrics
+        }
 
 
 def resampled(keys: Keys, values: Floats, n: int, seed: int) -> Floats:
@@ -180,19 +195,6 @@ def resampled(keys: Keys, values: Floats, n: int, seed: int) -> Floats:
             stage="bootstrap",
         )
     return totals
-
-
-def _scores(
-    run: RunScores, metrics: Sequence[Metric], beta: float, shares: Floats, totals: Floats
-) -> dict[str, Floats]:
-    """Return the scores of each replicate from the sums of its units."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = {name: run.origins[k] + totals[:, k] / shares for k, name in enumerate(run.needed)}
-        means |= {name: 1.0 - means[own] for name, own in COMPLEMENTS.items() if own in means}
-        return {
-            m.name: means[m.name] if m.combine is None else np.asarray(m.combine(means, beta), np.float64)
-            for m in metrics
-        }
 
 
 #: How intervals account for several experiments.
@@ -325,15 +327,9 @@ def estimated(comparison: Comparison) -> Differences:
         return Differences(None, {}, {}, {})
     every, beta = metrics_with_errors(comparison), comparison[comparison.baseline].beta
     metrics, others = [m for m in every if is_mean(m)], [m for m in every if not is_mean(m)]
-    needed = needed_by(metrics, beta)
-    by_cluster = comparison.unit in (COMPONENT, TRUE_CLUSTER)
     said: list[str] = []
-    with Pool() as pool:
-        means = [
-            means_of(ev.contingency, needed, ev.metrics, ev.overall, pool) for ev in comparison.runs.values()
-        ]
-        add_up = _of_clusters if by_cluster else _of_column
-        scores, sums, keys, powers, single, of_cells = add_up(comparison, metrics, needed, means, said, pool)
+    add_up = _of_clusters if comparison.unit in (COMPONENT, TRUE_CLUSTER) else _of_column
+    powers, drawing, single, of_cells = add_up(comparison, metrics, said)
     units = powers.units
     if comparison.unit == COMPONENT and len(comparison) > 2 and is_heavy(units.largest_share):
         return _by_pair(comparison, units)
@@ -345,18 +341,15 @@ def estimated(comparison: Comparison) -> Differences:
     df = np.where(errors == 0, units.effective, df)
     by_df = dict(zip(keys_of_scores, df.ravel().tolist(), strict=True))
     drawn = {}
-    if keys is not None:
-        n, seed, names = comparison.n_bootstrap, comparison.seed, list(comparison.runs)
-        drawn = replicates(
-            dict(zip(names, scores, strict=True)), sums, comparison.baseline, metrics, beta, keys, n, seed
-        )
+    if drawing is not None:
+        drawn = replicates(comparison, drawing, metrics, beta)
     if others and of_cells is not None:
         with Pool() as pool:
             of_sums = DifferencesOfSums(comparison, of_cells, pool)
             for metric in others:
                 for key, (error, freedom) in of_sums.errors(metric, units.n).items():
                     by_score[key], by_df[key] = error, freedom
-                drawn |= {} if keys is None else of_sums.replicates(metric, keys)
+                drawn |= {} if drawing is None else of_sums.replicates(metric, drawing.keys)
     unknown = dict(zip(comparison.runs, single | single[_place(comparison)], strict=True))
     by_score = {
         (run, score): math.nan if unknown[run] else error
@@ -447,68 +440,65 @@ def _by_pair(comparison: Comparison, units: Units) -> Differences:
     )
 
 
-class _Found(NamedTuple):
-    """The sums of the units of all runs."""
+class Drawing(NamedTuple):
+    """What the bootstrap draws: units, by keys that tell them apart whatever the order of rows."""
 
-    scores: list[RunScores]
-    sums: UnitSums  #: without units if they are not drawn
-    keys: NDArray[np.int64] | None  #: what tells the units apart; None if they are not drawn
+    keys: Keys
+    codes: Sequence[Codes]  #: by run: the unit of each cell, or row
+    by_row: bool
+
+
+class _Found(NamedTuple):
+    """The contributions of the units of all runs."""
+
     powers: Powers
+    drawing: Drawing | None  #: None if units are not drawn
     #: runs whose items are one unit, so that the errors of their scores are unknown
     single: NDArray[np.bool_]
     #: None where units tear clusters apart
     of_cells: Sequence[CellUnits] | None
 
 
-def _of_clusters(
-    comparison: Comparison,
-    metrics: Sequence[Metric],
-    needed: Sequence[Metric],
-    means: Sequence[Mapping[str, float]],
-    said: list[str],
-    pool: Pool,
-) -> _Found:
+def _of_clusters(comparison: Comparison, metrics: Sequence[Metric], said: list[str]) -> _Found:
     """Add up the cells by the unit of their true cluster."""
     runs, numbers = list(comparison.runs.values()), comparison._true_numbers
     tables, drawn = [ev.contingency for ev in runs], comparison.n_bootstrap > 0
-    connected = comparison.unit == COMPONENT
+    beta, connected = comparison[comparison.baseline].beta, comparison.unit == COMPONENT
+    needed = needed_by(metrics, beta)
     every = drawn or numbers is not None or not connected or not same_where_exact(metrics)
-    if connected:
-        units, pieces = components_of_tables(tables, numbers, every, pool)
-    else:
-        units, pieces = _true_clusters(comparison, tables, said), pieces_of_runs(tables, every, pool)
     n_shares = 1 if numbers is None else len(runs)
-    n_units, width = units[0].n_joined, n_shares + len(runs) * len(needed)
-    by_unit = CellsByUnit.of(pieces, [own.of_codes for own in units], n_units, width, pool)
-    del pieces
-    scores = [RunScores.of_cells(table, needed, mean) for table, mean in zip(tables, means, strict=True)]
-    n_kept = n_units if drawn else 0
-    sums = UnitSums(np.empty((n_shares, n_kept)), np.empty((len(runs), n_kept, len(needed))))
-    moves = Moves.of(scores, metrics, comparison[comparison.baseline].beta, _place(comparison))
-    powers = powers_of_cells(tables, by_unit, units, needed, scores, moves, pool, kept=sums)
+    with Pool() as pool:
+        scores = [
+            RunScores.of_cells(
+                ev.contingency, needed, means_of(ev.contingency, needed, ev.metrics, ev.overall, pool)
+            )
+            for ev in runs
+        ]
+        if connected:
+            units, pieces = components_of_tables(tables, numbers, every, pool)
+        else:
+            units, pieces = _true_clusters(comparison, tables, said), pieces_of_runs(tables, every, pool)
+        width = n_shares + len(runs) * len(needed)
+        by_unit = CellsByUnit.of(pieces, [own.of_codes for own in units], units[0].n_joined, width, pool)
+        del pieces
+        moves = Moves.of(scores, metrics, beta, _place(comparison))
+        powers = powers_of_cells(tables, by_unit, units, needed, scores, moves, pool, n_shares)
     single = np.zeros(len(runs), np.bool_)
     if numbers is not None:
         of_cells = (own.by_cell()[own.table.weight > 0] for own in units)
         single[:] = [codes.size > 0 and codes.min() == codes.max() for codes in of_cells]
-    keys = keys_of_units(runs, units, numbers) if drawn else None
-    return _Found(scores, sums, keys, powers, single, units if connected else None)
+    drawing = None
+    if drawn:
+        drawing = Drawing(keys_of_units(runs, units, numbers), [own.by_cell() for own in units], False)
+    return _Found(powers, drawing, single, units if connected else None)
 
 
-def _of_column(
-    comparison: Comparison,
-    metrics: Sequence[Metric],
-    needed: Sequence[Metric],
-    means: Sequence[Mapping[str, float]],
-    said: list[str],
-    pool: Pool,
-) -> _Found:
+def _of_column(comparison: Comparison, metrics: Sequence[Metric], said: list[str]) -> _Found:
     """Add up the rows by the column that is the unit."""
     units, values = _units_of_column(comparison, said)
     evs = list(comparison.runs.values())
     first = comparison[comparison.baseline].contingency
     rows = RowUnits.of(first, np.where(units < 0, -1, 0), 1, np.maximum(units, 0))
-    names = tuple(m.name for m in needed)
-    scores = [RunScores(names, mean, np.array([mean[name] for name in names])) for mean in means]
     moved = [rows.influences(ev.contingency, metrics, ev.beta) for ev in evs]
     before = moved[_place(comparison)]
     powers = np.array(
@@ -517,17 +507,9 @@ def _of_column(
             for power in (2, 4)
         ]
     )
-    sums, keys = UnitSums(np.empty((1, 0)), np.empty((len(evs), 0, len(needed)))), None
+    drawing = None
     if comparison.n_bootstrap:
-        by_run = np.zeros((len(evs), rows.group_of_code.size, len(needed)))
-        for own, ev in zip(by_run, evs, strict=True):
-            _, deviations = rows.deviations(ev.contingency, needed)
-            for k, metric in enumerate(needed):
-                own[:, k] = deviations[metric.name]
-        sums = UnitSums(rows.share_of_unit[None], by_run)
-        unit_of_code = np.empty(rows.group_of_code.size, np.int64)
-        unit_of_code[rows.code] = units[rows.rows]
-        keys = content_of_values(values)[unit_of_code]
+        drawing = Drawing(content_of_values(values), [units] * len(evs), True)
     single = np.zeros(len(evs), np.bool_)  # all runs have the same rows
     of_cells = None
     if not said:
@@ -539,7 +521,7 @@ def _of_column(
         of_cells = [
             CellUnits(ev.contingency, own[:0], n_units, own) for ev, own in zip(evs, codes, strict=True)
         ]
-    return _Found(scores, sums, keys, Powers(powers, rows.units(0)), single, of_cells)
+    return _Found(Powers(powers, rows.units(0)), drawing, single, of_cells)
 
 
 def _place(comparison: Comparison) -> int:

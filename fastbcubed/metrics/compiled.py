@@ -192,14 +192,13 @@ def square_ranges(cells, bounds, ranges, n_units, runs, formulas, others, moves,
     Cells, whose `true` is their unit, stand by run and range of 2**shift units; `ranges` are the first one, the last
     one and the shift. `runs` are the total weight of each, and whether counts make the matrices; `formulas` their
     positions, origins and columns; `others` sums of other scores by run and unit, and their columns. `space` is room
-    for shares and sums, of one range or else of all units, and for `square_units`, which tells of what remains.
+    for shares and sums of one range, and for `square_units`, which names the rest.
     """
     shares, sums, rows = space
     for k in range(ranges[0], ranges[1]):
         first = k << ranges[2]
         n = min(1 << ranges[2], n_units - first)
-        base = first if sums.shape[1] == n_units else 0
-        own, by_run = shares[:, base : base + n], sums[:, base : base + n]
+        own, by_run = shares[:, :n], sums[:, :n]
         add_units(cells, bounds[:, k : k + 2], first, runs, formulas, others, own, by_run)
         square_units(own, by_run, moves, rows, powers, counted)
 

@@ -119,13 +119,6 @@ class Moves(NamedTuple):
         return cls(len(runs) if baseline is None else baseline, np.stack(of_scores), np.stack(of_shares))
 
 
-class UnitSums(NamedTuple):
-    """The sums of the units of several runs."""
-
-    shares: Floats  #: of the weight; shape (1, n_units), or (n_runs, n_units) where they are not the same in all runs
-    sums: Floats  #: share * (score - origin) by unit; shape (n_runs, n_units, n_needed)
-
-
 class Powers(NamedTuple):
     """Sums of second and fourth powers of contributions of units: to each run's scores less those to the baseline's."""
 
@@ -154,10 +147,12 @@ def powers_of_cells(
     runs: Sequence[RunScores],
     moves: Moves,
     pool: Pool,
-    *,
-    kept: UnitSums,
+    n_shares: int = 1,
 ) -> Powers:
-    """Add up cells by unit, range by range, and the powers of differences; the sums stay in `kept` if that has room."""
+    """Add up cells by unit, range by range, and the powers of differences.
+
+    `n_shares` is 1 where units have the same shares of the weight in all runs, else the number of runs.
+    """
     from fastbcubed.metrics import compiled
 
     fast, formulas = _compiled(tables[0], needed)
@@ -168,15 +163,15 @@ def powers_of_cells(
             for own, run in zip(units, runs, strict=True)
         ]
     )
-    own_weights = tables[: kept.shares.shape[0]]  # the first one's are those of all runs
-    totals = np.resize([table.total_weight for table in own_weights], len(tables))
+    totals = np.resize([table.total_weight for table in tables[:n_shares]], len(tables))
     of_runs = totals, tables[0].weighting == "outer"
     of_formulas = formulas, runs[0].origins[fast], fast
     n_ranges, per_range = by_unit.bounds.shape[1] - 1, min(1 << by_unit.shift, by_unit.n_units)
+    shape = len(tables), len(needed)
 
     def square(first: int, last: int) -> tuple[Floats, Floats]:
         powers, counted = np.zeros((2, len(tables), moves.of_shares.shape[1])), np.zeros(3)
-        with pool.workspace("ranges of units", lambda: _room(kept, per_range)) as room:
+        with pool.workspace("ranges of units", lambda: _room(n_shares, *shape, per_range)) as room:
             compiled.square_ranges(
                 by_unit.cells, by_unit.bounds, (first, last, by_unit.shift), by_unit.n_units, of_runs,
                 of_formulas, (of_others, others), tuple(moves), room, powers, counted,
@@ -188,16 +183,12 @@ def powers_of_cells(
     return Powers.of(found, moves, totals[0], by_unit.alone)
 
 
-def _room(kept: UnitSums, n: int) -> tuple[Floats, Floats, tuple[Floats, Floats, Floats]]:
-    """Return buffers for the sums of n units (or their kept part) and for a run of units."""
-    (n_shares, n_kept), (n_runs, _, n_needed) = kept.shares.shape, kept.sums.shape
-    rows = (
-        np.empty((n_shares, kernels.partition.RUN)),
-        np.empty((n_runs, n_needed, kernels.partition.RUN)),
-        np.empty(kernels.partition.RUN),
-    )
-    if n_kept:
-        return *kept, rows
+def _room(
+    n_shares: int, n_runs: int, n_needed: int, n: int
+) -> tuple[Floats, Floats, tuple[Floats, Floats, Floats]]:
+    """Return buffers for the shares and sums of n units, and for a run of units."""
+    run = kernels.partition.RUN
+    rows = np.empty((n_shares, run)), np.empty((n_runs, n_needed, run)), np.empty(run)
     return np.empty((n_shares, n)), np.empty((n_runs, n, n_needed)), rows
 
 
@@ -291,7 +282,6 @@ def powers_of_scores(
     pieces = pieces or units.pieces(every, pool)
     by_unit = CellsByUnit.of([pieces], [units.of_codes], units.n_joined, 1 + len(needed), pool)
     moves = Moves.of([run], metrics, beta)
-    none = UnitSums(np.empty((1, 0)), np.empty((1, 0, len(needed))))
-    powers = powers_of_cells([units.table], by_unit, [units], needed, [run], moves, pool, kept=none)
+    powers = powers_of_cells([units.table], by_unit, [units], needed, [run], moves, pool)
     sizes = [max(abs(run.means[name]) for name, _ in slopes(m, run.means, beta)) for m in metrics]
     return powers, sizes
