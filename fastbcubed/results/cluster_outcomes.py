@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from fastbcubed import kernels
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import MetricError, NotKeptError, OptionError, arg
-from fastbcubed.inputs.arrays import codes_of, from_numpy, from_texts, to_numpy
+from fastbcubed.inputs.arrays import from_numpy, from_texts
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.threads import Pool, blocks
@@ -44,12 +44,10 @@ OUTCOMES = {
     "true": ("exact", "split", "merged", "split and merged"),
     "pred": ("exact", "fragment", "union", "mixed"),
 }
-#: Columns of the table of outcomes that are counts, and those that are sums.
-COUNTS, SUMS = ("n_clusters", "n_items"), ("weight", *LOSSES)
 SCHEMA = pa.schema(
     {"side": pa.string(), "outcome": pa.string()}
-    | dict.fromkeys(COUNTS, pa.int64())
-    | dict.fromkeys(SUMS, pa.float64())
+    | dict.fromkeys(("n_clusters", "n_items"), pa.int64())
+    | dict.fromkeys(("weight", *LOSSES), pa.float64())
 )
 
 
@@ -145,43 +143,13 @@ def count_outcomes(table: Contingency, pool: Pool, most: int | None = None) -> p
         for counts, sums in table.map(partial(_add_up, table, firsts, marks), pool, stage="add up outcomes"):
             n_items += counts
             runs.append(sums)
-    weight, *lost = _totals(np.concatenate(runs)).reshape(3, 8)
-    return _as_table([n_clusters.reshape(-1), n_items, weight, *(each / table.total_weight for each in lost)])
-
-
-def _totals(runs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Add up runs exactly. Shapes: (n_runs, ...), returns as many sums as a run has."""
-    return np.array([math.fsum(column) for column in runs.reshape(runs.shape[0], -1).T.tolist()])
-
-
-def _as_table(figures: Iterable[np.ndarray]) -> pa.Table:
-    """Return the table of outcomes from its columns of numbers, in the order of the schema. Shapes: (8,)."""
+    columns = np.concatenate(runs).reshape(-1, 24).T.tolist()
+    weight, *lost = np.array(list(map(math.fsum, columns))).reshape(3, 8)
+    figures = n_clusters.reshape(-1), n_items, weight, *(each / table.total_weight for each in lost)
     sides, outcomes = zip(*((side, outcome) for side in SIDES for outcome in OUTCOMES[side]), strict=True)
     return pa.Table.from_arrays(
         [from_texts(sides), from_texts(outcomes), *map(from_numpy, figures)], schema=SCHEMA
     )
-
-
-class ListedOutcomes:
-    """The outcomes of the clusters of a side, added up from the tables that list them."""
-
-    def __init__(self) -> None:
-        self._counts = np.zeros((len(COUNTS), 4), np.int64)
-        self._runs = list[NDArray[np.float64]]()
-
-    def add(self, table: pa.Table) -> None:
-        """Take some clusters; those without scored items do not count."""
-        codes = codes_of(table["outcome"].combine_chunks())
-        n_items, *figures = (to_numpy(table[name]) for name in ("n_items", *SUMS))
-        self._counts += np.array([np.bincount(codes, each, 4) for each in (n_items > 0, n_items)], np.int64)
-        self._runs.append(np.array([[np.bincount(codes, each, 4) for each in figures]]))
-
-    @staticmethod
-    def of_sides(true: ListedOutcomes, pred: ListedOutcomes) -> pa.Table:
-        """Return the table of `count_outcomes` after all clusters of both sides were added."""
-        counts = np.concatenate([true._counts, pred._counts], axis=1)
-        sums = [_totals(np.concatenate(each._runs)).reshape(len(SUMS), 4) for each in (true, pred)]
-        return _as_table([*counts, *np.concatenate(sums, axis=1)])
 
 
 def _add_up(

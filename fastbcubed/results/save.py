@@ -24,7 +24,7 @@ from fastbcubed.inputs.locations import at_home
 from fastbcubed.metrics.sums import pair_counts
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.render.json import plain
-from fastbcubed.results.cluster_outcomes import ListedOutcomes, named
+from fastbcubed.results.cluster_outcomes import named
 from fastbcubed.results.clusters import columns_by_code, known_by_cluster
 from fastbcubed.results.figures import coverage_for_json
 from fastbcubed.results.repairs import require_repairable
@@ -101,7 +101,6 @@ def save(
         )
     stored = _stored_items(ev) if keep == "items" else None
     extra = more()
-    outcomes = {side: ListedOutcomes() for side in SIDES}
     passing = _passing(ev, keep, extra)
     with _staging(stored, path) as staging:
         stamps: dict[str, Stamp] = {}
@@ -109,16 +108,14 @@ def save(
             stamps["items"] = stored.put_at(staging, ITEMS)
         tables: dict[str, Callable[[], Iterable[pa.Table]]] = {
             "slices": lambda: _slices(sliced),
-            "true_clusters": lambda: _clusters(ev, "true", outcomes, passing),
-            "pred_clusters": lambda: _clusters(ev, "pred", outcomes, passing),
+            "true_clusters": lambda: _clusters(ev, "true", passing),
+            "pred_clusters": lambda: _clusters(ev, "pred", passing),
             "cells": lambda: _cells(ev),
             "items": lambda: [item_table(ev.kept)],
             "repairs": lambda: [best],
         }
         tasks = {name: tables[name] for name in wanted if name not in stamps}
         stamps |= _write_all(tasks, staging)
-        if passing is not None and ev.figures.outcomes is None:  # before they are looked for in all cells
-            ev.figures.outcomes = ListedOutcomes.of_sides(**outcomes)
         head |= {**_described(ev, sliced), **extra}
         files = {f"{name}.parquet": stamps[name] for name in wanted}
         obsolete = [f"{name}.parquet" for name in tables if name not in wanted]
@@ -338,20 +335,13 @@ def _passing(ev: Evaluation, keep: str, extra: Mapping[str, Any]) -> Passing | N
     return Passing(lost, LISTED, outer=ev.contingency.weighting == "outer", room=room)
 
 
-def _clusters(
-    ev: Evaluation, side: str, outcomes: Mapping[str, ListedOutcomes], passing: Passing | None
-) -> Iterator[pa.Table]:
-    """Yield the clusters of one side in the order of their codes, so that a row number is a code.
+def _clusters(ev: Evaluation, side: str, passing: Passing | None) -> Iterable[pa.Table]:
+    """Return the clusters of one side in the order of their codes, so that a row number is a code.
 
     Those without scored items have no name, and are neither exact nor not.
     """
     tables = _clusters_by_code(ev, side)
-    if passing is None:
-        yield from tables
-        return
-    for table in passing.watched(side, tables):
-        outcomes[side].add(table)
-        yield table
+    return tables if passing is None else passing.watched(side, tables)
 
 
 def _clusters_by_code(ev: Evaluation, side: str) -> Iterator[pa.Table]:
