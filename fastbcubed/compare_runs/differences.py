@@ -441,7 +441,7 @@ def _by_pair(comparison: Comparison, units: Units) -> Differences:
 
 
 class Drawing(NamedTuple):
-    """What the bootstrap draws: units, by keys that tell them apart whatever the order of rows."""
+    """The units that the bootstrap draws, with keys that do not depend on the order of rows."""
 
     keys: Keys
     codes: Sequence[Codes]  #: by run: the unit of each cell, or row
