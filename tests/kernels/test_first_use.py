@@ -61,7 +61,7 @@ def test_both_tiers_agree_to_the_last_bit_on_all_that_warm_up_runs(monkeypatch) 
             for array, saved in zip(arrays, before, strict=True):
                 if array.flags.writeable:
                     array[...] = saved
-            compiled = self.dispatcher(*map(interpreter.writable, arguments))
+            compiled = self.dispatcher(*interpreter.writable(arguments))
             pairs = zip(results + after, [*values_of(compiled), *arrays], strict=True)
             if not all(same_bits(one, other) for one, other in pairs):
                 differing.append(self.__name__)
