@@ -20,7 +20,6 @@ from fastbcubed.cli.options import (
     number,
 )
 from fastbcubed.cli.output import (
-    ERROR,
     Terminal,
     call,
     in_flags,
@@ -181,5 +180,5 @@ def _print_table(terminal: Terminal, table: Table) -> None:
     for name in figures:
         columns.append((CALLED.get(name, name), name, FORMS.get(name, "score")))
         if f"{name}_se" in table.column_names:
-            columns.append((ERROR, f"{name}_se", "error"))
+            columns.append(("±", f"{name}_se", "error"))
     terminal.grid(Grid.of(table.to_pylist(), columns, len(names) + figures.count("outcome")))

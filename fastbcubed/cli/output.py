@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 #: Scores that a listing shows if they were computed; otherwise the first few computed ones.
 LISTED = ("precision", "recall", "f1")
-#: The header of standard errors.
-ERROR = "±"
 #: Explanation of the last columns of slices.
 SHARES = "of P loss, of R loss: share of what all items lose of precision, and of recall"
 
@@ -64,7 +62,7 @@ def slice_grid(evaluation: Evaluation, table: pa.Table, *, of_all: bool = True) 
         *(
             column
             for name in scores
-            for column in [(name, name, "score"), *[(ERROR, f"{name}_se", "error")] * known]
+            for column in [(name, name, "score"), *[("±", f"{name}_se", "error")] * known]
         ),
         *((f"of {name[0].upper()} loss", name, "percent") for name in lost),
     ]
@@ -172,14 +170,14 @@ class Terminal:
         from rich.table import Table
         from rich.text import Text
 
-        def needed() -> list[int]:
-            return [max(map(cell_len, column)) for column in zip(grid.header, *grid.rows, strict=True)]
+        def needed(texts: Grid) -> list[int]:
+            return [max(map(cell_len, column)) for column in zip(texts.header, *texts.rows, strict=True)]
 
+        if self.width is not None and _length(needed(grid.texts)) > self.width:
+            grid = grid.without("error")
         grid = grid.texts
-        if self.width is not None and _length(needed()) > self.width:
-            grid = grid.without(ERROR)
         table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
-        widths = needed() if self.width is None else _fitted(needed(), grid.names, self.width)
+        widths = needed(grid) if self.width is None else _fitted(needed(grid), grid.names, self.width)
         for at, (name, width) in enumerate(zip(grid.header, widths, strict=True)):
             table.add_column(
                 name,

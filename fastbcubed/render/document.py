@@ -96,9 +96,9 @@ class Grid:
         """Return how the values of a column are written."""
         return self.forms[column] if self.forms else "text" if column < self.names else "figure"
 
-    def without(self, header: str) -> Grid:
-        """Return the table without the columns under a header."""
-        kept = [at for at, own in enumerate(self.header) if own != header]
+    def without(self, form: str) -> Grid:
+        """Return the table without the columns whose values are written in a form."""
+        kept = [at for at in range(len(self.header)) if self.form(at) != form]
         names, *rows = ([row[at] for at in kept] for row in (self.header, *self.rows))
         forms = [self.forms[at] for at in kept] if self.forms else ()
         return replace(self, header=names, rows=rows, forms=forms)

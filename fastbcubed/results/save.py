@@ -42,14 +42,13 @@ from fastbcubed.results.saved_files import (
     tables_of,
 )
 from fastbcubed.results.slices import name_columns, rows_for_json
-from fastbcubed.results.table import MOST_GATHERS, ONLY_HERE, LazyTables, Passing
+from fastbcubed.results.table import MOST_GATHERS, ONLY_HERE, LazyTables, Passing, Table
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.output_files import NO_BYTES, Staging, Stamp, TableWriter, without_nulls
 from fastbcubed.runtime.threads import Pool, ahead, blocks
 
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
-    from fastbcubed.results.table import Table
 
 #: What each level of `keep` writes, on top of the level before.
 KEEP = {

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 #: Strata that have a sentence of their own.
 TOLD = 10
-#: What is this share of all pairs, or less, is rounding, and so are intervals that are no wider.
+#: Figures up to this share of all pairs are rounding, and so are intervals no wider than it.
 NEGLIGIBLE = 1e-12
 #: What pairs are called, by what the change did to them.
 KINDS = {"split": "splitting", "merge": "merging"}
