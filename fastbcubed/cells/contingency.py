@@ -401,7 +401,7 @@ class Contingency:
         if locate is not None and apart.kept is not None:
             number = np.where(apart.kept, np.cumsum(apart.kept) - 1, -1)
             find = lambda: number[locate()]  # noqa: E731
-        return cls(
+        found = cls(
             apart.cells,
             apart.pred,
             (built.n_true, int(built.pred_base[-1])),
@@ -413,6 +413,9 @@ class Contingency:
             parts=apart.bounds,
             complete=not built.has_one_sided,
         )
+        if n_rows and apart.kept is None:  # every row is in a cell
+            found.__dict__["n_items"] = n_rows
+        return found
 
     @classmethod
     def from_cells(

@@ -123,17 +123,19 @@ def find_cells(cells, wanted, linked, places, codes, merged):
 
 
 @kernel
-def pair_clusters(cells, pred, merged, firsts, left, right):
+def pair_clusters(cells, pred, merged, base, firsts, left, right):
     """Find the true clusters that share a predicted one; return the number of pairs.
 
     `merged` are the cells with items of other true clusters. `firsts`, the first true cluster of each predicted
-    one, is initially -1. Shapes: records (n,), (n,), (n_merged,), (n_pred,), (n_merged,), (n_merged,).
+    one from code `base` on, is initially -1. Shapes: records (n,), (n,), (n_merged,), (n_pred,), (n_merged,),
+    (n_merged,).
     """
     n = 0
     for k in range(merged.size):
         i = merged[at(k)]
-        true, first = cells[at(i)].true, firsts[at(pred[at(i)])]
-        firsts[at(pred[at(i)])] = true if first < 0 else first
+        k = pred[at(i)] - base
+        true, first = cells[at(i)].true, firsts[at(k)]
+        firsts[at(k)] = true if first < 0 else first
         left[at(n)], right[at(n)] = first, true
         n += (first >= 0) & (first != true)
     return n

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -78,8 +78,9 @@ def pieces_of_runs(tables: Sequence[Contingency], every: bool, pool: Pool) -> li
     Without `every`, true clusters have the same codes in all runs. Pieces of the first run, whose cells give the
     weights, also have the cells of true clusters that another run does not find exactly.
     """
+    pool.map(lambda table: table.pred, tables, stage="units")
     others = _pieces(tables[1:], every, None, pool)
-    wanted = np.logical_or.reduce([run.linked for run in others]) if others and not every else None
+    wanted = reduce(np.logical_or, (run.linked for run in others)) if others and not every else None
     return _pieces(tables[:1], every, wanted, pool) + others
 
 
@@ -87,38 +88,39 @@ def _pieces(
     tables: Sequence[Contingency], every: bool, wanted: NDArray[np.bool_] | None, pool: Pool
 ) -> list[Pieces]:
     """Return the pieces of each run; `wanted` are true clusters besides those that a run does not find exactly."""
-    pool.map(lambda table: table.pred, tables, stage="units")
     none = np.ones(0, np.bool_) if wanted is None else wanted
     asked = [np.ones(table.n_codes["true"], np.bool_) if every else none for table in tables]
     linked = [np.zeros(table.n_codes["true"], np.bool_) for table in tables]
-    of_tables = list(zip(tables, asked, linked, _room_for_firsts(tables), strict=True))
+    of_tables = list(zip(tables, asked, linked, strict=True))
     stretches = [_stretches(table) for table in tables]
     tasks = [(*of_table, *ends) for of_table, own in zip(of_tables, stretches, strict=True) for ends in own]
-    found = iter(pool.map(partial(_piece, pool), *zip(*tasks, strict=True), stage="units"))
+    most = max(sum(table.n_codes["true"] for table in tables), *(table.n_cells for table in tables), 0)
+    dtype: np.dtype = np.dtype(np.int32 if most < 2**31 else np.int64)
+    found = iter(pool.map(partial(_piece, pool, dtype), *zip(*tasks, strict=True), stage="units"))
     return [Pieces([next(found) for _ in own], marks) for own, marks in zip(stretches, linked, strict=True)]
 
 
 def _piece(
     pool: Pool,
+    dtype: np.dtype,
     table: Contingency,
     wanted: NDArray[np.bool_],
     linked: NDArray[np.bool_],
-    firsts: Codes,
     start: int,
     stop: int,
 ) -> Piece:
-    """Look through a stretch of cells; `firsts` is room for a true cluster by predicted one, -1 at first.
-
-    Several threads may mark the same true cluster as `linked`.
-    """
+    """Look through a stretch of cells; several threads may mark the same true cluster as `linked`."""
     cells, pred = table.cells[start:stop], table.pred[start:stop]
+    first, last = (int(pred.min()), int(pred.max())) if pred.size else (0, 0)
+    n_room = max(cells.size, 1 + last - first)
     with pool.workspace(
-        ("cells of a piece", firsts.dtype),
-        lambda: np.empty((5, max(cells.size, CELLS_OF_PIECE)), firsts.dtype),
-        lambda room: room.shape[1] >= cells.size,
-    ) as (places, codes, merged, left, right):
+        ("cells of a piece", dtype),
+        lambda: np.empty((6, max(n_room, CELLS_OF_PIECE)), dtype),
+        lambda room: room.shape[1] >= n_room,
+    ) as (places, codes, merged, left, right, firsts):
         n, n_merged, *of_alone = kernels.components.find_cells(cells, wanted, linked, places, codes, merged)
-        n_pairs = kernels.components.pair_clusters(cells, pred, merged[:n_merged], firsts, left, right)
+        firsts[: 1 + last - first] = -1
+        n_pairs = kernels.components.pair_clusters(cells, pred, merged[:n_merged], first, firsts, left, right)
         pairs = left[:n_pairs].copy(), right[:n_pairs].copy()
         return Piece(cells, places[:n].copy(), codes[:n].copy(), *pairs, Alone(*of_alone))
 
@@ -128,19 +130,6 @@ def _stretches(table: Contingency) -> list[tuple[int, int]]:
     n = -(-table.n_cells // CELLS_OF_PIECE)
     ends = np.searchsorted(table.parts, np.arange(n + 1) * table.n_cells // n)
     return list(pairwise(np.unique(table.parts[ends]).tolist()))
-
-
-def _room_for_firsts(tables: Sequence[Contingency]) -> list[Codes]:
-    """Return room for a true cluster by predicted one, for each run; in 32 bits, if these do, as it is met at random.
-
-    That of all runs is one stretch of memory: there is used one of about that size.
-    """
-    most = max(sum(table.n_codes["true"] for table in tables), *(table.n_cells for table in tables), 0)
-    dtype = np.int32 if most < 2**31 else np.int64
-    ends = np.cumsum([0] + [table.n_codes["pred"] for table in tables])
-    room = buffers.empty(int(ends[-1]), dtype)
-    room[:] = -1
-    return [room[start:stop] for start, stop in pairwise(ends.tolist())]
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +242,7 @@ def _components_of_partitions(
 ) -> list[CellUnits]:
     """Return those of partitions; true clusters in no piece are at -1, if their codes are the same in all runs."""
     if numbers is None:
-        linked = np.logical_or.reduce([run.linked for run in runs])
+        linked = reduce(np.logical_or, (run.linked for run in runs))
         parents: Codes = np.empty(linked.size, runs[0].every[0].left.dtype)
         kernels.components.start_components(linked, parents)
     else:
