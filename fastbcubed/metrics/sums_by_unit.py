@@ -39,6 +39,9 @@ from fastbcubed.types import Codes, Floats, Sizes
 #: The steps of difference quotients, as a share of a total, and the factors of their six points.
 STEP = 2.0**-9
 FACTORS = {1: 45 / 60, 2: -9 / 60, 3: 1 / 60}
+#: Steps are shortened, down to the last of these, until slopes over one and three of them differ by no more than a
+#: share: where a denominator is nearly 0, a longer step would leave the range in which the score is smooth.
+STEPS, ALIKE = STEP * 2.0 ** (-4.0 * np.arange(6)), 0.01
 #: The step in the true negatives of an item, as a share.
 STEP_OF_NEGATIVES = 2.0**-14
 
@@ -215,15 +218,28 @@ def difference_quotients(function: Callable[[Floats], Any], at: Floats) -> Float
     """
     found = np.zeros(at.shape)
     for k in range(len(at)):
-        step = at[k] * STEP
-        if not np.any(step):
-            continue
-        for times, factor in FACTORS.items():
+        apart = np.where(at[k] == 0, 0.0, np.inf)
+        for share in STEPS:
+            if np.all(apart <= ALIKE * np.abs(found[k])):
+                break
+            slope, differs = _quotient(function, at, k, at[k] * share)
+            better = differs < apart
+            found[k], apart = np.where(better, slope, found[k]), np.where(better, differs, apart)
+    return found
+
+
+def _quotient(function: Callable[[Floats], Any], at: Floats, k: int, step: Any) -> tuple[Floats, Floats]:
+    """Return the derivative by the k-th argument, and how far the slopes over one and three steps are apart."""
+    slopes = {}
+    with np.errstate(all="ignore"):
+        for times in FACTORS:
             up, down = at.copy(), at.copy()
             up[k], down[k] = at[k] + times * step, at[k] - times * step
             change = function(up) - function(down)
-            found[k] += factor * np.divide(change, step, out=np.zeros(np.shape(step)), where=step != 0)
-    return found
+            slopes[times] = np.divide(change, step, out=np.zeros(np.shape(step)), where=step != 0)
+    apart = np.abs(slopes[3] / 3 - slopes[1]) / 2
+    found = sum(factor * slopes[times] for times, factor in FACTORS.items())
+    return np.asarray(found), np.where(np.isnan(apart), np.inf, apart)
 
 
 def effective_units(by_unit: ArrayLike, function: Callable[[Floats], float]) -> float:

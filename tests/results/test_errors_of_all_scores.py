@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import naive_resampling as twin
 import numpy as np
@@ -153,6 +154,29 @@ def test_an_entity_that_the_other_side_lacks_is_a_unit() -> None:
     ev = fb.evaluate(truth, {"a": 1, "b": 1, "c": 2, "d": 2}, metrics=["muc_recall", "muc_precision"])
     assert ev.errors.muc_precision == 0
     assert ev.errors.muc_recall == pytest.approx(math.sqrt(3 / 2 * (2 * (1 / 3) ** 2 + (2 / 3) ** 2) / 9))
+
+
+@pytest.mark.parametrize("n_large", [10, 1_000, 100_000])
+def test_errors_hold_where_one_cluster_has_nearly_all_items(n_large: int) -> None:
+    """Its share leaves so little for chance that the score is smooth in a small part of the usual step only."""
+    true, pred = [0] * n_large + [1, 1, 2, 2, 3, 3], [0] * n_large + [1, 1, 2, 3, 4, 4]
+    pairs = n_large * (n_large - 1) // 2
+    units = [(n_large, pairs, 0), (2, 1, 0), (2, 0, 1), (2, 1, 0)]  # items, pairs that both join, that the truth joins
+
+    def adjusted_rand(of_unit: tuple[int, int, int], share: Fraction) -> Fraction:
+        n, both, truth = (
+            sum(own) + share * more for own, more in zip(zip(*units, strict=True), of_unit, strict=True)
+        )
+        neither = n * n / 2 - Fraction(sum(own[0] for own in units) + share * of_unit[0]) / 2 - both - truth
+        return 2 * both * neither / ((both + truth) * (truth + neither) + both * neither)
+
+    little = Fraction(1, 10**40)
+    moved = [(adjusted_rand(own, little) - adjusted_rand(own, Fraction(0))) / little for own in units]
+    mean = sum(moved) / 4
+    exact = math.sqrt(Fraction(4, 3) * sum((own - mean) ** 2 for own in moved))
+    errors = fb.evaluate(true, pred, metrics=["adjusted_rand", "nmi", "v_measure"]).errors
+    assert errors.adjusted_rand == pytest.approx(exact, rel=1e-6)
+    assert errors.nmi == pytest.approx(errors.v_measure, rel=1e-6)  # the same score
 
 
 @pytest.mark.parametrize("merged", [False, True])
