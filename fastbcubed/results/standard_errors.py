@@ -523,7 +523,8 @@ class ScoreErrors:
         """Return scores of groups of rows with n_units, and behind each score its standard error."""
         table, units = self._kept.cells, np.maximum(self._component_of_rows(), 0)
         metrics = [m for m in self.metrics if m.name in columns]
-        differ = any(aggregation.takes_items(table, m, self._figures.beta) for m in metrics)
+        needed = needed_by(metrics, self._figures.beta)
+        differ = any(aggregation.differs_within_cells(table, each) for each in needed)
         rows = RowUnits.of(table, codes, n_groups, units, by_cell=not differ)
         errors = rows.errors(table, [m for m in metrics if is_mean(m)], self._figures.beta)
         if with_negatives := [m for m in metrics if not is_mean(m)]:
