@@ -234,6 +234,7 @@ def evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> E
         summary=answer.summary,
         bounds=answer.bounds,
         change_if_alone=answer.change_if_alone,
+        slicings={slice_name(key): key for key in request.slices},
     )
     kept = Kept(
         answer.cells,
@@ -245,9 +246,9 @@ def evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> E
         request.limit if answer.engine == "disk" else None,
     )
     ev = answer.kind(figures, kept, Origin.of(request.given, arguments, answer))
-    for key in request.slices:
-        if slice_name(key) not in ev.sliced:
-            ev.sliced[slice_name(key)] = ev.slices(key)
+    for name, key in figures.slicings.items():
+        if name not in ev.sliced:
+            ev.sliced[name] = ev.slices(key)
     return ev
 
 

@@ -738,12 +738,9 @@ class Comparison(Shown, HasTable):
 
     @cached_property
     def _slicings(self) -> dict[str, SliceKey]:
-        """The keys of the requested slices by name; subsets by name have no key, and are listed by each run alone."""
-        from fastbcubed.results.page import slicings_of
-
-        keys, known = slicings_of(self[self.baseline].sliced, ()), self._saved_slices
-        of_attributes = {name: key for name, key in keys.items() if key != "slice" or name == "slice"}
-        return {name: key for name, key in of_attributes.items() if known is None or name in known}
+        """How `slices` is asked for the requested slices, by name; those that were saved are known by their name."""
+        saved = self._saved_slices
+        return self[self.baseline].figures.slicings if saved is None else {name: name for name in saved}
 
     @cached_property
     def _sliced(self) -> dict[str, Table]:

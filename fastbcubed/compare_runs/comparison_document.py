@@ -61,9 +61,8 @@ from fastbcubed.results.page import (
     manifest_content,
     notices,
     slicing_head,
-    slicings_of,
 )
-from fastbcubed.results.slices import SliceKey, name_columns
+from fastbcubed.results.slices import SliceKey, name_columns, slice_name
 from fastbcubed.results.standard_errors import COMPONENT, FEW_DEGREES, are_uneven
 from fastbcubed.results.table import Table
 from fastbcubed.results.unit_cells import Units
@@ -536,7 +535,7 @@ def _warnings(cmp: Any) -> dict[str, Any]:
 
 def _slices(cmp: Any, asked: Asked) -> dict[str, Any]:
     """Return the slices in which the experiments differ most from the baseline."""
-    keys = cmp._slicings | slicings_of({}, asked.by)
+    keys = cmp._slicings | {slice_name(key): key for key in asked.by}
     rows = [_slicing(cmp, name, key) for name, key in list(keys.items())[:SLICINGS]]
     return {"n": len(keys), "rows": rows}
 

@@ -369,10 +369,11 @@ def _slices(comparison: Comparison, ev: Evaluation, by: SliceKey) -> pa.Table:
 
 
 def _beside_runs(table: pa.Table) -> pa.Table:
-    """Return slices with another name for an attribute that is called as the column of runs."""
-    return table.rename_columns(
-        [f"attribute.{name}" if name == "run" else name for name in table.column_names]
-    )
+    """Return slices with other names for attributes that are called as a column which a comparison adds."""
+    names, figures = name_columns(table.column_names), table.column_names
+    added = {"run", "n_units"} | {f"{name}_{end}" for name in figures for end in ("delta", "delta_se")}
+    own = [f"attribute.{name}" if name in added else name for name in names]
+    return table.rename_columns(own + figures[len(names) :])
 
 
 def slice_deltas(ev: Evaluation, baseline: Evaluation, by: str) -> dict[str, pa.Array]:

@@ -225,6 +225,7 @@ def diff(
         found = _judged(ev, known, judging, unlabelled, one_table=table is not None)
         found._truth = by_names(arguments, [known.name])(known.name)
         found.evaluation.sliced = {slice_name(key): found.slices(key) for key in keys}
+    found.evaluation.figures.slicings = {slice_name(key): key for key in keys}
     give(found.warnings)
     if out is not None:
         found.save(out, keep=keep)

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cells.cell_parts import NoCells
+from fastbcubed.diff_runs.diff_listings import requested_slices
 from fastbcubed.diff_runs.diff_summary import verdict_scores
-from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, PLACES, SIDES, SIZES
+from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, PLACES, SIDES, SIZES, asked_order
 from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
 from fastbcubed.render.document import (
     Beside,
@@ -56,11 +57,10 @@ from fastbcubed.results.page import (
     notices,
     opened_content,
     slicing_head,
-    slicings_of,
     stem,
     without_data,
 )
-from fastbcubed.results.slices import id_parts, name_columns
+from fastbcubed.results.slices import id_parts, name_columns, slice_name
 
 if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_result import Diff
@@ -409,12 +409,13 @@ def diff_content(diff: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dict[st
 
 
 def _slices(diff: Any, asked: Asked) -> dict[str, Any]:
-    keys = slicings_of(diff.sliced, asked.by)
-    if not diff.evaluation.has_items:  # kept slices are known by their names
-        keys = {name: name for name in diff.sliced} | slicings_of({}, asked.by)
+    keys = dict.fromkeys(diff.sliced) | {slice_name(key): key for key in asked.by}
     found = []
     for name, key in list(keys.items())[:SLICINGS]:
-        table = diff.slices(key, order_by="change")
+        if name in diff.sliced:
+            table = requested_slices(diff, name, asked_order("change"))
+        else:
+            table = diff.slices(key, order_by="change")
         names = name_columns(table.column_names)
         figures = [each for each in dict.fromkeys((*SHOWN, *diff.overall)) if each in table.column_names][:6]
         rows = [

@@ -467,12 +467,7 @@ def slices_of(
     ev, name = diff.evaluation, slice_name(key)
     order = asked_order(order_by) if order_by is not None or limit is not None else None
     if not ev.has_items and not errors and name in diff.sliced:
-        if order is None:
-            return diff.sliced[name]
-        kept = diff.sliced[name].to_arrow()
-        ordered = kept.rename_columns([BACK.get(each, each) for each in kept.column_names])
-        ordered = listed(ordered, diff.metrics, order, limit).to_arrow()
-        return Table(ordered.rename_columns(kept.column_names))
+        return requested_slices(diff, name, order, limit)
     with in_words_of_a_diff():
         items = ev.kept_items()
         if isinstance(key, Mapping):
@@ -485,6 +480,16 @@ def slices_of(
             cut = slice_codes(asked_key(diff, key), ev.contingency, items, extra)
             columns = beside(cut.values, _columns(diff, cut.codes, cut.n_slices, errors))
         return renamed_slices(listed(table_of(columns), diff.metrics, order, limit))
+
+
+def requested_slices(diff: Diff, name: str, order: str | None, limit: int | None = None) -> Table:
+    """Return slices that were requested when the diff was made, in the order of a column of the evaluation."""
+    if order is None:
+        return diff.sliced[name]
+    kept = diff.sliced[name].to_arrow()
+    ordered = kept.rename_columns([BACK.get(each, each) for each in kept.column_names])
+    ordered = listed(ordered, diff.metrics, order, limit).to_arrow()
+    return Table(ordered.rename_columns(kept.column_names))
 
 
 def _columns(diff: Diff, codes: Any, n: int, errors: bool) -> dict[str, Any]:

@@ -293,6 +293,7 @@ class Diff(Shown, HasTable):
     def scores(self, *, level: float = 0.95) -> Table:
         """Return the overall scores, with standard errors and intervals where these are known.
 
+        Of scores that judge the change, a diff that was loaded without its items has the values and saved errors alone.
         `to_pandas`, `to_polars` and `to_arrow` of the diff convert this table.
 
         Parameters
@@ -316,14 +317,14 @@ class Diff(Shown, HasTable):
         <BLANKLINE>
         2 rows
         """
-        found = self.evaluation.scores(level=level).to_arrow()
-        if self._judgement is None:
-            return Table(found)
-        errors, units, rows = self._judging_errors, self._judgement.units, []
-        for metric in self._judging:
-            low, high = self.interval(metric.name, level=level)
-            figures = (metric.name, self.overall[metric.name], errors[metric.name], low, high, units.n)
-            rows.append(dict(zip(found.column_names, (*figures, units.effective), strict=True)))
+        found, judgement = self.evaluation.scores(level=level).to_arrow(), self._judgement
+        errors, rows = self._known_errors() if judgement is None else self._judging_errors, []
+        for metric in self._judging if self.verdict is not None else ():
+            name, unknown = metric.name, math.nan
+            row = (name, self.overall[name], errors.get(name, unknown), unknown, unknown, None, unknown)
+            if judgement is not None:  # else neither units are known nor degrees of freedom
+                row = (*row[:3], *self.interval(name, level=level), *judgement.units[:2])
+            rows.append(dict(zip(found.column_names, row, strict=True)))
         return Table(pa.concat_tables([found, pa.Table.from_pylist(rows, found.schema)]))
 
     _main_table = scores

@@ -20,6 +20,7 @@ from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.threads import blocks
 
 if TYPE_CHECKING:
+    from fastbcubed.results.slices import SliceKey
     from fastbcubed.results.standard_errors import Errors
     from fastbcubed.results.table import Table
 
@@ -151,6 +152,8 @@ class Figures:
     bounds: Bounds | None = None
     change_if_alone: float | None = None  #: of the recall, if items that only the truth has were alone
     errors: Errors | None = None
+    #: how `slices` is asked for each of `sliced`, of a result that was not loaded
+    slicings: dict[str, SliceKey] = field(default_factory=dict)
     sliced_with_errors: dict[str, Table] | None = None  #: `sliced`, with the standard errors that were saved
     warnings: list[dict[str, Any]] | None = None
 

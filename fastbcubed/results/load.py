@@ -308,7 +308,7 @@ def _slices(rows: list[dict[str, Any]]) -> Table:
                 values = [float(value) if isinstance(value, str) else value for value in values]
             large = any(type(value) is int and value >= 1 << 63 for value in values)
             columns[name] = pa.array(values, pa.uint64() if large else None)
-        elif name not in ("n_items", "n_units"):
+        elif any(type(value) is not int for value in values):
             columns[name] = np.array([np.nan if value is None else value for value in values], np.float64)
     return Table(pa.table(columns))
 

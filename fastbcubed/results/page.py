@@ -66,7 +66,6 @@ from fastbcubed.results.gates import Gate
 from fastbcubed.results.intervals import interval
 from fastbcubed.results.members import OpenOne, chosen_columns, opener
 from fastbcubed.results.repairs import repairs_at_hand
-from fastbcubed.results.slice_bins import element_of
 from fastbcubed.results.slices import OURS, SliceKey, check_key, name_columns, size_names, slice_name
 from fastbcubed.results.standard_errors import FEW
 from fastbcubed.results.table import LOSS, listed
@@ -535,18 +534,6 @@ def drawn_scores(ev: Evaluation) -> list[str]:
 def _has_errors(ev: Evaluation) -> bool:
     """Return whether standard errors of slices are quickly computed."""
     return ev.has_items and ev.standard_errors.are_quick
-
-
-def key_of(names: Sequence[str]) -> SliceKey:
-    """Return the key that slices by attributes of these names, or by bins of them, such as ``year:10``."""
-    found = tuple(element_of(name.removeprefix("attribute.")) for name in names)
-    return found[0] if len(found) == 1 else found
-
-
-def slicings_of(sliced: Mapping[str, Any], more: Iterable[SliceKey]) -> dict[str, SliceKey]:
-    """Return the keys of tables of slices, and more keys, by name."""
-    known = {name: key_of(name_columns(table.column_names)) for name, table in sliced.items()}
-    return known | {slice_name(key): key for key in more}
 
 
 def _by_size_of_clusters(ev: Evaluation, key: str, score: str) -> Any:

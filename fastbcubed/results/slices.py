@@ -547,7 +547,7 @@ def list_slices(
     return listed(table_of(columns), figures.metrics, order_by, limit)
 
 
-def sliced_anew(result: Any, by: str, *, errors: bool = False) -> Table | None:
+def sliced_anew(result: Any, by: str) -> Table | None:
     """Return a requested slicing once more, by attributes or else by bins; None if it is of subsets by name."""
     columns = name_columns(result.sliced[by].column_names)
     ways = columns, [column.removeprefix("attribute.") for column in columns]
@@ -556,7 +556,7 @@ def sliced_anew(result: Any, by: str, *, errors: bool = False) -> Table | None:
         try:
             elements = tuple(map(read, names))
             key = elements[0] if len(elements) == 1 else elements
-            return result.slices(key, errors=errors)  # of none, SliceError
+            return result.slices(key)  # of none, SliceError
         except (ColumnError, SliceError, OptionError):
             continue
     return None
@@ -569,9 +569,9 @@ def with_quick_errors(result: Any, ev: Evaluation) -> dict[str, Table]:
     """
     if ev.figures.sliced_with_errors is not None:
         return ev.figures.sliced_with_errors
-    quick = ev.has_items and ev.standard_errors.are_quick
-    found = {by: sliced_anew(result, by, errors=True) if quick else None for by in result.sliced}
-    return {by: result.sliced[by] if anew is None else anew for by, anew in found.items()}
+    keys = ev.figures.slicings if ev.has_items and ev.standard_errors.are_quick else {}
+    anew = {by: result.slices(key, errors=True) for by, key in keys.items()}
+    return result.sliced | anew
 
 
 def without_errors(table: Table) -> Table:

@@ -510,6 +510,8 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         assert isinstance(found, fb.Diff)
         assert found.overall == d.overall and found.names == d.names
         assert found.changes() == d.changes() and found.warnings == d.warnings
+        assert found.scores()["score"] == d.scores()["score"]
+        assert str(found.scores()["se"].to_pylist()) == str(d.scores()["se"].to_pylist())
         assert found.slices("colour").to_pylist() == d.slices("colour").to_pylist()
         assert _without_paths(json.loads(found.to_json())) == _without_paths(json.loads(d.to_json()))
         where = "Half of the splitting is in 1 baseline cluster, and half of the merging in 1\nexperiment cluster.\n"

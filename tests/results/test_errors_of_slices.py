@@ -18,6 +18,7 @@ from fastbcubed.cli import output
 from fastbcubed.cli.main import main
 from fastbcubed.render.number_formats import plus_minus
 from fastbcubed.results import standard_errors
+from fastbcubed.results.slices import slice_name
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 NAMES = ["accuracy", "specificity", "balanced_accuracy", "mcc", "pointwise_ari"]
@@ -143,26 +144,45 @@ def rows_by_name(table: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("keep", ["scores", "items"])
 @pytest.mark.parametrize("of", ["evaluation", "diff"])
 def test_requested_slices_are_printed_and_written_with_errors(of, keep, tmp_path, capsys) -> None:
-    """Also those that are crossed or binned; `sliced` itself has the scores alone, before and after."""
+    """Also those that are crossed, binned or named; `sliced` itself has the scores alone, before and after."""
     own = "true_size" if of == "evaluation" else "baseline_size"
-    keys = ["country", (own, "country"), fb.bins("n_coinventors", 5)]
+    some = fb.evaluate(*FILES[1:]).items(limit=99)["item"].to_pylist()
+    keys = ["country", (own, "country"), fb.bins("n_coinventors", 5), {"early": some[:60], "late": some[60:]}]
     if of == "evaluation":
         result = fb.evaluate(*FILES[:2], slices=keys)
     else:
         result = fb.diff(*FILES[1:], truth=FILES[0], slices=keys)
-    result.save(tmp_path, keep=keep)
-    loaded, written = fb.load(tmp_path), json.loads(result.to_json())["slices"]
+    result.save(tmp_path / "saved", keep=keep)
+    result.report(tmp_path / "page.html")
+    loaded, written = fb.load(tmp_path / "saved"), json.loads(result.to_json())["slices"]
     for key in keys:
-        name = ",".join(map(str, key)) if isinstance(key, tuple) else str(key)
+        name = slice_name(key)
         assert written[name] == rows_by_name(result.slices(key, errors=True))
         assert rows_by_name(loaded.sliced[name]) == rows_by_name(result.sliced[name])
         assert rows_by_name(result.sliced[name]) == rows_by_name(result.slices(key))
     assert json.loads(loaded.to_json())["slices"] == written
-    assert main(["show", str(tmp_path)]) == 0
+    assert main(["show", str(tmp_path / "saved")]) == 0
     listed = result.slices("country", errors=True)
     error = dict(zip(listed["country"].to_pylist(), listed[SCORE[of] + "_se"].to_pylist(), strict=True))["US"]
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("US "))
     assert f" {plus_minus(error)} " in line
+
+
+def test_slices_of_several_runs_are_written_with_errors(tmp_path) -> None:
+    """Subsets by name, too, and attributes that are called like a column which a comparison adds."""
+    truth, runs = [0, 0, 1, 1, 2, 2], {"a": [0, 0, 1, 1, 2, 3], "b": [0, 1, 2, 2, 3, 3]}
+    parts = {"n_units": list("xyxyxy"), "f1_delta_se": [1.5, 2.5] * 3, "run": list("stsuts")}
+    subsets = {"first": [0, 1, 2], "last": [3, 4, 5]}
+    cmp = fb.compare(truth, runs, attributes=parts, slices=[*parts, subsets])
+    cmp.save(tmp_path / "saved")
+    cmp.report(tmp_path / "page.html")
+    loaded, written = fb.load(tmp_path / "saved"), json.loads(cmp.to_json())["slices"]
+    assert json.loads(loaded.to_json())["slices"] == written
+    assert list(written) == [*parts, "first,last"]
+    for name, values in {**parts, "first,last": ["first", "last"]}.items():
+        column = f"attribute.{name}" if name in parts else "slice"
+        assert {row[column] for row in written[name]} == set(values)
+        assert all({"n_units", "f1_delta_se"} <= set(row) for row in written[name])
 
 
 def test_a_terminal_without_room_shows_slices_without_errors(monkeypatch, capsys) -> None:
@@ -177,8 +197,3 @@ def test_slices_of_many_cells_have_no_errors_that_nobody_asked_for(monkeypatch) 
     monkeypatch.setattr(standard_errors, "ALWAYS", 10)
     ev = fb.evaluate(*FILES[:2], slices="country")
     assert [*ev.to_dict()["slices"]["country"][0]] == ev.slices("country").column_names
-
-
-def test_subsets_by_name_are_written_without_errors() -> None:
-    ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1], slices={"first": [0, 1]})
-    assert [*ev.to_dict()["slices"]["first"][0]] == ev.sliced["first"].column_names
