@@ -94,8 +94,8 @@ def put_pairs(spool: Spool, index: Any, first: np.ndarray, second: np.ndarray, s
 
 
 def require_kinds(column: Column, kinds: tuple[str, ...]) -> None:
-    """Raise if a block has ids of another kind than the first."""
-    if column.kinds != kinds:
+    """Raise if a block has ids of another kind than the first; one without rows has none."""
+    if len(column) and column.kinds != kinds:
         raise IdTypeError(
             f"{column.where} holds {' and '.join(column.kinds)} ids in some rows and {' and '.join(kinds)} ids "
             "in others. Cast the column to one type."
@@ -107,7 +107,7 @@ class Items:
 
     def __init__(self, columns: Sequence[Column], seed: int) -> None:
         check_kinds(columns)
-        self._kinds = columns[0].kinds
+        self._kinds = next((column.kinds for column in columns if len(column)), columns[0].kinds)
         self.seed = None if are_plain(columns) else seed
 
     def keys(self, column: Column, pool: Pool) -> Keys:

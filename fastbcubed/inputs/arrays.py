@@ -19,6 +19,8 @@ from fastbcubed.inputs import arrow_compute as pc
 CONVERSION = (pa.ArrowException, OverflowError, TypeError, ValueError)
 #: Longer lists are left to Arrow, which reads strings ten times as fast once pandas is loaded.
 MOST_PLAIN = 1 << 18
+#: Texts of fixed length that are looked through for a NUL at once.
+NUL_BLOCK = 1 << 14
 
 
 def is_pandas(values: object, *names: str) -> bool:
@@ -164,12 +166,26 @@ def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:
         return pa.chunked_array([from_numpy(np.ma.getdata(values), mask)])
     if not values.dtype.isnative:
         values = values.astype(values.dtype.newbyteorder("="))
+    if values.dtype.kind in "SU" and _has_nul(values):
+        return _from_objects(values.tolist(), where)
     try:
         return _chunked(pa.array(values, from_pandas=True))
     except pa.ArrowNotImplementedError:
         if values.dtype.kind != "T":  # NumPy's variable-length strings, which newer Arrow reads
             raise
         return _from_objects(values.tolist(), where)
+
+
+def _has_nul(values: np.ndarray) -> bool:
+    """Return whether a text or bytes of fixed length goes on behind a NUL, where Arrow would cut it."""
+    unit, size = ("u1", 1) if values.dtype.kind == "S" else ("u4", 4)
+    width = values.dtype.itemsize // size
+    for start in range(0, values.size if width > 1 else 0, NUL_BLOCK):
+        block = np.ascontiguousarray(values[start : start + NUL_BLOCK])
+        is_nul = np.ma.getdata(block).view(unit).reshape(-1, width) == 0
+        if np.any(is_nul[:, :-1] > is_nul[:, 1:]):
+            return True
+    return False
 
 
 def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
@@ -280,20 +296,45 @@ def _decoded_runs(chunk: pa.RunEndEncodedArray) -> pa.Array:
 
 
 def join_pieces(pieces: list[pa.ChunkedArray], where: str) -> pa.ChunkedArray:
-    """Concatenate columns; types that differ only in width or encoding are widened."""
-    types = {piece.type for piece in pieces}
-    if len(types) > 1:
-        stored = map(storage_of, pieces)
-        plain = [piece.cast(wide_type(piece.type)) for piece in stored]
-        try:
-            tables = [pa.table({"values": piece}) for piece in plain]
-            return pa.concat_tables(tables, promote_options="permissive").column(0)
-        except pa.ArrowException as error:
-            raise ColumnError(
-                f"{where} has several types: {', '.join(sorted(map(str, types)))}. Use one."
-            ) from error
-    chunks = [chunk for piece in pieces for chunk in piece.chunks]
-    return pa.chunked_array(chunks, type=pieces[0].type)
+    """Concatenate columns in the type that `common_type` returns; a column without rows is of any."""
+    kind = common_type([piece.type for piece in pieces if len(piece)] or [pieces[0].type], where)
+    chunks = [chunk for piece in pieces if len(piece) for chunk in as_type(piece, kind, where).chunks]
+    return pa.chunked_array(chunks, type=kind)
+
+
+def common_type(types: Iterable[pa.DataType], where: str) -> pa.DataType:
+    """Return the type that holds the values of columns which differ only in width or encoding, or are all null.
+
+    Examples
+    --------
+    >>> common_type([pa.int32(), pa.null(), pa.int64()], "the column")
+    DataType(int64)
+    """
+    every = list(dict.fromkeys(types))
+    if len(every) == 1:
+        return every[0]
+    wide = {wide_type(plain_type(kind)) for kind in every if not pa.types.is_null(kind)}
+    try:
+        if wide >= {pa.large_string(), pa.large_binary()}:
+            raise pa.ArrowTypeError("text and bytes differ")  # which Arrow would make bytes of
+        schemas = [pa.schema([("values", kind)]) for kind in wide]
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except pa.ArrowException as error:
+        raise _several_types(every, where) from error
+
+
+def as_type(data: pa.ChunkedArray, kind: pa.DataType, where: str) -> pa.ChunkedArray:
+    """Return a column in the type of all columns that it is joined with."""
+    if data.type == kind:
+        return data
+    try:
+        return (data if pa.types.is_null(data.type) else storage_of(data)).cast(kind)
+    except pa.ArrowException as error:
+        raise _several_types([data.type, kind], where) from error
+
+
+def _several_types(types: Iterable[pa.DataType], where: str) -> ColumnError:
+    return ColumnError(f"{where} has several types: {', '.join(sorted(map(str, types)))}. Use one.")
 
 
 def wide_type(kind: pa.DataType) -> pa.DataType:

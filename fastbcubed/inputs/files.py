@@ -20,6 +20,8 @@ import pyarrow as pa
 from fastbcubed.errors import ColumnError, FileFormatError, IdTypeError, OptionError, arg
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
+    as_type,
+    common_type,
     from_numpy,
     from_stream,
     from_texts,
@@ -263,6 +265,7 @@ class Files(Source):
         super().__init__(names, where, self._count, self._columns, type_of=self._kind, hint=hint)
         typed = () if isinstance(files[0], CsvFile) else own
         self.untyped = frozenset(self.names).difference(typed)
+        self._kinds: dict[str, pa.DataType] = {}
         #: text is read whole, to find its types
         self.can_be_cut = not any(isinstance(file, TextFile) for file in files)
 
@@ -273,10 +276,23 @@ class Files(Source):
         return sum(file.n_rows or 0 for file in self._files)
 
     def _kind(self, name: str) -> pa.DataType:
-        """Return the type of a column in the first file; columns from folder names are text."""
-        schema = self._files[0].schema
-        at = schema.get_field_index(name)
-        return schema.field(at).type if at >= 0 else pa.string()
+        """Return the type of a column in the files that have rows; columns from folder names are text."""
+        if name not in self._kinds:
+            files = self._files if self.can_be_cut else self._files[:1]
+            schemas = [file.schema for file in files if file.n_rows != 0] or [self._files[0].schema]
+            found = [schema.field(name).type for schema in schemas if schema.get_field_index(name) >= 0]
+            self._kinds[name] = common_type(found, self._where_of(name)) if found else pa.string()
+        return self._kinds[name]
+
+    def _where_of(self, name: str) -> str:
+        return f"Column {name!r} in the files of {self.where}"
+
+    def in_common_type(
+        self, name: str, data: pa.ChunkedArray, file: ParquetFile | IpcFile
+    ) -> pa.ChunkedArray:
+        """Return rows of a file in the type of all files, if that of the file is another one."""
+        kind = self._kind(name)
+        return data if file.schema.field(name).type == kind else as_type(data, kind, self._where_of(name))
 
     @property
     def bytes_in_memory(self) -> int:
@@ -353,7 +369,7 @@ class Files(Source):
         return [self._join(name, pieces[name]) for name in names]
 
     def _join(self, name: str, pieces: list[pa.ChunkedArray]) -> pa.ChunkedArray:
-        joined = join_pieces(pieces, f"Column {name!r} in the files of {self.where}")
+        joined = join_pieces(pieces, self._where_of(name))
         return read_integers(joined) if name in self.untyped else joined
 
     def scan(self, size: int = BLOCK_ROWS, names: Sequence[str] | None = None) -> list[Stretch[Source]]:
@@ -398,7 +414,9 @@ class Group:
             n, rows = len(batch[0]), rows + len(batch[0])
             data = dict(zip(own, batch, strict=False))
             yield [
-                data[name] if name in data else self.table.folder_column(name, self.folders[name], n)
+                self.table.in_common_type(name, data[name], self.file)
+                if name in data
+                else self.table.folder_column(name, self.folders[name], n)
                 for name in names
             ]
         if rows != self.n_rows:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hostile import LABELS, OTHER, PREDICTION, SCORES, TRUTH, quietly, refused, scores, table
 from versions import PANDAS
@@ -412,3 +413,75 @@ def test_results_do_not_lend_out_the_input() -> None:
         np.array(ev.items()[name].to_numpy(), copy=True)[:] = 9
     assert ev.items().to_pylist() == before
     assert labels.flags.writeable and weight.flags.writeable
+
+
+# --- files whose columns have other types ---
+
+LARGE = 2**64 - 1  # the bits of -1
+#: Types of the clusters of two files, the first of two items and the second of three, and precision and recall.
+PARTS = {
+    "all null, as pandas writes it": (["a", "a"], pa.nulls(3), (1.0, 1.0)),
+    "dictionary": (pa.array(["a", "a"]).dictionary_encode(), ["a", "b", "c"], (1.0, 1.0)),
+    "narrow": (pa.array([1, 1], pa.int8()), [1, 2, 3], (1.0, 1.0)),
+    "whole floats": ([1.0, 1.0], [1, 2, 3], (1.0, 1.0)),
+    "text and bytes": ([b"a", b"a"], ["a", "b", "c"], None),
+    "signed and unsigned": ([-1, -1], pa.array([LARGE, 2, 3], pa.uint64()), None),
+    "list": ([["a"], ["a"]], ["a", "b", "c"], None),
+    "integers that no float holds": ([1.0, 1.0], [2**53 + 1, 2, 3], None),
+}
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize(("first", "second", "expected"), PARTS.values(), ids=list(PARTS))
+def test_parts_of_a_table_are_of_one_type_or_refused(
+    tmp_path, first, second, expected, turned, engine
+) -> None:
+    """Items 1 to 3 are together on both sides, where the clusters of the second file are not null."""
+    places = ["b.parquet", "a.parquet"] if turned else ["a.parquet", "b.parquet"]
+    (tmp_path / "parts").mkdir()
+    for place, items, clusters in zip(places, ([1, 2], [3, 4, 5]), (first, second), strict=True):
+        pq.write_table(pa.table({"item": items, "cluster": clusters}), tmp_path / "parts" / place)
+    null = isinstance(second, pa.NullArray)
+    prediction = {1: "x", 2: "x", 3: "z" if null else "x", 4: "y", 5: "u"}
+    found = dict(engine=engine, nulls="singleton")
+    if expected is None:
+        with pytest.raises(
+            ColumnError, match=r"Column 'cluster' in the files of .* has several types: .* Use one"
+        ):
+            evaluate(tmp_path / "parts", prediction, **found)
+    else:
+        ev = evaluate(tmp_path / "parts", prediction, **found)
+        assert (ev.precision, ev.recall) == pytest.approx(expected) and ev.contingency.n_items == 5
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize("column", ["item", "cluster"])
+def test_a_file_without_rows_is_named_whatever_its_types(tmp_path, column, engine) -> None:
+    pq.write_table(pa.table({"item": [1, 2], "cluster": [1, 1]}), tmp_path / "full.parquet")
+    none = {
+        "item": pa.array([], pa.int64()),
+        "cluster": pa.array([], pa.int64()),
+        column: pa.array([], pa.string()),
+    }
+    pq.write_table(pa.table(none), tmp_path / "none.parquet")
+    for pair in (("full.parquet", "none.parquet"), ("none.parquet", "full.parquet")):
+        with pytest.raises(EmptyInputError, match=r"no rows in .*none\.parquet"):
+            evaluate(*(tmp_path / name for name in pair), engine=engine)
+
+
+@pytest.mark.parametrize("kind", ["S", "U", ">U", "T"])
+def test_texts_of_fixed_length_go_on_behind_a_nul(kind) -> None:
+    """Arrow would cut them there; NUL characters at the end are NumPy's padding."""
+    texts = ["k\0a", "k\0a", "k\0b", "\0", "\0c"] * 3
+    dtype = kind if kind != "T" else np.dtypes.StringDType()
+    values = np.array([each.encode() for each in texts] if kind == "S" else texts, dtype)
+    numbers = [0, 0, 1, 2, 3] * 3
+    for given in (values, values[::-1], np.repeat(values, 2)[::2]):
+        own = numbers[::-1] if given[0] == values[-1] else numbers
+        ev = evaluate(given, own)
+        assert (ev.precision, ev.recall) == (1, 1) and ev.contingency.n_true == 4
+    assert fb.metrics.bcubed_recall(values, numbers) == 1
+    items = {"item": values[:3:2], "cluster": [1, 1]}
+    ev = evaluate(Clustering.from_table(items), Clustering.from_table(items))
+    assert ev.contingency.n_items == 2

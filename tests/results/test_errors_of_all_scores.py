@@ -161,7 +161,8 @@ def test_errors_hold_where_one_cluster_has_nearly_all_items(n_large: int) -> Non
     """Its share leaves so little for chance that the score is smooth in a small part of the usual step only."""
     true, pred = [0] * n_large + [1, 1, 2, 2, 3, 3], [0] * n_large + [1, 1, 2, 3, 4, 4]
     pairs = n_large * (n_large - 1) // 2
-    units = [(n_large, pairs, 0), (2, 1, 0), (2, 0, 1), (2, 1, 0)]  # items, pairs that both join, that the truth joins
+    # items, pairs that both join, pairs that the truth joins
+    units = [(n_large, pairs, 0), (2, 1, 0), (2, 0, 1), (2, 1, 0)]
 
     def adjusted_rand(of_unit: tuple[int, int, int], share: Fraction) -> Fraction:
         n, both, truth = (
