@@ -198,12 +198,19 @@ def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
             )
     if not coverage.n_common:
         n = coverage.n_truth_only
-        examples = [first_few(first_items(side.items, side.n_first)) for side in (truth, prediction)]
-        raise EmptyInputError(
+        fault = (
             f"no item of {truth.name} is in {prediction.name}: {n} item{' is' if n == 1 else 's are'} only in the "
-            f"first, {coverage.n_prediction_only} only in the second ({examples[0]} against {examples[1]}). "
-            + (_matching_hint(truth.items, prediction.items) or WRITTEN_ALIKE)
+            f"first, {coverage.n_prediction_only} only in the second"
         )
+        absent = [f"{side.n_absent} of {side.name}" for side in (truth, prediction) if side.n_absent]
+        if absent:  # examples may be of these
+            raise EmptyInputError(
+                f"{fault}. Items whose cluster is null were left out, {' and '.join(absent)}: fill in their clusters, "
+                "or look whether others are written alike on both sides"
+            )
+        examples = [first_few(first_items(side.items, side.n_first)) for side in (truth, prediction)]
+        hint = _matching_hint(truth.items, prediction.items) or WRITTEN_ALIKE
+        raise EmptyInputError(f"{fault} ({examples[0]} against {examples[1]}). {hint}")
 
 
 def _matching_hint(a: Column | None, b: Column | None) -> str:

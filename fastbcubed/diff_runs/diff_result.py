@@ -321,7 +321,15 @@ class Diff(Shown, HasTable):
         errors, rows = self._known_errors() if judgement is None else self._judging_errors, []
         for metric in self._judging if self.verdict is not None else ():
             name, unknown = metric.name, math.nan
-            row = (name, self.overall[name], errors.get(name, unknown), unknown, unknown, None, unknown)
+            row: tuple[Any, ...] = (
+                name,
+                self.overall[name],
+                errors.get(name, unknown),
+                unknown,
+                unknown,
+                None,
+                unknown,
+            )
             if judgement is not None:  # else neither units are known nor degrees of freedom
                 row = (*row[:3], *self.interval(name, level=level), *judgement.units[:2])
             rows.append(dict(zip(found.column_names, row, strict=True)))

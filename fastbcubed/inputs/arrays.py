@@ -128,6 +128,8 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
     if is_pandas(series, "Index"):
         series = series.to_series()
     kind = getattr(series, "dtype", None)
+    if type(kind).__name__ == "SparseDtype":
+        return convert(np.asarray(series), where)
     if is_pandas(series, "Series") and isinstance(kind, np.dtype) and not kind.isnative:
         series = series.astype(kind.newbyteorder("="))
     if is_pandas(series, "Series", "Categorical") or hasattr(series, "__arrow_array__"):
@@ -201,6 +203,10 @@ def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
             raise
         data = _from_uuids(values)  # newer Arrow reads them
     kind = plain_type(data.type)
+    if pa.types.is_floating(kind) and bool in set(map(type, values)):
+        raise IdTypeError(
+            f"{where} cannot be read as one column: True or False is among numbers. Give all values one type."
+        )
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         if text := [value for value in values if isinstance(value, str)]:
             raise IdTypeError(

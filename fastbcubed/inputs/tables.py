@@ -18,6 +18,7 @@ from fastbcubed.errors import (
     AlignmentError,
     ColumnError,
     FastBCubedError,
+    IdTypeError,
     OptionError,
     WeightError,
     first_few,
@@ -347,7 +348,7 @@ def float_column(
     """Return numbers as float64, nulls kept; anything else raises `error`."""
     try:
         data = plain(storage_of(convert(values, where)))
-    except ColumnError as fault:
+    except (ColumnError, IdTypeError) as fault:
         raise error(str(fault)) from fault
     except CONVERSION as fault:
         raise error(f"{where} should be numbers, but cannot be read as such: {str(fault)[:200]}.") from fault

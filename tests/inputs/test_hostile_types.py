@@ -58,6 +58,7 @@ BAD_TYPES = {
     "int and str": ([1, "a", 2], "one type"),
     "str and int": (["a", 1, "b"], "one type"),
     "int and bool": ([1, True, 2], "one type"),
+    "float and bool": ([1.0, True, 2], "one type"),
     "category of both": (pd.Categorical(["a", 1, "a"]), "one type"),
     "object": ([object()] * 3, "one type"),
     "beyond 64 bits": ([2**64, 1, 1], "Cast them to str"),
@@ -468,6 +469,27 @@ def test_a_file_without_rows_is_named_whatever_its_types(tmp_path, column, engin
     for pair in (("full.parquet", "none.parquet"), ("none.parquet", "full.parquet")):
         with pytest.raises(EmptyInputError, match=r"no rows in .*none\.parquet"):
             evaluate(*(tmp_path / name for name in pair), engine=engine)
+
+
+@pytest.mark.parametrize("weight", [[1.0, True, 2.0], np.array([1.0, True, 2.0], object)])
+def test_true_is_no_weight(weight) -> None:
+    with pytest.raises(
+        WeightError, match="weight cannot be read as one column: True or False is among numbers"
+    ):
+        evaluate([1, 1, 2], [1, 1, 2], weight=weight)
+
+
+@pytest.mark.parametrize(
+    "values", [pd.arrays.SparseArray([1, 1, 2]), pd.Series([1, 1, 2], dtype="Sparse[int64]")]
+)
+def test_sparse_labels_of_pandas_are_read(values) -> None:
+    assert evaluate(values, [1, 1, 2]).f1 == 1
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_items_left_out_are_named_where_none_is_in_common(engine) -> None:
+    with pytest.raises(EmptyInputError, match="cluster is null were left out, 1 of the prediction: fill in"):
+        evaluate({0: "a"}, {-2: "b", 0: None}, nulls="drop", engine=engine)
 
 
 @pytest.mark.parametrize("kind", ["S", "U", ">U", "T"])
