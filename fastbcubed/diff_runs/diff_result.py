@@ -320,18 +320,11 @@ class Diff(Shown, HasTable):
         found, judgement = self.evaluation.scores(level=level).to_arrow(), self._judgement
         errors, rows = self._known_errors() if judgement is None else self._judging_errors, []
         for metric in self._judging if self.verdict is not None else ():
-            name, unknown = metric.name, math.nan
-            row: tuple[Any, ...] = (
-                name,
-                self.overall[name],
-                errors.get(name, unknown),
-                unknown,
-                unknown,
-                None,
-                unknown,
-            )
+            name = metric.name
+            of_units: tuple[Any, ...] = math.nan, math.nan, None, math.nan
             if judgement is not None:  # else neither units are known nor degrees of freedom
-                row = (*row[:3], *self.interval(name, level=level), *judgement.units[:2])
+                of_units = (*self.interval(name, level=level), *judgement.units[:2])
+            row = name, self.overall[name], errors.get(name, math.nan), *of_units
             rows.append(dict(zip(found.column_names, row, strict=True)))
         return Table(pa.concat_tables([found, pa.Table.from_pylist(rows, found.schema)]))
 
