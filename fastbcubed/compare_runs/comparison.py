@@ -751,7 +751,7 @@ class Comparison(Shown, HasTable):
         """Write scores, differences, the evaluations of the runs and the page; `fastbcubed.load` reads them back.
 
         The comparison that was loaded shows the same, and compares no further: clusters, items, and slices and
-        baselines that were not requested take the runs again, as do slices that are subsets by name.
+        baselines that were not requested take the runs again.
 
         Parameters
         ----------
