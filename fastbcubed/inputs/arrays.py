@@ -301,7 +301,7 @@ def _decoded_runs(chunk: pa.RunEndEncodedArray) -> pa.Array:
         return chunk.values.take(from_numpy(np.repeat(np.arange(first, first + n_runs), lengths)))
 
 
-def join_pieces(pieces: list[pa.ChunkedArray], where: str) -> pa.ChunkedArray:
+def join_pieces(pieces: Sequence[pa.ChunkedArray], where: str) -> pa.ChunkedArray:
     """Concatenate columns in the type that `common_type` returns; a column without rows is of any."""
     kind = common_type([piece.type for piece in pieces if len(piece)] or [pieces[0].type], where)
     chunks = [chunk for piece in pieces if len(piece) for chunk in as_type(piece, kind, where).chunks]

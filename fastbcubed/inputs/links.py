@@ -541,7 +541,7 @@ def _number(
                     pieces.append(piece.copy())
             precision = np.promote_types(precision, block.precision)
     faults.refuse()
-    joined = [_joined(pieces, like.where) for pieces in zip(*values, strict=True)]
+    joined = [join_pieces(pieces, like.where) for pieces in zip(*values, strict=True)]
     items = Column(like.names, joined, f"the items of {name}")
     items.untyped = like.untyped
     left, right = map(_concatenated, found[:2])
@@ -591,13 +591,8 @@ def _take_interleaved(block: Block, places: NDArray[np.int64]) -> list[pa.Chunke
     order = np.empty(places.size, np.int64)
     order[on_left] = np.arange(len(sides[0][0]))
     order[~on_left] = np.arange(len(sides[1][0])) + len(sides[0][0])
-    joined = (_joined((plain(a), plain(b)), block.left.where) for a, b in zip(*sides, strict=True))
+    joined = (join_pieces([plain(a), plain(b)], block.left.where) for a, b in zip(*sides, strict=True))
     return [pa.chunked_array([combined(values).take(from_numpy(order))]) for values in joined]
-
-
-def _joined(pieces: Sequence[pa.ChunkedArray], where: str) -> pa.ChunkedArray:
-    """Concatenate values; empty pieces may be of another type."""
-    return join_pieces([piece for piece in pieces if len(piece)] or [pieces[0]], where)
 
 
 @dataclass(frozen=True)

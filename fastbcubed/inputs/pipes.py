@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.errors import ColumnError, FileFormatError, OptionError, SpillError
-from fastbcubed.inputs.arrays import combined, plain, wide_type
+from fastbcubed.inputs.arrays import combined, common_type, plain
 from fastbcubed.inputs.locations import Place, State, locate
 from fastbcubed.inputs.tables import listed_paths
 from fastbcubed.runtime.spill import Spill, spill_directory
@@ -97,21 +97,10 @@ def _wider(a: pa.Schema, b: pa.Schema) -> pa.Schema:
     """Return columns of types that hold the values of two batches of one table; raise ColumnError if none do."""
     if a == b:
         return a
-    fields = []
-    for own, other in zip(a, b, strict=True):
-        kinds = (own.type, other.type)
-        if own.type != other.type:
-            kinds = tuple(map(wide_type, kinds))
-        try:
-            fields += pa.unify_schemas(
-                [pa.schema([(own.name, kind)]) for kind in kinds], promote_options="permissive"
-            )
-        except pa.ArrowException as error:
-            raise ColumnError(
-                f"Column {own.name!r} is of type {own.type} in some rows and {other.type} in others. "
-                "Cast it to one type."
-            ) from error
-    return pa.schema(fields)
+    kinds = [
+        common_type((own.type, other.type), f"Column {own.name!r}") for own, other in zip(a, b, strict=True)
+    ]
+    return pa.schema(list(zip(a.names, kinds, strict=True)))
 
 
 #: The name of standard input.
