@@ -19,7 +19,6 @@ from fastbcubed.errors import (
     ColumnError,
     FastBCubedError,
     MetricError,
-    OptionError,
     SliceError,
     Word,
     arg,
@@ -545,21 +544,6 @@ def list_slices(
         cut = slice_codes(by, kept.cells, items, kept.attributes_or(attributes))
         columns = beside(cut.values, means_of_groups(kept, figures, cut.codes, cut.n_slices, errors))
     return listed(table_of(columns), figures.metrics, order_by, limit)
-
-
-def sliced_anew(result: Any, by: str) -> Table | None:
-    """Return a requested slicing once more, by attributes or else by bins; None if it is of subsets by name."""
-    columns = name_columns(result.sliced[by].column_names)
-    ways = columns, [column.removeprefix("attribute.") for column in columns]
-    names = next((names for names in ways if ",".join(names) == by), ())
-    for read in (str, element_of):
-        try:
-            elements = tuple(map(read, names))
-            key = elements[0] if len(elements) == 1 else elements
-            return result.slices(key)  # of none, SliceError
-        except (ColumnError, SliceError, OptionError):
-            continue
-    return None
 
 
 def with_quick_errors(result: Any, ev: Evaluation) -> dict[str, Table]:

@@ -14,13 +14,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import SIDES
-from fastbcubed.errors import VerificationError, first_few
+from fastbcubed.errors import ColumnError, OptionError, SliceError, VerificationError, first_few
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.metrics.sums import overall
 from fastbcubed.render.number_formats import count
 from fastbcubed.results.items import without_noise
-from fastbcubed.results.slices import sliced_anew
+from fastbcubed.results.slice_bins import element_of
+from fastbcubed.results.slices import name_columns
+from fastbcubed.results.table import Table
 from fastbcubed.runtime.arguments import whole_number
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ def _slices_differ(ev: Evaluation) -> tuple[list[str], list[str]]:
     """Return the recomputed slicings and their differences; subsets cannot be recomputed."""
     done, faults = [], []
     for by, table in ev.sliced.items():
-        anew = sliced_anew(ev, by)
+        anew = _sliced_anew(ev, by)
         if anew is None:
             continue
         done.append(by)
@@ -113,6 +115,21 @@ def _slices_differ(ev: Evaluation) -> tuple[list[str], list[str]]:
         if anew.num_rows != table.num_rows or not all(_equal(table[name], anew[name]) for name in shared):
             faults.append(f"slices by {by} are not those that the cells give")
     return done, faults
+
+
+def _sliced_anew(ev: Evaluation, by: str) -> Table | None:
+    """Return a requested slicing once more, by attributes or else by bins; None if it is of subsets by name."""
+    columns = name_columns(ev.sliced[by].column_names)
+    ways = columns, [column.removeprefix("attribute.") for column in columns]
+    names = next((names for names in ways if ",".join(names) == by), ())
+    for read in (str, element_of):
+        try:
+            elements = tuple(map(read, names))
+            key = elements[0] if len(elements) == 1 else elements
+            return ev.slices(key)  # of none, SliceError
+        except (ColumnError, SliceError, OptionError):
+            continue
+    return None
 
 
 def _equal(a: pa.ChunkedArray, b: pa.ChunkedArray) -> bool:
