@@ -445,14 +445,14 @@ def test_parts_of_a_table_are_of_one_type_or_refused(
         pq.write_table(pa.table({"item": items, "cluster": clusters}), tmp_path / "parts" / place)
     null = isinstance(second, pa.NullArray)
     prediction = {1: "x", 2: "x", 3: "z" if null else "x", 4: "y", 5: "u"}
-    found = dict(engine=engine, nulls="singleton")
+    how = dict(engine=engine, nulls="singleton")
     if expected is None:
         with pytest.raises(
             ColumnError, match=r"Column 'cluster' in the files of .* has several types: .* Use one"
         ):
-            evaluate(tmp_path / "parts", prediction, **found)
+            evaluate(tmp_path / "parts", prediction, **how)
     else:
-        ev = evaluate(tmp_path / "parts", prediction, **found)
+        ev = evaluate(tmp_path / "parts", prediction, **how)
         assert (ev.precision, ev.recall) == pytest.approx(expected) and ev.contingency.n_items == 5
 
 
