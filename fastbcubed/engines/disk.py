@@ -18,7 +18,7 @@ from fastbcubed.cells.partitioned import find_heavy_in_sample
 from fastbcubed.cells.shards import Layout, RowShards, Spread
 from fastbcubed.engines.memory import Answers
 from fastbcubed.engines.request import Answer, Request
-from fastbcubed.engines.scoring import Scorer, require_room
+from fastbcubed.engines.scoring import Scorer, columns_of_slices, require_room
 from fastbcubed.errors import EmptyInputError, Message, OptionError, WeightError, arg, naming
 from fastbcubed.inputs.fingerprint import BlocksSeen
 from fastbcubed.inputs.pair import Cut, Pair, open_pair, open_pairs
@@ -55,8 +55,8 @@ def run(request: Request, pool: Pool) -> Answer:
 
 def cut_for(request: Request, threads: int) -> Cut:
     """Return how to read the inputs in blocks."""
-    every_column = bool(request.slices) or request.keep == "items"
-    return Cut(block_rows(request.limit, threads), request.spill_dir, every_column)
+    others = None if request.keep == "items" else columns_of_slices(request.slices)
+    return Cut(block_rows(request.limit, threads), request.spill_dir, others)
 
 
 def attempt(work: Callable[[Choice], T]) -> T:

@@ -22,8 +22,7 @@ from fastbcubed.metrics.aggregation import LeavingOut
 from fastbcubed.metrics.metric import Metric, Sums
 from fastbcubed.metrics.sums import CellSums
 from fastbcubed.results.figures import Bounds, bound_sums, bounds_from
-from fastbcubed.results.slice_bins import Bins
-from fastbcubed.results.slices import elements
+from fastbcubed.results.slices import SliceKey, names_in
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool
 
@@ -80,9 +79,14 @@ def require_room(request: Request) -> None:
 
 def _used(request: Request) -> set[str]:
     """Return the columns of a table of attributes that are used, unless items are kept."""
-    keys = [each.name if isinstance(each, Bins) else each for key in request.slices for each in elements(key)]
     items = [name for names in per_side(request.given.item, "item") for name in column_names(names, "item")]
-    return {*keys, *items}
+    return {*columns_of_slices(request.slices), *items}
+
+
+def columns_of_slices(keys: Iterable[SliceKey]) -> set[str]:
+    """Return how columns may be called that slices are made of: by the names asked for, or these without the side."""
+    names = names_in(keys)
+    return {*names, *(name.partition(".")[2] for name in names)}
 
 
 def _of_joined(source: Any, used: set[str] | None) -> int:

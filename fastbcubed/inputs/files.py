@@ -582,8 +582,8 @@ class Spooled(Source):
         return found or super().scan(size)
 
 
-def columns_used(table: Source, use: Callable[[Source], Any]) -> list[str]:
-    """Return the columns that a function of a table's blocks will use; raise if one is missing."""
+def columns_used(table: Source, use: Callable[[Source], Any], others: Iterable[str] = ()) -> list[str]:
+    """Return the columns that a function of a table's blocks will use, and others; raise if one is missing."""
     used: dict[str, None] = {}
 
     def read(names: Sequence[str]) -> list[pa.ChunkedArray]:
@@ -591,21 +591,19 @@ def columns_used(table: Source, use: Callable[[Source], Any]) -> list[str]:
         return [pa.chunked_array([pa.nulls(0, table.type_of(name))]) for name in names]
 
     use(table.block(0, 0, read))
-    return list(used)
+    return list(dict.fromkeys((*used, *others)))
 
 
 def spool(
-    stream: Stream, where: str, use: Callable[[Source], Any], spill: Spill, size: int, *, every: bool = False
+    stream: Stream, where: str, use: Callable[[Source], Any], spill: Spill, size: int, others: Iterable[str]
 ) -> Source:
     """Read a stream to its end, and write the columns used to disk.
 
     Errors of the stream propagate, with a note of the position. `use` is applied to each block of rows later: it
-    shows which columns are used, all if `every`, and raises if the table lacks one. The spill file must not be
-    used otherwise.
+    shows which columns are used besides the `others`, and raises if the table lacks one. The spill file must not
+    be used otherwise.
     """
-    names = columns_used(stream.without_rows(where), use)
-    if every:
-        names = [name for name in stream.schema.names if stream.schema.names.count(name) == 1]
+    names = columns_used(stream.without_rows(where), use, others)
     rows, pages = Spooled(stream.schema, where, spill), Pages()
     for table in in_blocks(_with_position(stream.batches(names), where), size, partial(block_rows, size)):
         for name, column in zip(table.column_names, table.columns, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -573,8 +573,14 @@ class Cut:
 
     size: int  #: maximum rows of a block
     spill_dir: Any = None  #: where streams are spilled
-    #: whether to spill all their columns, if columns outside the clusterings are also used
-    every: bool = False
+    #: names of columns that are read besides those of the clusterings, where a table has them; None for all
+    others: Collection[str] | None = ()
+
+    def also(self, names: Sequence[str]) -> list[str]:
+        """Return the columns of a table that are read besides those of the clusterings, but for repeated ones."""
+        return [
+            name for name in names if (self.others is None or name in self.others) and names.count(name) == 1
+        ]
 
 
 def open_pair(given: Given, cut: Cut | None = None) -> Pair:
@@ -759,10 +765,10 @@ class _Opening:
         """Return stretches of blocks made into clusterings; `use`, if given, covers every use of a block's columns."""
         if isinstance(source, Stream):
             spill = Spill(cut.spill_dir, named=cut.spill_dir is not None)
-            rows = spool(source, name, use or make, spill, cut.size, every=cut.every)
+            rows = spool(source, name, use or make, spill, cut.size, cut.also(source.schema.names))
             self._streams = [(known, rows if own is source else own) for known, own in self._streams]
             source = rows
-        sources = source.scan(cut.size, None if cut.every else columns_used(source, make))
+        sources = source.scan(cut.size, columns_used(source, make, cut.also(source.names)))
         nulls = _NullsOfAll(sources, make)
         return [_stretch(each, make, nulls) for each in sources]
 

@@ -40,6 +40,7 @@ from fastbcubed.results.slices import (
     encoded,
     missing_items,
     named,
+    names_in,
     nothing_scored,
     numbered_slices,
     size_named,
@@ -374,10 +375,9 @@ class RowQuestions:
             column, table = pair.attribute_table
             extra = tuple(name for name in table.names if name not in column.names)
         parts = () if truth.items is None or truth.items.kind != "composite" else truth.items.names
-        asked = {each.name if isinstance(each, Bins) else each for key in slices for each in elements(key)}
         homes = {
             name: attribute_home(name, {**sides, ID: parts}, extra, NOT_COMPARED)
-            for name in asked
+            for name in names_in(slices)
             if size_named(name, sides, extra) is None
         }
         wanted = {(side or "attributes", own) for side, own in homes.values() if side != ID}

@@ -133,6 +133,12 @@ def elements(key: SliceKey) -> tuple[Element, ...]:
     return () if isinstance(key, Mapping) else key if isinstance(key, tuple) else (key,)
 
 
+def names_in(keys: Iterable[SliceKey]) -> list[str]:
+    """Return the names of the attributes and sizes that slices are made of, each once."""
+    every = (each for key in keys for each in elements(key))
+    return list(dict.fromkeys(each.name if isinstance(each, Bins) else each for each in every))
+
+
 class Renamed(str):
     """A size with another name where it was requested."""
 

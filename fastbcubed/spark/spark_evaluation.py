@@ -43,7 +43,16 @@ from fastbcubed.results.items import Kept
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slice_sums import SliceSums
-from fastbcubed.results.slices import ID, Element, SliceKey, attribute_home, elements, size_named, slice_name
+from fastbcubed.results.slices import (
+    ID,
+    Element,
+    SliceKey,
+    attribute_home,
+    elements,
+    names_in,
+    size_named,
+    slice_name,
+)
 from fastbcubed.results.table import (
     LOSS,
     Table,
@@ -247,9 +256,7 @@ def find(request: Request, sides: tuple[FrameSide, FrameSide]) -> Slicing:
     weights = None if given.weight is None or isinstance(given.weight, str) else _weights(given, truth)
     parts = truth.items if len(truth.items) > 1 else ()
     known = {"truth": truth.attributes, "prediction": prediction.attributes, ID: parts}
-    asked = dict.fromkeys(
-        each.name if isinstance(each, Bins) else each for key in request.slices for each in elements(key)
-    )
+    asked = names_in(request.slices)
     names: dict[str, str] = {}
     of_ids: dict[str, str] = {}
     carried: dict[str, dict[str, str]] = {"truth": {}, "prediction": {}, "": {}}

@@ -298,6 +298,21 @@ def test_slices_that_cannot_be(slices, error, message):
             fb.evaluate(pa.table(truth), pa.table(prediction), slices=slices, engine=engine)
 
 
+def test_columns_that_no_slice_needs_may_be_missing_from_a_file(tmp_path):
+    deep = tmp_path / "year=1" / "month=2"
+    deep.mkdir(parents=True)
+    part = {"item": [1, 2], "cluster": [1, 1], "country": ["at", "de"], "note": ["x", "y"]}
+    pq.write_table(pa.table(part), deep / "a.parquet")
+    pq.write_table(pa.table({**part, "item": [3, 4]}).drop_columns("note"), tmp_path / "year=1" / "z.parquet")
+    other = pa.table({"item": [1, 2, 3, 4], "cluster": [1, 2, 3, 3]})
+    for key in ("country", "truth.country", fb.bins("year", 1)):
+        ev = fb.evaluate(tmp_path, other, slices=key, engine="disk")
+        (table,) = ev.sliced.values()
+        assert sum(table["n_items"].to_pylist()) == 4
+    with pytest.raises(ColumnError, match="no column 'note', which"):
+        fb.evaluate(tmp_path, other, slices="note", engine="disk")
+
+
 def test_attributes_that_cannot_be(tmp_path):
     truth = pa.table({"item": ["a", "b", "c"], "cluster": [1, 1, 2]})
     path = write(truth, tmp_path / "t.parquet")
