@@ -31,6 +31,7 @@ TOLD: dict[str, str] = {
     "unlinked-alone": "",
     "giant-cluster": "",
     "slices-without-scores": "",
+    "slices-of-nulls": "",
     "small-slice": "",
 }
 #: Where the truth labels less of the items, what it says of the others is worth a warning.

@@ -644,6 +644,20 @@ def slices_without_scores(ev: Any, n_items: int) -> Iterator[Notice]:
     yield Notice(WARNING, message, {"scores": names})
 
 
+def slices_of_nulls(ev: Any, n_items: int) -> Iterator[Notice]:
+    """Warn of attributes that slices were asked for, and of which no item has a value."""
+    lacking: dict[str, None] = {}
+    for table in ev.sliced.values():
+        names = name_columns(table.column_names)
+        lacking |= dict.fromkeys(name for name in names if table[name].null_count == table.num_rows > 0)
+    for name in lacking:
+        message = (
+            f"No item has a value of {name}, so that slices by it say nothing. Check the column and, if it is one of "
+            "a table of attributes, that this names the items in the same way."
+        )
+        yield Notice(WARNING, message, {"by": name})
+
+
 def small_slices(ev: Any, n_items: int) -> Iterator[Notice]:
     """Note which slices have very few items, slicing by slicing."""
     if n_items < SMALL_SLICE:  # as are all slices of them
@@ -726,6 +740,7 @@ CODES = {
     ),
     "few-units": Code("The scores stand on few clusters, or on one of great weight.", few_units),
     "slices-without-scores": Code("There are slices, and no score that slices have.", slices_without_scores),
+    "slices-of-nulls": Code("No item has a value of an attribute that slices were asked for.", slices_of_nulls),
     "small-slice": Code("Some slices have very few items.", small_slices),
     "not-checked": Code("Some warnings take cells, which were not kept.", not_checked),
     "cells-not-kept": Code("The disk had no room for the cells, so that only scores were kept."),
@@ -743,7 +758,7 @@ OF_UNMATCHED = {
     "dropping-flatters",
     "few-items-labelled",
 }
-OF_SLICES = {"slices-without-scores", "small-slice"}
+OF_SLICES = {"slices-without-scores", "slices-of-nulls", "small-slice"}
 #: Those that may be warnings; the others are notes, which are looked for when they are first read.
 MAY_WARN = CODES.keys() - {"pure-by-construction", "few-units", "small-slice", "not-checked"}
 

@@ -332,6 +332,19 @@ def test_many_cells_have_their_units_looked_at() -> None:
     assert ev.contingency.n_cells == n and note["largest_share"] == pytest.approx(0.4)
 
 
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_slices_of_nulls(engine) -> None:
+    attributes = pa.table({"item": ["01", "02"], "country": ["at", "de"], "year": [1, 2]})
+    how = {"attributes": attributes, "engine": engine}
+    with pytest.warns(EvaluationWarning, match="No item has a value of country"):
+        ev = fb.evaluate(TRUTH, PREDICTION, slices=[("country", "true_size"), "country"], **how)
+    assert [w["by"] for w in ev.warnings if w["code"] == "slices-of-nulls"] == ["country"]
+    one_known = attributes.set_column(0, "item", [["01", "i1"]])
+    assert "slices-of-nulls" not in found(
+        TRUTH, PREDICTION, slices="country", **{**how, "attributes": one_known}
+    )
+
+
 def test_small_slices(tmp_path) -> None:
     table = pa.table(
         {"item": list(TRUTH), "cluster": list(TRUTH.values()), "year": [k // 29 for k in range(120)]}
