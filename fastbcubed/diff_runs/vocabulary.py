@@ -12,7 +12,7 @@ import pyarrow as pa
 from fastbcubed.errors import Argument, ColumnError, Message, MetricError, OptionError, Word, arg, rewording
 from fastbcubed.inputs.pair import default_for_truth_only
 from fastbcubed.results.slice_bins import Bins
-from fastbcubed.results.slices import OURS, Element, Renamed, SliceKey, name_columns
+from fastbcubed.results.slices import OURS, Element, Renamed, SliceKey, check_key, name_columns
 from fastbcubed.results.table import LOSS, Table
 from fastbcubed.runtime.arguments import is_one_of
 
@@ -145,8 +145,8 @@ def asked_slices(key: SliceKey, *, judged: bool) -> SliceKey:
         return asked_name(element, judged=judged)
 
     if isinstance(key, tuple):
-        return tuple(map(asked, key))
-    return asked(key) if isinstance(key, Element) else key
+        return check_key(tuple(map(asked, key)))
+    return check_key(asked(key)) if isinstance(key, Element) else key
 
 
 def asked_name(name: str, *, judged: bool) -> str:

@@ -188,9 +188,10 @@ def check_key(key: Any) -> SliceKey:
     parts = key if isinstance(key, tuple) else (key,)
     if parts and all(isinstance(part, Element) and part for part in parts):
         if of_sizes := [part.name for part in parts if isinstance(part, Bins) and size_named(part.name)]:
+            name = Word(of_sizes[0])
             raise SliceError(
-                f"{of_sizes[0]} is in powers of two; it has no bins of its own. An attribute of that name is "
-                f"'truth.{of_sizes[0]}', 'prediction.{of_sizes[0]}' or 'attributes.{of_sizes[0]}'"
+                f"{name} is in powers of two; it has no bins of its own. An attribute of that name is "
+                f"'{Word('truth')}.{name}', '{Word('prediction')}.{name}' or 'attributes.{name}'"
             )
         if len(set(map(str, parts))) == len(parts):
             return key

@@ -156,6 +156,7 @@ def test_weights_in_the_truth_alone() -> None:
         ({"slices": "true_cluster"}, ColumnError, "no attribute 'true_cluster'.*always: baseline_size"),
         ({"slices": "baseline.x"}, ColumnError, "no attribute 'baseline.x'"),
         ({"slices": "true_size"}, ColumnError, "no attribute 'true_size'; a diff has baseline_size"),
+        ({"slices": fb.bins("baseline_size", 2)}, SliceError, "baseline_size is in powers of two"),
         ({"truth": TRUTH, "slices": "x"}, ColumnError, "attributes: true_cluster; always: baseline_size"),
         (
             {"unmatched": {"prediction": "drop"}},
