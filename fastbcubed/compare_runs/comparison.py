@@ -495,10 +495,10 @@ class Comparison(Shown, HasTable):
         -------
         Table
             run, the slice, n_items, weight, the scores and the losses. With `deltas`, behind each stands
-            <score>_delta, and <score>_delta_se, its standard error, where all runs have the same items in a slice and
-            the score has one, null for the baseline; and n_units, the units (those of `deltas`) that have items in the
-            slice, null for the baseline where they differ from run to run. An attribute that is called run is
-            attribute.run here.
+            <score>_delta, and <score>_delta_se, its standard error, where all runs have the same items in a slice, in
+            memory and with align="common", clusters do not overlap, and the score has one; null for the baseline; and
+            n_units, the units (those of `deltas`) that have items in the slice, null for the baseline where they
+            differ from run to run. An attribute that is called run is attribute.run here.
 
         Raises
         ------
@@ -556,7 +556,8 @@ class Comparison(Shown, HasTable):
         Raises
         ------
         NotKeptError
-            If the rows of the runs are not kept in one order, as with align="each" or the disk engine.
+            If the rows of the runs are not kept in one order, as with align="each", the disk engine, or clusters that
+            may overlap.
         OptionError
             If there is no such run.
 

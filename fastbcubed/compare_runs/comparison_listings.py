@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.cells.contingency import Contingency
 from fastbcubed.compare_runs.units import (
     beside_baseline,
     is_heavy,
@@ -25,6 +26,7 @@ from fastbcubed.inputs.arrays import from_numpy, from_texts, to_numpy
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.metrics.metric import without_rounding
+from fastbcubed.metrics.sums_by_unit import weight_of_cells
 from fastbcubed.render.document import Grid
 from fastbcubed.render.html import escaped, html_table
 from fastbcubed.render.number_formats import count, counted, label
@@ -35,7 +37,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.influences import is_mean
 from fastbcubed.results.members import chosen_columns, deal, rows_of_cluster, with_attributes
 from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, slice_name, subset_mask
-from fastbcubed.results.standard_errors import COMPONENT, RowUnits
+from fastbcubed.results.standard_errors import COMPONENT, Influence, RowUnits
 from fastbcubed.results.table import Table, first_rows, order_of, require_limit, sortable
 from fastbcubed.runtime.arguments import is_one_of, whole_number
 from fastbcubed.runtime.object_attributes import documented
@@ -455,20 +457,40 @@ def _errors_by(
 ) -> tuple[NDArray[np.int64], dict[str, dict[str, Floats]]]:
     """Return how many units each slice has, and the standard errors of the experiments by score."""
     first = comparison[comparison.baseline]
-    metrics = [m for m in metrics_with_errors(comparison) if is_mean(m)]
+    known = metrics_with_errors(comparison)
+    metrics = [m for m in known if is_mean(m)]
+    others = [m for m in known if not m.overall_only and not is_mean(m) and comparison.unit == COMPONENT]
+    of_unit = _weight_of_units(first.contingency, units)
     parts = []
     for codes, n_groups in groups:
         rows = RowUnits.of(first.contingency, codes, n_groups, units)
         before = rows.influences(first.contingency, metrics, first.beta)
+        before_others = {m.name: rows.moves_with_negatives(first.contingency, m) for m in others}
         errors = {}
         for name in comparison.experiments:
-            after = rows.influences(comparison[name].contingency, metrics, first.beta)
+            table = comparison[name].contingency
+            after = rows.influences(table, metrics, first.beta)
             errors[name] = {m.name: rows.error(after[m.name].moved - before[m.name].moved) for m in metrics}
+            for m in others:
+                (old, old_slope), (new, slope) = before_others[m.name], rows.moves_with_negatives(table, m)
+                moves = Influence(new.moved - old.moved, np.maximum(new.size, old.size))
+                errors[name][m.name] = rows.error_with_negatives(moves, slope - old_slope, of_unit)
         parts.append((rows.n_units, errors))
     return np.concatenate([n_units for n_units, _ in parts]), {
-        name: {m.name: np.concatenate([errors[name][m.name] for _, errors in parts]) for m in metrics}
+        name: {
+            m.name: np.concatenate([errors[name][m.name] for _, errors in parts]) for m in (*metrics, *others)
+        }
         for name in comparison.experiments
     }
+
+
+def _weight_of_units(table: Contingency, units: Codes) -> Floats:
+    """Return what each unit of rows adds to the total of which true negatives are a part."""
+    assert table.rows is not None
+    scored = table.rows.cell >= 0
+    of_cell = np.zeros(table.n_cells, np.int64)
+    of_cell[table.rows.cell[scored]] = units[scored]
+    return np.bincount(of_cell, weight_of_cells(table)).astype(np.float64)
 
 
 def _groups(comparison: Comparison, by: SliceKey) -> list[tuple[Codes, int]] | None:

@@ -200,6 +200,11 @@ def require_cells(comparison: Comparison) -> None:
 def require_rows(comparison: Comparison) -> int:
     """Return how many rows, the first ones, all runs have in common; raise if they are not in one order."""
     require_cells(comparison)
+    if any(ev.contingency.overlapping for ev in comparison.runs.values()):
+        raise NotKeptError(
+            "items, and single clusters, of a comparison take the items of all runs in one order, which runs of "
+            "clusters that may overlap do not have; look at the runs one by one, as in cmp[name].items()"
+        )
     if not comparison._shared:
         each = comparison.align == "each"
         lacking, own, instead = ("align", "each", "common") if each else ("engine", "disk", "memory")

@@ -288,23 +288,24 @@ class RowUnits:
         found = self.influences(table, metrics, beta)
         return {name: self.error(moved, size) for name, (moved, size) in found.items()}
 
-    def errors_with_negatives(self, table: Contingency, metric: Metric, of_unit: Floats) -> Floats:
-        """Return the standard errors of a score with true negatives, which units outside a group add to, too.
-
-        `of_unit` is the weight of each unit of all: so many true negatives more or less do items of a group have.
-        """
+    def moves_with_negatives(self, table: Contingency, metric: Metric) -> tuple[Influence, Floats]:
+        """Return how a score with true negatives moves with the units, and with one more true negative, by group."""
         rows = table.rows
         assert rows is not None
         cells = rows.cell[self.rows]
         scores, slopes = (each[cells] for each in scores_and_slopes(table, metric))
         means, slope = (self.by_group(self.add(self.share, each)) for each in (scores, slopes))
-        moved = self.add(self.share, scores - means[self.group])
+        return Influence(self.add(self.share, scores - means[self.group]), np.abs(means)), slope
+
+    def error_with_negatives(self, moves: Influence, slope: Floats, of_unit: Floats) -> Floats:
+        """Return the standard error of a score with true negatives, which units outside a group add to, too.
+
+        `of_unit` is the weight of each unit of all: so many true negatives more or less do items of a group have.
+        """
         more = of_unit - of_unit.mean()
-        both = moved * more[self.unit_of_code]
-        squares = (
-            self.by_group(moved**2) + 2 * slope * self.by_group(both) + slope**2 * float(np.sum(more**2))
-        )
-        size = np.maximum(np.abs(means), np.abs(slope * of_unit.sum()))
+        both = self.by_group(moves.moved * more[self.unit_of_code])
+        squares = self.by_group(moves.moved**2) + 2 * slope * both + slope**2 * float(np.sum(more**2))
+        size = np.maximum(moves.size, np.abs(slope * of_unit.sum()))
         return np.asarray(standard_error(np.maximum(squares, 0.0), self.n_units, size))
 
 
@@ -530,7 +531,8 @@ class ScoreErrors:
         if with_negatives := [m for m in metrics if not is_mean(m)]:
             units = self.components.by_cell()
             of_unit: Floats = np.bincount(units, weight_of_cells(table), self.components.n).astype(np.float64)
-            errors |= {m.name: rows.errors_with_negatives(table, m, of_unit) for m in with_negatives}
+            for m in with_negatives:
+                errors[m.name] = rows.error_with_negatives(*rows.moves_with_negatives(table, m), of_unit)
         result: dict[str, Any] = {}
         for name, values in columns.items():
             result[name] = values

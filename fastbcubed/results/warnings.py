@@ -740,7 +740,9 @@ CODES = {
     ),
     "few-units": Code("The scores stand on few clusters, or on one of great weight.", few_units),
     "slices-without-scores": Code("There are slices, and no score that slices have.", slices_without_scores),
-    "slices-of-nulls": Code("No item has a value of an attribute that slices were asked for.", slices_of_nulls),
+    "slices-of-nulls": Code(
+        "No item has a value of an attribute that slices were asked for.", slices_of_nulls
+    ),
     "small-slice": Code("Some slices have very few items.", small_slices),
     "not-checked": Code("Some warnings take cells, which were not kept.", not_checked),
     "cells-not-kept": Code("The disk had no room for the cells, so that only scores were kept."),

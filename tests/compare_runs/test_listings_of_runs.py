@@ -230,6 +230,16 @@ def test_columns_of_slices():
     assert sorted(cmp.slices("country").column_names) == sorted(plain + deltas + errors)
 
 
+def test_overlapping_runs_have_slices_without_errors_and_no_items():
+    truth = {"a": {1}, "b": {1, 2}, "c": {2}}
+    runs = {"old": truth, "new": {**truth, "c": {3}}}
+    cmp = fb.compare(truth, runs, overlapping=True, attributes={"item": list("abc"), "part": list("xyx")})
+    assert "recall_delta" in cmp.slices("part").column_names
+    assert "recall_delta_se" not in cmp.slices("part").column_names
+    with pytest.raises(NotKeptError, match=r"clusters that may overlap do not have; .*cmp\[name\].items"):
+        cmp.items()
+
+
 # Ranks and agreement
 
 

@@ -67,15 +67,28 @@ def means(
     return {name: added[name] / weight for name in NAMES}
 
 
-def errors(true: Sequence[str], pred: Sequence[str], part: Sequence[str], which: str) -> dict[str, float]:
-    """Return errors from what each component moves, in proportion to units of the slice."""
+def errors(
+    true: Sequence[str],
+    pred: Sequence[str],
+    part: Sequence[str],
+    which: str,
+    before: Sequence[str] | None = None,
+) -> dict[str, float]:
+    """Return errors from what each component moves, of scores or of their differences from those of a run before.
+
+    They are in proportion to units of the slice.
+    """
+
+    def scores(times: dict[str, float]) -> dict[str, float]:
+        found = means(true, pred, part, times, which)
+        old = dict.fromkeys(NAMES, 0.0) if before is None else means(true, before, part, times, which)
+        return {name: found[name] - old[name] for name in NAMES}
+
     units = sorted({t.split(".")[0] for t in true})
     inside = {t.split(".")[0] for t, own in zip(true, part, strict=True) if own == which}
     step, found = 1e-4, []
     for unit in units:
-        up, down = (
-            means(true, pred, part, {u: 1 + (u == unit) * d for u in units}, which) for d in (step, -step)
-        )
+        up, down = (scores({u: 1 + (u == unit) * d for u in units}) for d in (step, -step))
         found.append({name: (up[name] - down[name]) / (2 * step) for name in NAMES})
     n = len(inside)
     return {name: math.sqrt(twin._squares([each[name] for each in found]) * n / (n - 1)) for name in NAMES}
@@ -102,6 +115,19 @@ def test_errors_are_those_of_the_twin(seed: int) -> None:
         for name in NAMES:
             assert rows[which][name] == pytest.approx(values[name], rel=1e-12)
             assert rows[which][f"{name}_se"] == pytest.approx(expected[name], rel=1e-4), name
+
+
+def test_errors_of_differences_are_those_of_the_twin() -> None:
+    true, pred, part = sample(6)
+    before = [f"{label}.{i % 3}" if i % 5 == 0 else label for i, label in enumerate(pred)]
+    runs = {"before": np.array(before), "after": np.array(pred)}
+    cmp = fb.compare(np.array(true), runs, metrics=NAMES, attributes={"part": np.array(part)})
+    rows = {row["part"]: row for row in cmp.slices("part").to_pylist() if row["run"] == "after"}
+    assert all(math.isnan(rows["alone"][f"{name}_delta_se"]) for name in NAMES)
+    for which in "ab":
+        expected = errors(true, pred, part, which, before)
+        for name in NAMES:
+            assert rows[which][f"{name}_delta_se"] == pytest.approx(expected[name], rel=1e-4), name
 
 
 def test_one_slice_of_all_items_has_the_errors_of_all() -> None:
