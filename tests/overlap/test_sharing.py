@@ -122,13 +122,21 @@ def test_cells_are_found_by_pairs_of_clusters_only_where_that_saves_visits():
     assert n_pairs == {8: 0, 4 * N_CELLS: N_CELLS * 2 * 6}
 
 
+@pytest.mark.parametrize("many", ["true", "predicted"])
 @pytest.mark.parametrize("n_clusters", [2**15 - 1, 2**15 + 1])
-def test_cells_share_as_many_clusters_as_there_are(n_clusters):
-    """Both counts of the clusters that two cells share would not fit in 32 bits."""
+def test_cells_share_as_many_clusters_as_there_are(n_clusters, many):
+    """The first two cells share all clusters but one of a side, whose number does not fit in 16 bits, and one."""
     sets = [range(n_clusters), range(1, n_clusters), [0]]
-    side = Memberships.from_sets(list(map(list, sets)), n_clusters)
-    sides = Sides(side, side, np.ones(3, np.int64), None, Pool(1))
+    side, other = (
+        Memberships.from_sets(list(map(list, own)), n) for own, n in ((sets, n_clusters), ([[0]] * 3, 1))
+    )
+    pair = (side, other) if many == "true" else (other, side)
+    sides = Sides(*pair, np.ones(3, np.int64), None, Pool(1))
     assert sides._found()[1].itemsize == (4 if n_clusters < 2**15 else 8)
     parts, mates = sides.shares(3)
-    assert parts.tolist() == [[2, 0, 2, 0], [1, 0, 1, 0], [1, 0, 1, 0]]  # all that two cells share is right
-    assert mates.tolist() == [[3, 3], [2, 2], [2, 2]]
+    share = 1 / (n_clusters - 1)
+    of_many, of_one = [[1 + share, 1 - share], [share, 1 - share], [1, 0]], [[2, 0], [1, 1], [1, 1]]
+    ends = (of_one, of_many) if many == "true" else (of_many, of_one)
+    np.testing.assert_allclose(parts, np.hstack(ends), rtol=1e-12)
+    n_mates = ([3, 3, 3], [3, 2, 2]) if many == "true" else ([3, 2, 2], [3, 3, 3])
+    np.testing.assert_array_equal(mates, np.transpose(n_mates))

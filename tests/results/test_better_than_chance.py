@@ -57,7 +57,7 @@ def sample(n: int, noise: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
 
 def test_random_labelings_are_shuffled_labels() -> None:
     """Mean and deviation are those of as many shuffles by the twin's own generator, within their errors."""
-    true, pred = sample(80, 0.6)
+    true, pred = sample(48, 0.5)
     found = fb.evaluate(true, pred).test("pair_f1", draws=400)
     rng, scores = np.random.default_rng(99), []
     for _ in range(400):
