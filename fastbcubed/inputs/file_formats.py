@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import re
 import stat
@@ -135,6 +136,8 @@ class ParquetFile:
     """One Parquet file: names and row count at once, columns on demand, checksums verified."""
 
     form = "Parquet"
+    #: what is held of a column while it is read, in which unit of the file
+    held = "dictionaries", "row group"
 
     def __init__(self, path: str, place: Place = LOCAL) -> None:
         self.path, self._place = path, place
@@ -247,10 +250,17 @@ def _encoded(values: pa.Array, kind: pa.DictionaryType) -> pa.DictionaryArray:
     )
 
 
+def has_width(kind: pa.DataType) -> bool:
+    """Return whether all values of a type take the same number of bytes."""
+    return bool(pa.types.is_primitive(kind) or pa.types.is_fixed_size_binary(kind))
+
+
 class IpcFile:
     """One Arrow IPC file or stream; data read are validated, as a damaged offset could crash."""
 
     form = "Arrow IPC"
+    #: what is held of a column while it is read, in which unit of the file
+    held = "values", "record batch"
 
     def __init__(self, path: str, place: Place = LOCAL) -> None:
         self.path, self._place = path, place
@@ -270,22 +280,31 @@ class IpcFile:
         return self.bytes_in_memory
 
     def held_of(self, group: int, names: Sequence[str]) -> int:
-        """Return the bytes held while the file is read, in addition to batches; unknown for this format."""
-        return 0
+        """Return the approximate bytes held while the file is read: its largest record batch."""
+        n_rows, most = sum(self._batch_rows), max(self._batch_rows, default=0)
+        kinds = [self.schema.field(name).type for name in names if name in self.names]
+        return sum(
+            most * kind.bit_width // 8 if has_width(kind) else self.bytes_in_memory * most // max(1, n_rows)
+            for kind in kinds
+        )
 
     def group_sizes(self) -> list[int]:
         """Return the row count of the file, which is read as one group."""
-        if not self.names:
-            return []
-        with self._open([0]) as reader:
-            return [sum(batch.num_rows for batch in _batches(reader))]
+        return [sum(self._batch_rows)] if self.names else []
+
+    @cached_property
+    def _batch_rows(self) -> list[int]:
+        """The rows of each record batch, found by reading the narrowest column."""
+        widths = [field.type.bit_width if has_width(field.type) else math.inf for field in self.schema]
+        with self._open([widths.index(min(widths))]) as reader:
+            return [batch.num_rows for batch in _batches(reader)]
 
     def read_group(self, group: int, names: Sequence[str], size: int) -> Iterator[list[pa.ChunkedArray]]:
         """Yield columns of the file, `size` rows at a time."""
         at = sorted({self.names.index(name) for name in names})
         with self._open(at) as reader:
             for table in in_blocks(_batches(reader), size):
-                yield [table.column(name) for name in names]
+                yield [_apart(table.column(name)) for name in names]
         _require_unchanged(self._place, self.path, self._state)
 
     @contextmanager
@@ -317,6 +336,15 @@ def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
+def _apart(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column whose chunks do not hold the large batches that they are slices of."""
+    chunks = [
+        pa.concat_arrays([chunk]) if chunk.get_total_buffer_size() > 2 * _bytes_of(chunk) else chunk
+        for chunk in column.chunks
+    ]
+    return pa.chunked_array(chunks, column.type)
+
+
 def in_blocks(
     batches: Iterable[pa.RecordBatch], size: int, rows_of: Callable[[float], int] | None = None
 ) -> Iterator[pa.Table]:
@@ -337,11 +365,11 @@ def in_blocks(
         yield pa.Table.from_batches(waiting)
 
 
-def _bytes_of(batch: pa.RecordBatch) -> int:
+def _bytes_of(values: pa.RecordBatch | pa.Array) -> int:
     try:
-        return int(batch.nbytes)
+        return int(values.nbytes)
     except pa.ArrowTypeError:  # views, before pyarrow 20
-        return int(batch.get_total_buffer_size())
+        return int(values.get_total_buffer_size())
 
 
 def _require_unchanged(place: Place, path: str, state: tuple[int, int, int]) -> None:

@@ -44,6 +44,7 @@ from fastbcubed.inputs.file_formats import (
     JsonFile,
     ParquetFile,
     TextFile,
+    has_width,
     in_blocks,
     reading,
     sniff,
@@ -306,8 +307,8 @@ class Files(Source):
         """
         said = sum(file.bytes_of(names) for file in self._files if not isinstance(file, TextFile)) / len(self)
         kinds = {name: self.type_of(name) for name in names}
-        varying = [name for name, kind in kinds.items() if not _has_width(kind)]
-        fixed = sum(kind.bit_width for kind in kinds.values() if _has_width(kind)) / 8
+        varying = [name for name, kind in kinds.items() if not has_width(kind)]
+        fixed = sum(kind.bit_width for kind in kinds.values() if has_width(kind)) / 8
         if not varying:
             return max(said, fixed)
         groups = [group for group in self.groups() if group.n_rows]
@@ -383,7 +384,7 @@ class Files(Source):
         for group in self.groups():
             if group.n_rows:
                 held = {name: group.held([name]) for name in names}
-                _require_room(self, held, usual)
+                _require_room(group, held, usual)
                 holding = partial(gate.holding, sum(held.values()))
                 found.append(Stretch(first, group.n_rows, partial(_blocks_of, group, first, size, holding)))
             first += group.n_rows
@@ -424,11 +425,6 @@ class Group:
                 f"{self.file.path} had {self.n_rows} rows in group {self.number} and now has {rows}: it changed "
                 "while it was read. Try again when it is complete."
             )
-
-
-def _has_width(kind: pa.DataType) -> bool:
-    """Return whether all values of a type take the same number of bytes."""
-    return bool(pa.types.is_primitive(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def _folder_values(path: str, root: str) -> dict[str, str | None]:
@@ -650,17 +646,18 @@ HELD_WIDTH = 256
 ROOM, ROOM_WIDTH = 64 << 20, 256
 
 
-def _require_room(table: Source, held: dict[str, int], usual: int) -> None:
+def _require_room(group: Group, held: dict[str, int], usual: int) -> None:
     """Raise if reading a row group would exceed the memory limit, of which `usual` has one row per KiB."""
     most = ROOM + usual * ROOM_WIDTH
     if sum(held.values()) <= most or usual >= BLOCK_ROWS:
         return
     name = max(held, key=lambda name: held[name])
     least = ((sum(held.values()) - ROOM) // ROOM_WIDTH >> 10) + 1
+    what, unit = group.file.held
     raise OptionError(
-        f"column {name!r} of {table.where} has dictionaries of about {held[name] >> 20} MiB in a row group, which "
-        f"are held while it is read. Raise memory_limit to at least {least} MiB, or write the column in smaller row "
-        "groups, or as plain text"
+        f"column {name!r} of {group.table.where} has {what} of about {held[name] >> 20} MiB in a {unit}, which are "
+        f"held while it is read. Raise memory_limit to at least {least} MiB, or write the file in smaller {unit}"
+        + ("s, or the column as plain text" if what == "dictionaries" else "es")
     )
 
 

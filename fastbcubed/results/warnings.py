@@ -361,26 +361,26 @@ def same_input(ev: Any, n_items: int) -> Iterator[Notice]:
     source = ev.origin.same_source
     if source is not None and (ev.origin.by_name or n_items >= FEW_ITEMS):
         yield Notice(WARNING, f"Truth and prediction are the same {source}, so every score is perfect.", {})
-    elif source is None and n_items >= FEW_ITEMS and _is_perfect(ev) and _same_names(ev):
-        yield Notice(
-            WARNING,
-            "Truth and prediction have the same clusters under the same names: is one a copy of the other?",
-            {},
-        )
+    elif source is None and n_items >= FEW_ITEMS and _is_perfect(ev):
+        same = "Truth and prediction have the same clusters"
+        if not ev.has_items:
+            how = f"pass {arg('keep', 'items')} to check whether their names are the same, too, as in a copy"
+            yield Notice(NOTE, f"{same}; {how}.", {})
+        elif _same_names(ev):
+            yield Notice(WARNING, f"{same} under the same names: is one a copy of the other?", {})
 
 
 def _is_perfect(ev: Any) -> bool:
-    """Return whether each cluster equals one of the other side; by the number of cells where known."""
+    """Return whether each cluster equals one of the other side; where there are cells, they are looked at last."""
     table = ev.contingency
     if table.overlapping or isinstance(table, NoCells):
         return ev.coverage.complete and all(s["exact"] == s["clusters"] for s in ev._sides.values())
-    return set(table.n_codes.values()) == {table.n_cells} and ev.coverage.complete
+    may_be = table.n_cells <= min(table.n_codes.values())  # of which one may be of no cluster
+    return ev.coverage.complete and may_be and table.n_exact == table.n_cells
 
 
 def _same_names(ev: Any) -> bool:
-    """Return whether the first items have equal labels on both sides; False if the items were not kept."""
-    if not ev.has_items:
-        return False
+    """Return whether the first items have equal labels on both sides."""
     items = ev.kept_items()
     rows = np.arange(min(len(items), ROWS_COMPARED))
     return bool(items.labels("true", rows).equals(items.labels("pred", rows)))

@@ -1,6 +1,7 @@
 """The memory limit: by how much a process grows, on shapes that are hard to bound."""
 
 import re
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ from growth import growth
 
 import fastbcubed as fb
 from fastbcubed.errors import OptionError
+from fastbcubed.inputs.files import open_files
 
 #: What a process may grow by with a limit of 64 MiB: the limit, and what the library states beside it.
 MOST = 64 + 256
@@ -86,6 +88,28 @@ def test_a_large_cell_whose_rows_are_needed_again(cells, asked, tmp_path):
     )
     few = "{'t': [0, 1], 'p': [0, 0], 'c': [0, 1], 'w': [1., 2.]}"
     assert grown(f"'t', 'p', table={path}", f"'t', 'p', table={few}", **asked) < MOST
+
+
+def test_a_large_batch_of_an_arrow_file(tmp_path):
+    """A reader holds a batch of rows that are there in one; blocks that are kept hold no more than their own rows."""
+    n = 3_000_000
+    columns = {
+        "t": np.arange(n) // 2,
+        "p": np.arange(n) // 3,
+        "text": pa.array(["abc"]).take(np.zeros(n, int)),
+    }
+    path = tmp_path / "rows.arrow"
+    with pa.ipc.new_file(path, pa.table(columns).schema) as file:
+        file.write_table(pa.table(columns))
+    (group,) = open_files(path).groups()
+    assert group.held(["t", "p"]) == 16 * n
+    for found in islice(group.read(["t", "text"], 1000), 3):
+        assert all(column.get_total_buffer_size() < 20_000 and len(column) == 1000 for column in found)
+    least = (
+        r"column 'text' of .* has values of about \d+ MiB in a record batch.*at least \d+ MiB.*record batches"
+    )
+    with pytest.raises(OptionError, match=least):
+        fb.evaluate("t", "p", item="text", table=path, engine="disk", memory_limit="64MiB")
 
 
 # -- Text --------------------------------------------------------------------------------------------

@@ -396,6 +396,10 @@ def test_same_input(tmp_path) -> None:
     assert "same-input" not in found("a", "b", table=rows)
     renamed = {item: f"other {cluster}" for item, cluster in TRUTH.items()}
     assert "same-input" not in found(TRUTH, renamed)  # as good as it says
+    copy = tmp_path / "c.parquet"
+    assert found(path, copy, engine="disk", keep="items")["same-input"]["level"] == "warning"
+    assert found(path, copy, engine="disk")["same-input"]["level"] == "note"  # there are no items to look at
+    assert "same-input" not in found(TRUTH, renamed, engine="disk", keep="items")
 
 
 def test_one_file_with_two_columns_is_not_the_same_input(tmp_path) -> None:
