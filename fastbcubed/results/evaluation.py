@@ -761,6 +761,15 @@ class Evaluation(Shown, HasTable):
             How many items, scores and slicings agree; otherwise VerificationError says which differ, and by how much.
             Of overlapping clusterings, scores over all items and slices are compared with the cells alone.
 
+        Raises
+        ------
+        VerificationError
+            If a figure differs.
+        NotKeptError
+            If the items were not kept.
+        OptionError
+            If the rows, which are held as a whole, take more memory than the limit of the disk engine.
+
         Examples
         --------
         >>> import fastbcubed as fb
