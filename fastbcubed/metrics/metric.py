@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
@@ -379,13 +380,39 @@ def _slopes(p: Floats | float, r: Floats | float, alpha: float) -> tuple[Any, An
     return alpha * rate(r, below) ** 2, (1.0 - alpha) * rate(p, below) ** 2
 
 
+def rounding(score: Any, least: float = 1.0) -> Any:
+    """Return the largest difference from a score that may come from rounding; `least` is the size of a small score.
+
+    >>> float(rounding(0.25)), float(rounding(-100.0)), float(rounding(0.25, least=0.0))
+    (1e-12, 1e-10, 2.5e-13)
+    """
+    return ROUNDED * np.clip(np.abs(score), least, np.finfo(np.float64).max)  # infinity has no neighbours
+
+
 def without_rounding(value: Any, score: Any = 1.0) -> Any:
     """Return differences or standard errors of scores, 0 in place of those that come from rounding.
 
     >>> float(without_rounding(5.6e-17)), float(without_rounding(1e-9)), float(without_rounding(1e-9, 1e6))
     (0.0, 1e-09, 0.0)
     """
-    return np.where(np.abs(value) <= ROUNDED * np.maximum(1.0, np.abs(score)), 0.0, value)[()]
+    return np.where(np.abs(value) <= rounding(score), 0.0, value)[()]
+
+
+#: The signs of bounds, and on which side of a bound the sign counts a value that differs by rounding.
+SIGNS: dict[str, tuple[Callable[[Any, float], Any], int]] = {
+    ">=": (operator.ge, -1), "<=": (operator.le, 1), ">": (operator.gt, 1), "<": (operator.lt, -1),
+}  # fmt: skip
+
+
+def meets(values: Any, sign: str, bound: float) -> Any:
+    """Return where scores meet a bound; one that differs from it by no more than rounding counts as equal to it.
+
+    >>> score = 0.43999999999999995
+    >>> bool(meets(score, ">=", 0.44)), bool(meets(score, "<", 0.44)), bool(meets(11, ">", 10))
+    (True, False, True)
+    """
+    compare, side = SIGNS[sign]
+    return compare(values, bound + side * rounding(bound))
 
 
 def directed(metrics: Sequence[Metric]) -> list[Metric]:

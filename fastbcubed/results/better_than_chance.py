@@ -12,7 +12,7 @@ import numpy as np
 
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import MetricError, NotKeptError, OptionError, TooMuchWorkError, arg
-from fastbcubed.metrics.metric import ROUNDED, Metric
+from fastbcubed.metrics.metric import ROUNDED, Metric, meets, without_rounding
 from fastbcubed.metrics.sums import overall
 from fastbcubed.render.number_formats import count, counted, score_text
 from fastbcubed.results.figures import resolved
@@ -196,7 +196,7 @@ def _tested(
     weights = np.array([times[key] for key in known] if few else [1] * values.size)
     n = int(weights.sum())
     sign = 1.0 if metric.best == "higher" else -1.0
-    good = sign * values >= sign * statistic - ROUNDED * max(1.0, abs(statistic))
+    good = meets(sign * values, ">=", sign * statistic)
     as_good = int(weights[good].sum())
     mean = math.fsum(weights * values) / n
     deviation = math.sqrt(math.fsum(weights * (values - mean) ** 2) / n)
@@ -206,7 +206,7 @@ def _tested(
 
 
 def _equal(a: float, b: float) -> bool:
-    return abs(a - b) <= ROUNDED * max(1.0, abs(b))
+    return bool(without_rounding(a - b, b) == 0)
 
 
 def _n_labelings(sizes: Int64s) -> float:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import FastBCubedError, GateError, OptionError, SliceError, arg, first_few
 from fastbcubed.inputs.suggestions import did_you_mean
+from fastbcubed.metrics.metric import meets, without_rounding
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
 from fastbcubed.render.number_formats import count, counted, label, score_text
 from fastbcubed.results.slice_bins import Bins, element_of
@@ -241,7 +242,7 @@ def on_scored(gate: Gate, bound: Bound, ev: Any, coverage: Coverage) -> Gate:
 
 def gate_of(bound: Bound, value: float) -> Gate:
     """Return the gate of a bound on a value; NaN fails."""
-    passed = value >= bound.value if bound.at_least else value <= bound.value
+    passed = bool(meets(value, ">=" if bound.at_least else "<=", bound.value))
     sense = "at least" if bound.at_least else "at most"
     figures = {"score": bound.name, "slice": bound.slice, "value": value}
     figures["at_least" if bound.at_least else "at_most"] = bound.value
@@ -252,7 +253,7 @@ def gate_of(bound: Bound, value: float) -> Gate:
 def _told(value: float, other: float) -> str:
     """Return a score as text, with all digits where fewer would read as the value it is compared with."""
     short = score_text(value)
-    return _exact(value) if short == score_text(other) and value != other else short
+    return _exact(value) if short == score_text(other) and without_rounding(value - other, other) else short
 
 
 def _exact(value: float) -> str:

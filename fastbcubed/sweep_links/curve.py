@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of
 from fastbcubed.inputs.links import as_typed
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.entropy import entropy
-from fastbcubed.metrics.metric import Metric, f_measure
+from fastbcubed.metrics.metric import SIGNS, Metric, f_measure, meets
 from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.registry import METRICS, computed_as, known_as, resolve
 from fastbcubed.render.number_formats import counted, score_text
@@ -343,9 +342,6 @@ def _go_on(way: Floats, values: Floats) -> None:
 WRITTEN = re.compile(r"\s*(\w[\w-]*)\s*(>=|<=|>|<)\s*([-+]?[\d.,_]+(?:[eE][-+]?\d+)?)\s*")
 #: Commas between thousands; any other may be meant as a decimal point.
 THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(?![\d,])[^,]*")
-HOLDS: dict[str, Callable[[Any, float], Any]] = {
-    ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt,
-}  # fmt: skip
 
 
 class Condition(NamedTuple):
@@ -356,8 +352,10 @@ class Condition(NamedTuple):
     value: float
 
     def holds(self, values: Any) -> Any:
-        """Return where values are as they have to be."""
-        return HOLDS[self.sign](values, self.value)
+        """Return where values are as they have to be; thresholds, which are not computed, to the last bit."""
+        if self.name == "threshold":
+            return SIGNS[self.sign][0](values, self.value)
+        return meets(values, self.sign, self.value)
 
     def __str__(self) -> str:
         return f"{self.name} {self.sign} {self.value:g}"

@@ -79,6 +79,20 @@ def test_digits_tell_a_failed_gate_from_a_passed_one() -> None:
         fb.evaluate([0, 0, 1], [0, 1, 0]).check(precision=0.66667)
 
 
+def test_the_order_of_rows_decides_no_gate() -> None:
+    """Precision is ((16 + 16) / 8 + (16 + 4 + 1) / 7 + (4 + 4 + 1) / 5) / 20 = 11/25; one order of rows gives less."""
+    truth = [1, 2, 2, 1, 1, 0, 0, 0, 1, 2, 2, 0, 1, 1, 2, 1, 0, 1, 2, 0]
+    prediction = [2, 0, 0, 2, 1, 2, 2, 0, 2, 1, 0, 1, 0, 2, 1, 0, 2, 1, 0, 2]
+    order = [19, 14, 3, 7, 12, 10, 15, 4, 6, 0, 2, 1, 16, 5, 17, 8, 18, 9, 11, 13]
+    less = fb.evaluate(truth, prediction)
+    other = fb.evaluate([truth[i] for i in order], [prediction[i] for i in order])
+    assert less.overall["precision"] < 0.44 <= other.overall["precision"]
+    for ev in (less, other):
+        assert ev.check(precision=0.44)["passed"].to_pylist() == [True]
+        with pytest.raises(GateError, match=r"precision is 0\.4\d+, wanted at least 0\.44000000001"):
+            ev.check(precision=0.44000000001)
+
+
 def test_a_score_that_is_not_defined_fails(ev) -> None:
     with pytest.raises(GateError, match="prediction_coverage is n/a"):
         weighted = {"a": 1.0, "b": 2.0}

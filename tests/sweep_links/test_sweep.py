@@ -92,6 +92,25 @@ def test_conditions_restrict_the_best(sweep: fb.Sweep) -> None:
     assert sweep.best("recall", where="largest <= 1,000").threshold == 0.4
 
 
+def test_rounding_decides_no_condition() -> None:
+    """At 0.3 items 1, 2, 4, 6 and 7 are together, of whose 10 pairs only 1 and 7 are right."""
+    truth = {0: 8, 1: 1, 2: 7, 3: 9, 4: 0, 5: 1, 6: 3, 7: 1, 8: 8, 9: 1}
+    links = [(2, 3, 0.2), (8, 6, 0.0), (1, 2, 0.9), (0, 4, 0.0), (4, 7, 0.9)]
+    links += [(6, 6, 0.6), (9, 7, 0.2), (5, 1, 0.0), (2, 7, 0.3), (4, 6, 0.4)]
+    sweep = fb.sweep(truth, links, items=list(range(10)))
+    assert column(sweep.curve(), "pair_precision")[3] < 0.1
+    for sign, threshold in ((">=", 0.3), (">", math.inf)):
+        where = f"pair_precision {sign} 0.1 and threshold >= 0.3"
+        assert sweep.best("recall", where=where).threshold == threshold
+    assert sweep.best("pair_precision", where="pair_precision <= 0.1").threshold == 0.3
+    assert sweep.best("recall", where="pair_precision < 0.1").threshold == 0.9
+
+
+def test_thresholds_are_compared_to_the_last_bit() -> None:
+    sweep = fb.sweep({"a": 1, "b": 1, "c": 1}, [("a", "b", 2e-15), ("b", "c", 1e-15)])
+    assert sweep.best("recall", where="threshold > 1e-15").threshold == 2e-15
+
+
 def test_the_best_at_an_end_of_the_curve_may_lie_beyond(sweep: fb.Sweep) -> None:
     weak = "the best may lie beyond the links that are given"
     strong = "no link is stronger"
