@@ -20,7 +20,7 @@ from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of
 from fastbcubed.inputs.links import as_typed
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.entropy import entropy
-from fastbcubed.metrics.metric import SIGNS, Metric, f_measure, meets
+from fastbcubed.metrics.metric import SIGNS, Metric, f_measure, meets, rounding
 from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.registry import METRICS, computed_as, known_as, resolve
 from fastbcubed.render.number_formats import counted, score_text
@@ -304,7 +304,8 @@ class Curve:
         way /= max(1, n - 1)
         for metric in self.metrics:
             values = self[metric.name]
-            ends |= {int(np.argmax(values)), int(np.argmin(values))}
+            ends.add(first_highest(values))
+            ends.add(first_highest(np.negative(values, out=values)))
             _go_on(way, values)
         must = np.array([0, n - 1, *sorted(ends - {0, n - 1})])[: max(limit, 0)]
         for wanted in (limit - must.size, (limit - must.size) // 2, 0):
@@ -544,6 +545,16 @@ def shown(threshold: float, gap: float = 0.0, *, up: bool = False) -> str:
     return exact
 
 
+def first_highest(values: Floats, least: float = 1.0) -> int:
+    """Return the first point that has the highest value, up to rounding; `least` is the size of a small value.
+
+    >>> first_highest(np.array([0.5, 0.6666666666666666, 0.6666666666666667]))
+    1
+    """
+    most = np.fmax.reduce(values)
+    return int(np.argmax(values >= most - rounding(most, least)))
+
+
 def best_point(
     curve: Curve, name: str, where: str | Iterable[str] | None
 ) -> tuple[int, str, list[Condition]]:
@@ -571,7 +582,7 @@ def best_point(
     if cost is not None or not is_higher_better(known):
         np.negative(values, out=values)
     values[~allowed] = -np.inf
-    return int(np.argmax(values)), known, conditions
+    return first_highest(values, least=1.0 if cost is None else 0.0), known, conditions  # a cost has any unit
 
 
 def cost_of(curve: Curve, text: str) -> Expression | None:

@@ -44,6 +44,7 @@ from fastbcubed.sweep_links.curve import (
     Kept,
     StoredCurve,
     best_point,
+    first_highest,
     heap_of,
     known_score,
     list_merges,
@@ -320,8 +321,8 @@ class Sweep(Shown, HasTable):
         Returns
         -------
         Best
-            If several thresholds are equally good, the strongest of them. Where a score or cost is not defined, or
-            infinite, it is not best.
+            If several thresholds are equally good, up to rounding, the strongest of them. Where a score or cost is not
+            defined, or infinite, it is not best.
 
         Raises
         ------
@@ -404,7 +405,7 @@ class Sweep(Shown, HasTable):
     @cached_property
     def _best_f1(self) -> int:
         """The point of the best F1, whether it is among the scores or not."""
-        return int(np.argmax(self._curve.scores(METRICS["f1"])))
+        return first_highest(self._curve.scores(METRICS["f1"]))
 
     def _point(self, threshold: Any) -> int:
         """Return the point of the curve that a threshold is at."""

@@ -111,6 +111,14 @@ def test_thresholds_are_compared_to_the_last_bit() -> None:
     assert sweep.best("recall", where="threshold > 1e-15").threshold == 2e-15
 
 
+def test_the_strongest_of_equally_good_thresholds_is_the_best() -> None:
+    """With no link P = 1 and R = 1/2; at 0.5, with a, b and x together, both are 2/3: F1 is 2/3."""
+    sweep = fb.sweep({"x": 1, "a": 0, "b": 0, "c": 0}, [("a", "b", 0.5), ("b", "x", 0.5)])
+    assert column(sweep.curve(), "f1") == pytest.approx([2 / 3, 2 / 3], abs=1e-15)
+    assert sweep.best("f1").threshold == math.inf and sweep.best("1 - f1").threshold == math.inf
+    assert sweep.at_best.summary["pred"]["clusters"] == 4
+
+
 def test_the_best_at_an_end_of_the_curve_may_lie_beyond(sweep: fb.Sweep) -> None:
     weak = "the best may lie beyond the links that are given"
     strong = "no link is stronger"
@@ -725,6 +733,12 @@ def test_a_cost_is_arithmetic_on_scores_of_the_curve(text) -> None:
     sweep = fb.sweep({"a": 1, "b": 1, "c": 2}, [("a", "b", 0.9), ("b", "c", 0.4)])
     with pytest.raises((OptionError, MetricError)):
         sweep.best(text)
+
+
+def test_a_cost_has_any_unit(sweep: fb.Sweep) -> None:
+    """At 0.7 one pair is missed and none is wrong."""
+    best = sweep.best("1e-20*pair_fp + 1e-20*pair_fn")
+    assert (best.threshold, best.value) == (0.7, 1e-20)
 
 
 def test_only_a_finite_cost_is_lowest() -> None:
