@@ -138,6 +138,8 @@ TRUTH, PREDICTION = Word("truth"), Word("prediction")
 ESTIMATE = Either("fb.estimate", "fastbcubed estimate")
 #: Advice where an item is in several clusters.
 MAY_OVERLAP = f"if clusters may overlap, pass {arg('overlapping', True)}; else choose"
+#: Advice where weights are zero.
+OR_OUTER = f", or pass {arg('weighting', 'outer')}, which allows zeros"
 
 #: A token of a part.
 _TOKEN = re.compile(r"\0(Argument|Either|Word)(\(.*?\))\0", re.DOTALL)
@@ -393,10 +395,10 @@ def _mentions(text: str, *names: str) -> bool:
 
 
 @contextmanager
-def without_overlap() -> Iterator[None]:
-    """Remove advice to pass `overlapping=True` from errors where there is no such argument."""
+def without_advice() -> Iterator[None]:
+    """Remove advice to pass `overlapping=True` or `weighting="outer"` from errors where there are no such arguments."""
     try:
         yield
-    except OverlapError as error:
+    except (OverlapError, WeightError) as error:
         text = error.message.marked.replace(MAY_OVERLAP, "overlapping clusters are not served: choose")
-        raise OverlapError(text) from None
+        raise type(error)(text.replace(OR_OUTER, "")) from None

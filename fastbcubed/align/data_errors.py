@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 from fastbcubed import kernels
 from fastbcubed.errors import (
     MAY_OVERLAP,
+    OR_OUTER,
     AlignmentError,
     DuplicateItemError,
     FastBCubedError,
@@ -182,7 +183,7 @@ class WeightsOutOfRange(Fault):
                 f"They have to lie between {least} and {most}: multiply all by some number; no score changes."
             )
         elif self.zero:
-            hint = f"Leave these items out, or pass {arg('weighting', 'outer')}, which allows zeros."
+            hint = f"Leave these items out{OR_OUTER}."
         else:
             hint = "They have to be positive and finite: give these items other weights, or leave them out."
         weights, rows = zip(*self.first[:4], strict=True)

@@ -13,7 +13,7 @@ import numpy as np
 from fastbcubed.align.policies import Duplicates, Nulls, Policies
 from fastbcubed.engines.request import Request, as_threads
 from fastbcubed.engines.sampled_cells import touch
-from fastbcubed.errors import Message, OptionError, arg, without_overlap
+from fastbcubed.errors import Message, OptionError, arg, without_advice
 from fastbcubed.inputs.pair import Given, PerSide, one_side, side_requests
 from fastbcubed.inputs.reading_notes import notes_of_side
 from fastbcubed.render.number_formats import amount, count, counted, percent, score_text
@@ -436,7 +436,7 @@ def estimate(
     asked = side_requests(item, cluster)[0]._replace(name="the sample")
     request = Request(given, policies, memory_limit=memory_limit, spill_dir=spill_dir)
     threads = as_threads(threads)
-    with without_overlap(), reporting(progress) as report, Pool(threads, report) as pool:
+    with without_advice(), reporting(progress) as report, Pool(threads, report) as pool:
         side = replace(one_side(given.truth, asked, None, False), weight=None)
         read = read_sample(side, policies, sampling, draws, pool)
         left = _left_to_draw(read, population_clusters, sampling)

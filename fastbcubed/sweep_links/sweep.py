@@ -15,7 +15,7 @@ from fastbcubed.align.rows import Alignment, align
 from fastbcubed.cells.build import build_cells
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Request, as_metrics, as_slices, as_threads
-from fastbcubed.errors import AlignmentError, EmptyInputError, IdTypeError, arg, first_few, without_overlap
+from fastbcubed.errors import AlignmentError, EmptyInputError, IdTypeError, arg, first_few, without_advice
 from fastbcubed.evaluate import Progress, evaluate, evaluation
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.clustering import Clustering
@@ -189,7 +189,7 @@ def sweep(
             f"there is no link in {links.name}, and so no item. Pass {arg('items', ...)} to say which items there "
             "are, all alone"
         )
-    with without_overlap(), reporting(progress) as report, Pool(as_threads(threads), report) as pool:
+    with without_advice(), reporting(progress) as report, Pool(as_threads(threads), report) as pool:
         side, links, n_items = _beside(truth, links, item, cluster, weight, attributes, noise, allowance)
         assert links.scores is not None
         n_rows = side.pair.n_rows

@@ -26,6 +26,7 @@ from fastbcubed.errors import (
     OptionError,
     OverlapError,
     SliceError,
+    WeightError,
 )
 from fastbcubed.metrics.metric import Metric
 
@@ -593,6 +594,12 @@ def test_a_truth_that_overlaps_is_not_told_of_an_argument_that_is_not_there(trut
     with pytest.raises(OverlapError, match=r"more than one cluster.*: choose one for each") as caught:
         fb.sweep(truth, [(1, 2, 0.5)])
     assert "overlapping=" not in str(caught.value)
+
+
+def test_weights_of_zero_are_not_told_of_an_argument_that_is_not_there() -> None:
+    weights = {**dict.fromkeys(TRUTH, 1.0), "d": 0.0}
+    with pytest.raises(WeightError, match=r"1 of 5 weights .*\. Leave these items out\.$"):
+        fb.sweep(TRUTH, LINKS, weight=weights)
 
 
 @pytest.mark.parametrize("order_by", ["f1", ["f1_change"], 3])
