@@ -16,6 +16,7 @@ from fastbcubed.cli.flag_values import (
 )
 from fastbcubed.cli.options import FILES, add_options, limit_of, number
 from fastbcubed.cli.output import Terminal, call, print_result, say_warnings, then, warnings_said
+from fastbcubed.errors import Argument, Either, rewording
 
 if TYPE_CHECKING:
     from fastbcubed.sweep_links.sweep_result import Sweep
@@ -95,7 +96,8 @@ def run(options: argparse.Namespace) -> int:
     arguments["thresholds"] = None if options.thresholds is None else numbers_of(options.thresholds)
     check_report(options)
     sweep = call(fastbcubed.sweep, arguments, options.noise)
-    best = sweep.best(options.best, where=options.where)
+    with rewording(_of_best):
+        best = sweep.best(options.best, where=options.where)
     passed = (
         () if options.json else ("made-of-links",)
     )  # of the best F1; and the output begins with the links
@@ -113,6 +115,11 @@ def run(options: argparse.Namespace) -> int:
         else:
             print_sweep(sweep, leading, Terminal())
     return 0
+
+
+def _of_best(part: Any) -> Any:
+    """Return a part of a message with the flag of the score that is best; --score is that of the links."""
+    return Either("score", "--best") if isinstance(part, Argument) and part.name == "score" else part
 
 
 def print_sweep(sweep: Sweep, leading: Leading, terminal: Terminal) -> None:
