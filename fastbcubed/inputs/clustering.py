@@ -566,7 +566,7 @@ class Clustering:
         NullError
             If an id is null.
         LinkError
-            If a score is null or NaN, or a link has an item outside `items`.
+            If a score is null, NaN, or an integer that floats round, or a link has an item outside `items`.
         OptionError
             If the links need more memory than the limit; the message states how much.
 

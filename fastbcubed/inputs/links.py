@@ -59,13 +59,17 @@ HALF: np.dtype[Any] = np.dtype(np.float16)
 
 
 class Block(NamedTuple):
-    """Consecutive links: number of the first, both items, scores with NaN for null, and their original type."""
+    """Consecutive links: number of the first, both items, scores with NaN for null, and their original type.
+
+    `rounded` are the rows of scores that are not what was given, but rounded.
+    """
 
     first_row: int
     left: Column
     right: Column
     scores: NDArray[np.float64] | None = None
     precision: np.dtype[Any] = HALF
+    rounded: NDArray[np.int64] | None = None
 
 
 def read_blocks(
@@ -80,13 +84,15 @@ def read_blocks(
         left, right = (
             column_of(data, own, columns.items, where, untyped) for own in (columns.left, columns.right)
         )
-        scores, precision = None, HALF
+        scores, precision, rounded = None, HALF, None
         if columns.score is not None:
             values = data[columns.score]
             scores = _floats(values, f"column {columns.score!r} of {where}")
             short = pa.types.is_float16(values.type) or pa.types.is_float32(values.type)
             precision = np.dtype(values.type.to_pandas_dtype()) if short else DOUBLE
-        yield Block(first_row, left, right, scores, precision)
+            if not pa.types.is_floating(values.type):
+                rounded = _rounded_rows(values, scores)
+        yield Block(first_row, left, right, scores, precision, rounded)
         first_row += len(left)
 
 
@@ -108,9 +114,9 @@ def _blocks(
     if not source.can_be_cut:
         whole = dict(zip(names, source.columns(names), strict=True))
         if score is not None and score in source.untyped:
-            whole[score] = float_column(
-                whole[score], f"column {score!r} of {source.where}", LinkError, text=True
-            )
+            texts = whole[score]
+            whole[score] = float_column(texts, f"column {score!r} of {source.where}", LinkError, text=True)
+            _refuse_rounded(texts, whole[score], source.where)
         source = of_arrow(pa.table(whole), source.where)
     for part in source.scan(size, names):
         for block in part.blocks():
@@ -119,8 +125,13 @@ def _blocks(
 
 def _floats(values: pa.ChunkedArray, where: str) -> NDArray[np.float64]:
     """Return scores, NaN where they are null."""
-    data = _numbers(values, where, f"Name the column of scores with {arg('score', ...)}, or cast it.")
-    return to_numpy(pc.fill_null(data, np.nan) if data.null_count else data)
+    return _without_nulls(
+        _numbers(values, where, f"Name the column of scores with {arg('score', ...)}, or cast it.")
+    )
+
+
+def _without_nulls(scores: pa.ChunkedArray) -> NDArray[np.float64]:
+    return to_numpy(pc.fill_null(scores, np.nan) if scores.null_count else scores)
 
 
 def _numbers(values: Any, where: str, advice: str) -> pa.ChunkedArray:
@@ -131,17 +142,61 @@ def _numbers(values: Any, where: str, advice: str) -> pa.ChunkedArray:
         raise LinkError(f"{error} {advice}") from error
 
 
+#: Floats hold all integers up to this one; larger ones may be rounded.
+EXACT = 2.0**53
+
+
+def _rounded_rows(values: pa.ChunkedArray | list[Any], scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the rows of integers that floats cannot hold, so that different ones may be equal as scores."""
+    rows = np.flatnonzero((np.abs(scores) >= EXACT) & np.isfinite(scores))
+    if isinstance(values, pa.ChunkedArray):
+        given = values.take(from_numpy(rows)).to_pylist()
+    else:
+        given = [values[row] for row in rows]
+    wrong = [_is_rounded(*each) for each in zip(given, scores[rows].tolist(), strict=True)]
+    return rows[np.array(wrong, np.bool_)]
+
+
+def _is_rounded(value: Any, score: float) -> bool:
+    try:
+        return int(value) != int(score)
+    except (TypeError, ValueError):  # the text of a float
+        return False
+
+
+def _refuse_rounded(values: pa.ChunkedArray | list[Any], scores: pa.ChunkedArray, name: str) -> None:
+    """Raise LinkError if integers among all scores are rounded."""
+    if (rows := _rounded_rows(values, _without_nulls(scores))).size:
+        raise _of_scores(INEXACT, rows.size, len(scores), name, rows.tolist())
+
+
 #: Pattern in names of distance columns.
 DISTANCE = re.compile(r"distance|(^|_)dist($|_)", re.IGNORECASE)
 
 
+#: Faults of scores, and what to do.
+NO_NUMBER = "null or NaN"
+INEXACT = "beyond 2**53, where floats round integers, and different ones become equal"
+ADVICE = {
+    NO_NUMBER: "Give each link a score, or drop these rows.",
+    INEXACT: "Subtract a number from all scores, or number them in their order, so that they are smaller.",
+}
+
+
+def _of_scores(wrong: str, n: int, n_rows: int, name: str, rows: list[int]) -> LinkError:
+    """Return the error that reports a fault of scores."""
+    return LinkError(
+        f"{n} of {n_rows} scores of {name} {_are(n)} {wrong} (first rows: {first_few(rows)}). {ADVICE[wrong]}"
+    )
+
+
 class Faults:
-    """Faults of links, block by block: null ids, and scores that are not numbers."""
+    """Faults of links, block by block: null ids, and scores that are not numbers or rounded."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._n_rows, self._n_scores = name, 0, 0
+        self._name, self._n_rows = name, 0
         self._nulls: list[Nulls] = []
-        self._rows: list[int] = []
+        self._scores: dict[str, tuple[int, list[int]]] = {}  #: by fault: how many, and the first rows
 
     def are_in(self, block: Block) -> bool:
         """Record the faults of a block, and return whether there are any so far."""
@@ -151,21 +206,24 @@ class Faults:
                 rows = np.flatnonzero(mask)
                 found = Nulls(True, column.where, rows.size, n, rows[:4].tolist())
                 self._nulls.append(found.moved(block.first_row))
-        if block.scores is not None and (rows := np.flatnonzero(np.isnan(block.scores))).size:
-            self._n_scores += rows.size
-            self._rows += (rows[: 4 - len(self._rows)] + block.first_row).tolist()
+        if block.scores is not None:
+            self._add(NO_NUMBER, np.flatnonzero(np.isnan(block.scores)), block.first_row)
+        if block.rounded is not None:
+            self._add(INEXACT, block.rounded, block.first_row)
         self._n_rows += n
-        return bool(self._nulls or self._n_scores)
+        return bool(self._nulls or self._scores)
+
+    def _add(self, wrong: str, rows: NDArray[np.int64], first_row: int) -> None:
+        if rows.size:
+            n, first = self._scores.get(wrong, (0, []))
+            self._scores[wrong] = n + rows.size, first + (rows[: 4 - len(first)] + first_row).tolist()
 
     def refuse(self) -> None:
         """Raise if there are any faults."""
         if self._nulls:
             raise Nulls.sum(self._nulls, self._n_rows).error()
-        if self._n_scores:
-            raise LinkError(
-                f"{self._n_scores} of {self._n_rows} scores of {self._name} {_are(self._n_scores)} null or NaN (first "
-                f"rows: {first_few(self._rows)}). Give each link a score, or drop these rows."
-            )
+        for wrong, (n, rows) in self._scores.items():
+            raise _of_scores(wrong, n, self._n_rows, self._name, rows)
 
 
 def warn_if_distances(column: str | None, name: str, *, ascending: bool, stacklevel: int) -> None:
@@ -285,13 +343,15 @@ def _table(columns: list[Any], name: str) -> pa.Table:
         one = len(parts) == 1
         made[side] = parts[0] if one else pa.StructArray.from_arrays(parts, names=list(column.names))
     if len(columns) == 3:
-        values = columns[2]
-        made["score"] = (
-            _numbers(list(values), f"the scores of {name}", "Give each link a number of the same type.")
-            if isinstance(values, tuple)
-            else pa.array(values)
-        )
+        made["score"] = _of_tuple(columns[2], name) if isinstance(columns[2], tuple) else pa.array(columns[2])
     return pa.table(made)
+
+
+def _of_tuple(scores: tuple[Any, ...], name: str) -> pa.ChunkedArray:
+    given = list(scores)
+    found = _numbers(given, f"the scores of {name}", "Give each link a number of the same type.")
+    _refuse_rounded(given, found, name)
+    return found
 
 
 #: Bytes per link while reading: two codes, optionally a score, and either again while all are concatenated.
@@ -413,7 +473,7 @@ def read_links(
     NullError
         If an id is null.
     LinkError
-        If a score is null or NaN, or a link has an item outside `items`.
+        If a score is null, NaN, or an integer that floats round, or a link has an item outside `items`.
     OptionError
         If the links need more memory than allowed.
 
@@ -701,6 +761,11 @@ def as_threshold(threshold: Any) -> float:
     if math.isnan(threshold):
         raise OptionError(
             f"{arg('threshold')} is NaN, which no score reaches; it is the score that links have to reach."
+        )
+    if isinstance(threshold, (int, np.integer)) and int(threshold) != float(threshold):
+        raise OptionError(
+            f"{arg('threshold')} is {threshold}, which as a float, as all scores are, would be rounded to "
+            f"{float(threshold):.0f}. Pass a smaller number, for smaller scores, or a float."
         )
     return float(threshold)
 

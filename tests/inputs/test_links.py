@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv as csv
 import pyarrow.parquet as pq
 import pytest
 from both_engines import LIMIT
@@ -397,6 +398,29 @@ def test_faults_are_counted(block: int, tmp_path: Path, monkeypatch: Any) -> Non
         read_links([(1, 2)], items=[1, None])
     with pytest.raises(NullError, match="the items of the clustering"):
         Clustering.from_pairs([1], [2], items=[1, None])
+
+
+@pytest.mark.parametrize("block", [1, 1 << 20])
+def test_integers_that_floats_round_are_no_scores(block: int, tmp_path: Path, monkeypatch: Any) -> None:
+    """2**53 + 1 is 2**53 as a float, and 2**53 + 2 is one."""
+    for module in (links_module, link_blocks):
+        monkeypatch.setattr(module, "BLOCK_ROWS", block)
+    scores = [2**53, 2**53 + 1, 2**53 + 2, 2**53 + 3]
+    table = pa.table({"left": [1, 2, 3, 4], "right": [2, 3, 4, 5], "score": scores})
+    pq.write_table(table, tmp_path / "links.parquet", row_group_size=2)
+    csv.write_csv(table, tmp_path / "links.csv")
+    decimals = table.set_column(2, "score", pa.array(scores, pa.decimal128(20)))
+    tuples = list(zip(*table.to_pydict().values(), strict=True))
+    numpy = [(left, right, np.int64(score)) for left, right, score in tuples]
+    for links in (table, decimals, tmp_path / "links.parquet", tmp_path / "links.csv", tuples, numpy):
+        with pytest.raises(LinkError, match=r"2 of 4 scores of .* beyond 2\*\*53, .* \(first rows: 1, 3\)"):
+            Clustering.from_links(links, threshold=2**53 + 2)
+    exact = Clustering.from_links(table.take([0, 2]), threshold=2**53 + 2)
+    assert exact.labels.keys().tolist() == [0, 1, 2, 2]
+    with pytest.raises(OptionError, match=r"threshold is 9007199254740993, .* rounded to 9007199254740992"):
+        Clustering.from_links([(1, 2, 2.0**53)], threshold=2**53 + 1)
+    (tmp_path / "links.csv").write_text("left,right,score\n1,2,1.2345678901234567e+20\n2,3,inf\n")
+    assert Clustering.from_links(tmp_path / "links.csv", threshold=1e20).labels.keys().tolist() == [0, 0, 0]
 
 
 def test_text_where_scores_should_be(tmp_path: Path) -> None:
