@@ -131,7 +131,7 @@ def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0
     fault = _why_not(table)
     if fault:
         raise OptionError(f"the test takes partitions without weights, but {fault}")
-    metric = resolved(table, score, self.beta)
+    metric = resolved(table, score, self.beta, self.metrics)
     if metric.best == "neither":
         raise MetricError(
             f"no value of {metric.name} is better than another; test a score that is best somewhere"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -75,8 +75,13 @@ class Scores(Mapping[str, float]):
         return f"Scores({', '.join(f'{name}={value:.6g}' for name, value in self.items())})"
 
 
-def resolved(table: Contingency, which: Any, beta: float) -> Metric:
-    """Return a score by name, or that of a formula; MetricError if it is unknown, or not defined for these cells."""
+def resolved(table: Contingency, which: Any, beta: float, scores: Sequence[Metric] = ()) -> Metric:
+    """Return a score by name, or that of a formula; MetricError if it is unknown, or not defined for these cells.
+
+    `scores` are those that were computed, of which the registry lacks the user's own.
+    """
+    if isinstance(which, str) and (computed := {metric.name: metric for metric in scores}.get(which)):
+        return computed
     found, _ = resolve(
         [lifted(which, outside=table.outside) if callable(which) else which],
         weighted=table.weighted, weighting=table.weighting, outside=table.outside, overlapping=table.overlapping,

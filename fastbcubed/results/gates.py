@@ -15,7 +15,7 @@ import pyarrow as pa
 from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import FastBCubedError, GateError, OptionError, SliceError, arg, first_few
 from fastbcubed.inputs.suggestions import did_you_mean
-from fastbcubed.metrics.metric import meets, without_rounding
+from fastbcubed.metrics.metric import Metric, meets, without_rounding
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
 from fastbcubed.render.number_formats import count, counted, label, score_text
 from fastbcubed.results.slice_bins import Bins, element_of
@@ -103,12 +103,13 @@ class Gate:
 # -- What is asked ---------------------------------------------------------------------------------
 
 
-def require_bound(bound: Bound, written: str, instead: str = "") -> Bound:
-    """Return a bound on a score of the registry, a coverage, a size or a number, or raise OptionError.
+def require_bound(bound: Bound, written: str, instead: str = "", scores: Sequence[Metric] = ()) -> Bound:
+    """Return a bound on a score, a coverage, a size or a number, or raise OptionError.
 
-    `written` is how it was given, `instead` how to write the other sense.
+    `written` is how it was given, `instead` how to write the other sense. `scores` are those of the result, of which
+    the registry lacks the user's own.
     """
-    name, low, high, best = subject_of(bound, written)
+    name, low, high, best = subject_of(bound, written, scores)
     if best == ("lower" if bound.at_least else "higher"):
         instead = instead or f'"{name}{"<=" if bound.at_least else ">="}{bound.value:g}"'
         raise OptionError(f"{written}: {best} is better there; use {instead}")
@@ -118,19 +119,19 @@ def require_bound(bound: Bound, written: str, instead: str = "") -> Bound:
     return Bound(name, bound.value, bound.at_least, bound.where)
 
 
-def subject_of(bound: Bound, written: str) -> Subject:
+def subject_of(bound: Bound, written: str, scores: Sequence[Metric] = ()) -> Subject:
     """Return the subject of a bound; raise OptionError if it is a family, or not defined for slices."""
+    here = {metric.name: metric for metric in scores}
     if bound.name in COVERAGES:
         found, overall_only = Subject(bound.name, 0.0, 1.0, "higher"), True
     elif not is_score(bound.name):
         high = 1.0 if bound.name.startswith("singletons_") else math.inf
         found, overall_only = Subject(bound.name, 0.0, high, "neither"), True
     else:
-        known = known_as(bound.name)
-        if known not in METRICS:
+        metric = here.get(bound.name) or METRICS.get(str(known_as(bound.name)))
+        if metric is None:
             resolve([bound.name])  # raises, with a suggestion, for all but families
             raise OptionError(f"{written}: {bound.name} is a family; name one of its scores")
-        metric = METRICS[str(known)]
         found = Subject(metric.name, metric.low, metric.high, metric.best)
         overall_only = metric.overall_only
     if bound.where and overall_only:
@@ -143,19 +144,24 @@ def is_score(name: str) -> bool:
     return name not in (*COVERAGES, *SIZES, *NUMBERS)
 
 
-def as_bounds(written: Sequence[str], named: Mapping[str, float]) -> list[Bound]:
-    """Return the bounds that are written, such as "f1>=0.9@country=US", and those by name."""
-    found = [require_bound(_parsed(text), repr(text)) for text in written]
+def as_bounds(
+    written: Sequence[str], named: Mapping[str, float], scores: Sequence[Metric] = ()
+) -> list[Bound]:
+    """Return the bounds that are written, such as "f1>=0.9@country=US", and those by name.
+
+    `scores` are those of the result that they are about.
+    """
+    found = [require_bound(_parsed(text), repr(text), scores=scores) for text in written]
     for name, given in named.items():
         if isinstance(given, bool) or not isinstance(given, Real):
             raise OptionError(f"{name}= is the value that {name} has to reach, not {given!r}")
         value = float(given)
-        best = subject_of(Bound(name, 0.0), f"{name}=").best
+        best = subject_of(Bound(name, 0.0), f"{name}=", scores).best
         if best == "neither":
             raise OptionError(
                 f'no value of {name} is better; write "{name}>={value:g}" or "{name}<={value:g}"'
             )
-        found.append(require_bound(Bound(name, value, best == "higher"), f"{name}={value:g}"))
+        found.append(require_bound(Bound(name, value, best == "higher"), f"{name}={value:g}", scores=scores))
     if not found:
         raise OptionError('name what has to be reached, such as f1=0.9 or "f1>=0.9@country=US"')
     return found
@@ -370,7 +376,7 @@ def _try_all_warnings(ev: Any) -> Gate:
 
 def check(ev: Any, written: Sequence[str], named: Mapping[str, float]) -> Table:
     """Return the gates as a table, or raise GateError with a line for each that failed; see `Evaluation.check`."""
-    gates = [try_bound(bound, ev) for bound in as_bounds(written, named)]
+    gates = [try_bound(bound, ev) for bound in as_bounds(written, named, ev.metrics)]
     if failed := [gate for gate in gates if not gate.passed]:
         raise GateError(
             "\n".join([f"{len(failed)} of {len(gates)} gates failed", *(gate.line for gate in failed)])

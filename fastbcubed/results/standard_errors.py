@@ -545,9 +545,7 @@ class ScoreErrors:
     def interval(self, which: Any, level: float, unit: str) -> Interval:
         """Return the interval of a score as `Evaluation.interval` does."""
         figures, level = self._figures, check_level(level)
-        known = {m.name: m for m in figures.metrics}
-        named = isinstance(which, str) and which in known
-        metric = known[which] if named else resolved(self._kept.cells, which, figures.beta)
+        metric = resolved(self._kept.cells, which, figures.beta, figures.metrics)
         if (reason := why_none(metric, overlapping=self._kept.cells.overlapping)) is not None:
             raise MetricError(reason)
         found, value = self.by([metric], unit, stacklevel=3), figures.overall.get(metric.name)

@@ -1,0 +1,62 @@
+"""Scores of the user's own: a function of the matrix of an item, or a declared Metric."""
+
+from __future__ import annotations
+
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.errors import GateError, MetricError, OptionError
+from fastbcubed.metrics.metric import Metric
+
+#: Of the items, four have tp 2 and one mate that is missing or wrong, and one has tp 1, fp 2 and fn 2.
+TRUE, PRED = [0, 0, 0, 1, 1], [5, 5, 6, 6, 6]
+
+
+def jaccard(tp, fp, fn, tn):
+    return tp / (tp + fp + fn)
+
+
+def wrong(tp, fp, fn, tn):
+    return fp
+
+
+def declared(function, **more):
+    """Declare a mean over items of which less is better."""
+    how = {"family": "pointwise", "low": 0.0, "high": 5.0, "best": "lower", "source": "fastbcubed", **more}
+    return Metric(function.__name__, summary="Wrong mates.", definition="fp", formula=function, **how)
+
+
+@pytest.fixture
+def ev():
+    return fb.evaluate(
+        TRUE, PRED, metrics=["f1", jaccard, declared(wrong)], attributes={"half": list("xxyyy")}
+    )
+
+
+def test_gates_know_the_scores_of_the_result(ev):
+    """Jaccard is 2/3 four times and 1/5: 43/75; here it is no other name of jaccard_index. fp is 0, 0, 2, 1, 1."""
+    found = ev.check("jaccard>=0.57", "jaccard<=0.58", "jaccard>=0.66@half=x", "wrong<=1.4@half=y", wrong=0.8)
+    assert found["value"].to_pylist() == pytest.approx([43 / 75, 43 / 75, 2 / 3, 4 / 3, 0.8])
+    with pytest.raises(GateError, match=r"jaccard is 0.57333, wanted at least 0.6"):
+        ev.check("jaccard>=0.6")
+    with pytest.raises(GateError, match=r"wrong is 0.80000, wanted at most 0.7"):
+        ev.check(wrong=0.7)
+    with pytest.raises(OptionError, match=r'lower is better there; use "wrong<=0.5"'):
+        ev.check("wrong>=0.5")
+    with pytest.raises(OptionError, match=r"wrong is from 0 to 5"):
+        ev.check("wrong<=6")
+    with pytest.raises(OptionError, match=r'no value of jaccard is better; write "jaccard>=0.1"'):
+        ev.check(jaccard=0.1)
+    with pytest.raises(MetricError, match="Unknown score 'jacard'"):
+        ev.check("jacard>=0.1")
+
+
+def test_gates_on_a_diff_know_its_scores():
+    diff = fb.diff(TRUE, PRED, metrics=["split_rate", jaccard])
+    assert diff.check("jaccard>=0.5")["value"].to_pylist() == pytest.approx([43 / 75])
+
+
+@pytest.mark.parametrize("which", ["jaccard", jaccard])
+def test_a_test_takes_a_score_by_name_or_function(ev, which):
+    with pytest.raises(MetricError, match="no value of jaccard is better than another"):
+        ev.test(which)
