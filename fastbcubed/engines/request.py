@@ -19,7 +19,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Bounds
 from fastbcubed.results.items import AttributeTable, Items
 from fastbcubed.results.slices import Element, SliceKey, check_key, elements, slice_name
-from fastbcubed.results.table import COLUMNS
+from fastbcubed.results.table import COLUMN_ENDINGS, COLUMNS
 from fastbcubed.runtime.arguments import is_one_of, number_of, refuse_bare, whole_number
 from fastbcubed.runtime.memory_budget import memory_limit
 from fastbcubed.runtime.object_attributes import cached_property
@@ -192,7 +192,7 @@ def require_own_name(name: Any, *, twice: bool = False) -> None:
         raise MetricError(
             f"two scores would be called {name!r}; give each formula a name of its own (its __name__)"
         )
-    if name in COLUMNS or name in {m.item_name for m in METRICS.values()}:
+    if name in COLUMNS or name in {m.item_name for m in METRICS.values()} or name.endswith(COLUMN_ENDINGS):
         raise MetricError(f"{name!r} is a column of listings; give the formula another name (its __name__)")
 
 

@@ -477,6 +477,8 @@ COLUMNS = frozenset(FIGURES + AMOUNTS) | {
     LOSS, "item", "cluster", "slice", "run", "row", "code", "n_units",
     *(f"{side}_{each}" for side in SIDES for each in ("cluster", "mates")),
 }  # fmt: skip
+#: How the names of columns of standard errors and of differences end, which follow that of a score.
+COLUMN_ENDINGS = ("_se", "_delta")
 #: Items of a cluster that the other side lacks.
 ONLY_HERE = "n_items_only_here"
 #: Columns that totals are made of.

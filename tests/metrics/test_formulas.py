@@ -647,6 +647,8 @@ def always_one(*_):
         ([own("own", score=always_one), own("own", formula=always_one)], "two scores would be called 'own'"),
         ([own("n_items", score=always_one)], "'n_items' is a column"),
         ([own("item_f1", formula=always_one)], "'item_f1' is a column"),
+        ([own("f1_se", formula=always_one)], "'f1_se' is a column"),
+        ([own("f1_delta", score=always_one)], "'f1_delta' is a column"),
         ([own(3, formula=always_one)], "a text, not 3"),
         ([own("", formula=always_one)], "a text, not ''"),
         ([own("own")], "own has no formula"),
