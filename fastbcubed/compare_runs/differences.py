@@ -351,8 +351,11 @@ def estimated(comparison: Comparison) -> Differences:
                     by_score[key], by_df[key] = error, freedom
                 drawn |= {} if drawing is None else of_sums.replicates(metric, drawing.keys)
     unknown = dict(zip(comparison.runs, single | single[_place(comparison)], strict=True))
+    before = comparison[comparison.baseline].overall
     by_score = {
-        (run, score): math.nan if unknown[run] else error
+        (run, score): math.nan
+        if unknown[run] or not math.isfinite(comparison[run].overall[score] - before[score])
+        else error
         for (run, score), error in by_score.items()
         if run != comparison.baseline
     }

@@ -170,7 +170,8 @@ class SumsByUnit:
             if slope:
                 moved[: each.size] += slope * each
         moved -= self.add(moved) / self.count(moved.size)
-        return Moved(moved, float(np.max(np.abs([function(totals), *(slopes * totals)]))))
+        with np.errstate(invalid="ignore"):  # of infinite scores
+            return Moved(moved, float(np.max(np.abs([function(totals), *(slopes * totals)]))))
 
     def totals(self, metric: Metric, by_unit: Iterable[Floats], of: Any = None) -> Floats:
         """Return the totals of the sums of a score, or `of` each of them; those that scores share are added up once."""
@@ -296,7 +297,8 @@ def scores_and_slopes(table: Contingency, metric: Metric) -> tuple[Floats, Float
                 for step in (STEP_OF_NEGATIVES, -STEP_OF_NEGATIVES)
             )
             steps = 2 * STEP_OF_NEGATIVES * matrix.tn
-            np.divide(up - down, steps, out=slopes[start:stop], where=steps > 0)
+            with np.errstate(invalid="ignore"):  # of infinite scores
+                np.divide(up - down, steps, out=slopes[start:stop], where=steps > 0)
     return scores, slopes
 
 

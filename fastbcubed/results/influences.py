@@ -57,6 +57,12 @@ def slopes(metric: Metric, means: Mapping[str, Any], beta: float) -> list[tuple[
     return list(zip(names, metric.slopes(means, beta), strict=True))
 
 
+def _deviations(scores: Floats, origins: Floats) -> Floats:
+    """Return scores less their origins, 0 where that is not finite: such a score has no error, others keep theirs."""
+    with np.errstate(invalid="ignore"):
+        return np.nan_to_num(scores - origins, nan=0.0, posinf=0.0, neginf=0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class RunScores:
     """The means that scores of a run come from, and the origins from which deviations are added up.
@@ -93,7 +99,7 @@ class RunScores:
     def of_share(self, coefficients: Floats) -> Floats:
         """Return the slope of each score by the share of exactly found clusters. Shape (n_metrics,)."""
         means = np.array([self.means[name] for name in self.needed])
-        return np.asarray(coefficients @ (self.origins - means))
+        return np.asarray(coefficients @ _deviations(self.origins, means))
 
 
 class Moves(NamedTuple):
@@ -256,7 +262,7 @@ def _other_sums(units: CellUnits, metrics: Sequence[Metric], origins: Floats, po
         codes = units.of_range(start, stop)
         joined = np.flatnonzero(codes >= 0)
         shares = table.weight[start + joined] / table.total_weight
-        return codes[joined], shares, scores(start + joined) - origins[:, None]
+        return codes[joined], shares, _deviations(scores(start + joined), origins[:, None])
 
     for codes, shares, deviations in pool.stream(deviate, blocks(table.n_cells, CELLS_AT_ONCE)):
         kernels.units.add_scores(codes, shares, deviations, sums)
@@ -283,5 +289,7 @@ def powers_of_scores(
     by_unit = CellsByUnit.of([pieces], [units.of_codes], units.n_joined, 1 + len(needed), pool)
     moves = Moves.of([run], metrics, beta)
     powers = powers_of_cells([units.table], by_unit, [units], needed, [run], moves, pool)
-    sizes = [max(abs(run.means[name]) for name, _ in slopes(m, run.means, beta)) for m in metrics]
+    sizes = [
+        float(np.max(np.abs([run.means[name] for name, _ in slopes(m, run.means, beta)]))) for m in metrics
+    ]
     return powers, sizes

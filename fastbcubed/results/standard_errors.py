@@ -123,10 +123,11 @@ def why_none(metric: Metric, *, overlapping: bool = False) -> str | None:
 def standard_error(squares: Any, n_units: Any, score: Any = 1.0) -> Any:
     """Return the standard error of a score from the sum of squared influences of its units.
 
-    NaN for a single unit; 0 where influences are no more than rounding leaves.
+    NaN for a single unit, and for a score that is not finite; 0 where influences are no more than rounding leaves.
     """
+    known = np.logical_and(np.greater(n_units, 1), np.isfinite(score))
     with np.errstate(divide="ignore", invalid="ignore"):
-        factor = np.where(np.asarray(n_units) > 1, n_units / np.subtract(n_units, 1.0), np.nan)
+        factor = np.where(known, n_units / np.subtract(n_units, 1.0), np.nan)
         return without_rounding(np.sqrt(squares * factor), score)
 
 

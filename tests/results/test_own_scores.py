@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 
 import fastbcubed as fb
@@ -60,3 +63,31 @@ def test_gates_on_a_diff_know_its_scores():
 def test_a_test_takes_a_score_by_name_or_function(ev, which):
     with pytest.raises(MetricError, match="no value of jaccard is better than another"):
         ev.test(which)
+
+
+def undefined(tp, fp, fn, tn):
+    """Return 0 / 0 for the items of an exact cluster."""
+    return np.divide(fp, fp + fn, out=np.full(fp.shape, np.nan), where=fp + fn > 0)
+
+
+def infinite(tp, fp, fn, tn):
+    return np.divide(tp, fn, out=np.full(fn.shape, np.inf), where=fn > 0)
+
+
+@pytest.mark.parametrize("function", [undefined, infinite])
+@pytest.mark.parametrize("score", [lambda function: function, declared])
+def test_a_score_that_is_not_finite_has_no_standard_error(function, score):
+    """It was 0, which means that all components are alike; and where it is a mean without negatives, recall had none.
+
+    Of four components three have recall 1 and one 1/2: sqrt(4/3 * (3 * 0.25**2 + 0.75**2)) / 8 = 1/8. The other run has
+    recall 1/2 everywhere: differences of -1/2 three times and 0 once, and the same error.
+    """
+    name, truth, pred = function.__name__, list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5]
+    ev = fb.evaluate(truth, pred, metrics=["recall", score(function)])
+    assert ev.errors.recall == pytest.approx(1 / 8)
+    assert not math.isfinite(ev.overall[name])
+    assert math.isnan(ev.errors[name])
+    assert math.isnan(ev.scores()["se"][1].as_py())
+    assert all(map(math.isnan, ev.interval(name)))
+    deltas = fb.compare(truth, {"a": pred, "b": list(range(8))}, metrics=ev.metrics).deltas()
+    assert deltas["se"].to_pylist() == pytest.approx([1 / 8, math.nan], nan_ok=True)
