@@ -38,8 +38,13 @@ def apply_formula(metric: Metric, matrix: Confusion) -> Floats:
     for part in matrix:
         if part is not None:
             part.flags.writeable = False
-    with calling(f"the formula {metric.name}"):
-        scores = np.asarray(metric.formula(*matrix))  # type: ignore[arg-type]
+    try:
+        with calling(f"the formula {metric.name}"):
+            scores = np.asarray(metric.formula(*matrix))  # type: ignore[arg-type]
+    except MetricError as error:
+        if matrix.tn is None and "NoneType" in str(error):
+            raise metric.without_negatives() from error
+        raise
     if scores.dtype.kind not in "biuf" or scores.shape not in (matrix.tp.shape, ()):
         raise MetricError(
             f"the formula {metric.name} gave {scores.dtype} of shape {scores.shape} for matrices of shape "

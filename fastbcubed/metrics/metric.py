@@ -151,6 +151,15 @@ class Metric:
         """Return the error that says why somebody who asked for the score does not get it."""
         return MetricError(f"{self.name} is not defined here: {reason}, or leave it out.")
 
+    def without_negatives(self) -> MetricError:
+        """Return the error of a formula of the user's own that failed since it was given no true negatives."""
+        taking = replace(self, uses_tn=True)
+        if self.family == "own":  # it is given them unless they are left open
+            reason = taking.undefined(weighted=False, weighting="pointwise", outside=True)
+        else:
+            reason = f"its formula takes true negatives; declare it with {arg('uses_tn', True)}"
+        return taking.not_defined(str(reason))
+
 
 REFERENCES = {
     "van Staden 2024": "S. van Staden, Pointwise Metrics for Clustering Evaluation, arXiv:2405.10421, 2024.",

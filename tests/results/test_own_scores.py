@@ -91,3 +91,28 @@ def test_a_score_that_is_not_finite_has_no_standard_error(function, score):
     assert all(map(math.isnan, ev.interval(name)))
     deltas = fb.compare(truth, {"a": pred, "b": list(range(8))}, metrics=ev.metrics).deltas()
     assert deltas["se"].to_pylist() == pytest.approx([1 / 8, math.nan], nan_ok=True)
+
+
+def agreement(tp, fp, fn, tn):
+    return (tp + tn) / (tp + fp + fn + tn)
+
+
+def test_a_formula_that_lacks_true_negatives_says_what_to_do():
+    """An item that the truth does not have leaves open who else is not in its cluster."""
+    truth, pred = dict(enumerate(TRUE)), dict(enumerate([*PRED, 6]))
+    reason = (
+        r'^agreement is not .* true negatives, which unmatched="outside" leaves open; pass unmatched="drop"'
+    )
+    with pytest.raises(MetricError, match=reason):
+        fb.evaluate(truth, pred, metrics=[agreement], unmatched="outside")
+    with pytest.raises(MetricError, match=reason):
+        fb.evaluate(truth, pred, unmatched="outside").metric(agreement)
+    ev = fb.evaluate(
+        truth, pred, metrics=lambda tp, fp, fn, tn: tp > 1 if tn is None else 0, unmatched="outside"
+    )
+    assert list(ev.overall.values()) == [4 / 5]
+    with pytest.raises(MetricError, match="its formula takes true negatives; declare it with uses_tn=True"):
+        fb.evaluate(TRUE, PRED, metrics=[declared(agreement)])
+    assert fb.evaluate(TRUE, PRED, metrics=[declared(agreement, uses_tn=True)]).agreement == pytest.approx(
+        17 / 25
+    )
