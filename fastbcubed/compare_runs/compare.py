@@ -82,8 +82,8 @@ def compare(
     runs : dict of str to one of these
         The predictions, by name. With `table`, the names of their columns.
     baseline : str, optional
-        The run that the others are compared with; the first one when absent. "best" is the run with the best F1, if no
-        run is called so; see `Comparison.best`.
+        The run that the others are compared with; the first one when absent. "best" is the run of that name, or
+        else that of `Comparison.best`: with the best F1, where F1 is scored.
     align : {"common", "each"}
         Whether all runs are scored on the items that every run scores, once policies have acted on each run; or each
         run on all that it scores, so that differences are of items, too. Where runs lack items of the truth, a

@@ -350,6 +350,8 @@ class Comparison(Shown, HasTable):
     def best(self) -> str:
         """The run with the best F1, or the best of the first score of which more or less is better; the first if tied.
 
+        If there is no such score, or runs lack items of the truth (see `ranks`), it raises an OptionError.
+
         Examples
         --------
         >>> import fastbcubed as fb
@@ -373,7 +375,7 @@ class Comparison(Shown, HasTable):
         Raises
         ------
         OptionError
-            If there is no such run, or none is best, as runs lack items of the truth (see `ranks`).
+            If there is no such run, or none is best (see `best`).
 
         Examples
         --------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.errors import Message, arg
+from fastbcubed.errors import Message, OptionError, arg, first_few
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.metrics.metric import Metric, directed, lead_score, without_rounding
 from fastbcubed.render.number_formats import label
@@ -116,10 +116,15 @@ def why_no_ranks(comparison: Comparison) -> Message | None:
 
 
 def ranked(comparison: Comparison) -> list[str]:
-    """Return the runs, the best first."""
+    """Return the runs, the best first; raise OptionError if no value of any score is better than another."""
     score, names = lead_score(comparison.metrics), list(comparison)
-    ranks = [1] * len(names) if score is None else comparison.ranks()[score].to_pylist()
-    rank = dict(zip(names, ranks, strict=True))
+    if score is None:
+        scores = first_few([metric.name for metric in comparison.metrics])
+        raise OptionError(
+            f"no run is best: no value of {scores} is better than another. Name the run, or score the runs by another "
+            f"score, too, such as {arg('metrics', 'f1')}"
+        )
+    rank = dict(zip(names, comparison.ranks()[score].to_pylist(), strict=True))
     return sorted(names, key=lambda name: rank[name] or len(names) + 1)
 
 
