@@ -208,7 +208,7 @@ def _compiled(table: Contingency, needed: Sequence[Metric]) -> tuple[NDArray[np.
 
 def same_where_exact(metrics: Sequence[Metric]) -> bool:
     """Return whether all exactly found clusters have the same scores, as with all scores of the registry."""
-    return all(metric.family != "own" for metric in metrics)
+    return all(metric.name in METRICS for metric in metrics)
 
 
 def means_of(

@@ -340,7 +340,7 @@ def state_of(ev: Any) -> dict[str, Any]:
     if kept.lazy is not None:
         return state_of(kept.lazy.whole())
     state: dict[str, Any] = {k: v for k, v in ev.__dict__.items() if k not in ("standard_errors", "losses")}
-    own = [m for m in ev.metrics if m.family == "own"]
+    own = [m for m in ev.metrics if m.name not in METRICS]
     state["metrics"] = ([m.name for m in ev.metrics], own, ev.definition)
     state["figures"] = replace(figures, metrics=[], errors=ev.standard_errors.known)
     state["origin"] = ev.origin.at_rest(kept.memory_limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -130,3 +131,15 @@ def test_the_best_run_takes_a_score_that_is_best_somewhere():
         _ = cmp.best
     assert cmp.ranking == [] and cmp.to_dict()["baseline"] == "a" and "jaccard" in str(cmp)
     assert fb.compare(TRUE, runs, metrics=[jaccard, declared(wrong)], baseline="best").baseline == "b"
+
+
+def size(tp, fp, fn, tn):
+    return tp
+
+
+@pytest.mark.parametrize("score", [size, declared(size)])
+def test_exact_clusters_differ_in_scores_of_users(score):
+    """The mean is (1 + 3 * 3) / 4, and its error sqrt(2 * (2 * (3/8)**2)); where declared, they were thought equal."""
+    ev = fb.evaluate(list("abbb"), list("abbb"), metrics=[score])
+    assert ev.errors.size == pytest.approx(3 / 4)
+    assert pickle.loads(pickle.dumps(ev)).overall == ev.overall
