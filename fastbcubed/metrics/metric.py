@@ -69,6 +69,7 @@ class Metric:
     pairs_clusters: bool = False  # takes a search, which may be given up
     experimental: bool = False
     alias_of: str | None = None
+    saved: Literal["", "mean", "other"] = ""  # loaded without its function: a mean over items, or not
     note: str = ""  # what the letters of the definition mean
     example: str = field(default="", repr=False)  # the doctest of its function in `fastbcubed.metrics`
     also: Mapping[str, Page] = field(default_factory=dict, repr=False)  # its further functions, by name

@@ -212,7 +212,7 @@ def definition(evaluation: Evaluation) -> str:
         how = "weights count in the mean alone"
     else:
         how = "weights count inside each item's confusion matrix and in the mean"
-    if any(m.overall_only or "_by_" in m.name for m in evaluation.metrics):
+    if any((m.overall_only and not m.saved) or "_by_" in m.name for m in evaluation.metrics):
         how += ". Scores that are means over clusters, or of all items at once, say so"
     if table.overlapping:
         how += (

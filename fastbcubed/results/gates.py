@@ -133,7 +133,7 @@ def subject_of(bound: Bound, written: str, scores: Sequence[Metric] = ()) -> Sub
             resolve([bound.name])  # raises, with a suggestion, for all but families
             raise OptionError(f"{written}: {bound.name} is a family; name one of its scores")
         found = Subject(metric.name, metric.low, metric.high, metric.best)
-        overall_only = metric.overall_only
+        overall_only = metric.overall_only and not metric.saved  # slices may have been saved
     if bound.where and overall_only:
         raise OptionError(f"{written}: {found.name} is of all items at once, and slices have none")
     return found

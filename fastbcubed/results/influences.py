@@ -34,6 +34,8 @@ RANGES_AT_ONCE = 8
 
 def is_mean(metric: Metric) -> bool:
     """Return whether a score is a mean over items without true negatives, or a function of such means."""
+    if metric.saved:
+        return metric.saved == "mean"
     parts = metric.needs or (metric,)
     own = metric.combine is None or metric.slopes is not None
     of_matrix = not any(part.uses_tn or (part.options or {}).get("similarity") == "rand" for part in parts)

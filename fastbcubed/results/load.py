@@ -6,8 +6,9 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +22,6 @@ from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import table_of
 from fastbcubed.inputs.reading_notes import CODES
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.registry import lifted
 from fastbcubed.results.cluster_outcomes import SCHEMA
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Bounds, Figures, Scores
@@ -82,21 +82,28 @@ def read_saved(directory: Any, make: Make, *, check: bool = True) -> Any:
 
 def evaluation_of(content: Mapping[str, Any]) -> Evaluation:
     """Return the evaluation that `Evaluation.to_dict` has written: its scores, without clusters and items."""
-    names = list(content["overall"])
-    ev = _assembled({**content, "keep": "scores", "metrics": names}, {})
-    known = {metric.name: metric for metric in ev.metrics}
-    ev.metrics[:] = [known.get(name) or _own_score(name) for name in names]
-    return ev
+    return _assembled({**content, "keep": "scores", "metrics": list(content["overall"])}, {})
 
 
-def _own_score(name: str) -> Metric:
-    """Return a score of the user's own, whose formula is not kept."""
+def _metrics(head: Mapping[str, Any]) -> list[Metric]:
+    """Return the scores of a manifest, those of the user's own without their functions."""
+    definition, own = head["definition"], head.get("own_scores", {})
+    known = {each.name: each for each in metrics_by_name(head["metrics"], definition["beta"], definition)}
+    return [known.get(name) or _own_score(name, own.get(name, {})) for name in head["metrics"]]
 
-    def formula(*_: Any) -> Any:
-        raise NotKeptError(f"the formula of {name} was not saved")
 
-    formula.__name__ = name
-    return lifted(formula)
+def _own_score(name: str, about: Mapping[str, Any]) -> Metric:
+    """Return a score of the user's own from what a manifest says about it."""
+    texts = {"family": "own", "best": "neither", "summary": "", "definition": "", "source": "", **about}
+    ends = {"low": -np.inf, "high": np.inf}
+    ends |= {end: about[end] for end in ends if about.get(end) is not None}
+    saved: Literal["mean", "other"] = "mean" if texts.pop("mean", False) else "other"
+    return Metric(name, **{**texts, **ends}, saved=saved, score=partial(_not_saved, name))
+
+
+def _not_saved(name: str, *_: Any) -> float:
+    """Stand in for the function of a loaded score."""
+    raise NotKeptError(f"the function of {name} is not saved with a result; evaluate anew")
 
 
 @contextmanager
@@ -233,7 +240,7 @@ def _of_manifest(
     policies, bounds = _policies(definition), head["coverage"]["bounds"]
     sliced = _sliced(head["slices"], slices)
     figures = Figures(
-        metrics_by_name(head["metrics"], definition["beta"], definition),
+        _metrics(head),
         definition["beta"],
         Scores(with_nan(head["overall"])),
         Coverage.of(head["coverage"]),

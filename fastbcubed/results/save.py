@@ -21,12 +21,15 @@ from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.inputs.locations import at_home
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.sums import pair_counts
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.render.json import plain
 from fastbcubed.results.cluster_outcomes import named
 from fastbcubed.results.clusters import columns_by_code, known_by_cluster
 from fastbcubed.results.figures import coverage_for_json
+from fastbcubed.results.influences import is_mean
 from fastbcubed.results.repairs import require_repairable
 from fastbcubed.results.saved_files import (
     ITEMS,
@@ -274,6 +277,8 @@ def described(ev: Evaluation, slices: Mapping[str, Any]) -> dict[str, Any]:
         "not_computed": ev.not_computed,
         "manifest": ev.manifest,
     }
+    if own := {m.name: _declaration(m) for m in ev.metrics if m.name not in METRICS}:
+        content["own_scores"] = own
     if found is None:
         return content
     of_errors = {
@@ -282,6 +287,12 @@ def described(ev: Evaluation, slices: Mapping[str, Any]) -> dict[str, Any]:
         "units": found.units._asdict(),
     }
     return content | of_errors
+
+
+def _declaration(metric: Metric) -> dict[str, Any]:
+    """Return a score of the user's own without its function, and whether its interval is that of a mean over items."""
+    fields = ("family", "low", "high", "best", "summary", "definition", "source")
+    return {name: getattr(metric, name) for name in fields} | {"mean": is_mean(metric)}
 
 
 def _described(ev: Evaluation, sliced: Mapping[str, Table]) -> dict[str, Any]:

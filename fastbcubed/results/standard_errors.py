@@ -110,6 +110,11 @@ def too_small(unit: str, reason: str) -> Message:
 
 def why_none(metric: Metric, *, overlapping: bool = False) -> str | None:
     """Return why a score has no standard error; None if it has one."""
+    if metric.saved:
+        return (
+            f"the standard error of {metric.name} was not saved, nor was its function; ask for .errors before you "
+            "save, or evaluate anew"
+        )
     if is_mean(metric) or has_sums_by_unit(metric, overlapping=overlapping):
         return None
     if not metric.overall_only:
@@ -547,7 +552,9 @@ class ScoreErrors:
         """Return the interval of a score as `Evaluation.interval` does."""
         figures, level = self._figures, check_level(level)
         metric = resolved(self._kept.cells, which, figures.beta, figures.metrics)
-        if (reason := why_none(metric, overlapping=self._kept.cells.overlapping)) is not None:
+        known = unit == COMPONENT and figures.errors is not None and metric.name in figures.errors.of
+        reason = why_none(metric, overlapping=self._kept.cells.overlapping)
+        if reason is not None and not known:
             raise MetricError(reason)
         found, value = self.by([metric], unit, stacklevel=3), figures.overall.get(metric.name)
         if metric.name not in found.of:
@@ -561,7 +568,8 @@ class ScoreErrors:
 
     def listed(self, level: float, unit: str) -> Table:
         """Return the overall scores with errors and intervals as `Evaluation.scores` does."""
-        level, metrics = check_level(level), self.metrics
+        level = check_level(level)
+        metrics = [m for m in self.metrics if unit == COMPONENT or not m.saved]
         wanted = (metrics and self.can_be_known) or unit != COMPONENT
         found = self.by(metrics, unit, stacklevel=3) if wanted else None
         rows: list[dict[str, Any]] = []

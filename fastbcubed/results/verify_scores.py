@@ -71,7 +71,7 @@ def verify(ev: Evaluation, n: int, seed: int) -> Verified:
                 f"item {first_few(ev.kept_items().ids(np.array([row])).to_pylist())}: {told}"
             )
     anew = {name: value for name, value in rows.scores().items() if name in ev.overall}
-    of_cells = overall(ev.contingency, ev.metrics, beta=ev.beta)
+    of_cells = overall(ev.contingency, [m for m in ev.metrics if not m.saved], beta=ev.beta)
     stored = dict(ev.overall)
     for source, found in (("the rows", anew), ("the cells", of_cells)):
         told = _differences({name: stored[name] for name in found if name in stored}, found, source)
@@ -81,7 +81,7 @@ def verify(ev: Evaluation, n: int, seed: int) -> Verified:
     faults["scores"] += of_slices
     if any(faults.values()):
         raise VerificationError(_message(ev, chosen.size, faults))
-    return Verified(int(chosen.size), tuple(stored), tuple(slices))
+    return Verified(int(chosen.size), tuple(of_cells), tuple(slices))
 
 
 def _message(ev: Evaluation, n: int, faults: dict[str, list[str]]) -> str:

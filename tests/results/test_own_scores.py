@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import fastbcubed as fb
-from fastbcubed.errors import GateError, MetricError, OptionError
+from fastbcubed.errors import GateError, MetricError, NotKeptError, OptionError
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.results import standard_errors
 
 #: Of the items, four have tp 2 and one mate that is missing or wrong, and one has tp 1, fp 2 and fn 2.
 TRUE, PRED = [0, 0, 0, 1, 1], [5, 5, 6, 6, 6]
@@ -143,3 +144,62 @@ def test_exact_clusters_differ_in_scores_of_users(score):
     ev = fb.evaluate(list("abbb"), list("abbb"), metrics=[score])
     assert ev.errors.size == pytest.approx(3 / 4)
     assert pickle.loads(pickle.dumps(ev)).overall == ev.overall
+
+
+def share(tp, fp, fn, tn):
+    return tp / (tp + fn)
+
+
+#: A score of all cells at once, which has no standard error.
+PARTS = Metric(
+    "parts", "matching", 1.0, math.inf, "lower", "Parts of a true cluster.", "V / K", "fastbcubed",
+    score=lambda cells, pool: cells.n_cells / cells.n_true,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("keep", ["scores", "items"])
+def test_a_loaded_result_has_value_error_and_interval_of_scores_of_users(tmp_path, keep):
+    """Of four clusters one is split, and recall is 7/8 +- 1/8; that of a mean in 0 to 1 has the interval of Wilson."""
+    metrics = ["recall", jaccard, declared(share, low=0.0, high=1.0, best="higher"), declared(wrong), PARTS]
+    part = list("xxxxyyyy")
+    ev = fb.evaluate(
+        list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5], metrics=metrics, attributes={"part": part}, slices="part"
+    )
+    ev.save(tmp_path / "once", keep=keep)
+    fb.load(tmp_path / "once").save(tmp_path / "twice", keep=keep)
+    for loaded in (fb.load(tmp_path / "twice"), pickle.loads(pickle.dumps(fb.load(tmp_path / "once")))):
+        assert loaded.scores() == ev.scores()
+        assert loaded.scores()["se"].to_pylist() == [1 / 8, 1 / 8, 1 / 8, 0, None]
+        assert tuple(loaded.interval("share")) == pytest.approx((0.39577, 0.98681), abs=1e-5)
+        for name in ("recall", "jaccard", "share", "wrong"):
+            assert loaded.interval(name) == ev.interval(name)
+        assert loaded.check("jaccard>=0.7@part=y", parts=1.25)["value"].to_pylist() == [3 / 4, 5 / 4]
+        with pytest.raises(OptionError, match="wrong>=1': lower is better"):
+            loaded.check("wrong>=1")
+        with pytest.raises(MetricError, match="the standard error of parts was not saved"):
+            loaded.interval("parts")
+    if keep == "items":
+        assert loaded.clusters("true").column_names[-1] == "recall"
+        assert loaded.metric(jaccard) == 7 / 8
+        assert loaded.scores(unit="part")["se"].to_pylist() == [1 / 8, None, None, None, None]  # of 1 and 3/4
+        assert "1 score over all items" in str(loaded.verify())
+        with pytest.raises(NotKeptError, match="the function of parts is not saved with a result"):
+            loaded.test("parts")
+
+
+def test_a_loaded_result_without_standard_errors_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(standard_errors, "ALWAYS", 0)
+    ev = fb.evaluate(list("aabb"), [1, 2, 3, 3], metrics=["f1", jaccard])
+    ev.save(tmp_path)
+    loaded = fb.load(tmp_path)
+    assert loaded.metric("jaccard") == ev.overall.jaccard
+    with pytest.raises(
+        MetricError, match=r"the standard error of jaccard was not saved, .* ask for \.errors before"
+    ):
+        _ = loaded.errors["jaccard"]
+
+
+def test_a_loaded_comparison_knows_which_value_is_better(tmp_path):
+    cmp = fb.compare(TRUE, {"a": PRED, "b": [1, 2, 3, 4, 5]}, metrics=[declared(wrong)])
+    cmp.save(tmp_path)
+    assert fb.load(tmp_path).ranks() == cmp.ranks() and fb.load(tmp_path).best == "b"
