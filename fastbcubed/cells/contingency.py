@@ -664,10 +664,6 @@ class Contingency:
         ranges = blocks(self.n_cells)
         return sum(int(np.count_nonzero((self.fp[a:b] == 0) & (self.fn[a:b] == 0))) for a, b in ranges)
 
-    def count_exact(self, side: str) -> int:
-        """Count the clusters of a side that equal one of the other side."""
-        return self.n_exact
-
     __dir__ = documented
 
     def __repr__(self) -> str:

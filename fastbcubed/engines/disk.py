@@ -124,7 +124,7 @@ def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOf
             "disk", cells, scored, coverage, pair.names, items, names,
             sliced=sliced,
             ranges=_ranges(parts, request, widest, pool),
-            summary=describe(parts.sizes, parts.n_items, dict.fromkeys(parts.sizes, parts.n_exact)),
+            summary=describe(parts.sizes, parts.n_items, parts.n_exact),
             bounds=bounds,
             notes=notes_of(aligner.firsts) + _not_kept(parts, spill),
             pair=pair,

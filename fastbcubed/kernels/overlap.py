@@ -96,7 +96,7 @@ def add_common(cells, rows, items, sizes, first, last, met, common):
 
     `cells` are the bounds and the rows of the cells of each true cluster, `sizes` the items of each cluster, and
     `met` sums by predicted cluster that are 0 before and after. Outputs: the sizes of `common`, by cell and true
-    cluster, and which clusters equal one of the other side.
+    cluster, and its `same`.
     """
     bounds = cells[0]
     places = np.empty((MEMBERS_AT_ONCE, 2), np.int64)
@@ -116,7 +116,7 @@ def add_common(cells, rows, items, sizes, first, last, met, common):
                 end = own[-1, 1]
                 add_pairs(pairs[begin:end], items, met)
                 write_common(pairs, begin, own, items, met, common)
-                mark_exact(i, pairs[begin : own[0, 1], 0], rows.n_true, sizes, met, common.exact)
+                mark_same(i, pairs[begin : own[0, 1], 0], rows.n_true, sizes, met, common.same)
                 for q in range(begin, end):
                     clear(met, items.weighted, pairs[at(q), 0])
         start = stop
@@ -195,11 +195,33 @@ def write_common(pairs, begin, places, items, met, common):
 
 
 @inlined
-def mark_exact(i, pred, n_true, sizes, met, exact):
-    """Mark a true cluster and each predicted one with the same items, which must be in any of its cells."""
+def mark_same(i, pred, n_true, sizes, met, same):
+    """Mark a true cluster and each predicted one with the same items by the first of these, in any of its cells."""
     for j in pred:
         if sizes.n[at(i)] == met.n[at(j)] and sizes.n[at(i)] == sizes.n[at(n_true + j)]:
-            exact[at(i)] = exact[at(n_true + j)] = True
+            if same[at(i)] < 0:
+                same[at(i)] = j
+            same[at(n_true + j)] = same[at(i)]
+
+
+@kernel
+def pair_copies(same, n_true, exact):
+    """Mark the clusters that are paired one to one with clusters of the same items; the last copies are left over.
+
+    Shapes: `same` as in `add_common`, `exact` (n_clusters,), False before.
+    """
+    copies = np.zeros(same.size - n_true, np.int64)
+    for j in range(n_true, same.size):
+        if same[j] >= 0:
+            copies[same[j]] += 1
+    for i in range(n_true):
+        if same[i] >= 0:
+            exact[i] = copies[same[i]] > 0
+            copies[same[i]] -= 1
+    for j in range(same.size - 1, n_true - 1, -1):
+        if same[j] >= 0:
+            exact[j] = copies[same[j]] <= 0
+            copies[same[j]] -= 1
 
 
 @inlined

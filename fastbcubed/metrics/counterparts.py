@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,6 @@ from fastbcubed.overlap.cover import Cover
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Counts, Floats
-
-if TYPE_CHECKING:
-    from fastbcubed.overlap.extended_bcubed import Sides
 
 #: A cell that shares its cluster with others: weight of the cell, what counts as its items, and the rest of the
 #: cluster, Jaccard index; the best of a cluster so far.
@@ -144,7 +141,7 @@ def best_overlaps(cover: Cover) -> tuple[FitOfClusters, FitOfClusters]:
     overlaps, (true, pred) = cover.sides.overlaps, cover.sides.sizes
     w, a, b = overlaps.sizes.weight, true.weight[overlaps.true], pred.weight[overlaps.pred]
     f, jaccard = 2.0 * w / (a + b), w / (a + b - w)
-    exact = same_clusters(cover.sides)
+    exact = cover.exact("true").astype(np.float64)
 
     def fit(
         codes: NDArray[np.integer], sizes: Floats, mass: Floats, scored: NDArray[np.bool_]
@@ -161,22 +158,6 @@ def best_overlaps(cover: Cover) -> tuple[FitOfClusters, FitOfClusters]:
         fit(overlaps.true, true.weight, cover.true_weight, cover.true_n > 0),
         fit(overlaps.pred, pred.weight, cover.pred_weight, cover.pred_n > 0),
     )
-
-
-def same_clusters(sides: Sides) -> Floats:
-    """Count the clusters that both sides have, each by the first of its true copies.
-
-    Of t true and p predicted copies these are the lesser number.
-    """
-    overlaps, (true, pred) = sides.overlaps, sides.sizes
-    n = overlaps.sizes.n
-    same = (n == true.n[overlaps.true]) & (n == pred.n[overlaps.pred])
-    codes, first, p = np.unique(overlaps.true[same], return_index=True, return_counts=True)
-    # the copies of a true cluster have the same first match
-    _, copy, t = np.unique(overlaps.pred[same][first], return_index=True, return_counts=True)
-    found = np.zeros(true.n.size)
-    found[codes[copy]] = np.minimum(t, p[copy])
-    return found
 
 
 #: Looks at a cell after which the search gives up: one or two minutes. Clusterings that resemble each

@@ -421,8 +421,8 @@ class Cover(Contingency):
 
     def _are_exact(self, side: str) -> NDArray[np.bool_]:
         """Return the cells whose clusters on this side are all on the other side, too: all likeness there is 1."""
-        members = self.members(side)
-        return np.logical_and.reduceat(self.exact(side)[members.codes], members.offsets[:-1])
+        members, same = self.members(side), self._of_side(self.sides.same, side)
+        return np.logical_and.reduceat(same[members.codes] >= 0, members.offsets[:-1])
 
     def _refuse_too_much(self, max_pairs: float, label: Any) -> None:
         visits = self.sides.visits
@@ -470,17 +470,16 @@ class Cover(Contingency):
 
     @cached_property
     def n_exact(self) -> int:
-        """True clusters that equal a predicted one."""
-        return self.count_exact("true")
-
-    def count_exact(self, side: str) -> int:
-        """Count the clusters of a side that equal one of the other side; several may be identical."""
-        return int(np.count_nonzero(self.exact(side)))
+        """Clusters that are equal on both sides."""
+        return int(np.count_nonzero(self.exact("true")))
 
     def exact(self, side: str) -> NDArray[np.bool_]:
-        """Return a mask of the clusters of a side that equal one of the other side."""
-        exact, n_true = self.sides.exact, self.truth.n_clusters
-        return exact[:n_true] if side == "true" else exact[n_true:]
+        """Return a mask of the clusters of a side that equal one of the other side, repeated ones one to one."""
+        return self._of_side(self.sides.exact, side)
+
+    def _of_side(self, clusters: NDArray[Any], side: str) -> NDArray[Any]:
+        n_true = self.truth.n_clusters
+        return clusters[:n_true] if side == "true" else clusters[n_true:]
 
     def n_met(self, side: str) -> Int64s:
         """Return the number of clusters of the other side that each cluster meets."""

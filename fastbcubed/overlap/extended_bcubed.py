@@ -190,7 +190,8 @@ class Common(NamedTuple):
 
     bounds: Counts  #: where the true clusters of each cell begin; shape (n_cells + 1,)
     sizes: Totals  #: common items and their weight, without the items of the cell; shape (n_memberships,)
-    exact: NDArray[np.bool_]  #: whether each cluster equals one of the other side, true ones first
+    #: the first predicted cluster with the same items as each cluster, true ones first; -1 if there is none
+    same: NDArray[np.integer]
 
 
 class Shares(NamedTuple):
@@ -280,8 +281,8 @@ class Sides:
     def common(self) -> Common:
         """The items that each true cluster of a cell shares with all its predicted ones."""
         cells, rows, items = self._members(), self.rows, self._items
-        clusters, exact = self._clusters, np.zeros(self.n_clusters, np.bool_)
-        common = Common(self.truth.offsets, Totals.empty(self.truth.codes.size, items.weighted), exact)
+        clusters, same = self._clusters, np.full(self.n_clusters, -1, self.prediction.codes.dtype)
+        common = Common(self.truth.offsets, Totals.empty(self.truth.codes.size, items.weighted), same)
         self._in_blocks(
             lambda a, b, met: kernels.overlap.add_common(cells, rows, items, clusters, a, b, met, common),
             self.truth.n_clusters,
@@ -291,9 +292,16 @@ class Sides:
         return common
 
     @cached_property
+    def same(self) -> NDArray[np.integer]:
+        """The first predicted cluster with the same items as each cluster, true ones first; -1 if there is none."""
+        return self.common.same
+
+    @cached_property
     def exact(self) -> NDArray[np.bool_]:
-        """Whether each cluster equals one of the other side, true ones first."""
-        return self.common.exact
+        """Whether each cluster is paired with one of the same items, one to one; true ones first."""
+        exact = np.zeros(self.n_clusters, np.bool_)
+        kernels.overlap.pair_copies(self.same, self.truth.n_clusters, exact)
+        return exact
 
     @cached_property
     def overlaps(self) -> OverlapTable:
@@ -438,7 +446,7 @@ class Sides:
 
         workspace = lambda: (Totals.zeros(ALIKE, items.weighted), self._found())  # noqa: E731
         self._in_blocks(score, n_scored, workspace, "compare cells")
-        self.exact = common.exact
+        self.same = common.same
         for name in ("common", "_index", "rows"):
             del self.__dict__[name]
         return Shares(parts, mates)

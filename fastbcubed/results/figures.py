@@ -223,12 +223,10 @@ def bound_sums(table: Contingency) -> NDArray[np.float64]:
 def summarize(table: Contingency) -> dict[str, dict[str, Any]]:
     """Return items, clusters, singletons, largest, size quantiles and exactly recovered, of each side."""
     sizes = {"true": _size_histogram(table.true_n), "pred": _size_histogram(table.pred_n)}
-    return describe(sizes, table.n_items, {side: table.count_exact(side) for side in sizes})
+    return describe(sizes, table.n_items, table.n_exact)
 
 
-def describe(
-    histograms: Mapping[str, Histogram], n_items: int, n_exact: Mapping[str, int]
-) -> dict[str, dict[str, Any]]:
+def describe(histograms: Mapping[str, Histogram], n_items: int, n_exact: int) -> dict[str, dict[str, Any]]:
     """Return the same from the cluster sizes of each side, ascending, and how many clusters have each."""
     result = {}
     for side, (sizes, clusters) in histograms.items():
@@ -239,7 +237,7 @@ def describe(
             "singletons": int(clusters[0]) if sizes[0] == 1 else 0,
             "largest": int(sizes[-1]),
             "size_quantiles": {f"{q:g}": int(sizes[np.searchsorted(upto, q * upto[-1])]) for q in QUANTILES},
-            "exact": n_exact[side],
+            "exact": n_exact,
         }
     return result
 

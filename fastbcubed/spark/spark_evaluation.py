@@ -210,7 +210,7 @@ def summary_of(sums: Sums) -> dict[str, dict[str, Any]]:
     """Return items, clusters, singletons, largest, size quantiles and exactly recovered, of each side."""
     counts = sums.counts
     sizes = {side: clusters_of(own) for side, own in sums.sizes.items()}
-    return describe(sizes, counts["n_items"], dict.fromkeys(sizes, counts["n_exact"]))
+    return describe(sizes, counts["n_items"], counts["n_exact"])
 
 
 #: Reason why an attribute of both sides needs a prefix here.

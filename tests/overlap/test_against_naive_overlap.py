@@ -124,11 +124,12 @@ def test_overlap_family(pair, unmatched):
 
 @many
 @given(covers(), st.sampled_from(["drop", "singleton"]))
-def test_each_side_counts_its_own_exact_clusters(pair, unmatched):
+def test_exact_clusters_are_those_of_the_scores(pair, unmatched):
     ev = evaluate(pair, unmatched=unmatched)
-    families = twin.align(*pair, unmatched)
-    for side, (ours, theirs) in {"true": families, "pred": families[::-1]}.items():
-        assert ev.summary[side]["exact"] == sum(cluster in theirs for cluster in ours)
+    precision, recall, _ = twin.exact_match(*twin.align(*pair, unmatched))
+    for side, share in (("true", recall), ("pred", precision)):
+        assert ev.summary[side]["exact"] == share * ev.summary[side]["clusters"]
+        assert sum(ev.clusters(side)["exact"].to_pylist()) == ev.summary[side]["exact"]
 
 
 @many

@@ -359,17 +359,23 @@ def test_clusters_have_the_means_of_their_items() -> None:
     }  # fmt: skip
 
 
-def test_each_side_counts_its_own_clusters_that_are_the_same_on_the_other(capsys, tmp_path) -> None:
-    """Of true clusters {1, 2} twice and {3}, three are predicted; of the predicted {1, 2}, {3}, {3, 4} two are true."""
-    truth = fb.Clustering.from_clusters([[1, 2], [1, 2], [3], [4, 5]])
-    prediction = fb.Clustering.from_clusters([[1, 2], [3], [3, 4], [5]])
-    ev = fb.extended_bcubed(truth, prediction)
-    for side, exact in (("true", 3), ("pred", 2)):
-        assert ev.summary[side]["exact"] == exact
-        assert json.loads(ev.to_json())["summary"][side]["exact"] == exact
-        assert sum(ev.clusters(side)["exact"].to_pylist()) == exact
+def test_repeated_clusters_are_exact_as_often_as_the_other_side_has_them(tmp_path: Path) -> None:
+    """Of true {1, 2} twice and {3}, one {1, 2} and {3} are predicted; of predicted {6} three times, two are true."""
+    truth = fb.Clustering.from_clusters([[1, 2], [1, 2], [3], [4, 5], [6], [6]])
+    prediction = fb.Clustering.from_clusters([[1, 2], [3], [3, 4], [6], [6], [6], [5]])
+    ev = fb.evaluate(
+        truth, prediction, overlapping=True, metrics=["f1", "cluster_recall", "cluster_precision"]
+    )
+    for side, score, clusters in (("true", "cluster_recall", 6), ("pred", "cluster_precision", 7)):
+        assert ev.overall[score] == 4 / clusters
+        assert json.loads(ev.to_json())["summary"][side]["exact"] == ev.summary[side]["exact"] == 4
+    for side, exact in (("true", [0, 2, 4, 5]), ("pred", [0, 1, 3, 4])):  # the last copies are left over
+        found = ev.clusters(side)
+        assert sorted(np.array(found["cluster"].to_pylist())[found["exact"].to_numpy()].tolist()) == exact
     for text in (repr(ev), ev._repr_html_()):
-        assert "3 (75.0 %)" in text and "2 (50.0 %)" in text
+        assert "4 (66.7 %)" in text and "4 (57.1 %)" in text
+    swapped = fb.extended_bcubed(prediction, truth)
+    assert [swapped.summary[side]["exact"] for side in ("true", "pred")] == [4, 4]
     ev.save(tmp_path)
     assert fb.load(tmp_path).summary == ev.summary
 
