@@ -81,7 +81,7 @@ class Faults:
 
 @dataclass(frozen=True)
 class NullLabels(Fault):
-    """Items with a null label; `column` names the labels, `what` the kind of the first few."""
+    """Rows with a null label; `column` names the labels, `what` the kind of the first few."""
 
     step = 0
     column: str
@@ -90,7 +90,7 @@ class NullLabels(Fault):
     def error(self) -> FastBCubedError:
         """Return the error that reports it."""
         return NullError(
-            f"{self.count} of {self.total} items of {self.name} have a null in {self.column!r} ({self.what} "
+            f"{self.count} of {self.total} rows of {self.name} have a null in {self.column!r} ({self.what} "
             f"{first_few(self.first)}). Pass {arg('nulls', 'singleton')} to take each as a cluster of its "
             f"own, or {arg('nulls', 'drop')} to leave them out."
         )

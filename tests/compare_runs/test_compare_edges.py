@@ -265,7 +265,7 @@ def test_the_error_names_the_run():
 
 
 FAULTS = {
-    "null": ("cluster", [1, None, 2, 2], NullError, "1 of 4 items of"),
+    "null": ("cluster", [1, None, 2, 2], NullError, "1 of 4 rows of"),
     "weight": ("w", [1.0, 2.0, -3.0, 4.0], WeightError, "1 of 4 weights of"),
     "label": ("cluster", [0.5, 1, 2, 2], IdTypeError, "column 'cluster' of"),
 }

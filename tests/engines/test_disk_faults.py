@@ -66,7 +66,7 @@ def with_nulls(table, name, step):
 FAULTS = {
     "null labels": (
         side(label=every(5, None, third)), PREDICTION, {}, NullError,
-        "24 of 120 items of the truth have a null in 'cluster' (items 'i000', 'i005', 'i010', …)",
+        "24 of 120 rows of the truth have a null in 'cluster' (items 'i000', 'i005', 'i010', …)",
     ),
     "null ids": (
         with_nulls(side(), "item", 50), PREDICTION, {}, NullError,
@@ -87,11 +87,11 @@ FAULTS = {
     ),
     "null labels of the prediction": (
         side(), side(BACKWARDS, every(5, None, third)), {}, NullError,
-        "24 of 120 items of the prediction have a null in 'cluster' (items 'i115', 'i110', 'i105', …)",
+        "24 of 120 rows of the prediction have a null in 'cluster' (items 'i115', 'i110', 'i105', …)",
     ),
     "null labels of both": (
         side(label=every(60, None, third)), side(BACKWARDS, every(2, None, third)), {}, NullError,
-        "2 of 120 items of the truth have a null in 'cluster' (items 'i000', 'i060')",
+        "2 of 120 rows of the truth have a null in 'cluster' (items 'i000', 'i060')",
     ),
     "repeated rows": (
         again(6), PREDICTION, {}, DuplicateItemError,
@@ -256,7 +256,7 @@ def test_one_table(name, many_shards, in_files, tmp_path):
 def test_null_labels_by_position(many_shards):
     labels = pa.array([None if k % 7 == 3 else k // 3 for k in range(N)])
     on_disk, in_memory = messages(labels, list(range(N)), kind=NullError)
-    assert "17 of 120 items of the truth have a null in" in on_disk  # 3, 10, … 115
+    assert "17 of 120 rows of the truth have a null in" in on_disk  # 3, 10, … 115
     assert "(rows 3, 10, 17, …)" in on_disk
     assert on_disk == in_memory
 

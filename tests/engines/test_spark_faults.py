@@ -35,7 +35,7 @@ def changed(table: dict[str, list[Any]], **columns: list[Any]) -> pa.Table:
 
 
 WRONG: dict[str, tuple[type[Exception], str, pa.Table, pa.Table, dict[str, Any]]] = {
-    "null label": (errors.NullError, r"1 of 3 items of the truth have a null in 'cluster' \(items 2\)",
+    "null label": (errors.NullError, r"1 of 3 rows of the truth have a null in 'cluster' \(items 2\)",
                    changed(TRUTH, cluster=["a", None, "b"]), changed(PREDICTION), {}),
     "null item": (errors.NullError, "1 of 3 item ids are null",
                   changed(TRUTH), changed(PREDICTION, item=[1, None, 3]), {}),

@@ -144,6 +144,9 @@ def test_an_empty_list_is_a_null() -> None:
     lists = {"item": ["1", "2"], "cluster": [["a"], []]}
     with pytest.raises(NullError, match="1 of 2"):
         fb.extended_bcubed(pa.table(lists), pa.table(lists))
+    counted = r"1 of 3 rows of the prediction have a null in 'cluster' \(items '2'\)"  # of two items
+    with pytest.raises(NullError, match=counted):
+        fb.extended_bcubed({"1": {"a"}, "2": {"a"}}, {"1": {"a", "b"}, "2": set()})
     ev = fb.extended_bcubed(pa.table(lists), pa.table(lists), nulls="drop")
     assert (ev.coverage.n_common, ev.coverage.n_null) == (1, 2)
 
