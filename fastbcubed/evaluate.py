@@ -83,7 +83,7 @@ def evaluate(
         From 1e-120 to 1e120; a common factor changes no score.
     slices : str, Bins, tuple of these, mapping, or a list of several of these
         Slices to score now; see `Evaluation.slices`. A tuple of names is one crossed slicing, a list of names several.
-        Masks refer to the truth's rows.
+        Masks refer to the truth's rows; where clusters overlap, to the items that `Evaluation.items` lists.
     attributes : table, optional
         Attributes to slice by, by item or by position, besides those of the tables given.
     metrics : str, callable, or iterable of these, optional

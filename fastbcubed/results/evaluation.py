@@ -493,8 +493,8 @@ class Evaluation(Shown, HasTable):
         Parameters
         ----------
         which : array-like
-            Ids; or a mask in the order of `items`, or of the truth's rows. Of a saved result, or one of the
-            disk engine, the rows are those of ``items.parquet``.
+            Ids; or a mask in the order of `items`, or, unless clusters overlap, of the truth's rows. Of a saved
+            result, or one of the disk engine, the rows are those of ``items.parquet``.
 
         Examples
         --------

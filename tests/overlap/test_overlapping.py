@@ -349,6 +349,8 @@ def test_items_and_their_mates() -> None:
         "tp": 3, "fp": 2, "fn": 0, "tn": 2,
     }  # fmt: skip
     assert ev.subset(["1", "2"]).recall == pytest.approx(0.8)
+    of_items = [item in ("1", "2") for item in ev.items()["item"].to_pylist()]  # a mask, in their order
+    assert ev.subset(of_items).recall == pytest.approx(0.8)
     assert ev.slices({"both": ["1", "2"]})["recall"].to_pylist() == [pytest.approx(0.8)]
 
 
