@@ -33,9 +33,11 @@ def scatter_units(cells, places, units, shift, next_cell, out):
 
 @kernel
 def add_shares(cells, first, total, shares):
-    """Add up the shares of cells in the total weight by their unit; `first` is the first unit."""
+    """Write the shares in the total weight that units have, from their cells; `first` is the first unit."""
     for i in range(cells.size):
-        shares[at(cells[at(i)].true - first)] += cells[at(i)].weight / total
+        shares[at(cells[at(i)].true - first)] += cells[at(i)].weight
+    for i in range(shares.size):
+        shares[at(i)] /= total
 
 
 @kernel

@@ -22,7 +22,7 @@ from fastbcubed.metrics.bcubed import COMPLEMENTS
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.sums import CellSums
-from fastbcubed.results.unit_cells import Alone, CellsByUnit, CellUnits, Pieces, Units
+from fastbcubed.results.unit_cells import Alone, CellsByUnit, CellUnits, Pieces, Units, units_of_shares
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes, Floats
 
@@ -143,7 +143,7 @@ class Powers(NamedTuple):
             slopes = (moves.of_shares - moves.of_shares[moves.baseline])[: powers.shape[1]]
             powers[0] += slopes**2 * (alone.squares / total**2)
             powers[1] += slopes**4 * (alone.fourths / total**4)
-        units = Units(int(sum(n)) + alone.n, 1.0 / every, float(max(*largest, alone.largest / total)))
+        units = units_of_shares(sum(n) + alone.n, every, max(*largest, alone.largest / total))
         return cls(powers, units)
 
 

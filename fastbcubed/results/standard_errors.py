@@ -45,6 +45,7 @@ from fastbcubed.results.unit_cells import (
     Units,
     components_of_tables,
     true_clusters_of_runs,
+    units_of_shares,
 )
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.key_codes import number
@@ -259,7 +260,7 @@ class RowUnits:
     def units(self, group: int) -> Units:
         """Return the units of one group."""
         shares = self.share_of_unit[self.group_of_code == group]
-        return Units(int(self.n_units[group]), 1.0 / math.fsum(shares**2), float(shares.max()))
+        return units_of_shares(self.n_units[group], math.fsum(shares**2), shares.max())
 
     def deviations(
         self, table: Contingency, needed: Iterable[Metric]

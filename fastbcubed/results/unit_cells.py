@@ -45,6 +45,11 @@ class Units(NamedTuple):
     largest_share: float
 
 
+def units_of_shares(n: int, squares: float, largest: float) -> Units:
+    """Return units from the sum of squares of their shares and the largest one: at most 1, despite rounding."""
+    return Units(int(n), 1.0 / float(np.minimum(squares, 1.0)), float(np.minimum(largest, 1.0)))
+
+
 class Alone(NamedTuple):
     """True clusters that all runs find exactly: those that have weight."""
 

@@ -21,7 +21,7 @@ from fastbcubed.metrics.sums_by_unit import difference_quotients, effective_unit
 from fastbcubed.results.influences import is_mean
 from fastbcubed.results.intervals import degrees_of_freedom
 from fastbcubed.results.standard_errors import OF_SUMS, Errors, are_uneven, standard_error
-from fastbcubed.results.unit_cells import Units
+from fastbcubed.results.unit_cells import Units, units_of_shares
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.sweep_links.curve import COUNTED, Curve, Kept, Points, family_of, score_of
@@ -321,7 +321,7 @@ def units_of_rows(rows: TreeRows) -> Units:
 def units_of_weight(weight: Floats) -> Units:
     """Return the units that have weight."""
     shares = weight[weight > 0] / weight.sum()
-    return Units(shares.size, 1.0 / float(np.sum(shares**2)), float(shares.max()))
+    return units_of_shares(shares.size, np.sum(shares**2), shares.max())
 
 
 def units_of_places(rows: TreeRows) -> tuple[Counts, int]:

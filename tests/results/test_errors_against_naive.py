@@ -74,6 +74,19 @@ def test_errors_by_component(case):
     assert ev.units.largest_share == pytest.approx(float(by_unit.largest_share), rel=1e-12)
 
 
+@pytest.mark.parametrize("overlapping", [False, True])
+@pytest.mark.parametrize("weight", [None, 0.1, 0.7])
+@pytest.mark.parametrize("n", [10, 49, 1000])
+def test_a_single_unit_has_all_of_the_weight(overlapping, weight, n):
+    """Ten cells of a tenth add up to one, although ten times 0.1 is 0.9999999999999999 in floats."""
+    items = [str(k) for k in range(n)]
+    sides = dict.fromkeys(items, 0), {item: k for k, item in enumerate(items)}
+    weights = None if weight is None else dict.fromkeys(items, weight)
+    found = fb.evaluate(*sides, weight=weights, overlapping=overlapping).units
+    assert found == (pytest.approx((1, 1, 1), abs=1e-12)) and found.effective >= 1 >= found.largest_share
+    assert weights or found == (1, 1.0, 1.0)
+
+
 @examples(100)
 @given(cases(), st.data())
 def test_errors_by_true_cluster_and_by_column(case, data):
