@@ -92,7 +92,9 @@ def test_rows_that_take_more_than_the_limit_are_refused() -> None:
     n = 500_000  # of 150 bytes
     columns = pa.table({"t": np.arange(n) // 2, "p": np.arange(n) // 3})
     ev = fb.evaluate("t", "p", table=columns, engine="disk", keep="items", memory_limit="64MiB")
-    with pytest.raises(OptionError, match=r"verification would take about .* memory_limit of at least 72 MiB"):
+    with pytest.raises(
+        OptionError, match=r"verification would take about .* memory_limit of at least 72 MiB"
+    ):
         ev.verify(1)
 
 
