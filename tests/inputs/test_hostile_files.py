@@ -155,7 +155,7 @@ CSV = {
     "names that look like nulls": (b"item,cluster\na,NA\nb,NA\nc,null\n", SCORES),
     "leading zeros": (b"item,cluster\na,01\nb,1\nc,1\n", (1.0, 1.0)),
     "an empty text": (b'item,cluster\na,""\nb,""\nc,x\n', SCORES),
-    "no cluster": (b"item,cluster\na,\nb,1\nc,2\n", (NullError, "1 of 3 items", "'a'", 'nulls="drop"')),
+    "no cluster": (b"item,cluster\na,\nb,1\nc,2\n", (NullError, "1 of 3 rows", "'a'", 'nulls="drop"')),
     "no item": (b"item,cluster\n,1\nb,1\nc,2\n", (NullError, "1 of 3", "rows: 0")),
     "semicolons": (b"item;cluster\na;1\nb;1\nc;2\n", SCORES),
     "semicolons that do not fit": (b"item;cluster\na;1;x\n", (ColumnError, "item;cluster", "item=")),

@@ -47,7 +47,7 @@ NULL_LABELS = {
 
 @pytest.mark.parametrize("labels", NULL_LABELS.values(), ids=NULL_LABELS)
 def test_null_labels(labels: Any) -> None:
-    said = ("1 of 3 items", "null", "(rows 1)", 'nulls="singleton"', 'nulls="drop"')
+    said = ("1 of 3 rows", "null", "(rows 1)", 'nulls="singleton"', 'nulls="drop"')
     with refused(NullError, *said, "the truth"):
         evaluate(labels(), LABELS)
     with refused(NullError, *said, "the prediction"):
@@ -67,12 +67,12 @@ def test_null_labels_by_item() -> None:
         (table(["a", "b", "c"], [1, None, 2]), PREDICTION),
         ({"a": 1, "b": None, "c": 2}, PREDICTION),
     ):
-        with refused(NullError, "1 of 3 items", "the truth", "'b'", 'nulls="drop"'):
+        with refused(NullError, "1 of 3 rows", "the truth", "'b'", 'nulls="drop"'):
             evaluate(*sides)
     with refused(NullError, "2000 of 2000", "0, 1, 2, …"):
         evaluate([None] * 2000, [1] * 2000)
     assert scores([None, None], [None, None], nulls="singleton") == (1.0, 1.0)
-    with refused(NullError, "1 of 2 items", "'a'"):
+    with refused(NullError, "1 of 2 rows", "'a'"):
         evaluate({"a": set(), "b": {1}}, {"a": 1, "b": 1})
 
 
