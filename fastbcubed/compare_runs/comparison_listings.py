@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.cells.contingency import Contingency
 from fastbcubed.compare_runs.units import (
     beside_baseline,
     is_heavy,
@@ -26,7 +25,6 @@ from fastbcubed.inputs.arrays import from_numpy, from_texts, to_numpy
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.metrics.metric import without_rounding
-from fastbcubed.metrics.sums_by_unit import weight_of_cells
 from fastbcubed.render.document import Grid
 from fastbcubed.render.html import escaped, html_table
 from fastbcubed.render.number_formats import count, counted, label
@@ -37,7 +35,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.influences import is_mean
 from fastbcubed.results.members import chosen_columns, deal, rows_of_cluster, with_attributes
 from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, slice_name, subset_mask
-from fastbcubed.results.standard_errors import COMPONENT, Influence, RowUnits
+from fastbcubed.results.standard_errors import COMPONENT, Influence, RowUnits, weight_of_units
 from fastbcubed.results.table import Table, first_rows, order_of, require_limit, sortable
 from fastbcubed.runtime.arguments import is_one_of, whole_number
 from fastbcubed.runtime.object_attributes import documented
@@ -460,7 +458,7 @@ def _errors_by(
     known = metrics_with_errors(comparison)
     metrics = [m for m in known if is_mean(m)]
     others = [m for m in known if not m.overall_only and not is_mean(m) and comparison.unit == COMPONENT]
-    of_unit = _weight_of_units(first.contingency, units)
+    of_unit = weight_of_units(first.contingency, units)
     parts = []
     for codes, n_groups in groups:
         rows = RowUnits.of(first.contingency, codes, n_groups, units)
@@ -482,15 +480,6 @@ def _errors_by(
         }
         for name in comparison.experiments
     }
-
-
-def _weight_of_units(table: Contingency, units: Codes) -> Floats:
-    """Return what each unit of rows adds to the total of which true negatives are a part."""
-    assert table.rows is not None
-    scored = table.rows.cell >= 0
-    of_cell = np.zeros(table.n_cells, np.int64)
-    of_cell[table.rows.cell[scored]] = units[scored]
-    return np.bincount(of_cell, weight_of_cells(table)).astype(np.float64)
 
 
 def _groups(comparison: Comparison, by: SliceKey) -> list[tuple[Codes, int]] | None:

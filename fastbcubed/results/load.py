@@ -93,7 +93,7 @@ def _metrics(head: Mapping[str, Any]) -> list[Metric]:
 
 
 def _own_score(name: str, about: Mapping[str, Any]) -> Metric:
-    """Return a score of the user's own from what a manifest says about it."""
+    """Return a score of the user's own, without its function, from its entry in a manifest."""
     texts = {"family": "own", "best": "neither", "summary": "", "definition": "", "source": "", **about}
     ends = {"low": -np.inf, "high": np.inf}
     ends |= {end: about[end] for end in ends if about.get(end) is not None}

@@ -316,6 +316,15 @@ class RowUnits:
         return np.asarray(standard_error(np.maximum(squares, 0.0), self.n_units, size))
 
 
+def weight_of_units(table: Contingency, units: Codes) -> Floats:
+    """Return the weight of each unit of rows in the total of which true negatives are a part."""
+    assert table.rows is not None
+    scored = table.rows.cell >= 0
+    of_cell = np.zeros(table.n_cells, np.int64)
+    of_cell[table.rows.cell[scored]] = units[scored]
+    return np.bincount(of_cell, weight_of_cells(table)).astype(np.float64)
+
+
 class Influence(NamedTuple):
     """How much a score moves with each unit, and how large the means are that it is made of, by group."""
 
@@ -536,8 +545,7 @@ class ScoreErrors:
         rows = RowUnits.of(table, codes, n_groups, units, by_cell=not differ)
         errors = rows.errors(table, [m for m in metrics if is_mean(m)], self._figures.beta)
         if with_negatives := [m for m in metrics if not is_mean(m)]:
-            units = self.components.by_cell()
-            of_unit: Floats = np.bincount(units, weight_of_cells(table), self.components.n).astype(np.float64)
+            of_unit = weight_of_units(table, units)
             for m in with_negatives:
                 errors[m.name] = rows.error_with_negatives(*rows.moves_with_negatives(table, m), of_unit)
         result: dict[str, Any] = {}
