@@ -136,8 +136,8 @@ class ParquetFile:
     """One Parquet file: names and row count at once, columns on demand, checksums verified."""
 
     form = "Parquet"
-    #: what is held of a column while it is read, in which unit of the file
-    held = "dictionaries", "row group"
+    #: what is held of a column while it is read, in which unit of the file, and what holds less if smaller
+    held = "dictionaries", "row group", "row groups, or the column as plain text"
 
     def __init__(self, path: str, place: Place = LOCAL) -> None:
         self.path, self._place = path, place
@@ -259,8 +259,8 @@ class IpcFile:
     """One Arrow IPC file or stream; data read are validated, as a damaged offset could crash."""
 
     form = "Arrow IPC"
-    #: what is held of a column while it is read, in which unit of the file
-    held = "values", "record batch"
+    #: what is held of a column while it is read, in which unit of the file, and what holds less if smaller
+    held = "values", "record batch", "record batches"
 
     def __init__(self, path: str, place: Place = LOCAL) -> None:
         self.path, self._place = path, place

@@ -653,11 +653,10 @@ def _require_room(group: Group, held: dict[str, int], usual: int) -> None:
         return
     name = max(held, key=lambda name: held[name])
     least = ((sum(held.values()) - ROOM) // ROOM_WIDTH >> 10) + 1
-    what, unit = group.file.held
+    what, unit, smaller = group.file.held
     raise OptionError(
         f"column {name!r} of {group.table.where} has {what} of about {held[name] >> 20} MiB in a {unit}, which are "
-        f"held while it is read. Raise memory_limit to at least {least} MiB, or write the file in smaller {unit}"
-        + ("s, or the column as plain text" if what == "dictionaries" else "es")
+        f"held while it is read. Raise memory_limit to at least {least} MiB, or write the file in smaller {smaller}"
     )
 
 

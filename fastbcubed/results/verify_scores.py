@@ -24,7 +24,7 @@ from fastbcubed.results.slice_bins import element_of
 from fastbcubed.results.slices import name_columns
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.arguments import whole_number
-from fastbcubed.runtime.spill import readable
+from fastbcubed.runtime.memory_budget import require_within
 
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
@@ -55,12 +55,8 @@ class Verified:
 def verify(ev: Evaluation, n: int, seed: int) -> Verified:
     """Return the verified figures, or raise VerificationError; see `Evaluation.verify`."""
     n, seed = whole_number(n, "n", "items", least=1), whole_number(seed, "seed")
-    limit, needed = ev.kept.memory_limit, ROW_BYTES * len(ev.kept_items())
-    if limit is not None and needed > limit:
-        raise OptionError(
-            f"verification would take about {readable(needed)} of memory, as rows are held as a whole; evaluate with "
-            f"memory_limit of at least {(needed >> 20) + 1} MiB, or a part of the items"
-        )
+    needed = ROW_BYTES * len(ev.kept_items())
+    require_within(ev.kept.memory_limit, needed, "verification", "rows", ", or a part of the items")
     rows = Rows(ev)
     chosen = rows.draw(n, seed)
     faults: dict[str, list[str]] = {"items": [], "scores": []}
