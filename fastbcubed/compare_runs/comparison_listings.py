@@ -35,7 +35,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.influences import is_mean
 from fastbcubed.results.members import chosen_columns, deal, rows_of_cluster, with_attributes
 from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, slice_name, subset_mask
-from fastbcubed.results.standard_errors import COMPONENT, Influence, RowUnits, weight_of_units
+from fastbcubed.results.standard_errors import COMPONENT, RowUnits
 from fastbcubed.results.table import Table, first_rows, order_of, require_limit, sortable
 from fastbcubed.runtime.arguments import is_one_of, whole_number
 from fastbcubed.runtime.object_attributes import documented
@@ -456,28 +456,19 @@ def _errors_by(
     """Return how many units each slice has, and the standard errors of the experiments by score."""
     first = comparison[comparison.baseline]
     known = metrics_with_errors(comparison)
-    metrics = [m for m in known if is_mean(m)]
-    others = [m for m in known if not m.overall_only and not is_mean(m) and comparison.unit == COMPONENT]
-    of_unit = weight_of_units(first.contingency, units)
+    others = comparison.unit == COMPONENT
+    metrics = [m for m in known if is_mean(m) or (others and not m.overall_only)]
     parts = []
     for codes, n_groups in groups:
         rows = RowUnits.of(first.contingency, codes, n_groups, units)
         before = rows.influences(first.contingency, metrics, first.beta)
-        before_others = {m.name: rows.moves_with_negatives(first.contingency, m) for m in others}
         errors = {}
         for name in comparison.experiments:
-            table = comparison[name].contingency
-            after = rows.influences(table, metrics, first.beta)
-            errors[name] = {m.name: rows.error(after[m.name].moved - before[m.name].moved) for m in metrics}
-            for m in others:
-                (old, old_slope), (new, slope) = before_others[m.name], rows.moves_with_negatives(table, m)
-                moves = Influence(new.moved - old.moved, np.maximum(new.size, old.size))
-                errors[name][m.name] = rows.error_with_negatives(moves, slope - old_slope, of_unit)
+            after = rows.influences(comparison[name].contingency, metrics, first.beta)
+            errors[name] = {m.name: rows.error(after[m.name].less(before[m.name])) for m in metrics}
         parts.append((rows.n_units, errors))
     return np.concatenate([n_units for n_units, _ in parts]), {
-        name: {
-            m.name: np.concatenate([errors[name][m.name] for _, errors in parts]) for m in (*metrics, *others)
-        }
+        name: {m.name: np.concatenate([errors[name][m.name] for _, errors in parts]) for m in metrics}
         for name in comparison.experiments
     }
 

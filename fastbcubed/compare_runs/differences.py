@@ -64,6 +64,7 @@ from fastbcubed.results.standard_errors import (
     carried_by_few,
     standard_error,
     too_small,
+    unit_of_cells,
 )
 from fastbcubed.results.unit_cells import (
     CellsByUnit,
@@ -516,10 +517,7 @@ def _of_column(comparison: Comparison, metrics: Sequence[Metric], said: list[str
     single = np.zeros(len(evs), np.bool_)  # all runs have the same rows
     of_cells = None
     if not said:
-        codes = [np.zeros(ev.contingency.n_cells, np.int64) for ev in evs]
-        for of_run, ev in zip(codes, evs, strict=True):
-            assert ev.contingency.rows is not None
-            of_run[ev.contingency.rows.cell[rows.rows]] = rows.code
+        codes = [unit_of_cells(ev.contingency, rows.rows, rows.code) for ev in evs]
         n_units = rows.group_of_code.size
         of_cells = [
             CellUnits(ev.contingency, own[:0], n_units, own) for ev, own in zip(evs, codes, strict=True)

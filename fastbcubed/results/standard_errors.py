@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -49,8 +50,8 @@ from fastbcubed.results.unit_cells import (
 )
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.key_codes import number
+from fastbcubed.runtime.memory_budget import require_within
 from fastbcubed.runtime.object_attributes import cached_property
-from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Codes, Floats
 
@@ -72,11 +73,7 @@ def components_with_cells(
     if limit is not None and not table.overlapping:
         n_clusters = table.n_codes["true"] + table.n_codes["pred"]
         needed = n_clusters * CLUSTER_BYTES + (table.n_cells - table.n_exact) * CELL_BYTES
-        if needed > limit:
-            raise OptionError(
-                f"standard errors would take about {readable(needed)} of memory, as clusters and cells are held as a "
-                f"whole; evaluate with memory_limit of at least {(needed >> 20) + 1} MiB"
-            )
+        require_within(limit, needed, "standard errors", "clusters and cells")
     (units,), (pieces,) = components_of_tables([table], None, False, pool)
     return units, pieces
 
@@ -212,6 +209,7 @@ class RowUnits:
     group_of_code: NDArray[np.int64]
     unit_of_code: NDArray[np.int64]
     n_groups: int
+    weigh: Callable[[], Floats]  #: see `weight_of_unit`
 
     @classmethod
     def of(
@@ -231,7 +229,7 @@ class RowUnits:
                 weight = np.bincount(pair, weight, first.size).astype(np.float64, copy=False)
             code, first = number(group * (int(units.max(initial=0)) + 1) + units[rows], pool)
         own = np.asarray(units, np.int64)[rows][first]
-        return cls(rows, weight, group, code, group[first], own, n_groups)
+        return cls(rows, weight, group, code, group[first], own, n_groups, partial(_weigh, table, units))
 
     def add(self, weight: Floats, values: Floats) -> Floats:
         """Add weight * value of the rows by unit of a group."""
@@ -257,6 +255,11 @@ class RowUnits:
         """The number of units of each group that have weight."""
         return np.bincount(self.group_of_code[self.share_of_unit > 0], minlength=self.n_groups)
 
+    @cached_property
+    def weight_of_unit(self) -> Floats:
+        """The weight of all rows of each unit, in any group or none, as true negatives are counted."""
+        return self.weigh()
+
     def units(self, group: int) -> Units:
         """Return the units of one group."""
         shares = self.share_of_unit[self.group_of_code == group]
@@ -275,9 +278,11 @@ class RowUnits:
 
     def influences(self, table: Contingency, metrics: Iterable[Metric], beta: float) -> dict[str, Influence]:
         """Return how much the scores of a table move with each unit of each group."""
-        means, deviations = self.deviations(table, needed_by(metrics, beta))
-        found = {}
-        for metric in metrics:
+        metrics = list(metrics)
+        of_means = [m for m in metrics if is_mean(m)]
+        means, deviations = self.deviations(table, needed_by(of_means, beta))
+        found = {m.name: self._with_negatives(table, m) for m in metrics if not is_mean(m)}
+        for metric in of_means:
             moved = np.zeros(self.group_of_code.size)
             parts = slopes(metric, means, beta)
             for name, slope in parts:
@@ -286,50 +291,59 @@ class RowUnits:
             found[metric.name] = Influence(moved, size)
         return found
 
-    def error(self, moved: Floats, size: Any = 1.0) -> Floats:
-        """Return the standard error of a score of each group from its influences; NaN for a single unit."""
-        return np.asarray(standard_error(self.by_group(moved**2), self.n_units, size))
-
-    def errors(self, table: Contingency, metrics: Iterable[Metric], beta: float) -> dict[str, Floats]:
-        """Return the standard errors of scores by name, for each group."""
-        found = self.influences(table, metrics, beta)
-        return {name: self.error(moved, size) for name, (moved, size) in found.items()}
-
-    def moves_with_negatives(self, table: Contingency, metric: Metric) -> tuple[Influence, Floats]:
-        """Return how a score with true negatives moves with the units, and with one more true negative, by group."""
+    def _with_negatives(self, table: Contingency, metric: Metric) -> Influence:
         rows = table.rows
         assert rows is not None
         cells = rows.cell[self.rows]
         scores, slopes = (each[cells] for each in scores_and_slopes(table, metric))
         means, slope = (self.by_group(self.add(self.share, each)) for each in (scores, slopes))
-        return Influence(self.add(self.share, scores - means[self.group]), np.abs(means)), slope
+        return Influence(self.add(self.share, scores - means[self.group]), np.abs(means), slope)
 
-    def error_with_negatives(self, moves: Influence, slope: Floats, of_unit: Floats) -> Floats:
-        """Return the standard error of a score with true negatives, which units outside a group add to, too.
+    def error(self, moves: Influence) -> Floats:
+        """Return the standard error of a score of each group; NaN for a single unit.
 
-        `of_unit` is the weight of each unit of all: so many true negatives more or less do items of a group have.
+        A unit adds its whole weight to the true negatives of the items of every group.
         """
-        more = of_unit - of_unit.mean()
-        both = self.by_group(moves.moved * more[self.unit_of_code])
-        squares = self.by_group(moves.moved**2) + 2 * slope * both + slope**2 * float(np.sum(more**2))
-        size = np.maximum(moves.size, np.abs(slope * of_unit.sum()))
-        return np.asarray(standard_error(np.maximum(squares, 0.0), self.n_units, size))
+        moved, size, slope = moves
+        squares = self.by_group(moved**2)
+        if np.any(slope):
+            more = self.weight_of_unit - self.weight_of_unit.mean()
+            both = self.by_group(moved * more[self.unit_of_code])
+            squares = np.maximum(squares + 2 * slope * both + slope**2 * float(np.sum(more**2)), 0.0)
+            size = np.maximum(size, np.abs(slope * self.weight_of_unit.sum()))
+        return np.asarray(standard_error(squares, self.n_units, size))
+
+    def errors(self, table: Contingency, metrics: Iterable[Metric], beta: float) -> dict[str, Floats]:
+        """Return the standard errors of scores by name, for each group."""
+        return {name: self.error(moves) for name, moves in self.influences(table, metrics, beta).items()}
 
 
-def weight_of_units(table: Contingency, units: Codes) -> Floats:
-    """Return the weight of each unit of rows in the total of which true negatives are a part."""
+def unit_of_cells(table: Contingency, rows: NDArray[Any], units: Codes) -> NDArray[np.int64]:
+    """Return the unit of each cell from those of rows; 0 for a cell of none of them."""
     assert table.rows is not None
-    scored = table.rows.cell >= 0
-    of_cell = np.zeros(table.n_cells, np.int64)
-    of_cell[table.rows.cell[scored]] = units[scored]
+    found = np.zeros(table.n_cells, np.int64)
+    found[table.rows.cell[rows]] = units
+    return found
+
+
+def _weigh(table: Contingency, units: Codes) -> Floats:
+    assert table.rows is not None
+    scored = np.flatnonzero(table.rows.cell >= 0)
+    of_cell = unit_of_cells(table, scored, units[scored])
     return np.bincount(of_cell, weight_of_cells(table)).astype(np.float64)
 
 
 class Influence(NamedTuple):
-    """How much a score moves with each unit, and how large the means are that it is made of, by group."""
+    """How much a score of each group moves with each unit, and how large the means are that it is made of."""
 
     moved: Floats
     size: Floats
+    slope: Floats | float = 0.0  #: how much it moves with the true negatives of all items of a group
+
+    def less(self, other: Influence) -> Influence:
+        """Return how much the difference from another score moves."""
+        size = np.maximum(self.size, other.size)
+        return Influence(self.moved - other.moved, size, self.slope - other.slope)
 
 
 #: Results of no more cells than this are written and sent with their standard errors; larger ones if these are known.
@@ -488,12 +502,12 @@ class ScoreErrors:
             powers = (
                 (
                     name,
-                    float(rows.by_group(own**2)[0]),
-                    float(rows.by_group(own**4)[0]),
+                    float(rows.by_group(own.moved**2)[0]),
+                    float(rows.by_group(own.moved**4)[0]),
                     counted.n,
-                    float(size[0]),
+                    float(own.size[0]),
                 )
-                for name, (own, size) in moves.items()
+                for name, own in moves.items()
             )
             found = Found.by_name(powers, lambda _: counted.effective)
             if others and self._why_too_small(unit) is None:
@@ -507,8 +521,7 @@ class ScoreErrors:
     def _by_column(self, rows: RowUnits) -> SumsByUnit:
         """Return the cells by the values of a column, which have whole components."""
         table = self._kept.cells
-        units = np.zeros(table.n_cells, np.int64)
-        units[self._kept.rows.cell[rows.rows]] = rows.code
+        units = unit_of_cells(table, rows.rows, rows.code)
         return SumsByUnit(table, units, rows.group_of_code.size, Pool(1))
 
     def _codes_of(self, column: Any) -> NDArray[np.int64]:
@@ -543,11 +556,7 @@ class ScoreErrors:
         needed = needed_by(metrics, self._figures.beta)
         differ = any(aggregation.differs_within_cells(table, each) for each in needed)
         rows = RowUnits.of(table, codes, n_groups, units, by_cell=not differ)
-        errors = rows.errors(table, [m for m in metrics if is_mean(m)], self._figures.beta)
-        if with_negatives := [m for m in metrics if not is_mean(m)]:
-            of_unit = weight_of_units(table, units)
-            for m in with_negatives:
-                errors[m.name] = rows.error_with_negatives(*rows.moves_with_negatives(table, m), of_unit)
+        errors = rows.errors(table, metrics, self._figures.beta)
         result: dict[str, Any] = {}
         for name, values in columns.items():
             result[name] = values
