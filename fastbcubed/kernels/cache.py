@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import stat
 import sys
 import tempfile
@@ -16,7 +15,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cache, cached_property, partial, wraps
+from functools import cache, cached_property, partial
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import count
@@ -27,7 +26,6 @@ from typing import Any
 import numba
 from numba.core import types
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
-from numba.core.codegen import JitEngine
 from numba.core.runtime.nrt import rtsys
 
 from fastbcubed.kernels.jit import failures
@@ -258,36 +256,6 @@ def passed_over(directory: str) -> str:
     """Return the directory that NUMBA_CACHE_DIR names if kernels are kept in another; else an empty text."""
     named: str = config.CACHE_DIR
     return "" if os.path.abspath(directory) == os.path.abspath(named) else named
-
-
-@contextmanager
-def signal_waiting(number: int) -> Iterator[None]:
-    """Defer signals during work that would swallow an exception raised by their handler."""
-    handler = signal.getsignal(number)
-    if not callable(handler) or threading.current_thread() is not threading.main_thread():
-        yield  # no Python handler, or none that runs in this thread
-        return
-    received: list[Any] = []
-    signal.signal(number, lambda _, frame: received.append(frame))
-    try:
-        yield
-    finally:
-        signal.signal(number, handler)
-        if received:
-            handler(number, received[0])
-
-
-def _uninterrupted(finalize: Any) -> Any:
-    @wraps(finalize)
-    def finalized(engine: Any) -> Any:
-        with signal_waiting(signal.SIGINT), signal_waiting(signal.SIGTERM):
-            return finalize(engine)
-
-    return finalized
-
-
-# LLVM calls Numba back while it makes or loads machine code, and ignores any exception raised there, even Ctrl-C.
-JitEngine.finalize_object = _uninterrupted(JitEngine.finalize_object)
 
 
 def load_without_scipy() -> None:

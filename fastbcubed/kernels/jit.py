@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property, partial, update_wrapper
 from importlib import import_module
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,27 @@ failures: list[str] = []
 #: Called before a kernel is compiled.
 listeners: list[Callable[[], None]] = []
 #: A kernel that calls another compiles it, so one thread at a time compiles all it needs.
-_lock = RLock()
+_lock = threading.RLock()
 if hasattr(os, "register_at_fork"):  # a child has none of the threads that might hold it
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM wait for LLVM, which may ignore an exception raised in it, or free memory twice after."""
+    in_main = threading.current_thread() is threading.main_thread()  # which alone handles signals
+    found = {int(number): signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM) if in_main}
+    handlers = {number: handler for number, handler in found.items() if callable(handler)}
+    received: list[tuple[int, Any]] = []
+    for number in handlers:
+        signal.signal(number, lambda *signalled: received.append(signalled))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number, frame in received:
+            handlers[number](number, frame)
 
 
 class NotCompiled(Exception):
@@ -108,7 +127,7 @@ class Kernel:
     def dispatcher(self) -> Any:
         """The compiled kernel, a function of Numba."""
         if self._dispatcher is None:
-            with _lock:
+            with _lock, uninterrupted():
                 make = import_module("fastbcubed.kernels.cache").dispatcher
                 sources = sorted({each.py_func.__code__.co_filename for each in self._needed})
                 made = make(self.py_func, self._globals(), self._missed, self._compiled_with, sources)
@@ -150,7 +169,7 @@ class Kernel:
         if not all(array.flags.writeable for array in arrays_in(arguments)):
             self._meets_read_only = True
             return self  # which Numba calls instead
-        with _lock:
+        with _lock, uninterrupted():
             self._called_with = arguments
             try:
                 return self._compile(*arguments)

@@ -1,9 +1,11 @@
-"""How kernels are compiled: which of them count references to arrays."""
+"""How kernels are compiled: which of them count references to arrays, and when signals are heard."""
+
+import signal
 
 import numpy as np
 import pytest
 
-from fastbcubed.kernels import jit
+from fastbcubed.kernels import cache, jit
 from fastbcubed.kernels.jit import kernel
 
 
@@ -35,3 +37,30 @@ def test_kernels_that_return_arrays_make_them() -> None:
         with pytest.raises(TypeError, match="makes no arrays"):
             first_of(np.ones(3), 2)
         assert sum_ones(5) == 5.0
+
+
+@pytest.mark.skipif(jit.never_compiled(), reason="kernels are not compiled")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_wait_for_the_compiler(number, monkeypatch) -> None:
+    """Interrupted, it would free memory twice, or ignore the signal."""
+
+    @jit.kernel
+    def doubled(n):
+        return 2 * n
+
+    class Stopped(Exception):
+        pass
+
+    def stop(*_) -> None:
+        raise Stopped
+
+    monkeypatch.setattr(cache, "WANTED", False)
+    monkeypatch.setattr(jit, "listeners", [lambda: signal.raise_signal(number)])
+    before = signal.signal(number, stop)
+    try:
+        with jit.compiling(), pytest.raises(Stopped):
+            doubled(2)
+        assert len(doubled.signatures) == 1 and signal.getsignal(number) is stop
+        assert doubled(2) == 4
+    finally:
+        signal.signal(number, before)
