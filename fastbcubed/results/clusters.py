@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -18,7 +19,7 @@ from fastbcubed import kernels
 from fastbcubed.align.row_blocks import number_type, numbers_of_keys
 from fastbcubed.cells.cell_parts import ClusterKeys
 from fastbcubed.cells.contingency import SIDES, Contingency, ScoredRows, TrueNegatives, side_of
-from fastbcubed.errors import FileFormatError, NotKeptError, arg
+from fastbcubed.errors import EvaluationWarning, FileFormatError, Message, NotKeptError, arg
 from fastbcubed.inputs.arrays import combined, from_numpy, join_pieces, plain, read_only, table_of, to_numpy
 from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.keys import seeded_keys
@@ -287,10 +288,23 @@ def require_items(table: Contingency, metrics: list[Metric], beta: float, *, by_
     known = (known_by_unit if by_unit else known_by_cluster)(table, metrics, beta)
     for metric in metrics:
         if metric not in known:
-            raise NotKeptError(
-                f"{metric.name} takes the weight of each item, and the items were not kept; evaluate or save "
-                f"with {arg('keep', 'items')} to have it"
-            )
+            raise NotKeptError(_not_kept([metric.name]))
+
+
+def _not_kept(names: Sequence[str]) -> Message:
+    """Say that scores take the weights of the items, which were not kept."""
+    return Message(
+        f"{', '.join(names)} take{'s' * (len(names) == 1)} the weight of each item, and the items were not kept; "
+        f"evaluate or save with {arg('keep', 'items')} to have it"
+    )
+
+
+def warn_of_left_out(table: Contingency, metrics: list[Metric], beta: float, *, stacklevel: int) -> None:
+    """Warn of scores that a listing of clusters lacks, as they take the weights of the items."""
+    known = known_by_cluster(table, metrics, beta)
+    if left_out := [m.name for m in metrics if m not in known and not m.overall_only]:
+        message = f"the clusters are listed without some scores: {_not_kept(left_out)}"
+        warnings.warn(EvaluationWarning(message), stacklevel=stacklevel + 1)
 
 
 def known_by_cluster(table: Contingency, metrics: list[Metric], beta: float) -> list[Metric]:

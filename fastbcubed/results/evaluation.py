@@ -272,6 +272,7 @@ class Evaluation(Shown, HasTable):
         2 rows
         """
         found = clusters.list_clusters(self.kept, self.figures, side, order_by, limit, outcome)
+        clusters.warn_of_left_out(self.kept.cells, self.figures.metrics, self.figures.beta, stacklevel=2)
         return found.drop_columns(["code"])
 
     def cluster(

@@ -238,6 +238,7 @@ def test_what_was_not_kept_is_told_with_the_argument_that_keeps_it(tmp_path: Pat
     assert loaded.precision == fb.load(tmp_path).precision
 
 
+@pytest.mark.filterwarnings("ignore:the clusters are listed without some scores")
 @pytest.mark.parametrize("overlapping", [False, True])
 @pytest.mark.parametrize("way", ["loaded", "pickled"])
 def test_scores_that_take_the_items_leave_the_others_alone(
@@ -450,3 +451,19 @@ def test_files_outside_the_directory_are_not_opened(tmp_path: Path, place: str |
     manifest.write_text(json.dumps({**head, "crc32": saved_files._checksum(head)}))
     with pytest.raises(FileFormatError, match="names a place outside"):
         fb.load(tmp_path)
+
+
+def test_clusters_without_a_score_of_weighted_items_say_so(tmp_path: Path) -> None:
+    """Weights of cells do not say what an item is without itself: the listing has F1, and warns that it lacks ELM."""
+    weight = {"a": 1.0, "b": 2.0, "c": 3.0}
+    ev = fb.evaluate(
+        {"a": 1, "b": 1, "c": 2}, {"a": 1, "b": 2, "c": 2}, weight=weight, metrics=["f1", "elm_f1"]
+    )
+    ev.save(tmp_path / "cells", keep="cells")
+    with pytest.warns(
+        EvaluationWarning, match=r'without some scores: elm_f1 takes .* save with keep="items"'
+    ) as said:
+        assert fb.load(tmp_path / "cells").clusters("true").column_names[-1] == "f1"
+    assert said[0].filename == __file__
+    ev.save(tmp_path / "items", keep="items")
+    assert fb.load(tmp_path / "items").clusters("true").column_names[-1] == "elm_f1"
