@@ -404,7 +404,7 @@ class DifferencesOfSums:
             squares, fourths = (
                 add(changes**power) + float(np.sum(np.array(alone) ** power)) for power in (2, 4)
             )
-            u = n_units + len(alone)
+            u = max(n_units + len(alone), before.n, after.n)
             error = float(standard_error(squares, u, max(after.size, before.size)))
             runs = self._runs[name], self._runs[self._comparison.baseline]
             effective = min(by_unit.effective(metric) for by_unit in runs)

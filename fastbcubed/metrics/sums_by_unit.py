@@ -54,10 +54,11 @@ class Additive(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """How much a score moves with each unit, and how large the terms are that this consists of."""
+    """How much a score moves with each unit, how large the terms are that this consists of, and of how many units."""
 
     by_unit: Floats  #: 0 on average
     size: float
+    n: float  #: units that add to sums that it depends on, as those of items without weight do to numbers of clusters
 
 
 class SumsByUnit:
@@ -165,13 +166,15 @@ class SumsByUnit:
         by_unit, function = self.function(metric)
         totals = self.totals(metric, by_unit)
         slopes = difference_quotients(function, totals)
-        moved = np.zeros(max(each.size for each in by_unit))
+        moved, adds = np.zeros((2, max(each.size for each in by_unit)))
         for slope, each in zip(slopes, by_unit, strict=True):
             if slope:
                 moved[: each.size] += slope * each
+                adds[: each.size][each != 0] = 1.0
         moved -= self.add(moved) / self.count(moved.size)
         with np.errstate(invalid="ignore"):  # of infinite scores
-            return Moved(moved, float(np.max(np.abs([function(totals), *(slopes * totals)]))))
+            size = float(np.max(np.abs([function(totals), *(slopes * totals)])))
+        return Moved(moved, size, self.add(adds))
 
     def totals(self, metric: Metric, by_unit: Iterable[Floats], of: Any = None) -> Floats:
         """Return the totals of the sums of a score, or `of` each of them; those that scores share are added up once."""

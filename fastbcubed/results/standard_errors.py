@@ -190,9 +190,9 @@ def errors_of_sums(by_unit: SumsByUnit, metrics: Iterable[Metric], n_units: int)
 
     def rows() -> Iterator[tuple[str, float, float, float, float]]:
         for metric in known.values():
-            moved, size = by_unit.moved(metric)
+            moved, size, n = by_unit.moved(metric)
             squares = moved * moved
-            n = n_units + moved.size - by_unit.n
+            n = max(n, n_units + moved.size - by_unit.n)
             yield metric.name, by_unit.add(squares), by_unit.add(squares**2), n, size
 
     return Found.by_name(rows(), lambda name: by_unit.effective(known[name]), **OF_SUMS)

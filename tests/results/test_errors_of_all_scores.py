@@ -72,6 +72,27 @@ def test_alike_components_have_no_error() -> None:
     assert set(fb.evaluate(true, pred, metrics="all").errors.values()) == {0.0}
 
 
+def test_components_without_weight_count_where_they_move_a_score() -> None:
+    """Scores of clusters take no weights, so that they count all components; those of items lack the others."""
+    true, pred = sample(1)
+    heavy = true // 10 % 2 == 0  # whole components
+    options = {"metrics": ["cluster_precision", "cluster_recall", "talburt_wang", "purity", "class_f1"]}
+    runs = {"before": pred, "after": true}
+    found = fb.compare(true, runs, weight=heavy.astype(float), weighting="outer", **options)
+    of_all, of_heavy = (
+        fb.compare(true[rows], {name: run[rows] for name, run in runs.items()}, **options)
+        for rows in (np.ones(true.size, bool), heavy)
+    )
+    for score in options["metrics"]:
+        same = of_heavy if score in ("purity", "class_f1") else of_all
+        assert found["before"].errors[score] == pytest.approx(same["before"].errors[score], rel=1e-9), score
+        of_delta, expected = (
+            next(row["se"] for row in each.deltas().to_pylist() if row["score"] == score)
+            for each in (found, same)
+        )
+        assert expected > 0 and of_delta == pytest.approx(expected, rel=1e-9), score
+
+
 def test_one_item_has_no_errors_and_no_warnings_of_numpy() -> None:
     errors = fb.evaluate([1], [1], metrics="all").errors
     assert len(errors) > 50 and all(map(math.isnan, errors.values()))
