@@ -50,10 +50,10 @@ from fastbcubed.sweep_links.curve import (
     list_merges,
     list_weakest_links,
     shown,
-    slice_thresholds,
     value_at,
 )
 from fastbcubed.sweep_links.merge_tree import Effects, MergeTree, PlacedRows, merge_effects
+from fastbcubed.sweep_links.slice_thresholds import slice_thresholds
 from fastbcubed.sweep_links.sweep_document import document
 from fastbcubed.sweep_links.threshold_choice import Chosen, Leading, choose_again
 from fastbcubed.sweep_links.unit_sums import UnitSums, even_levels, units_of_rows, units_of_weight
