@@ -552,10 +552,11 @@ def to_add_up(rows: TreeRows, families: Collection[str]) -> int:
 
 
 class Subset(NamedTuple):
-    """Rows of which some are scored, and which levels of the whole tree theirs are."""
+    """Rows of which some are scored, and which levels and rows of the whole tree theirs are."""
 
     rows: TreeRows
     levels: NDArray[np.integer]
+    places: NDArray[np.integer]
 
 
 class Subsets:
@@ -588,7 +589,7 @@ class Subsets:
         if 2 * int((ends[clusters] - begins).sum()) > len(rows):  # to leave out the others would take longer
             scored = np.zeros(len(rows), np.bool_)
             scored[members] = True
-            return Subset(replace(rows, scored=scored), np.arange(rows.n_levels))
+            return Subset(replace(rows, scored=scored), np.arange(rows.n_levels), np.arange(len(rows)))
         codes = np.unique(rows.codes[members])
         whole = _ranges(begins, ends[clusters])
         places, offsets = self._by_code
@@ -604,7 +605,7 @@ class Subsets:
         scored[np.searchsorted(kept, members)] = True
         weights = None if rows.weights is None else rows.weights[kept]
         own = np.searchsorted(used, levels).astype(rows.levels.dtype)
-        return Subset(TreeRows(own, numbers, used.size, weights, scored), used)
+        return Subset(TreeRows(own, numbers, used.size, weights, scored), used, kept)
 
 
 def _once(numbers: NDArray[np.integer]) -> NDArray[np.integer]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,13 @@ from fastbcubed.results.slices import (
     slice_codes,
     subset_mask,
 )
+from fastbcubed.results.standard_errors import standard_error
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.sweep_links.curve import Curve, Kept, best_point, family_of, is_higher_better, known_score
 from fastbcubed.sweep_links.level_sums import SumsOnDemand
-from fastbcubed.sweep_links.merge_tree import Subsets
+from fastbcubed.sweep_links.merge_tree import Subset, Subsets
+from fastbcubed.sweep_links.unit_sums import UnitSums
 
 #: Families of scores that slices have: means over items.
 OF_ITEMS = ("bcubed", "elm")
@@ -33,8 +36,10 @@ OF_ITEMS = ("bcubed", "elm")
 BESIDE = ("precision", "recall")
 
 
-def slice_thresholds(sweep: Any, key: SliceKey, score: str, where: str | Iterable[str] | None) -> Table:
-    """Return the best threshold of each slice; see `Sweep.slices`."""
+def slice_thresholds(
+    sweep: Any, key: SliceKey, score: str, where: str | Iterable[str] | None, units: UnitSums | None
+) -> Table:
+    """Return the best threshold of each slice, with errors by these units; see `Sweep.slices`."""
     name = known_score(sweep._curve, score)
     metrics = [metric for metric in sweep.metrics if family_of(metric) in OF_ITEMS]
     if name not in [metric.name for metric in metrics]:
@@ -44,7 +49,7 @@ def slice_thresholds(sweep: Any, key: SliceKey, score: str, where: str | Iterabl
     common = sweep._n_used(sweep.best(name, where=where).threshold)
     subsets = Subsets(sweep._placed.rows)
     columns, members = _slices(sweep, check_key(key))
-    found = [_of_slice(sweep, subsets, each, metrics, name, where, common) for each in members]
+    found = [_of_slice(sweep, subsets.take(each), metrics, name, where, common, units) for each in members]
     figures = {column: pa.array([row[column] for row in found]) for column in found[0]}
     table = table_of(beside(columns, figures))
     costs = np.array([row["cost"] or 0.0 for row in found])
@@ -53,15 +58,15 @@ def slice_thresholds(sweep: Any, key: SliceKey, score: str, where: str | Iterabl
 
 def _of_slice(
     sweep: Any,
-    subsets: Subsets,
-    members: NDArray[np.integer],
+    subset: Subset,
     metrics: list[Metric],
     name: str,
     where: str | Iterable[str] | None,
     common: int,
+    units: UnitSums | None,
 ) -> dict[str, Any]:
     """Return the best threshold of one slice, its scores there, and with the threshold that is best for all."""
-    rows, levels = subsets.take(members)
+    rows, levels = subset.rows, subset.levels
     none = -np.inf if sweep.tree.ascending else np.inf
     thresholds = np.concatenate([[none], sweep._level_thresholds[levels]])
     kept = Kept(SumsOnDemand(rows, Pool(1)), rows.total, sweep._curve.kept.beta)
@@ -69,27 +74,46 @@ def _of_slice(
         thresholds[:2].tolist() == [none, none]
     )  # no threshold leaves out a link whose score is infinite
     curve = Curve(thresholds[skipped:], kept.take(slice(skipped, None)), metrics)
-    shared = float(curve.at(int(np.searchsorted(levels, common)) - skipped, name)[name])
-    beside = [each for each in BESIDE if each in curve.names and each != name]
+    at_common = int(np.searchsorted(levels, common)) - skipped
+    shared = float(curve.at(at_common, name)[name])
+    names = [name, *(each for each in BESIDE if each in curve.names and each != name)]
     found = {"n_items": rows.n_scored, "weight": rows.total}
-    try:
+    own: dict[str, float | None] = dict.fromkeys(("threshold", *names))
+    point, cost = None, None
+    with suppress(OptionError):  # no threshold meets the conditions in this slice, or it has no such score
         point, _, _ = best_point(curve, name, where)
-    except OptionError:  # no threshold meets the conditions in this slice, or it has no such score
-        return {
-            **found,
-            **dict.fromkeys(("threshold", name, *beside)),
-            f"{name}_at_common": shared,
-            "cost": None,
-        }
-    own = {each: float(value) for each, value in curve.at(point, name, *beside).items()}
-    cost = own[name] - shared if is_higher_better(name) else shared - own[name]
+        at_best = curve.at(point, *names)
+        own = {"threshold": float(curve.thresholds[point]), **{each: float(at_best[each]) for each in names}}
+        cost = float(at_best[name]) - shared if is_higher_better(name) else shared - float(at_best[name])
+    if units is None:
+        return {**found, **own, f"{name}_at_common": shared, "cost": cost}
+    in_slice = units.of_subset(subset, curve)
+    with_errors: dict[str, Any] = {"threshold": own["threshold"]}
+    for each in names:
+        with_errors[each] = own[each]
+        with_errors[f"{each}_se"] = _error(in_slice, curve.metric(each), own[each], point)
+    metric = curve.metric(name)
     return {
         **found,
-        "threshold": float(curve.thresholds[point]),
-        **own,
+        "n_units": in_slice.n_units,
+        **with_errors,
         f"{name}_at_common": shared,
+        f"{name}_at_common_se": _error(in_slice, metric, shared, at_common),
         "cost": cost,
+        "cost_se": _error(in_slice, metric, own[name], point, at_common),
     }
+
+
+def _error(units: UnitSums, metric: Metric, score: float | None, *points: int | None) -> float | None:
+    """Return the standard error of a score at a point, or of how much it differs from that at a second one.
+
+    Null if there is no such score, or units are not whole at a point.
+    """
+    known = [point for point in points if point is not None and point < len(units.curve)]
+    if score is None or len(known) < len(points) or not units.n_units:
+        return None
+    moved = [units.moved(metric, point) for point in known]
+    return float(standard_error(np.sum((moved[0] - sum(moved[1:])) ** 2), units.n_units, score))
 
 
 def _slices(sweep: Any, key: SliceKey) -> tuple[dict[str, Any], Iterator[NDArray[np.integer]]]:

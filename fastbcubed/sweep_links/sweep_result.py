@@ -532,7 +532,14 @@ class Sweep(Shown, HasTable):
             warnings.simplefilter("ignore", EvaluationWarning)
             return self._evaluate(self.at(threshold), options)
 
-    def slices(self, key: SliceKey, score: str = "f1", *, where: str | Iterable[str] | None = None) -> Table:
+    def slices(
+        self,
+        key: SliceKey,
+        score: str = "f1",
+        *,
+        where: str | Iterable[str] | None = None,
+        errors: bool = False,
+    ) -> Table:
         """Return the best threshold of each slice, and its loss under one threshold for all.
 
         Parameters
@@ -544,6 +551,10 @@ class Sweep(Shown, HasTable):
             A score of the curve that items have: precision, recall, an F of them, ELM.
         where : str or list of str, optional
             Conditions, as for `best`; each slice has to meet them by itself.
+        errors : bool
+            Whether to add the standard errors of the scores and of the cost, as columns such as cost_se, and n_units.
+            Units are those of `curve`; at weaker thresholds errors are null, with a warning. They do not allow for the
+            choice of each threshold by the same items: a cost of two errors may still be luck.
 
         Returns
         -------
@@ -551,8 +562,20 @@ class Sweep(Shown, HasTable):
             The slice, n_items, weight, its best threshold, the score there with precision and recall; the score with
             the threshold that is best for all items (`<score>_at_common`), and the cost: how much better its own is.
             Those that it costs most come first. Without a threshold that meets the conditions, null.
+
+        Raises
+        ------
+        MetricError
+            If items do not have the score.
+        SliceError
+            If there are no such slices.
+        OptionError
+            If `errors` is neither True nor False.
         """
-        return slice_thresholds(self, key, score, where)
+        errors = true_or_false(errors, "errors")
+        if errors and len(self._units.curve) < len(self._curve):
+            self._warn_of_weak_thresholds()
+        return slice_thresholds(self, key, score, where, self._units if errors else None)
 
     # Where it tips
 

@@ -26,7 +26,7 @@ from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.sweep_links.curve import COUNTED, Curve, Kept, Points, family_of, score_of
 from fastbcubed.sweep_links.level_sums import SumsOnDemand
-from fastbcubed.sweep_links.merge_tree import TreeRows
+from fastbcubed.sweep_links.merge_tree import Subset, TreeRows
 from fastbcubed.types import Counts, Floats
 
 #: What adds up over units behind each family of scores. Those without an entry in `CHANGING` are the same at all
@@ -89,15 +89,20 @@ class UnitSums:
         The given curve up to its first `n_levels` levels, at which units are whole.
     """
 
-    def __init__(self, rows: TreeRows, curve: Curve, n_levels: int) -> None:
-        self._rows = up_to(rows, n_levels)
+    def __init__(
+        self, rows: TreeRows, curve: Curve, n_levels: int, unit_of_place: Counts | None = None
+    ) -> None:
+        """Find the units of rows, unless they are given, as those of a slice are."""
+        self._rows, self._given = up_to(rows, n_levels), unit_of_place
         self.curve = curve.until(len(curve) - (rows.n_levels - n_levels))
         self._known: dict[str, tuple[Floats, Floats]] = {}
         self._products: dict[tuple[str, str], Floats] = {}
 
     @cached_property
     def _unit_of_place(self) -> Counts:
-        """The unit of each row; clusters without true clusters are the last one."""
+        """The unit of each row; clusters without true clusters are one."""
+        if self._given is not None:
+            return self._given
         units, n_units = units_of_places(self._rows)
         return np.where(units < 0, n_units, units)
 
@@ -250,17 +255,24 @@ class UnitSums:
         scores = self.curve.figures(metric.name, points)
         return np.asarray(standard_error(squares, self.n_units, scores))
 
+    def _by_unit(self, metric: Metric, point: int) -> list[Floats]:
+        """Return the sums behind a score at a point, by unit that has weight."""
+        return [self.at(name, point)[self.there] for name in OF_FAMILY[str(family_of(metric))]]
+
+    def moved(self, metric: Metric, point: int) -> Floats:
+        """Return how much each unit that has weight moves a score at a point; 0 on average."""
+        totals = self.totals(OF_FAMILY[str(family_of(metric))])[:, [point]]
+        slopes, by_unit = self._slopes(metric, totals)[:, 0], self._by_unit(metric, point)
+        moved = sum(slope * each for slope, each in zip(slopes, by_unit, strict=True))
+        return np.asarray(moved - np.mean(moved))
+
     def errors_at(self, metric: Metric, point: int) -> Errors:
         """Return the standard error of a score at a point, with its degrees of freedom, as of an evaluation."""
-        names = OF_FAMILY[str(family_of(metric))]
-        by_unit = [self.at(name, point)[self.there] for name in names]
+        by_unit, moved = self._by_unit(metric, point), self.moved(metric, point)
 
         def score(totals: Floats) -> float:
             return float(self._score(metric, totals[:, None])[0])
 
-        slopes = self._slopes(metric, self.totals(names)[:, [point]])[:, 0]
-        moved = sum(slope * each for slope, each in zip(slopes, by_unit, strict=True))
-        moved = np.asarray(moved - np.mean(moved))
         units = units_of_weight(self.weight)
         error, mean = float(self.errors(metric, np.array([point]))[0]), is_mean(metric)
         if error == 0:
@@ -271,6 +283,12 @@ class UnitSums:
                 degrees_of_freedom(float(np.sum(moved**2)), float(np.sum(moved**4)), self.n_units, **how)
             )
         return Errors({metric.name: error}, {metric.name: df}, units)
+
+    def of_subset(self, subset: Subset, curve: Curve) -> UnitSums:
+        """Return the sums of the same units over the rows of a subset, for its curve."""
+        n_levels = int(np.searchsorted(subset.levels, self._rows.n_levels))
+        _, units = np.unique(self._unit_of_place[subset.places], return_inverse=True)
+        return UnitSums(subset.rows, curve, n_levels, units)
 
     def drawn(self, times: Floats) -> Curve:
         """Return the curve where each unit counts so many times; the figures of clusters stay those of the data."""

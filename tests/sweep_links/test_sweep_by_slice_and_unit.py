@@ -1,6 +1,7 @@
 """Thresholds by slice, and standard errors: against `evaluate` at every threshold, and against the twin of errors."""
 
 import math
+from functools import partial
 from typing import Any
 
 import naive
@@ -40,9 +41,7 @@ def test_standard_errors_are_those_of_the_units_of_a_threshold_and_none_beyond(c
         twin = naive.evaluate(case.truth, clusters, case.weights, unmatched=unmatched)
         # squares below 1e-12 of what they are the difference of are 0, as of weights of which one has nearly all
         errors = naive_errors.errors(twin, names, unit)
-        expected = {
-            name: pytest.approx(error, rel=1e-6, abs=2e-6, nan_ok=True) for name, error in errors.items()
-        }
+        expected = {name: near(error) for name, error in errors.items()}
         if row["threshold"] not in even:
             expected = {name: pytest.approx(math.nan, nan_ok=True) for name in names}
         found = by_threshold[row["threshold"]]
@@ -77,6 +76,62 @@ def test_each_slice_has_its_best_threshold(case: Case, data: st.DataObject) -> N
         assert by_threshold[found[colour]["threshold"]] == close(best)
         assert found[colour]["f1_at_common"] == close(by_threshold[common])
         assert found[colour]["cost"] == close(best - by_threshold[common])
+
+
+@examples(60)
+@given(cases(max_size=12), st.data())
+def test_errors_in_slices_are_those_of_the_twin(case: Case, data: st.DataObject) -> None:
+    """Components are those of all items, as the scores of two slices of one component depend on each other."""
+    colours = {item: data.draw(st.sampled_from(["red", "blue"])) for item in case.truth}
+    sweep = swept(case, metrics=["f1", "recall"])
+    unmatched = policy(case.unmatched)
+
+    def at(threshold: float | None) -> naive.Naive:
+        clusters = naive_sweep.clusters_at(case.links, threshold, ascending=case.ascending)
+        return naive.evaluate(case.truth, clusters, case.weights, unmatched=unmatched)
+
+    even, common = sweep._units.curve.thresholds.tolist(), sweep.best("f1").threshold
+    unit = naive_errors.components(at(even[-1] if len(even) > 1 else None))
+    by_name = {
+        colours[item]: [each for each in unit if colours.get(each) == colours[item]]
+        for item in unit
+        if item in colours
+    }
+    for row in sweep.slices(by_name, errors=True).to_pylist():
+        inside = {e: u for e, u in unit.items() if colours.get(e) == row["slice"]}
+        twins = [at(threshold) for threshold in (row["threshold"], common)]
+        known = [threshold in even for threshold in (row["threshold"], common)]
+        sums = [naive_errors.units(twin, inside) for twin in twins]
+        assert row["n_units"] == len(sums[0].weights)
+        scores = [[partial(twin.score, name) for name in ("precision", "recall")] for twin in twins]
+        expected = {
+            name: sums[0].error_of_f(*scores[0])
+            if name == "f1"
+            else sums[0].error(partial(twins[0].score, name))
+            for name in ("f1", "recall")
+        }
+        assert {name: row[f"{name}_se"] for name in expected} == {
+            name: near(error) if known[0] else None for name, error in expected.items()
+        }
+        assert row["f1_at_common_se"] == (near(sums[1].error_of_f(*scores[1])) if known[1] else None)
+        own, other = (each.deviations_of_f(*of) for each, of in zip(sums, scores, strict=True))
+        error = sums[0]._root({u: own[u] - other[u] for u in own})
+        assert row["cost_se"] == (near(error) if all(known) else None)
+
+
+def test_items_of_a_slice_are_one_unit_where_others_join_them() -> None:
+    """The true clusters of a and b have x and y, which a link joins; neither is in the slice."""
+    truth = {"a": 0, "x": 0, "y": 1, "b": 1, **{f"{k}{side}": 2 + k for k in range(9) for side in "lr"}}
+    links = [("x", "y", 0.9), *((f"{k}l", f"{k}r", 0.5) for k in range(9))]
+    red = ["a", "b", "0l", "1l", "2l"]
+    (row,) = fb.sweep(truth, links).slices({"red": red}, errors=True).to_pylist()
+    assert (row["n_items"], row["n_units"], row["threshold"]) == (5, 4, 0.5)
+    assert row["recall"] == 0.8  # of a and b it is 1/2 each, which deviates by 2 (1/2 - 0.8) together
+    assert row["recall_se"] == pytest.approx(math.sqrt(4 / 3 * (3 * 0.2**2 + 0.6**2)) / 5)
+
+
+def near(error: float) -> Any:
+    return pytest.approx(error, rel=1e-6, abs=2e-6, nan_ok=True)
 
 
 def test_an_interval_is_that_of_evaluate_at_the_weakest_threshold() -> None:
