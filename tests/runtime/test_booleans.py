@@ -40,6 +40,7 @@ CALLS: dict[str, Callable[[Any, Path], Any]] = {
     ),
     "sweep ascending": lambda given, _: fb.sweep(TRUTH, LINKS, ascending=given),
     "Sweep.curve errors": lambda given, _: SWEEP.curve(errors=given),
+    "Sweep.slices errors": lambda given, _: SWEEP.slices("true_size", errors=given),
     "Sweep.shown stronger": lambda given, _: SWEEP.shown(0.5, stronger=given),
     "Sweep.report overwrite": lambda given, path: SWEEP.report(path / "sweep.html", overwrite=given),
     "Estimates.report overwrite": lambda given, path: ESTIMATES.report(
