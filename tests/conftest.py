@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -23,6 +24,10 @@ settings.register_profile("laptop", deadline=None, max_examples=20, suppress_hea
 settings.register_profile("ci", settings.get_profile("laptop"), max_examples=100, derandomize=True)
 settings.register_profile("oldest", settings.get_profile("laptop"), derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "laptop"))
+
+# A shell lets what it starts in the background ignore Ctrl-C, and processes that tests start would ignore it, too.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
