@@ -244,6 +244,7 @@ def test_narrow_keys_against_dicts(pairs, table, width, weighted, threads):
     check(*zip(*pairs, strict=True), weight, table=table, width=width, threads=threads)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n", [1000, 300_000])
 def test_narrow_keys_have_the_cells_of_wide_ones(n, weighted):
@@ -278,6 +279,7 @@ def test_a_box_has_room_for_the_ends_of_a_range_that_a_sample_misses(n_clusters)
     assert counted.is_box and pairs.n_slots < 1.01 * 7 * n_clusters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_pred", [1, 3, 1_200_000])
 def test_one_part_with_far_more_cells_than_any_other(n_pred):
     """Few predicted clusters are told apart in a small table; where it fills up, in one as large as it takes."""
@@ -294,6 +296,7 @@ def test_one_part_with_far_more_cells_than_any_other(n_pred):
     assert np.unique(table.rows.cell).size == n and not table.fn.any()
 
 
+@pytest.mark.slow
 @pairwise(
     table=["box", "grid", "frequent"], spread=[3, 400], weighted=[False, True], width=["wide", "narrow"]
 )
@@ -309,6 +312,7 @@ def test_condensed_rows_that_the_sample_missed(table, spread, weighted, width):
     check(true.tolist(), pred.tolist(), weight, table=table, width=width)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("shape", [(3, 40), (1500, 2), (1, 2000), (33, 1)])
 def test_boxes_of_all_shapes(shape, weighted, monkeypatch):
@@ -486,6 +490,7 @@ def test_parts_without_rows(part_rows):
         check([*true, 0], [*pred, ABSENT_PRED], absent=True, part_rows=part_rows)
 
 
+@pytest.mark.slow
 def test_one_predicted_cluster_at_full_size():
     """More parts than predicted clusters, with parts of the usual size."""
     n = 3 * key_partitions.PART_ROWS + 5
@@ -564,6 +569,7 @@ def test_more_entries_than_the_table_was_made_for(name, monkeypatch):
     check(true.tolist(), pred.tolist(), rng.uniform(1, 2, n), part_rows=100_000)
 
 
+@pytest.mark.slow
 @examples(30)
 @given(rows(), st.sampled_from([1, 7, 1000]))
 def test_wide_records(case, part_rows):
@@ -935,6 +941,7 @@ def test_match_at_full_size():
 MOST_SIGNATURES = 6
 
 
+@pytest.mark.slow
 def test_few_signatures():
     """Types at the border are few, or compilation would take longer than the work.
 

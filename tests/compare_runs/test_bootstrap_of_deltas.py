@@ -143,6 +143,7 @@ def test_threads(case):
     assert str(one) == str(four)
 
 
+@pytest.mark.slow
 @examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=comparisons(20, least_runs=2))
 def test_engines(many_shards, case):

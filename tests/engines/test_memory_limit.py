@@ -65,12 +65,13 @@ CELLS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cells", "asked"),
     [
         ("one", {"keep": "'items'"}),
         *(
-            pytest.param(cells, asked, marks=pytest.mark.slow)
+            (cells, asked)
             for cells in CELLS
             for asked in (
                 {"slices": "'c'", "weight": "'w'"},
@@ -120,9 +121,8 @@ def texts(width: int, distinct: int) -> pa.Array:
     return pa.array([f"{k:08d}".ljust(width, "x") for k in range(distinct)])
 
 
-@pytest.mark.parametrize(
-    ("width", "n"), [(200, 2_000_000), pytest.param(2000, 1_000_000, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "n"), [(200, 2_000_000), (2000, 1_000_000)])
 def test_long_labels_that_come_again(width, n, tmp_path):
     """A file has each text once, so it says nothing of how much memory its rows take."""
     rng, values = np.random.default_rng(0), texts(width, 60)

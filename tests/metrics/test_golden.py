@@ -550,6 +550,7 @@ def test_patents_by_the_twin(labelled, unmatched):
         assert ev.bounds is None
 
 
+@pytest.mark.slow
 def test_outside_finds_the_precision_that_dropping_hides():
     """True clusters are complete, a fifth of them labelled: outside is near the truth, drop is not."""
     truth, prediction = patents("truth"), patents("pred_20200929")

@@ -121,6 +121,7 @@ def test_verbs_with_another_package(verbs):
     assert ev.recall == pytest.approx(bcubed.recall(prediction, truth), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_all_verbs():
     """A verb in its first sense alone is never wrong: precision 1; a coarser one finds nearly all."""
     truth = VERBS / "truth.parquet"

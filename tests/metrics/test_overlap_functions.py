@@ -118,6 +118,7 @@ def test_lists_of_sets_that_do_not_match():
             score(TRUTH, PREDICTION, overlapping=True, weighting="inner")
 
 
+@pytest.mark.slow
 def test_constraints_of_a_score_of_overlapping_clusterings():
     report = check_constraints("cice_bcubed_f1", checks=["completeness"], n_random=5)
     assert (report["completeness"].verdict, report.test_cases) == ("strict", "YYYY")

@@ -97,6 +97,7 @@ def test_items(pair, data):
     }
 
 
+@pytest.mark.slow
 @many
 @given(covers(unmatched=False), st.data())
 def test_slices_are_means_over_their_items(pair, data):

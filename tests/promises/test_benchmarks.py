@@ -315,6 +315,7 @@ def test_thresholds_of_links_are_measured() -> None:
     assert "Parquet, limit 1GiB" in table
 
 
+@pytest.mark.slow
 def test_startup_is_timed() -> None:
     """The first process and later ones are timed."""
     names = ['python -c "import fastbcubed"', "fastbcubed evaluate"]

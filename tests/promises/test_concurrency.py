@@ -68,6 +68,7 @@ def finish(child, seconds=PATIENCE):
 # -- Fork ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @fork_only
 def test_after_a_fork():
     """Evaluate with threads, fork, evaluate in the child: the threads of the parent are not needed.

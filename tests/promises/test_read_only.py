@@ -107,6 +107,7 @@ def test_a_read_only_installation_keeps_kernels_in_a_temporary_directory(image: 
     assert kept.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_written_kernels_are_not_kept(image: Image) -> None:
     image.freeze()
     only = "import sys; from fastbcubed.kernels import cache; cache.PLACES = ()\n"
@@ -124,6 +125,7 @@ def test_where_nothing_can_be_written_kernels_are_not_kept(image: Image) -> None
     assert done.returncode == 2 and "not compiled ahead" in done.stderr and "NUMBA_CACHE_DIR" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["installation", "named directory"])
 def test_what_was_compiled_with_the_image_is_used(image: Image, where: str) -> None:
     named = {"NUMBA_CACHE_DIR": str(image.root / "cache")} if where == "named directory" else {}
@@ -167,6 +169,7 @@ def test_a_full_disk_is_no_error(image: Image) -> None:
     assert done.stdout == "3 No space left on device\n" and not done.stderr
 
 
+@pytest.mark.slow
 def test_kernels_whose_source_was_replaced_since_are_not_kept(image: Image) -> None:
     code = "import os; from fastbcubed.kernels import cache, cells; own = cells.bit_length.dispatcher; {}; "
     code += "print(cells.bit_length(8), cache.kept_in(own))"
@@ -176,6 +179,7 @@ def test_kernels_whose_source_was_replaced_since_are_not_kept(image: Image) -> N
         assert done.stdout == f"3 {kept}\n", done
 
 
+@pytest.mark.slow
 def test_no_temporary_directory_is_made_where_none_is_needed(image: Image) -> None:
     assert image.kernel() == [str(image.root / "site" / "fastbcubed" / "kernels")]
     code = "from fastbcubed.runtime.progress_bar import kept; print(kept())"

@@ -92,7 +92,7 @@ def test_the_page_itself_is_the_same(tmp_path: Path) -> None:
     same_page(json.loads(Page(drawn).data), page(fb.load(tmp_path / "r")))
 
 
-@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize("engine", ["memory", pytest.param("disk", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", HOW)
 def test_the_saved_page_is_that_of_the_tables(
     name: str, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -121,6 +121,7 @@ def test_title_and_gates_are_those_that_are_asked_for(tmp_path: Path) -> None:
     assert page(large)["title"] == page(ev)["title"] and page(large)["gates"] == {"rows": []}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "asked",
     [

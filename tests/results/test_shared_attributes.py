@@ -107,6 +107,7 @@ def test_what_is_given_comes_first() -> None:
     assert ev.sliced["x"]["x"].to_pylist() == [5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", ["true_size", "pred_size"])
 def test_a_column_called_as_a_size_is_not_passed_over(tmp_path: Path, size: str) -> None:
     """Sizes are 2 and 1 in the truth, and 3 in the prediction."""

@@ -257,6 +257,7 @@ def exact(base, exp, truth, score, weight):
     }[what]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "score, n, by, weighted",
     [
