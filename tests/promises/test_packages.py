@@ -82,7 +82,8 @@ def unpacked(built: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Pat
     """Return the directory of the unpacked source distribution."""
     folder = tmp_path_factory.mktemp("unpacked")
     with tarfile.open(built[1]) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # absent before Python 3.11.4
+        archive.extractall(folder)
     (found,) = folder.iterdir()
     return found
 
