@@ -132,7 +132,7 @@ class SumsByUnit:
             return None
         return np.append(self._equal.times, np.ones(self.n_all - self.n))
 
-    def add(self, by_unit: Floats) -> float:
+    def add(self, by_unit: NDArray[Any]) -> float:
         """Add up values of all units."""
         return float(np.sum(by_unit if self._times is None else by_unit * self._times[: by_unit.size]))
 
@@ -166,11 +166,12 @@ class SumsByUnit:
         by_unit, function = self.function(metric)
         totals = self.totals(metric, by_unit)
         slopes = difference_quotients(function, totals)
-        moved, adds = np.zeros((2, max(each.size for each in by_unit)))
+        moved = np.zeros(max(each.size for each in by_unit))
+        adds = np.zeros(moved.size, np.bool_)
         for slope, each in zip(slopes, by_unit, strict=True):
             if slope:
                 moved[: each.size] += slope * each
-                adds[: each.size][each != 0] = 1.0
+                adds[: each.size] |= each != 0
         moved -= self.add(moved) / self.count(moved.size)
         with np.errstate(invalid="ignore"):  # of infinite scores
             size = float(np.max(np.abs([function(totals), *(slopes * totals)])))

@@ -77,43 +77,41 @@ def _of_slice(
     at_common = int(np.searchsorted(levels, common)) - skipped
     shared = float(curve.at(at_common, name)[name])
     names = [name, *(each for each in BESIDE if each in curve.names and each != name)]
-    found = {"n_items": rows.n_scored, "weight": rows.total}
-    own: dict[str, float | None] = dict.fromkeys(("threshold", *names))
-    point, cost = None, None
+    threshold, cost, point = None, None, None
+    own: dict[str, float | None] = dict.fromkeys(names)
     with suppress(OptionError):  # no threshold meets the conditions in this slice, or it has no such score
         point, _, _ = best_point(curve, name, where)
-        at_best = curve.at(point, *names)
-        own = {"threshold": float(curve.thresholds[point]), **{each: float(at_best[each]) for each in names}}
-        cost = float(at_best[name]) - shared if is_higher_better(name) else shared - float(at_best[name])
-    if units is None:
-        return {**found, **own, f"{name}_at_common": shared, "cost": cost}
-    in_slice = units.of_subset(subset, curve)
-    with_errors: dict[str, Any] = {"threshold": own["threshold"]}
-    for each in names:
-        with_errors[each] = own[each]
-        with_errors[f"{each}_se"] = _error(in_slice, curve.metric(each), own[each], point)
-    metric = curve.metric(name)
-    return {
-        **found,
-        "n_units": in_slice.n_units,
-        **with_errors,
-        f"{name}_at_common": shared,
-        f"{name}_at_common_se": _error(in_slice, metric, shared, at_common),
-        "cost": cost,
-        "cost_se": _error(in_slice, metric, own[name], point, at_common),
+        at_best = {each: float(value) for each, value in curve.at(point, *names).items()}
+        cost = at_best[name] - shared if is_higher_better(name) else shared - at_best[name]
+        threshold, own = float(curve.thresholds[point]), {**at_best}
+    # each figure with its score, at a point or less at another
+    figures: dict[str, tuple[float | None, str, tuple[int | None, ...]]] = {
+        **{each: (own[each], each, (point,)) for each in names},
+        f"{name}_at_common": (shared, name, (at_common,)),
+        "cost": (cost, name, (point, at_common)),
     }
+    in_slice = None if units is None else units.of_subset(subset, curve)
+    found: dict[str, Any] = {"n_items": rows.n_scored, "weight": rows.total}
+    if in_slice is not None:
+        found["n_units"] = in_slice.n_units
+    found["threshold"] = threshold
+    for column, (value, score, points) in figures.items():
+        found[column] = value
+        if in_slice is not None:
+            found[f"{column}_se"] = _error(in_slice, curve.metric(score), value, *points)
+    return found
 
 
-def _error(units: UnitSums, metric: Metric, score: float | None, *points: int | None) -> float | None:
+def _error(units: UnitSums, metric: Metric, value: float | None, *points: int | None) -> float | None:
     """Return the standard error of a score at a point, or of how much it differs from that at a second one.
 
-    Null if there is no such score, or units are not whole at a point.
+    Null if there is no such value, or units are not whole at a point.
     """
     known = [point for point in points if point is not None and point < len(units.curve)]
-    if score is None or len(known) < len(points) or not units.n_units:
+    if value is None or len(known) < len(points) or not units.n_units:
         return None
     moved = [units.moved(metric, point) for point in known]
-    return float(standard_error(np.sum((moved[0] - sum(moved[1:])) ** 2), units.n_units, score))
+    return float(standard_error(np.sum((moved[0] - sum(moved[1:])) ** 2), units.n_units, value))
 
 
 def _slices(sweep: Any, key: SliceKey) -> tuple[dict[str, Any], Iterator[NDArray[np.integer]]]:

@@ -168,7 +168,7 @@ class Sweep(Shown, HasTable):
         columns: dict[str, Any] = {"threshold": from_numpy(self._curve.thresholds[points])}
         scored = {metric.name: metric for metric in self.metrics}
         with_error = points[points < len(self._units.curve)] if errors else points[:0]
-        if errors and len(self._units.curve) < len(self._curve):
+        if errors:
             self._warn_of_weak_thresholds()
         for name in self._curve.names:
             columns[name] = from_numpy(self._curve.figures(name, points))
@@ -294,7 +294,9 @@ class Sweep(Shown, HasTable):
         return units
 
     def _warn_of_weak_thresholds(self) -> None:
-        """Warn that at some thresholds there are no standard errors."""
+        """Warn if there are no standard errors at some thresholds."""
+        if len(self._units.curve) == len(self._curve):
+            return
         units, weakest = (
             units_of_rows(self._placed.rows),
             self._curve.thresholds[len(self._units.curve) - 1].item(),
@@ -571,9 +573,28 @@ class Sweep(Shown, HasTable):
             If there are no such slices.
         OptionError
             If `errors` is neither True nor False.
+
+        Notes
+        -----
+        The error of the cost is that of a difference: what each component moves the score at one threshold less at the
+        other. The method is that of `Evaluation.errors`.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> truth = {f"{k}{side}": f"{k}{side * (k % 4 == 0)}" for k in range(60) for side in "ab"}
+        >>> links = [(f"{k}a", f"{k}b", (k * k % 11 + 3 * (k % 4 > 0)) / 14) for k in range(60)]
+        >>> parts = {"ones": [f"{k}a" for k in range(10)], "tens": [f"{k}a" for k in range(10, 60)]}
+        >>> found = fb.sweep(truth, links).slices(parts, errors=True)
+        >>> found.select(["slice", "n_items", "n_units", "threshold", "f1", "f1_se", "cost", "cost_se"])
+        slice  n_items  n_units  threshold       f1     f1_se       cost   cost_se
+        ones        10       10    0.42857  0.95000  0.033333  0.0026316  0.039394
+        tens        50       50    0.21429  0.95833  0.014207          0         0
+        <BLANKLINE>
+        2 rows
         """
         errors = true_or_false(errors, "errors")
-        if errors and len(self._units.curve) < len(self._curve):
+        if errors:
             self._warn_of_weak_thresholds()
         return slice_thresholds(self, key, score, where, self._units if errors else None)
 

@@ -268,7 +268,7 @@ class UnitSums:
 
     def errors_at(self, metric: Metric, point: int) -> Errors:
         """Return the standard error of a score at a point, with its degrees of freedom, as of an evaluation."""
-        by_unit, moved = self._by_unit(metric, point), self.moved(metric, point)
+        moved = self.moved(metric, point)
 
         def score(totals: Floats) -> float:
             return float(self._score(metric, totals[:, None])[0])
@@ -276,7 +276,7 @@ class UnitSums:
         units = units_of_weight(self.weight)
         error, mean = float(self.errors(metric, np.array([point]))[0]), is_mean(metric)
         if error == 0:
-            df = units.effective if mean else effective_units(by_unit, score)
+            df = units.effective if mean else effective_units(self._by_unit(metric, point), score)
         else:
             how = {} if mean else OF_SUMS
             df = float(
