@@ -17,7 +17,7 @@ from fastbcubed.inputs.suggestions import plain, split
 from fastbcubed.results.slice_bins import element_of
 
 if TYPE_CHECKING:
-    from fastbcubed.inputs.layouts import LinkColumns
+    from fastbcubed.inputs.link_columns import LinkColumns
 
 
 def arguments_of(function: Callable[..., Any], options: argparse.Namespace) -> dict[str, Any]:

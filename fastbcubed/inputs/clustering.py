@@ -27,7 +27,8 @@ from fastbcubed.inputs.arrays import is_pandas, join_pieces
 from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.keys import comparable_keys
-from fastbcubed.inputs.layouts import Memberships, Reading, choose_columns, refuse_links
+from fastbcubed.inputs.layouts import Reading, choose_columns, refuse_links
+from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.inputs.suggestions import Typed
 from fastbcubed.inputs.tables import (
     ColumnName,

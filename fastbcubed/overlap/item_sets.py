@@ -19,7 +19,7 @@ from fastbcubed.errors import ColumnError, FastBCubedError, arg, first_few
 from fastbcubed.inputs.arrays import from_numpy, read_only, take_rows
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import Column
-from fastbcubed.inputs.layouts import Memberships
+from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.inputs.tables import Source, attributes, number_values
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_codes import Numbered, number

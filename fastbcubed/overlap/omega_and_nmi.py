@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.errors import TooMuchWorkError, arg
-from fastbcubed.inputs.layouts import Memberships
+from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.extended_bcubed import Sides, Totals
 from fastbcubed.overlap.item_sets import Signatures, signatures

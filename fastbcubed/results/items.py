@@ -32,7 +32,7 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.id_columns import Column, as_column, in_order_of
 from fastbcubed.inputs.keys import key_pair
-from fastbcubed.inputs.layouts import Memberships
+from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.inputs.tables import Source, as_kept, attribute, read_columns, refused
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.overlap.cover import Cover, Covered

@@ -24,7 +24,7 @@ from fastbcubed.errors import FileFormatError, Message, NotKeptError, SpillError
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs import files
 from fastbcubed.inputs.arrays import combined, from_numpy, table_of, to_numpy
-from fastbcubed.inputs.layouts import Memberships
+from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.overlap_scores import cice
 from fastbcubed.metrics.registry import METRICS

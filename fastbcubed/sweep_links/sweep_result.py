@@ -19,7 +19,7 @@ from fastbcubed.errors import EvaluationWarning, NotKeptError
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.inputs.layouts import LinkColumns
+from fastbcubed.inputs.link_columns import LinkColumns
 from fastbcubed.inputs.links import Connected, JoinedLinks, as_score, as_threshold, as_thresholds, column_at
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS

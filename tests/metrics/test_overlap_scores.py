@@ -14,7 +14,7 @@ from strategies_overlap import covers, item_weights
 from worked_covers import EXAMPLES, WORKED
 
 from fastbcubed.errors import TooMuchWorkError
-from fastbcubed.inputs.layouts import Memberships
+from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.metrics import overlap_scores as overlap
 from fastbcubed.overlap.extended_bcubed import Sides
 from fastbcubed.overlap.omega_and_nmi import entropies_of_clusters, shared_clusters

@@ -8,7 +8,7 @@ from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastbcubed.inputs.layouts import Memberships
+from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.overlap.cover import Cover, item_cells
 from fastbcubed.runtime.threads import Pool
 

@@ -27,7 +27,7 @@ from fastbcubed.errors import (
     OverlapError,
     TooMuchWorkError,
 )
-from fastbcubed.inputs.layouts import Memberships
+from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.overlap.item_sets import signatures
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.threads import Pool

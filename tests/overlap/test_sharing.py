@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from fastbcubed.inputs.layouts import Memberships
+from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.kernels.overlap import AHEAD, MEMBERS_AT_ONCE
 from fastbcubed.overlap.extended_bcubed import Sides
 from fastbcubed.runtime.threads import Pool

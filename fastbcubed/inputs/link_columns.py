@@ -1,0 +1,219 @@
+"""The columns of links: two items and a score, as named or as tools write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from fastbcubed.errors import ColumnError, Either, OptionError, arg
+from fastbcubed.inputs.suggestions import Typed, similar
+from fastbcubed.inputs.tables import ColumnName, Source, column_names, listed
+
+#: Case-insensitive suffixes and prefixes that distinguish the left and right item's names.
+ENDINGS = (("_l", "_r"), ("left", "right"), ("1", "2"), ("_a", "_b"), ("_x", "_y"))
+BEGINNINGS = (("left", "right"), ("l_", "r_"), ("ltable_", "rtable_"))
+#: Pairs of entirely different names; the second is Zingg's.
+WHOLE = (("source", "target"), ("z_zid", "z_z_zid"), ("src", "dst"))
+#: Stems of the names of ids; other columns may also come in pairs.
+IDS = (
+    "unique_id", "", "item", "item_id", "id", "record", "record_id", "rec_id", "recid", "uid", "key", "node",
+    "z_zid",
+)  # fmt: skip
+#: Stems of the names of columns that make a composite id with the item's.
+SOURCES = ("source_dataset", "data_source")
+#: Names of scores; the first one present is used.
+SCORES = (
+    "match_probability", "match_weight", "score", "z_score", "match_score", "probability", "similarity",
+    "confidence", "weight",
+)  # fmt: skip
+
+
+class LinkColumns(NamedTuple):
+    """The columns of a link's two items, of one or more parts each, and of its score."""
+
+    left: list[str]
+    right: list[str]
+    score: str | None
+    items: list[str]  #: names of the parts of an item
+    tool: str | None = None  #: the tool that uses these names
+    recognised: bool = False  #: whether the items were found by names other than left and right
+    scores: tuple[str, ...] = ()  #: all columns with names of scores, in order of precedence
+
+
+class _Pair(NamedTuple):
+    """Two columns whose names differ only in their mark for left or right, and the rest of their names."""
+
+    stem: str
+    left: str
+    right: str
+
+
+def choose_links(
+    rows: Source,
+    left: ColumnName | None = None,
+    right: ColumnName | None = None,
+    score: str | None = None,
+    *,
+    scored: bool = False,
+) -> LinkColumns:
+    """Return the columns of a table of links; a score column is looked for if none is named.
+
+    Without names, items are the columns written by a known tool, or the only two with paired left and right names, or
+    the only two. Missing or ambiguous columns raise ColumnError; so does a missing score if links must be `scored`.
+    """
+    if (left is None) != (right is None):
+        missing = "right" if right is None else "left"
+        raise OptionError(
+            f"A link has two items, so name the columns of both: {arg(missing, ...)} is missing."
+        )
+    named = {} if left is None or right is None else {"left": left, "right": right}
+    asked = {part: column_names(names, part) for part, names in named.items()}
+    if score is not None:
+        if not isinstance(score, str):
+            raise OptionError(f"{arg('score')} is the name of a column, not {type(score).__name__}.")
+        asked["score"] = [score]
+    for part, names in asked.items():
+        require_columns(rows, part, names, Typed())
+    if named:
+        found = _as_named(rows, asked["left"], asked["right"])
+    else:
+        found = _recognised(rows, score)
+    rest = [name for name in rows.names if name not in (*found.left, *found.right)]
+    known = {name.lower(): name for name in rest}
+    scores = tuple(known[name] for name in SCORES if name in known)
+    chosen = score or next(iter(scores or rest[: scored and len(rest) == 1]), None)
+    if chosen is None and scored:
+        hint = (
+            f"Name the right one with {arg('score', ...)}."
+            if rest
+            else "Each link needs one, such as ('a', 'b', 0.9)."
+        )
+        raise ColumnError(f"There is no column of scores in {rows.where} ({listed(rows.names)}). {hint}")
+    if chosen in (*found.left, *found.right):
+        raise _score_of_item(rows, chosen)
+    return found._replace(score=chosen, tool=_tool_of(found, chosen), scores=scores)
+
+
+def _score_of_item(rows: Source, score: str | None) -> ColumnError:
+    return ColumnError(
+        f"The score of {rows.where} is the column of an item: {score}. Name another with {arg('score', ...)}."
+    )
+
+
+def _as_named(rows: Source, left: list[str], right: list[str]) -> LinkColumns:
+    if len(left) != len(right):
+        raise OptionError(
+            f"{arg('left', ...)} and {arg('right', ...)} name {len(left)} and {len(right)} columns; an item has as "
+            "many parts on either side."
+        )
+    if common := [name for name in left if name in right]:
+        raise ColumnError(
+            f"left and right are the same column of {rows.where}: {', '.join(common)}. Name two."
+        )
+    stems = {(pair.left, pair.right): pair.stem for pair in _pairs(rows.names)}
+    items = [stems.get(names, "") for names in zip(left, right, strict=True)]
+    return LinkColumns(left, right, None, _item_names(items))
+
+
+def _item_names(stems: Sequence[str]) -> list[str]:
+    """Return names of the parts of an item."""
+    plain = ["item"] if len(stems) == 1 else [f"item_{k}" for k in range(len(stems))]
+    own = [stem or other for stem, other in zip(stems, plain, strict=True)]
+    return own if len(set(own)) == len(own) else plain
+
+
+def _recognised(rows: Source, score: str | None) -> LinkColumns:
+    """Return the columns of items not named by the caller."""
+    names = [name for name in rows.names if name != score]
+    pairs = list(_pairs(names))
+    ids = [pair for pair in pairs if pair.stem.lower() in IDS] or pairs
+    if len(ids) > 1 and "match_probability" in {
+        name.lower() for name in names
+    }:  # Splink's may be among others
+        ids = [pair for pair in ids if pair.stem.lower() == "unique_id"] or ids
+    if len(ids) > 1:
+        ways = [Typed()({"left": [pair.left], "right": [pair.right]}) for pair in ids[:4]]
+        raise ColumnError(
+            f"The items of {rows.where} may be in {len(ids)} pairs of columns ({listed(rows.names)}). Say which: "
+            f"{'; or '.join(ways)}."
+        )
+    if ids:
+        sources = [pair for pair in pairs if pair.stem.lower() in SOURCES and pair not in ids]
+        parts = [*sources[:1], *ids]
+        return LinkColumns(
+            [pair.left for pair in parts],
+            [pair.right for pair in parts],
+            None,
+            _item_names([pair.stem for pair in parts]),
+            recognised=len(parts) > 1 or bool(ids[0].stem),
+        )
+    rest = [name for name in names if name.lower() not in SCORES]
+    if len(rest) == 2:
+        return LinkColumns(rest[:1], rest[1:], None, ["item"], recognised=True)
+    if score is not None and any(score in (pair.left, pair.right) for pair in _pairs(rows.names)):
+        raise _score_of_item(rows, score)
+    clusters = {"item", "cluster"} <= set(rows.names)
+    hint = (
+        " With item and cluster it looks like a clustering, which is no table of links." if clusters else ""
+    )
+    raise ColumnError(
+        f"There are no columns left and right in {rows.where} ({listed(rows.names)}). Name the columns of the two "
+        f"items of a link with {arg('left', ...)} and {arg('right', ...)}.{hint}{rows.hint}"
+    )
+
+
+def links_hint(names: Sequence[str]) -> str:
+    """Return the end of a message that columns look like those of links; empty if they do not."""
+    ids = [pair for pair in _pairs(names) if pair.stem.lower() in IDS]
+    if not ids:
+        return ""
+    return (
+        f" With {ids[0].left} and {ids[0].right} it looks like a table of links, pairs of items: pass "
+        f"{Either('Clustering.from_links(...)', '--links')}."
+    )
+
+
+def _pairs(names: Sequence[str]) -> Iterator[_Pair]:
+    """Yield the pairs of columns whose names differ as those of a left and a right item, each once."""
+    known = {name.lower(): name for name in reversed(names)}
+    found = set()
+    for name in names:
+        for stem, other in _counterparts(name.lower()):
+            pair = (name, known.get(other, name))
+            if pair[1] != name and pair not in found:
+                found.add(pair)
+                yield _Pair(name[stem].strip("_"), *pair)
+
+
+def _counterparts(name: str) -> Iterator[tuple[slice, str]]:
+    """Yield the possible stems of a left item's name, each with the corresponding right name."""
+    for left, right in ENDINGS:
+        if name.endswith(left):
+            yield slice(0, len(name) - len(left)), name.removesuffix(left) + right
+    for left, right in BEGINNINGS:
+        if name.startswith(left):
+            yield slice(len(left), len(name)), right + name.removeprefix(left)
+    for left, right in WHOLE:
+        if name == left:
+            yield slice(0, len(name) if left == "z_zid" else 0), right
+
+
+def _tool_of(found: LinkColumns, score: str | None) -> str | None:
+    """Return the tool that uses these column names, if they identify one."""
+    if found.items[-1].lower() == "unique_id" and (score or "").lower() in SCORES[:2]:
+        return "Splink"
+    return "Zingg" if found.items[-1].lower() == "z_zid" else None
+
+
+def require_columns(rows: Source, part: str, names: list[str], typed: Typed) -> None:
+    """Raise if the table lacks a named column, with a suggestion."""
+    absent = [name for name in names if name not in rows.names]
+    if not absent:
+        return
+    found = [similar(name, rows.names) if name in absent else name for name in names]
+    hint = f"Name the right one with {arg(part, ...)}."
+    if None not in found and len(set(found)) == len(found):
+        hint = f"Did you mean {typed({part: [name for name in found if name is not None]})}?"
+    raise ColumnError(
+        f"There is no column {absent[0]!r} in {rows.where} ({listed(rows.names)}). {hint}{rows.hint}"
+    )

@@ -1,0 +1,156 @@
+"""The clusters of each item where they overlap, as compressed rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fastbcubed import kernels
+from fastbcubed.runtime import buffers
+from fastbcubed.runtime.object_attributes import cached_property
+from fastbcubed.runtime.threads import Pool, blocks
+
+#: Codes of clusters, in 32 bits if they fit.
+Codes = NDArray[np.int32] | NDArray[np.int64]
+#: Maximum number of threads that each scan all rows for a range of items, and the items from which that pays.
+MOST_RANGES = 4
+SMALL = 1 << 14
+
+
+def ranges(n: int, pool: Pool | None) -> tuple[list[int], list[int]]:
+    """Return the bounds of the parts of `range(n)`, one per thread."""
+    parts = min(MOST_RANGES, pool.threads if pool is not None and n >= SMALL else 1)
+    cuts = [n * k // parts for k in range(parts + 1)]
+    return cuts[:-1], cuts[1:]
+
+
+@dataclass(frozen=True, eq=False)
+class Memberships:
+    """The clusters of each item, as compressed rows.
+
+    Items and clusters are numbered from 0. The clusters of item `e` are
+    ``codes[offsets[e]:offsets[e + 1]]``, ascending and distinct. `by_cluster` transposes items and clusters.
+    A clustering with the same cluster twice has two codes for it.
+
+    Examples
+    --------
+    >>> tags = Memberships.from_sets([{0, 2}, {1}, {2, 1}])
+    >>> tags.of(0).tolist(), tags.sizes.tolist(), tags.by_cluster().of(1).tolist()
+    ([0, 2], [1, 2, 2], [1, 2])
+    """
+
+    offsets: NDArray[np.int64]  #: start of each item's clusters; shape (n_items + 1,)
+    codes: Codes  #: cluster of each membership; shape (n_memberships,)
+    n_clusters: int  #: clusters, with or without items
+
+    @classmethod
+    def from_rows(
+        cls,
+        items: NDArray[np.int64],
+        clusters: NDArray[np.int64],
+        n_items: int,
+        n_clusters: int,
+        pool: Pool | None = None,
+    ) -> Memberships:
+        """Make memberships from one (item, cluster) pair per row, in any order.
+
+        Rows with negative items are dropped. Duplicate pairs stay; see `without_repeats`. With a pool, each thread
+        scans all rows and takes those of a range of items. Shapes: `items`, `clusters` (n_rows,).
+        """
+        offsets = np.zeros(n_items + 1, np.int64)
+        lows, highs = ranges(n_items, pool)
+        tasks = pool or Pool(1)
+        tasks.map(
+            lambda low, high: kernels.memberships.count_in_range(items, low, high, offsets[1:]),
+            lows, highs, stage="count memberships",
+        )  # fmt: skip
+        np.cumsum(offsets, out=offsets)
+        codes = np.empty(offsets[-1], np.int32 if n_clusters < 2**31 else np.int64)
+        places = offsets[:-1].copy()
+        tasks.map(
+            lambda low, high: kernels.memberships.fill_rows(items, clusters, low, high, places, codes),
+            lows, highs, stage="group memberships",
+        )  # fmt: skip
+        kernels.memberships.sort_rows(offsets, codes)
+        return cls(offsets, codes, n_clusters)
+
+    @classmethod
+    def from_sets(cls, sets: Iterable[Iterable[int]], n_clusters: int | None = None) -> Memberships:
+        """Make memberships from the cluster codes of each item."""
+        listed = [sorted(set(each)) for each in sets]
+        clusters = np.array([code for each in listed for code in each], np.int64)
+        items = np.repeat(np.arange(len(listed)), [len(each) for each in listed])
+        if n_clusters is None:
+            n_clusters = int(clusters.max(initial=-1)) + 1
+        return cls.from_rows(items, clusters, len(listed), n_clusters)
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+    def __repr__(self) -> str:
+        return (
+            f"Memberships({len(self):,} items, {self.n_clusters:,} clusters, {self.codes.size:,} memberships)"
+        )
+
+    def of(self, item: int) -> Codes:
+        """Return the clusters of one item."""
+        return self.codes[self.offsets[item] : self.offsets[item + 1]]
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of clusters per item. Shape (n_items,)."""
+        return np.diff(self.offsets)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of items per cluster. Shape (n_clusters,)."""
+        sizes = np.zeros(self.n_clusters, np.int64)
+        kernels.memberships.count_codes(self.codes, sizes)
+        return sizes
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether an item is in more than one cluster."""
+        return bool((self.counts > 1).any())
+
+    def rows(self) -> NDArray[np.int64]:
+        """Return the item of each membership. Shape (n_memberships,)."""
+        return np.repeat(np.arange(len(self)), self.counts)
+
+    def by_cluster(self) -> Memberships:
+        """Return the items of each cluster, ascending: the transposed memberships."""
+        offsets = np.zeros(self.n_clusters + 1, np.int64)
+        np.cumsum(self.sizes, out=offsets[1:])
+        items = buffers.empty(self.codes.size, np.int32 if len(self) < 2**31 else np.int64)
+        kernels.memberships.turn_rows(self.offsets, self.codes, offsets[:-1].copy(), items)
+        return Memberships(offsets, items, len(self))
+
+    def take(self, items: ArrayLike, pool: Pool | None = None) -> Memberships:
+        """Return the memberships of some items, in the order given."""
+        rows = np.ascontiguousarray(items, np.int64)
+        tasks, cuts = pool or Pool(1), list(zip(*blocks(rows.size), strict=True))
+        offsets = buffers.empty(rows.size + 1, np.int64)
+        offsets[0] = 0
+        tasks.map(
+            lambda a, b: kernels.memberships.count_taken(self.offsets, rows, a, b, offsets[1:]),
+            *cuts, stage="count clusters",
+        )  # fmt: skip
+        np.cumsum(offsets, out=offsets)
+        codes = buffers.empty(int(offsets[-1]), self.codes.dtype)
+        tasks.map(
+            lambda a, b: kernels.memberships.take_codes(self.offsets, self.codes, rows, a, b, offsets, codes),
+            *cuts, stage="list clusters",
+        )  # fmt: skip
+        return Memberships(offsets, codes, self.n_clusters)
+
+    def without_repeats(self) -> Memberships:
+        """Return the memberships with each pair once; self if there are no duplicates."""
+        keep = np.empty(self.codes.size, np.bool_)
+        offsets = np.zeros_like(self.offsets)
+        kernels.memberships.mark_repeats(self.offsets, self.codes, keep, offsets[1:])
+        if keep.all():
+            return self
+        return Memberships(np.cumsum(offsets), self.codes[keep], self.n_clusters)
