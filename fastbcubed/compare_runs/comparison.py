@@ -56,13 +56,13 @@ from fastbcubed.render.json import as_json
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.load import evaluation_of, with_nan
-from fastbcubed.results.save import save_tables
+from fastbcubed.results.save import save_tables, scores_to_save
 from fastbcubed.results.saved_files import apart, in_one
 from fastbcubed.results.slices import SliceKey, check_key, rows_for_json
 from fastbcubed.results.standard_errors import warn_of_few, warn_of_units
 from fastbcubed.results.table import HasTable, Table
 from fastbcubed.results.unit_cells import CellUnits, Units
-from fastbcubed.results.warnings import if_alone
+from fastbcubed.results.warnings import from_saved, if_alone
 from fastbcubed.runtime.arguments import is_one_of, true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
 
@@ -784,7 +784,8 @@ class Comparison(Shown, HasTable):
         tables = {"scores": self.scores(), "deltas": with_units(self._deltas().to_arrow(), self._differences)}
         if self._sliced:
             tables["slices"] = in_one(self._sliced)
-        save_tables(directory, "comparison", {**self.to_dict(), "saved": own}, tables)
+        runs = {name: scores_to_save(ev) for name, ev in self.runs.items()}
+        save_tables(directory, "comparison", {**self.to_dict(), "runs": runs, "saved": own}, tables)
 
     @classmethod
     def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Comparison:
@@ -807,7 +808,7 @@ class Comparison(Shown, HasTable):
             "_saved_page": own["page"],
             "_saved_slices": apart(tables["slices"], own["sliced"]) if own.get("sliced") else {},
             "ranking": head["ranking"],
-            "warnings": head["warnings"],
+            "warnings": from_saved(head["warnings"]),
         }
         return found
 

@@ -17,7 +17,7 @@ from fastbcubed.render.json import plain
 from fastbcubed.render.number_formats import count, percent
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Scores
-from fastbcubed.results.warnings import NOTE, WARNING, found_in
+from fastbcubed.results.warnings import NOTE, WARNING, found_in, from_saved, to_saved
 
 if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_result import Diff
@@ -161,14 +161,14 @@ def state_of(diff: Diff) -> dict[str, Any]:
     state |= {"errors": found.get("errors", {}), "judging": [metric.name for metric in diff._judging]}
     if diff.verdict is not None:
         state["verdict"]["scores"] = dict(diff.verdict.scores)
-    return dict(plain(state))
+    return dict(plain(state | {"warnings": to_saved(diff.warnings)}))
 
 
 def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parts of a diff from its evaluation and its entry in the manifest."""
     figures = state["verdict"]
     verdict = figures and Verdict(**{each.name: _with_nan(figures[each.name]) for each in fields(Verdict)})
-    saved = {"changes": state["changes"], "warnings": state["warnings"], "verdict": verdict}
+    saved = {"changes": state["changes"], "warnings": from_saved(state["warnings"]), "verdict": verdict}
     saved["id_churn"] = state.get("id_churn")
     if state["errors"]:
         saved["errors"] = _with_nan(state["errors"])

@@ -50,6 +50,7 @@ from fastbcubed.results.slices import name_columns, without_errors
 from fastbcubed.results.standard_errors import Errors
 from fastbcubed.results.table import ONLY_HERE, LazyCells, LazyTables, Table
 from fastbcubed.results.unit_cells import Units
+from fastbcubed.results.warnings import from_saved
 from fastbcubed.runtime.output_files import NO_BYTES, Stamp, open_regular, stamp_of
 
 #: How often another process may replace the files while they are opened.
@@ -81,7 +82,7 @@ def read_saved(directory: Any, make: Make, *, check: bool = True) -> Any:
 
 
 def evaluation_of(content: Mapping[str, Any]) -> Evaluation:
-    """Return the evaluation that `Evaluation.to_dict` has written: its scores, without clusters and items."""
+    """Return the evaluation that `save.scores_to_save` has written: its scores, without clusters and items."""
     return _assembled({**content, "keep": "scores", "metrics": list(content["overall"])}, {})
 
 
@@ -238,7 +239,7 @@ def _of_manifest(
     """Return an evaluation with the scores of the manifest, and slices in a separate file."""
     definition = head["definition"]
     policies, bounds = _policies(definition), head["coverage"]["bounds"]
-    sliced = _sliced(head["slices"], slices)
+    sliced, told = _sliced(head["slices"], slices), from_saved(head["warnings"])
     figures = Figures(
         _metrics(head),
         definition["beta"],
@@ -249,7 +250,8 @@ def _of_manifest(
         {by: without_errors(table) for by, table in sliced.items()},
         sliced_with_errors=sliced,
         errors=_errors(head) if "errors" in head else None,
-        warnings=head["warnings"],
+        warnings=told,
+        change_if_alone=head.get("change_if_alone"),
     )
     if lazy is not None or not isinstance(contingency, Contingency):  # else they are computed from the cells
         figures.summary = head["summary"]
@@ -257,7 +259,7 @@ def _of_manifest(
         if head["outcomes"] is not None:
             figures.outcomes = pa.Table.from_pylist(head["outcomes"], SCHEMA)
     names = {side: head[side] for side in ("truth", "prediction")}
-    notes = [w for w in head["warnings"] if w["code"] in CODES]
+    notes = [w for w in told if w["code"] in CODES]
     origin = Origin(names, notes=notes, saved=head["manifest"])
     return Evaluation(figures, Kept(contingency, policies, items, labels, lazy=lazy), origin)
 

@@ -46,6 +46,7 @@ from fastbcubed.results.saved_files import (
 )
 from fastbcubed.results.slices import name_columns, rows_for_json
 from fastbcubed.results.table import MOST_GATHERS, ONLY_HERE, LazyTables, Passing, Table
+from fastbcubed.results.warnings import to_saved
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.output_files import NO_BYTES, Staging, Stamp, TableWriter, without_nulls
 from fastbcubed.runtime.threads import Pool, ahead, blocks
@@ -94,6 +95,7 @@ def save(
         "pair_weight": _pair_weight(ev.contingency) if known else None,
         "recall_alone": _recall_alone(ev) if known else None,
         "left_out": ev.kept.left_out if keep == "items" else {},
+        "change_if_alone": ev.figures.change_if_alone,
     }
     if head["left_out"]:
         warnings.warn(
@@ -140,6 +142,8 @@ def save_tables(directory: Any, kind: str, content: Mapping[str, Any], tables: M
     NaN and infinities become null in the manifest; tables keep all values to the bit.
     """
     made = {name: lambda table=table: [pa.table(table)] for name, table in tables.items()}
+    if "warnings" in content:
+        content = {**content, "warnings": to_saved(content["warnings"])}
     with Staging(as_path(directory), MANIFEST) as staging:
         files = {f"{name}.parquet": stamp for name, stamp in _write_all(made, staging).items()}
         _publish(staging, plain({"fastbcubed": __version__, **content, "kind": kind}), files, [PAGE])
@@ -171,7 +175,7 @@ def _page(ev: Evaluation, passing: Passing, staging: Staging, keep: str) -> byte
         return None
     figures = replace(
         ev.figures, summary=ev._sides, outcomes=ev._outcomes, bounds=ev.bounds, warnings=ev.warnings,
-        errors=ev.standard_errors.known, change_if_alone=None,
+        errors=ev.standard_errors.known,
     )  # fmt: skip
     items = ev.kept.items if keep == "items" else None
     kept = replace(ev.kept, lazy=tables, labels=tables.labels, items=items)
@@ -289,6 +293,12 @@ def described(ev: Evaluation, slices: Mapping[str, Any]) -> dict[str, Any]:
     return content | of_errors
 
 
+def scores_to_save(ev: Evaluation) -> dict[str, Any]:
+    """Return what `load.evaluation_of` reads: an evaluation that is part of another result, without its clusters."""
+    of_page = {"change_if_alone": ev.figures.change_if_alone}
+    return {**ev.to_dict(), "warnings": to_saved(ev.warnings), **of_page}
+
+
 def _declaration(metric: Metric) -> dict[str, Any]:
     """Return a score of the user's own without its function, and whether its interval is that of a mean over items."""
     fields = ("family", "low", "high", "best", "summary", "definition", "source")
@@ -303,7 +313,7 @@ def _described(ev: Evaluation, sliced: Mapping[str, Table]) -> dict[str, Any]:
         else {"n_slices": table.num_rows, "columns": name_columns(table.column_names)}
         for by, table in sliced.items()
     }
-    return dict(plain(described(ev, slices)))
+    return dict(plain(described(ev, slices) | {"warnings": to_saved(ev.warnings)}))
 
 
 def _slices(sliced: Mapping[str, Table]) -> Iterator[pa.Table]:

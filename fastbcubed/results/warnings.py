@@ -174,6 +174,46 @@ def give(notices: Iterable[Mapping[str, Any]], *, stacklevel: int = 2) -> None:
             warnings.warn(EvaluationWarning(each["message"], each["code"]), stacklevel=stacklevel + 1)
 
 
+#: Where a saved warning says which of its figures are NaN or infinite, which JSON has as null: the way to each, and it.
+NOT_FINITE = "not_finite"
+
+
+def to_saved(notices: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return warnings and notes as manifests keep them, from which `from_saved` has all figures again."""
+    lost = [(each, list(_not_finite(each, []))) for each in notices]
+    return [{**each, NOT_FINITE: found} if found else dict(each) for each, found in lost]
+
+
+def _not_finite(value: Any, way: list[Any]) -> Iterator[list[Any]]:
+    if isinstance(value, Mapping | list | tuple):
+        for key, each in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _not_finite(each, [*way, key])
+    elif isinstance(value, float | np.floating) and not math.isfinite(value):
+        yield [way, str(float(value))]
+
+
+def from_saved(notices: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the warnings and notes of a manifest.
+
+    Examples
+    --------
+    >>> import json
+    >>> saved = to_saved([{"code": "made-of-links", "threshold": math.inf}])
+    >>> from_saved([{**saved[0], "threshold": None}])
+    [{'code': 'made-of-links', 'threshold': inf}]
+    """
+    found = []
+    for each in notices:
+        own = dict(each)
+        for (*way, last), text in own.pop(NOT_FINITE, ()):
+            place: Any = own
+            for key in way:
+                place = place[key]
+            place[last] = float(text)
+        found.append(own)
+    return found
+
+
 class OfRun(NamedTuple):
     """One of several runs: coverage, result of `if_alone`, F1 as shown, whether missing items are dropped."""
 

@@ -23,6 +23,7 @@ from fastbcubed.results.intervals import Interval, check_level, interval, share_
 from fastbcubed.results.page import Asked, chart, page_of, section
 from fastbcubed.results.save import save_tables
 from fastbcubed.results.table import HasTable, Table, grid_of, refuse_table_verb
+from fastbcubed.results.warnings import from_saved
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.old_names import under_old_name
 from fastbcubed.sample.cluster_estimators import (
@@ -248,7 +249,7 @@ class Estimates(Shown, HasTable):
         ranges = {each.name: (each.low, each.high) for each in choose(list(own), definition["beta"])[0]}
         sides = {side: head[side] for side in ("sample", "prediction")}
         rest = definition["level"], head["not_computed"]
-        return cls(own, ranges, head["summary"], definition, sides, head["warnings"], *rest)
+        return cls(own, ranges, head["summary"], definition, sides, from_saved(head["warnings"]), *rest)
 
     def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
         """Write an HTML page: the estimates with their intervals, and their basis.

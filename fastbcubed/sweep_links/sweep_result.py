@@ -29,7 +29,7 @@ from fastbcubed.render.json import as_json
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.intervals import Interval, check_level
 from fastbcubed.results.load import evaluation_of, with_nan
-from fastbcubed.results.save import save_tables
+from fastbcubed.results.save import save_tables, scores_to_save
 from fastbcubed.results.saved_files import NotKept, apart, in_one, metrics_by_name
 from fastbcubed.results.slices import SliceKey, rows_for_json
 from fastbcubed.results.standard_errors import COMPONENT, warn_of_units
@@ -737,7 +737,7 @@ class Sweep(Shown, HasTable):
         links, named = self.links, [best.threshold]
         named += [] if chosen is None else [chosen.threshold_low, chosen.threshold_high]
         own = {
-            "at_best": self.at_best.to_dict(),
+            "at_best": scores_to_save(self.at_best),
             "columns": links.columns._asdict(),
             "complete": links.complete,
             "precision": links.precision.str,
