@@ -100,8 +100,9 @@ def evaluate(
         default is "drop"; but truth-only items are "singleton" if the prediction was made of links without a list of
         all items.
     nulls : {"raise", "singleton", "drop"}
-        Policy for items with a null cluster; "drop" means that the side lacks the item. With `table`, a null always
-        means that. An item with a null and a cluster is an error, as one in two clusters is.
+        Policy for items with a null cluster; "drop" means that the side lacks the item, which then follows
+        `unmatched`: the usual choice with `table`, where an item of one side alone has a null. An item with a null and
+        a cluster is an error, as one in two clusters is.
     duplicates : {"raise", "drop"}
         Policy for rows that repeat an earlier one.
     noise : object, optional

@@ -48,10 +48,9 @@ def align_together(
     *,
     weight_table: WeightTable | None = None,
     outer: bool = False,
-    null_is_absent: bool = False,
 ) -> Together:
     """Align runs with a common truth, and keep the items that all of them score; policies apply first."""
-    how: dict[str, Any] = {"weight_table": weight_table, "outer": outer, "null_is_absent": null_is_absent}
+    how: dict[str, Any] = {"weight_table": weight_table, "outer": outer}
     join, checked = OneToMany().match, CheckedWeights()
     combined = []
     for pair, name in zip(pairs, names, strict=True):

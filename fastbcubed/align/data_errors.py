@@ -92,7 +92,7 @@ class NullLabels(Fault):
         return NullError(
             f"{self.count} of {self.total} rows of {self.name} have a null in {self.column!r} ({self.what} "
             f"{first_few(self.first)}). Pass {arg('nulls', 'singleton')} to take each as a cluster of its "
-            f"own, or {arg('nulls', 'drop')} to leave them out."
+            f"own, or {arg('nulls', 'drop')} if a null says that this side lacks the item."
         )
 
 

@@ -164,7 +164,7 @@ class ItemJoin:
     def _spool_sides(self, readers: Pool) -> list[ItemShards]:
         policies = self._policies
         lonely = policies.may_leave_alone
-        flagged = lonely or policies.nulls == "drop" or self._aligner.null_is_absent
+        flagged = lonely or policies.nulls == "drop"
         found: list[ItemShards] = []
         first_of_side = 0
         for stretches in self._pair.stretches:
@@ -445,9 +445,8 @@ class Aligner:
     It makes sides from blocks, applies policies to their combinations, and sums the faults of all blocks. Rows of
     tables with items are first grouped by these; see `ItemJoin`.
 
-    `outer`: weights apply to the mean only; `null_is_absent`: a null cluster means "not on that side" (the
-    one-table form); `carried`: the payload columns; `kept`: the rows of the truth that count. `seen` sums
-    the content of the blocks.
+    `outer`: weights apply to the mean only; `carried`: the payload columns; `kept`: the rows of the truth that count.
+    `seen` sums the content of the blocks.
     """
 
     def __init__(
@@ -460,13 +459,12 @@ class Aligner:
         pool: Pool,
         *,
         outer: bool,
-        null_is_absent: bool,
         carried: Carried | None = None,
         kept: RowsOfRun | None = None,
         seen: BlocksSeen | None = None,
     ) -> None:
         self.pair, self.policies, self.kept = pair, policies, kept
-        self.outer, self.null_is_absent = outer, null_is_absent
+        self.outer = outer
         self._choice, self._seen, self._pool = choice, seen, pool
         self._numbered = policies.may_leave_alone or kept is not None
         self._memory = kept_of(limit)
@@ -476,7 +474,7 @@ class Aligner:
             require_known_type(policies.noise, *(side.labels for side in self.firsts))
         items = [side.items for side in self.firsts if side.items is not None]
         items += [table[0] for table in (pair.weight_table, pair.attribute_table) if table is not None]
-        if items and carried and policies.nulls == "raise" and not null_is_absent:
+        if items and carried and policies.nulls == "raise":
             carried = replace(carried, from_keys=self._numbers(carried, number_type(*items)))
         self.carried = carried
         bits = join_bits(pair.n_rows, self._words(), _carried_bytes(firsts, carried), limit)
@@ -518,7 +516,7 @@ class Aligner:
     @property
     def may_lack(self) -> bool:
         """Whether a side may lack items of the other side."""
-        return len(self.pair.stretches) == 2 or self.null_is_absent or self.policies.nulls == "drop"
+        return len(self.pair.stretches) == 2 or self.policies.nulls == "drop"
 
     @property
     def expected_spill(self) -> int:
@@ -601,9 +599,7 @@ class Aligner:
             self._seen.add(k, clustering, first_row, alone)
         keys = self._labels[k].keys(clustering.labels, first_row, alone)
         nulls = clustering.labels.null_rows
-        side = Side.of(
-            clustering, self.policies, keys, nulls, self.null_is_absent, first_row=first_row, report=report
-        )
+        side = Side.of(clustering, self.policies, keys, nulls, first_row=first_row, report=report)
         if side.weight is not None:
             check_weights(side.weight, side.name, self.outer, alone, first_row=first_row, report=report)
         if side.absent is not None:

@@ -80,20 +80,18 @@ def align(
     *,
     weight_table: WeightTable | None = None,
     outer: bool = False,
-    null_is_absent: bool = False,
     narrow: bool = False,
 ) -> Alignment:
     """Align two clusterings by item id or position; raise for anything the policies do not allow.
 
-    Weights of items may come from a separate table. If `outer`, they apply to the mean only, so zeros are allowed. If
-    `null_is_absent`, a null cluster means "not on that side" (the one-table form). Keys of labels matched by position
-    may be `narrow`.
+    Weights of items may come from a separate table. If `outer`, they apply to the mean only, so zeros are allowed. Keys
+    of labels matched by position may be `narrow`.
     """
     if truth.items is not None:
         prediction = in_one_order(truth, prediction)
     both = matched(
         truth, prediction, policies, pool,
-        weight_table=weight_table, outer=outer, null_is_absent=null_is_absent, narrow=narrow,
+        weight_table=weight_table, outer=outer, narrow=narrow,
     )  # fmt: skip
     keys = both.true_keys, both.pred_keys
     if both.is_plain:
@@ -112,7 +110,6 @@ def matched(
     *,
     weight_table: WeightTable | None,
     outer: bool,
-    null_is_absent: bool,
     join: Join | None = None,
     checked: CheckedWeights | None = None,
     narrow: bool = False,
@@ -128,7 +125,7 @@ def matched(
     narrow = narrow and policies.noise is None  # if every key of rows that correspond stands for a label
     narrow = narrow and all(side.items is None for side in pair) and all(mask is None for mask in nulls)
     true_side, pred_side = (
-        Side.of(side, policies, side.labels.keys(pool, narrow=narrow), mask, null_is_absent)
+        Side.of(side, policies, side.labels.keys(pool, narrow=narrow), mask)
         for side, mask in zip(pair, nulls, strict=True)
     )
     for side in (true_side, pred_side):

@@ -65,7 +65,6 @@ class Side:
         policies: Policies,
         labels: NDArray[Any],
         nulls: Mask | None,
-        null_is_absent: bool,
         *,
         first_row: int = 0,
         report: Report = enforce,
@@ -74,7 +73,7 @@ class Side:
         n_null = 0 if nulls is None else int(nulls.sum())
         absent = alone = None
         if nulls is not None and n_null:
-            if null_is_absent or policies.nulls == "drop":
+            if policies.nulls == "drop":
                 absent = nulls
             elif policies.nulls == "singleton":
                 alone = nulls

@@ -66,7 +66,7 @@ OPTIONS = {
     ),
     "nulls": _option(
         "--nulls", default="raise", choices=get_args(Nulls),
-        help="what to do with items whose cluster is null (default: raise)",
+        help="what to do with items whose cluster is null: raise (default), singleton, or drop (that side lacks them)",
     ),
     "duplicates": _option(
         "--duplicates", default="raise", choices=get_args(Duplicates),

@@ -222,7 +222,7 @@ def diff(
         if known is None:
             known, _ = pair_of_table(truth, baseline, request.given.table, columns["item"][1], None)
             known = replace(known, attributes=None)  # they are those of the baseline
-        found = _judged(ev, known, judging, unlabelled, one_table=table is not None)
+        found = _judged(ev, known, judging, unlabelled)
         found._truth = by_names(arguments, [known.name])(known.name)
         found.evaluation.sliced = {slice_name(key): found.slices(key) for key in keys}
     found.evaluation.figures.slicings = {slice_name(key): key for key in keys}
@@ -232,15 +232,15 @@ def diff(
     return found
 
 
-def _judged(ev: Evaluation, truth: Any, judging: list[Metric], unlabelled: str, *, one_table: bool) -> Diff:
+def _judged(ev: Evaluation, truth: Any, judging: list[Metric], unlabelled: str) -> Diff:
     with Pool() as pool:
-        labelled, attributes = label(ev, truth, ev.policies, pool, null_is_absent=one_table)
+        labelled, attributes = label(ev, truth, ev.policies, pool)
         ev = Evaluation(ev.figures, replace(ev.kept, attributes=attributes), ev.origin)
         alone = {}
         if labelled.rows.size < len(truth):
             with suppress(FastBCubedError):  # items that are not judged may have no weight
                 for k, side in enumerate(SIDES):
-                    alone[side] = _alone(ev, k, truth, unlabelled, pool, null_is_absent=one_table)
+                    alone[side] = _alone(ev, k, truth, unlabelled, pool)
     names = {metric.name for metric in judging}
     left = {name: reason for name, reason in ev.not_computed.items() if name not in names}
     judgement = Judgement(ev, labelled, unlabelled, alone)
@@ -250,9 +250,7 @@ def _judged(ev: Evaluation, truth: Any, judging: list[Metric], unlabelled: str, 
     return found
 
 
-def _alone(
-    ev: Evaluation, k: int, truth: Clustering, unlabelled: str, pool: Pool, *, null_is_absent: bool
-) -> OfRun:
+def _alone(ev: Evaluation, k: int, truth: Clustering, unlabelled: str, pool: Pool) -> OfRun:
     """Return the truth's judgement of the baseline (0) or the experiment (1) alone."""
     assert ev.origin.pair is not None
     pair = ev.origin.pair
@@ -261,7 +259,7 @@ def _alone(
         truth, side = replace(truth, weight=None), replace(side, weight=None)
     policies = replace(ev.policies, truth="drop", prediction=unlabelled)
     table, outside = ev.contingency, unlabelled == "outside"
-    how: dict[str, Any] = {"outer": table.weighting == "outer", "null_is_absent": null_is_absent}
+    how: dict[str, Any] = {"outer": table.weighting == "outer"}
     rows = align(truth, side, policies, pool, weight_table=pair.weight_table, **how)
     cells = build_cells(rows, pool, weighting=table.weighting, outside=outside)
     request = Request(

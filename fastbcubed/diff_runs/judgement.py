@@ -70,7 +70,7 @@ def weighed_by(truth: Clustering | None) -> Iterator[None]:
 
 
 def label(
-    ev: Evaluation, truth: Clustering, policies: Policies, pool: Pool, *, null_is_absent: bool
+    ev: Evaluation, truth: Clustering, policies: Policies, pool: Pool
 ) -> tuple[Labelled, TruthAttributes]:
     """Find the items of a diff in the truth; return those with a true cluster, and the truth's attributes of all."""
     items, cell = ev.kept_items(), ev.kept.rows.cell
@@ -79,7 +79,7 @@ def label(
         ids.order = truth.items.order  # their values do not tell
     both = Clustering.from_labels(cell, items=ids, name="baseline and experiment")
     policies = replace(policies, truth="drop", prediction="drop")
-    found = align(truth, both, policies, pool, null_is_absent=null_is_absent)
+    found = align(truth, both, policies, pool)
     true_rows, rows = (
         np.arange(len(found)) if own is None else own for own in (found.true_rows, found.pred_rows)
     )

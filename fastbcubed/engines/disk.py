@@ -81,7 +81,7 @@ def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOf
         seen = None if request.out is None else BlocksSeen()  # for the manifest
         aligner = Aligner(
             pair, request.policies, choice, spill, request.limit, pool,
-            outer=request.outer, null_is_absent=request.null_is_absent, carried=questions.carried, kept=kept, seen=seen,
+            outer=request.outer, carried=questions.carried, kept=kept, seen=seen,
         )  # fmt: skip
         pa.default_memory_pool().release_unused()  # taken by the first read of the files
         scorer = Scorer(request, weighted=aligner.weighted, n_rows=pair.n_rows)

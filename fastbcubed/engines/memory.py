@@ -68,7 +68,6 @@ def build(pair: Pair, request: Request, pool: Pool) -> Built:
             request.policies,
             pool,
             weighting=request.weighting,
-            null_is_absent=request.null_is_absent,
             max_pairs=request.max_pairs,
         )
         items = CoverItems(covered)
@@ -79,7 +78,6 @@ def build(pair: Pair, request: Request, pool: Pool) -> Built:
         pool,
         weight_table=pair.weight_table,
         outer=request.outer,
-        null_is_absent=request.null_is_absent,
         narrow=True,
     )
     cells = build_cells(rows, pool, weighting=request.weighting, outside=request.outside)
@@ -109,7 +107,6 @@ def run_several(pairs: Sequence[Pair], names: Sequence[str], request: Request, p
         pool,
         weight_table=pairs[0].weight_table,
         outer=request.outer,
-        null_is_absent=request.null_is_absent,
     )
     plans = _plans(found)
     truth = _shared_truth(found, plans, pool)

@@ -82,11 +82,6 @@ class Request:
         """Whether prediction-only items are false positives for the items they are clustered with."""
         return self.policies.prediction == "outside"
 
-    @property
-    def null_is_absent(self) -> bool:
-        """Whether a null cluster means "not on that side", as it does in one table of both."""
-        return self.given.table is not None
-
     def resolve(
         self, *, weighted: bool = False, cells_alone: bool = False
     ) -> tuple[list[Metric], dict[str, str]]:

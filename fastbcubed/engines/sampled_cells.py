@@ -131,9 +131,7 @@ def _in_blocks(sample: Clustering, request: Request, pool: Pool) -> Touched:
 
     def count(choice: Choice) -> Touched:
         with Spill(request.spill_dir, named=request.spill_dir is not None) as spill:
-            aligner = Aligner(
-                pair, request.policies, choice, spill, request.limit, pool, outer=False, null_is_absent=False
-            )
+            aligner = Aligner(pair, request.policies, choice, spill, request.limit, pool, outer=False)
             layout = Layout.of(pair.n_rows, request.limit)
             disk.announce(pair, aligner, layout, None, False, request.limit, spill, pool)
             rows = disk.ShardedRows(pair.n_rows, aligner, layout, spill, False, pool, None, request.limit)

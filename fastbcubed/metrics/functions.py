@@ -256,9 +256,7 @@ def as_cover(
         pair = _open(labels_true, labels_pred, sample_weight, overlapping=True)
         if not always and pair.first[0].items is None:
             return _build(pair, policies, pool)
-        covered = build_cover(
-            pair, policies, pool, weighting="pointwise", null_is_absent=False, max_pairs=MAX_PAIRS
-        )
+        covered = build_cover(pair, policies, pool, weighting="pointwise", max_pairs=MAX_PAIRS)
         return covered.cover
 
 

@@ -61,22 +61,19 @@ class ClusterNames:
         return take_or_null(self._labels, self._rows[codes])
 
 
-def build_cover(
-    pair: Pair, policies: Policies, pool: Pool, *, weighting: str, null_is_absent: bool, max_pairs: float
-) -> Covered:
+def build_cover(pair: Pair, policies: Policies, pool: Pool, *, weighting: str, max_pairs: float) -> Covered:
     """Gather, align and group the items of two overlapping clusterings, and score their cells.
 
-    The pair has a row per membership; `null_is_absent` says whether a null cluster means "not on that side".
+    The pair has a row per membership.
     """
-    true, pred = gather(pair.first, policies, pool, null_is_absent=null_is_absent)
+    true, pred = gather(pair.first, policies, pool)
     alignment = align(
         true.clustering,
         pred.clustering,
-        replace(policies, noise=None, duplicates="raise"),
+        replace(policies, noise=None, nulls="drop", duplicates="raise"),
         pool,
         weight_table=pair.weight_table,
         outer=weighting == "outer",
-        null_is_absent=True,
     )
     coverage = replace(
         alignment.coverage,

@@ -213,13 +213,8 @@ class Gathered:
     n_duplicates: int
 
 
-def gather(
-    sides: Sequence[Clustering], policies: Policies, pool: Pool, *, null_is_absent: bool
-) -> list[Gathered]:
-    """Gather the clusters of each item, of several sides at the same time.
-
-    If `null_is_absent`, a null cluster means "not on that side" (the one-table form).
-    """
+def gather(sides: Sequence[Clustering], policies: Policies, pool: Pool) -> list[Gathered]:
+    """Gather the clusters of each item, of several sides at the same time."""
     if policies.noise is not None:
         require_known_type(policies.noise, *(side.labels for side in sides))
     labels = [side.labels.keys(pool) for side in sides]
@@ -231,7 +226,7 @@ def gather(
     ) -> Gathered | FastBCubedError:
         with Pool(threads) as mine:
             try:
-                side = Side.of(clustering, policies, labels, clustering.labels.null_rows, null_is_absent)
+                side = Side.of(clustering, policies, labels, clustering.labels.null_rows)
                 return _gather(clustering, side, items, mine)
             except FastBCubedError as error:
                 return error

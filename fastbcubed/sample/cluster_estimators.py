@@ -405,7 +405,7 @@ def read_sample(side: Clustering, policies: Policies, sampling: Any, draws: Any,
         if not isinstance(value, str) and not (name == "draws" and value is None):
             known = '"uniform", "cluster_size" or ' if name == "sampling" else ""
             raise OptionError(f"{arg(name)} is {known}the name of a column of the sample, not {value!r}")
-    rows = Side.of(side, policies, side.labels.keys(pool), side.labels.null_rows, False)
+    rows = Side.of(side, policies, side.labels.keys(pool), side.labels.null_rows)
     items = side.items.keys(pool)
     kept = np.arange(len(side))
     if number(items, pool).firsts.size < len(side):

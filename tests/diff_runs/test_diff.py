@@ -28,6 +28,7 @@ from fastbcubed.errors import (
     GateError,
     MetricError,
     NotKeptError,
+    NullError,
     OptionError,
     OverlapError,
     SliceError,
@@ -71,7 +72,11 @@ def test_one_table_of_all_sides() -> None:
         assert d.overall == expected
         assert d.slices("true_cluster")["true_cluster"].to_pylist() == ["u", "v", "w"]
     gone = wide.set_column(2, "new", pa.array(["p", "p", "q", "q", None, "r"]))
-    d = fb.diff("old", "new", truth="true", table=gone)
+    with pytest.raises(
+        NullError, match=r"1 of 6 rows of .* nulls=\"drop\" if a null says that this side lacks"
+    ):
+        fb.diff("old", "new", truth="true", table=gone)
+    d = fb.diff("old", "new", truth="true", table=gone, nulls="drop")
     assert (d.coverage.n_gone, d.verdict.n_items) == (1, 5)
     stream = wide.to_reader()
     assert fb.diff("old", "new", truth="true", table=stream).overall == expected

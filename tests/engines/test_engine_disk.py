@@ -144,8 +144,10 @@ def test_one_table_of_files(many_shards, tmp_path):
     axes = [["drop", "singleton", "outside"], [None, "w"], [{}, {"item": "id"}]]
     for row in covering(axes):
         policy, weight, items = (axis[k] for axis, k in zip(axes, row, strict=True))
-        assert_same(*both("t", "p", table=str(tmp_path), unmatched=policy, weight=weight, **items))
-    assert_same(*both("part", "p", table=str(tmp_path)))
+        assert_same(
+            *both("t", "p", table=str(tmp_path), nulls="drop", unmatched=policy, weight=weight, **items)
+        )
+    assert_same(*both("part", "p", table=str(tmp_path), nulls="drop"))
 
 
 @pytest.mark.parametrize("kind", ["one row group", "many", "Arrow IPC", "stream"])

@@ -126,20 +126,23 @@ def test_a_null_id_stands_for_no_item(ids: list[Any]) -> None:
 def test_nulls_of_one_table() -> None:
     both = {"x": [1, None, 2, 3], "y": [1, 1, None, 3], "item": list("abcd")}
     with pytest.warns(EvaluationWarning, match="50.0 ?%"):
-        ev = evaluate("x", "y", table=both)
+        ev = evaluate("x", "y", table=both, nulls="drop")
     assert (ev.coverage.n_common, ev.coverage.n_truth_only, ev.coverage.n_prediction_only) == (2, 1, 1)
     with refused(
         AlignmentError, "1 of 4 items", "the truth ('x'", "the prediction ('y'", "'c'", '"singleton"'
     ):
-        evaluate("x", "y", table=both, unmatched="raise")
-    assert scores("x", "y", table=both, unmatched="singleton") == (3 / 4, 1.0)
-    assert scores("x", "y", table=both, unmatched="outside") == pytest.approx((2.5 / 3, 1.0), abs=1e-15)
-    nowhere = evaluate("x", "y", table={"x": [1, None, 2], "y": [1, None, 2]}, unmatched="singleton")
+        evaluate("x", "y", table=both, nulls="drop", unmatched="raise")
+    assert scores("x", "y", table=both, nulls="drop", unmatched="singleton") == (3 / 4, 1.0)
+    assert scores("x", "y", table=both, nulls="drop", unmatched="outside") == pytest.approx(
+        (2.5 / 3, 1.0), abs=1e-15
+    )
+    neither = {"x": [1, None, 2], "y": [1, None, 2]}
+    nowhere = evaluate("x", "y", table=neither, nulls="drop", unmatched="singleton")
     assert (nowhere.contingency.n_items, nowhere.coverage.n_null, nowhere.coverage.n_truth_only) == (2, 2, 0)
     with refused(NullError, "1 of 4", "rows: 2", "Drop these rows"):
         evaluate("x", "y", table={**both, "item": ["a", "b", None, "d"]})
     with refused(EmptyInputError, "all 2 clusters", "('x' of the table)", "null"):
-        evaluate("x", "y", table={"x": [None, None], "y": [1, 2]})
+        evaluate("x", "y", table={"x": [None, None], "y": [1, 2]}, nulls="drop")
     with refused(EmptyInputError, "all 2 clusters", "the truth", "null"):
         evaluate([None, None], [1, 2], nulls="drop")
 
@@ -225,7 +228,7 @@ def test_duplicates_in_one_table() -> None:
     assert (ev.precision, ev.contingency.n_items, ev.contingency.total_weight) == (1.0, 2, 4.0)
     for other, named in (({"x": [1, 3, 2]}, "'x'"), ({"y": [1, 3, 2]}, "'y'"), ({"y": [1, None, 2]}, "'y'")):
         with refused(OverlapError, named, "(1)"):
-            evaluate("x", "y", table=rows | other, duplicates="drop")
+            evaluate("x", "y", table=rows | other, nulls="drop", duplicates="drop")
     with refused(DuplicateItemError, "another weight"):
         evaluate("x", "y", table=rows | {"w": [1.0, 2.0, 3.0]}, weight="w", duplicates="drop")
 

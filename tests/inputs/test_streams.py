@@ -337,7 +337,11 @@ def test_nulls_and_lists_and_nothing_at_all() -> None:
     holes = pa.table(
         {"t": pa.array([1, None, 2, 2]), "p": pa.array(["a", "a", None, "b"]).dictionary_encode()}
     )
-    same(scores("t", "p", table=holes.to_reader(), engine="disk"), scores("t", "p", table=holes))
+    for nulls in ("drop", "singleton"):
+        same(
+            scores("t", "p", table=holes.to_reader(), nulls=nulls, engine="disk"),
+            scores("t", "p", table=holes, nulls=nulls),
+        )
     lists = pa.table({"item": [1, 2, 3], "cluster": [["a"], ["a"], ["b"]]})
     flat = pa.table({"item": [3, 2, 1], "cluster": [1, 1, 1]})
     same(scores(lists.to_reader(), flat, engine="disk"), scores(lists, flat))
