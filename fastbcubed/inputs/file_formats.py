@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from fastbcubed.errors import MORE_MEMORY, FastBCubedError, FileFormatError, OutOfMemoryError, lacks_memory
 from fastbcubed.inputs import arrow_compute as pc
+from fastbcubed.inputs.json_depth import BLOCK, Nesting
 from fastbcubed.inputs.locations import LOCAL, Place
 
 #: Suffixes of compressed text.
@@ -477,6 +478,10 @@ class JsonFile(TextFile):
 
         blocks = pyarrow.json.ReadOptions(block_size=JSON_BLOCK)
         with reading(path, self.form):
+            nesting = Nesting(path)
+            with place.open_text(path) as text:  # Arrow dies of brackets that it would have to report
+                while block := text.read(BLOCK):
+                    nesting.add(block)
             try:
                 with place.open_text(path) as text:
                     table = pyarrow.json.read_json(text, read_options=blocks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import random
 import subprocess
 import sys
 import tracemalloc
@@ -33,6 +34,7 @@ from fastbcubed.errors import (
 from fastbcubed.inputs import files
 from fastbcubed.inputs.file_formats import reading
 from fastbcubed.inputs.files import RESULTS, open_files
+from fastbcubed.inputs.json_depth import Nesting
 from fastbcubed.results.save import KEEP
 
 
@@ -110,6 +112,75 @@ def test_foreign_files(name: str, tmp_path: Path) -> None:
         evaluate(path, PREDICTION)
     with refused(FileFormatError, name, said):
         evaluate(TRUTH, str(path))
+
+
+LINE = b'{"item": "%s", "cluster": 1, "more": %s}\n'
+#: Brackets and braces: too deep, in which line; and the deepest that are read.
+NESTED = {
+    "arrays": (LINE % (b"a", b"[" * 64 + b"]" * 64), "in line 1"),
+    "objects": (LINE % (b"a", b"0") + LINE % (b"b", b'{"a": ' * 64 + b"0" + b"}" * 64), "in line 2"),
+    "over lines": (b'{"item": "a", "cluster": 1, "more": ' + b"[\n" * 64, "in line 64"),
+    "without an end": (b"[" * 40_000, "in line 1"),
+    "after a text with brackets": (LINE % (b'\\"]]]]\\\\', b"[" * 64), "in line 1"),
+    "after a text that goes on": (b'{"item": "a\n' + b"[" * 65, "in line 2"),
+    "after too many ends": (b"]" * 100 + b"\n" + b"[" * 65, "in line 2"),
+    "after many lines": (LINE % (b"a", b"[[0]]") * 40_000 + b"[" * 65, "in line 40,001"),
+}
+NOT_NESTED = {
+    "the deepest": LINE % (b"a", b"[" * 63 + b"]" * 63),
+    "in a text": LINE % (b"[" * 100, b"0"),
+    "in a text after escapes": LINE % (b'\\\\\\"' + b"[" * 100 + b'\\"', b"0"),
+    "in many lines": LINE % (b"[{[{", b"[[[{}]]]") * 40_000,
+}
+
+
+@pytest.mark.parametrize("end", ["", ".gz"])
+def test_nested_lines_are_refused_before_arrow_parses_them(end: str, tmp_path: Path) -> None:
+    """Of some thousand brackets, Arrow exhausts its stack, which ends the process."""
+    pack = gzip.compress if end else bytes
+    for name, (content, said) in NESTED.items():
+        path = tmp_path / f"{name}.jsonl{end}"
+        path.write_bytes(pack(content))
+        with refused(FileFormatError, path.name, "nested more than 64 deep", said):
+            evaluate(path, PREDICTION)
+    for name, content in NOT_NESTED.items():
+        path = tmp_path / f"{name}.jsonl{end}"
+        path.write_bytes(pack(content))
+        assert list(open_files(path).names) == ["item", "cluster", "more"], name
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 5, 64])
+def test_blocks_may_end_anywhere_in_nested_lines(cut: int) -> None:
+    """A twin walks over the signs one by one."""
+    rng = random.Random(cut)
+    for _ in range(20):
+        text = bytes(rng.choices(b'[{]}"\\\na', (8, 8, 3, 3, 3, 2, 1, 3), k=400))
+        nesting, line = Nesting("a.jsonl"), naive_line_too_deep(text)
+        try:
+            for at in range(0, len(text), cut):
+                nesting.add(text[at : at + cut])
+        except FileFormatError as error:
+            assert f"in line {line}." in str(error)
+        else:
+            assert line is None
+
+
+def naive_line_too_deep(text: bytes, deepest: int = 64) -> int | None:
+    """Return the line in which brackets outside of texts are nested too deep, if any."""
+    depth, line, in_text, escaped = 0, 1, False, False
+    for sign in text.decode():
+        if sign == "\n":
+            line, in_text = line + 1, False
+        elif sign == '"' and not escaped:
+            in_text = not in_text
+        elif not in_text and sign in "[{":
+            depth += 1
+        elif not in_text and sign in "]}":
+            depth = max(0, depth - 1)
+        escaped = sign == "\\" and not escaped
+        if depth > deepest:
+            return line
+    return None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a file system that takes any bytes for a name")
