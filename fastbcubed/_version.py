@@ -1,3 +1,16 @@
-"""The version, in one place."""
+"""The version, and how it is installed: what a release changes."""
 
 __version__ = "1.0.0"
+
+
+def install(extra: str = "") -> str:
+    """Return the command that installs the package, with one of its extras; it is not on a package index yet.
+
+    >>> install("report")
+    "python -m pip install '.[report]' in a checkout (of a wheel, pip takes WHEEL[report])"
+    >>> install()
+    'python -m pip install . in a checkout'
+    """
+    if not extra:
+        return "python -m pip install . in a checkout"
+    return f"python -m pip install '.[{extra}]' in a checkout (of a wheel, pip takes WHEEL[{extra}])"

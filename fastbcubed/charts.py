@@ -72,14 +72,14 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
             f"{score!r} is not drawn; there are {', '.join(content['scores']) or 'no scores of slices'}"
         )
     if len(content["names"]) == 2:
-        return plots.finished(plots.crossed_chart(content, found[-1]), _by(content))
+        return _as_altair(plots.finished(plots.crossed_chart(content, found[-1]), _by(content)))
     if not content["rows"]:
         raise SliceError(f"there is no slice by {slice_name(by)}")
     panels = [
         plots.slices_chart(content, name, labels=k == 0, width=190 if found[1:] else 250)
         for k, name in enumerate(found)
     ]
-    return plots.finished(panels[0] if len(panels) == 1 else plots.beside(panels), _by(content))
+    return _as_altair(plots.finished(panels[0] if len(panels) == 1 else plots.beside(panels), _by(content)))
 
 
 def sizes(ev: Evaluation) -> altair.Chart:
@@ -105,7 +105,7 @@ def sizes(ev: Evaluation) -> altair.Chart:
     from fastbcubed.results.page import size_rows
 
     of = "memberships" if ev.contingency.overlapping else "items"
-    return plots.finished(plots.sizes_chart(size_rows(ev), of), "Cluster sizes")
+    return _as_altair(plots.finished(plots.sizes_chart(size_rows(ev), of), "Cluster sizes"))
 
 
 def lorenz(ev: Evaluation) -> altair.Chart:
@@ -131,7 +131,7 @@ def lorenz(ev: Evaluation) -> altair.Chart:
     from fastbcubed.results.page import lorenz_curves
 
     chart = plots.lorenz_chart(lorenz_curves(ev))
-    return plots.finished(chart, "In how few clusters the loss is")
+    return _as_altair(plots.finished(chart, "In how few clusters the loss is"))
 
 
 def deltas(cmp: Comparison) -> altair.Chart:
@@ -162,7 +162,7 @@ def deltas(cmp: Comparison) -> altair.Chart:
     rows = list(deltas_content(cmp))
     several = f"less {label(cmp.baseline)}"
     title = f"{label(cmp.experiments[0])} {several}" if len(cmp.experiments) == 1 else f"Runs {several}"
-    return plots.finished(plots.deltas_chart(rows), title)
+    return _as_altair(plots.finished(plots.deltas_chart(rows), title))
 
 
 def thresholds(sweep: Sweep) -> altair.Chart:
@@ -191,7 +191,7 @@ def thresholds(sweep: Sweep) -> altair.Chart:
     curve = curve_content(sweep)
     if not curve["scores"]:
         raise MetricError("the sweep has no score from 0 to 1 to draw; take precision, recall or f1")
-    return plots.finished(plots.thresholds_chart(curve), "Scores by threshold")
+    return _as_altair(plots.finished(plots.thresholds_chart(curve), "Scores by threshold"))
 
 
 def precision_recall(sweep: Sweep) -> altair.Chart:
@@ -223,7 +223,7 @@ def precision_recall(sweep: Sweep) -> altair.Chart:
             "the curve takes precision, recall and f1, and the sweep has not all of them; name them in "
             f"{arg('metrics', ...)}"
         )
-    return plots.finished(plots.precision_recall_chart(curve), "Precision by recall")
+    return _as_altair(plots.finished(plots.precision_recall_chart(curve), "Precision by recall"))
 
 
 def _plots(name: str, result: Any, kind: type) -> ModuleType:
@@ -232,9 +232,16 @@ def _plots(name: str, result: Any, kind: type) -> ModuleType:
         hint = " Ask its .evaluation." if isinstance(result, Diff) else ""
         raise OptionError(f"charts.{name} draws {kind.__name__}, not {type(result).__name__}.{hint}")
     require_packages(f"charts.{name}")
-    from fastbcubed.render import plots  # Altair takes a second to import
+    from fastbcubed.render import plots
 
     return plots
+
+
+def _as_altair(chart: Mapping[str, Any]) -> altair.Chart:
+    """Return a specification as an object that notebooks show and that has `save`."""
+    import altair  # which takes a second
+
+    return altair.Chart.from_dict(dict(chart))
 
 
 def _by(content: Mapping[str, Any]) -> str:

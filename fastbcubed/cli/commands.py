@@ -430,15 +430,19 @@ class CommandParser(Parser):
 
     command: Command | None = None
 
-    def parse_known_args(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
-    ) -> tuple[argparse.Namespace, list[str]]:
-        """Add the flags of the command, and parse; unknown flags are an error of the command, not of the main one."""
+    def add_flags(self) -> None:
+        """Import the module of the command, if that has not been done, and add its flags."""
         if self.command is not None:
             module: Any = import_module(f"fastbcubed.cli.{self.command.module}")
             self.command = None
             module.add_flags(self)
             self.set_defaults(run=module.run)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Add the flags of the command, and parse; unknown flags are an error of the command, not of the main one."""
+        self.add_flags()
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             from fastbcubed.inputs.suggestions import did_you_mean
@@ -468,4 +472,13 @@ def parser() -> Parser:
         group.add_parser(
             command.name, help=command.help, description=command.description, epilog=command.epilog, **form
         ).command = command
+    return whole
+
+
+def whole_parser() -> Parser:
+    """Return the parser with the flags of all commands, as tools read it that complete commands in a shell."""
+    whole = parser()
+    for group in whole._subparsers._group_actions if whole._subparsers else ():
+        for command in dict(group.choices or {}).values():
+            command.add_flags()
     return whole

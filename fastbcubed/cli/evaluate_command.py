@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fastbcubed._version import install
 from fastbcubed.cli.flag_values import check_report, evaluate_arguments, with_links, with_order
 from fastbcubed.cli.gate_options import Gates, add_gate_flags, code_of, write_page
 from fastbcubed.cli.options import add_evaluate_flags, add_link_flags
@@ -64,7 +65,7 @@ def _session(paths: Any) -> Any:
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise MissingPackageError(
-            "--engine spark needs Spark's Python package: run it under spark-submit, or install fastbcubed[spark-local]"
+            f"--engine spark needs Spark's Python package: run it under spark-submit, or {install('spark-local')}"
         ) from error
     running = SparkSession.getActiveSession()
     if running is not None:

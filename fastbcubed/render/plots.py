@@ -1,4 +1,4 @@
-"""Charts of pages, made with Altair: palette, axes, one function a chart, and their SVG."""
+"""Charts of pages as specifications of Vega-Lite: palette, axes, one function a chart, and their SVG."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
-
-import altair as alt
 
 from fastbcubed.render.document import Chart
 from fastbcubed.render.number_formats import label
@@ -75,37 +73,57 @@ OUTCOMES = {
 Row = Mapping[str, Any]
 
 
-def finished(chart: Any, title: str | None = None) -> Any:
+#: A chart as Vega-Lite specifies it.
+Spec = dict[str, Any]
+#: Types of values, by their letters in the short form of a channel.
+TYPES = {"Q": "quantitative", "N": "nominal", "O": "ordinal"}
+
+
+def finished(chart: Spec, title: str | None = None) -> Spec:
     """Return a chart in the colours and fonts of all charts."""
     axis = {
         "labelColor": LIGHT.soft, "titleColor": LIGHT.soft, "gridColor": LIGHT.faint, "domain": False,
         "tickColor": LIGHT.faint, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal",
         "labelLimit": 260, "titlePadding": 6,
     }  # fmt: skip
-    if title is not None:
-        chart = chart.properties(title=title)
-    return (
-        chart.configure(font=FONT, background=LIGHT.paper, padding=4)
-        .configure_view(stroke=None)
-        .configure_axis(**axis)
-        .configure_axisX(labelFlush=False)  # a number stands below its line
-        .configure_axisY(grid=False, ticks=False, labelColor=LIGHT.ink, labelPadding=6)
-        .configure_legend(
-            labelColor=LIGHT.ink, titleColor=LIGHT.soft, labelFontSize=11, labelLimit=220, orient="top",
-            title=None, offset=4, symbolSize=60,
-        )
-        .configure_title(color=LIGHT.ink, fontSize=13, anchor="start", fontWeight=600, offset=8)
-    )  # fmt: skip
+    config = {
+        "view": {"continuousWidth": 300, "continuousHeight": 300, "stroke": None},
+        "font": FONT, "background": LIGHT.paper, "padding": 4,
+        "axis": axis,
+        "axisX": {"labelFlush": False},  # a number stands below its line
+        "axisY": {"grid": False, "ticks": False, "labelColor": LIGHT.ink, "labelPadding": 6},
+        "legend": {
+            "labelColor": LIGHT.ink, "titleColor": LIGHT.soft, "labelFontSize": 11, "labelLimit": 220,
+            "orient": "top", "title": None, "offset": 4, "symbolSize": 60,
+        },
+        "title": {"color": LIGHT.ink, "fontSize": 13, "anchor": "start", "fontWeight": 600, "offset": 8},
+    }  # fmt: skip
+    return {**chart, **({} if title is None else {"title": title}), "config": config}
 
 
-def beside(charts: Sequence[Any]) -> Any:
+def beside(charts: Sequence[Spec]) -> Spec:
     """Return charts side by side."""
-    return alt.hconcat(*charts, spacing=14)
+    return {"hconcat": list(charts), "spacing": 14}
 
 
-def chart_of(rows: Sequence[Row]) -> Any:
-    """Return a chart of rows that has no marks yet."""
-    return alt.Chart(alt.InlineData(values=list(rows)))
+def layers(*charts: Spec, **size: Any) -> Spec:
+    """Return charts one above the other, in one frame."""
+    return {"layer": list(charts), **size}
+
+
+def marks(rows: Iterable[Row], kind: str, encoding: Spec, **how: Any) -> Spec:
+    """Return a chart of rows by marks of one kind, such as points, rules or bars."""
+    return {"data": {"values": list(rows)}, "mark": {"type": kind, **how}, "encoding": encoding}
+
+
+def shown(short: str, **how: Any) -> Spec:
+    """Return a channel that shows a field, with its type.
+
+    >>> shown("share:Q", title=None)
+    {'field': 'share', 'type': 'quantitative', 'title': None}
+    """
+    field, _, kind = short.partition(":")
+    return {"field": field, **({"type": TYPES[kind]} if kind else {}), **how}
 
 
 def intervals_of(rows: Iterable[Row], *kept: str) -> list[dict[str, Any]]:
@@ -117,29 +135,29 @@ def intervals_of(rows: Iterable[Row], *kept: str) -> list[dict[str, Any]]:
     ]
 
 
-def mapped(channel: Any, field: str, values: Mapping[Any, Any], **how: Any) -> Any:
+def mapped(short: str, values: Mapping[Any, Any], **how: Any) -> Spec:
     """Return a channel (colour, shape, dash) that shows the values of a field as this mapping has them."""
-    return channel(field, scale=alt.Scale(domain=list(values), range=list(values.values())), **how)
+    return shown(short, scale={"domain": list(values), "range": list(values.values())}, **how)
 
 
-def names_axis(names: Sequence[str], field: str = "at:O") -> Any:
+def names_axis(names: Sequence[str], short: str = "at:O") -> Spec:
     """Return the axis of rows that are numbered, with their names."""
-    return alt.Y(field, title=None, axis=alt.Axis(labelExpr=f"{json.dumps(names)}[datum.value]"))
+    return shown(short, title=None, axis={"labelExpr": f"{json.dumps(names)}[datum.value]"})
 
 
-def shares_axis(field: str, title: str | None, **how: Any) -> Any:
+def shares_axis(short: str, title: str | None, **how: Any) -> Spec:
     """Return an axis of shares."""
-    return alt.X(field, title=title, axis=alt.Axis(format="~%", tickCount=5), **how)
+    return shown(short, title=title, axis={"format": "~%", "tickCount": 5}, **how)
 
 
-def dashed_at(value: float, x: Any, field: str) -> Any:
+def dashed_at(value: float, x: Spec, field: str) -> Spec:
     """Return a dashed line at a value."""
-    return chart_of([{field: value}]).mark_rule(strokeDash=[4, 3], color=LIGHT.soft).encode(x=x)
+    return marks([{field: value}], "rule", {"x": x}, strokeDash=[4, 3], color=LIGHT.soft)
 
 
-def side_colours() -> Any:
+def side_colours() -> Spec:
     """Return the colours of the sides, with a legend."""
-    return mapped(alt.Color, "side:N", {SIDES["true"]: LIGHT.true, SIDES["pred"]: LIGHT.pred})
+    return mapped("side:N", {SIDES["true"]: LIGHT.true, SIDES["pred"]: LIGHT.pred})
 
 
 def domain_of(values: Iterable[float]) -> list[float]:
@@ -156,7 +174,7 @@ def short(text: str, longest: int = LONGEST) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def scores_chart(verdict: Row) -> Any:
+def scores_chart(verdict: Row) -> Spec:
     """Return precision, recall and F1 with intervals, next to those of trivial predictions."""
     names = {"alone": "all alone", "one": "all in one cluster"}
     scores, extremes = verdict["scores"], verdict["extremes"]
@@ -170,21 +188,23 @@ def scores_chart(verdict: Row) -> Any:
     kinds = ["this prediction", *(names[kind] for kind in extremes)]
     shapes = dict(zip(kinds, ("circle", "triangle-up", "square"), strict=False))
     colours = dict(zip(kinds, (LIGHT.ink, LIGHT.soft, LIGHT.soft), strict=False))
-    y = alt.Y("score:N", sort=[row["label"] for row in scores], title=None, axis=alt.Axis(labelPadding=12))
-    ticks = alt.Axis(values=[0, 0.2, 0.4, 0.6, 0.8, 1])
-    layers = []
+    y = shown("score:N", sort=[row["label"] for row in scores], title=None, axis={"labelPadding": 12})
+    drawn: list[Spec] = []
     if spans := intervals_of([{**row, "score": row["label"]} for row in scores], "score"):
-        bars = chart_of(spans).mark_rule(strokeWidth=5, opacity=0.35, color=LIGHT.ink)
-        layers.append(bars.encode(x=alt.X("low:Q", title=None), x2="high:Q", y=y))
-    dots = chart_of(points).mark_point(filled=True, size=70, opacity=1).encode(
-        x=alt.X("value:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=ticks), y=y,
-        shape=mapped(alt.Shape, "what:N", shapes, legend=None),
-        color=mapped(alt.Color, "what:N", colours, legend=None),
-    )  # fmt: skip
-    return alt.layer(*layers, dots).properties(width=WIDTH, height=30 * len(scores))
+        ends = {"x": shown("low:Q", title=None), "x2": shown("high"), "y": y}
+        drawn.append(marks(spans, "rule", ends, strokeWidth=5, opacity=0.35, color=LIGHT.ink))
+    ticks = {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]}
+    dots = {
+        "x": shown("value:Q", title=None, scale={"domain": [0, 1]}, axis=ticks), "y": y,
+        "shape": mapped("what:N", shapes, legend=None), "color": mapped("what:N", colours, legend=None),
+    }  # fmt: skip
+    drawn.append(marks(points, "point", dots, filled=True, size=70, opacity=1))
+    return layers(*drawn, width=WIDTH, height=30 * len(scores))
 
 
-def slices_chart(slicing: Row, score: str, *, most: int = 20, labels: bool = True, width: int = WIDTH) -> Any:
+def slices_chart(
+    slicing: Row, score: str, *, most: int = 20, labels: bool = True, width: int = WIDTH
+) -> Spec:
     """Return a score by slice as dots with intervals, and that of all items as a line."""
     rows = [
         {"at": at, "value": row[score], "few": bool(row["few"]), "low": row.get(f"{score}_low"),
@@ -194,21 +214,22 @@ def slices_chart(slicing: Row, score: str, *, most: int = 20, labels: bool = Tru
     spans, overall = intervals_of(rows, "at", "few"), slicing["overall"].get(score)
     sure = [end for span in spans if not span["few"] for end in (span["low"], span["high"])]
     domain = domain_of([*sure, *(row["value"] for row in rows), *([] if overall is None else [overall])])
-    y = names_axis([row["name"] for row in rows]) if labels else alt.Y("at:O", title=None, axis=None)
-    scale = alt.Scale(domain=domain)
-    x = alt.X("value:Q", title=TITLES.get(score, score), scale=scale, axis=alt.Axis(tickCount=4))
+    y = names_axis([row["name"] for row in rows]) if labels else shown("at:O", title=None, axis=None)
+    scale = {"domain": domain}
+    x = shown("value:Q", title=TITLES.get(score, score), scale=scale, axis={"tickCount": 4})
     side = LIGHT.pred if slicing["by"] == "pred_size" else LIGHT.true
-    colour = mapped(alt.Color, "few:N", {False: side, True: LIGHT.calm}, legend=None)
-    layers = [] if overall is None else [dashed_at(overall, x, "value")]
+    colour = mapped("few:N", {False: side, True: LIGHT.calm}, legend=None)
+    drawn = [] if overall is None else [dashed_at(overall, x, "value")]
     if spans:
-        lines = chart_of(spans).mark_rule(strokeWidth=2, clip=True)
-        layers.append(lines.encode(x=alt.X("low:Q", scale=scale), x2="high:Q", y=y, color=colour))
+        ends = {"x": shown("low:Q", scale=scale), "x2": shown("high"), "y": y, "color": colour}
+        drawn.append(marks(spans, "rule", ends, strokeWidth=2, clip=True))
     points = [{name: row[name] for name in ("at", "value", "few")} for row in rows]
-    layers.append(chart_of(points).mark_point(filled=True, size=55, opacity=1).encode(x=x, y=y, color=colour))
-    return alt.layer(*layers).properties(width=width, height=max(2, len(rows)) * ROW)
+    dots = {"x": x, "y": y, "color": colour}
+    drawn.append(marks(points, "point", dots, filled=True, size=55, opacity=1))
+    return layers(*drawn, width=width, height=max(2, len(rows)) * ROW)
 
 
-def intervals_chart(estimated: Row) -> Any:
+def intervals_chart(estimated: Row) -> Spec:
     """Return estimates as dots with intervals, one a row."""
     rows = [
         {"slice": [row["name"]], "few": False, **{f"value_{end}": row[end] for end in ("low", "high")},
@@ -218,7 +239,7 @@ def intervals_chart(estimated: Row) -> Any:
     return slices_chart({"by": "", "rows": rows, "overall": {}}, "value")
 
 
-def crossed_chart(slicing: Mapping[str, Any], score: str, *, most: int = 14) -> Any:
+def crossed_chart(slicing: Mapping[str, Any], score: str, *, most: int = 14) -> Spec:
     """Return a score by two attributes as a heat map: the darker, the more is lost; grey and small where few."""
     rows = slicing["rows"]
     firsts, seconds = (_heaviest(rows, at, most) for at in (0, 1))
@@ -231,38 +252,35 @@ def crossed_chart(slicing: Mapping[str, Any], score: str, *, most: int = 14) -> 
         and (b := label(row["slice"][1])) in seconds
     ]  # fmt: skip
     a_names, b_names = ([short(name, 14) for name in each] for each in (firsts, seconds))
-    y = names_axis(a_names, "a:O").title(short(label(slicing["names"][0])))
+    y = names_axis(a_names, "a:O") | {"title": short(label(slicing["names"][0]))}
     angle = 0 if max(map(len, seconds), default=0) < 5 else -60
-    axis = alt.Axis(
-        labelExpr=f"{json.dumps(b_names)}[datum.value]", orient="top", ticks=False, labelAngle=angle
-    )
-    base = chart_of(cells).encode(x=alt.X("b:O", title=short(label(slicing["names"][1])), axis=axis), y=y)
+    x = names_axis(b_names, "b:O") | {"title": short(label(slicing["names"][1]))}
+    x["axis"] |= {"orient": "top", "ticks": False, "labelAngle": angle}
     worst = max((cell["loss"] for cell in cells), default=0) or 1.0
-    shades = alt.Scale(domain=[0, worst], range=[0.04, 0.55])
-    tiles = base.mark_rect(color=LIGHT.pred, stroke=LIGHT.faint).encode(
-        opacity=alt.Opacity("loss:Q", legend=None, scale=shades)
-    )
-    colour = mapped(alt.Color, "few:N", {False: LIGHT.ink, True: LIGHT.soft}, legend=None)
-    texts = base.mark_text(fontSize=10).encode(text="text:N", color=colour)
-    return alt.layer(tiles, texts).properties(width=alt.Step(30), height=alt.Step(22))
+    shades = shown("loss:Q", legend=None, scale={"domain": [0, worst], "range": [0.04, 0.55]})
+    tiles = marks(cells, "rect", {"x": x, "y": y, "opacity": shades}, color=LIGHT.pred, stroke=LIGHT.faint)
+    colour = mapped("few:N", {False: LIGHT.ink, True: LIGHT.soft}, legend=None)
+    texts = marks(cells, "text", {"x": x, "y": y, "text": shown("text:N"), "color": colour}, fontSize=10)
+    return layers(tiles, texts, width={"step": 30}, height={"step": 22})
 
 
-def sizes_chart(rows: Iterable[Row], of: str = "items") -> Any:
+def sizes_chart(rows: Iterable[Row], of: str = "items") -> Spec:
     """Return the share of items in clusters of each size, of both sides."""
     points = [
         {"size": row["size"].replace("-", "–"), "side": SIDES[row["side"]], "share": row["share_items"]}
         for row in rows
     ]
     sizes = sorted({point["size"] for point in points}, key=lambda size: int(size.partition("–")[0]))
-    y = alt.Y("size:N", sort=sizes, title="size of the cluster", scale=alt.Scale(paddingInner=0.25))
-    bars = chart_of(points).mark_bar(height={"band": 0.92}).encode(
-        y=y, yOffset=alt.YOffset("side:N", sort=list(SIDES.values())),
-        x=shares_axis("share:Q", f"share of {of}"), color=side_colours(),
-    )  # fmt: skip
-    return bars.properties(width=WIDTH, height=max(2, len(sizes)) * 24)
+    bars = {
+        "y": shown("size:N", sort=sizes, title="size of the cluster", scale={"paddingInner": 0.25}),
+        "yOffset": shown("side:N", sort=list(SIDES.values())),
+        "x": shares_axis("share:Q", f"share of {of}"), "color": side_colours(),
+    }  # fmt: skip
+    size = {"width": WIDTH, "height": max(2, len(sizes)) * 24}
+    return marks(points, "bar", bars, height={"band": 0.92}) | size
 
 
-def outcomes_chart(rows: Iterable[Row], side: str) -> Any:
+def outcomes_chart(rows: Iterable[Row], side: str) -> Spec:
     """Return the outcomes of the clusters of a side, as two bars of 100 %: by clusters, and by their items."""
     colours = {outcome: getattr(LIGHT, name) for outcome, name in OUTCOMES[side].items()}
     own = [row for row in rows if row["side"] == side]
@@ -277,19 +295,17 @@ def outcomes_chart(rows: Iterable[Row], side: str) -> Any:
                 "middle": start + share / 2, "text": f"{100 * share:.0f} %" if share >= 0.1 else "",
             })  # fmt: skip
             start += share
-    y = alt.Y("of:N", sort=["clusters", "items"], title=None)
-    x = shares_axis("start:Q", None, scale=alt.Scale(domain=[0, 1]))
-    base = chart_of(bars)
-    colour = mapped(alt.Color, "outcome:N", colours, legend=alt.Legend(columns=4))
-    stacked = base.mark_bar(stroke=LIGHT.paper, strokeWidth=1).encode(x=x, x2="end:Q", y=y, color=colour)
-    texts = base.mark_text(fontSize=11).encode(
-        x="middle:Q", y=y, text="text:N",
-        color=alt.condition("datum.outcome == 'exact'", alt.value(LIGHT.ink), alt.value(LIGHT.paper)),
-    )  # fmt: skip
-    return alt.layer(stacked, texts).properties(width=WIDTH + 40, height=64)
+    y = shown("of:N", sort=["clusters", "items"], title=None)
+    x = shares_axis("start:Q", None, scale={"domain": [0, 1]})
+    colour = mapped("outcome:N", colours, legend={"columns": 4})
+    ends = {"x": x, "x2": shown("end"), "y": y, "color": colour}
+    stacked = marks(bars, "bar", ends, stroke=LIGHT.paper, strokeWidth=1)
+    ink = {"condition": {"test": "datum.outcome == 'exact'", "value": LIGHT.ink}, "value": LIGHT.paper}
+    names = {"x": shown("middle:Q"), "y": y, "text": shown("text:N"), "color": ink}
+    return layers(stacked, marks(bars, "text", names, fontSize=11), width=WIDTH + 40, height=64)
 
 
-def lorenz_chart(curves: Mapping[str, Mapping[str, Any]]) -> Any:
+def lorenz_chart(curves: Mapping[str, Mapping[str, Any]]) -> Spec:
     """Return how much of the loss is in how few clusters, with a mark at half of it."""
     points, halves = [], []
     for side, found in curves.items():
@@ -306,30 +322,36 @@ def lorenz_chart(curves: Mapping[str, Mapping[str, Any]]) -> Any:
             halves.append({"side": SIDES[side], "n": found["n_half"], "share": share, "text": text})
     most = max((point["n"] for point in points), default=1)
     tens = [10**power for power in range(len(str(most)))]
-    x = alt.X("n:Q", title="clusters, the costliest first", axis=alt.Axis(values=tens, format="~s", grid=True),
-              scale=alt.Scale(type="log", nice=False, domain=[1, max(most, 10)]))  # fmt: skip
-    y = alt.Y("share:Q", title="share of the loss", axis=alt.Axis(format="~%", grid=True, tickCount=5))
-    colour = side_colours()
-    dash = mapped(alt.StrokeDash, "side:N", {SIDES["true"]: [1, 0], SIDES["pred"]: [6, 3]}, legend=None)
-    lines = chart_of(points).mark_line(strokeWidth=2.5).encode(x=x, y=y, color=colour, strokeDash=dash)
-    dots = chart_of(halves).mark_point(filled=True, size=70, opacity=1).encode(x=x, y=y, color=colour)
+    scale = {"type": "log", "nice": False, "domain": [1, max(most, 10)]}
+    axis = {"values": tens, "format": "~s", "grid": True}
+    place = {
+        "x": shown("n:Q", title="clusters, the costliest first", axis=axis, scale=scale),
+        "y": shown("share:Q", title="share of the loss", axis={"format": "~%", "grid": True, "tickCount": 5}),
+        "color": side_colours(),
+    }
+    dash = mapped("side:N", {SIDES["true"]: [1, 0], SIDES["pred"]: [6, 3]}, legend=None)
+    lines = marks(points, "line", {**place, "strokeDash": dash}, strokeWidth=2.5)
+    dots = marks(halves, "point", place, filled=True, size=70, opacity=1)
     texts = [
-        chart_of([half])
-        .mark_text(align="left", fontSize=11)
-        .encode(x=alt.value(2), y=alt.value(-26 + 15 * k), text="text:N", color=colour)
+        marks([half], "text", {
+            "x": {"value": 2}, "y": {"value": -26 + 15 * k}, "text": shown("text:N"), "color": place["color"],
+        }, align="left", fontSize=11)
         for k, half in enumerate(halves)
-    ]
-    return alt.layer(lines, dots, *texts).properties(width=WIDTH + 30, height=190)
+    ]  # fmt: skip
+    return layers(lines, dots, *texts, width=WIDTH + 30, height=190)
 
 
-def repairs_chart(rows: Sequence[Row], start: float) -> Any:
+def repairs_chart(rows: Sequence[Row], start: float) -> Spec:
     """Return F1 after the first repairs, one after the other."""
     points = [{"n": 0, "f1": start}, *({"n": row["rank"], "f1": row["running"]} for row in rows)]
-    x = alt.X("n:Q", title="repairs, in this order", axis=alt.Axis(tickMinStep=1, tickCount=5, format="d"))
-    scale = alt.Scale(domain=domain_of([point["f1"] for point in points]))
-    y = alt.Y("f1:Q", title="F1", scale=scale, axis=alt.Axis(grid=True, tickCount=5))
-    line = chart_of(points).mark_line(interpolate="step-after", strokeWidth=2.5, color=LIGHT.ink)
-    return line.encode(x=x, y=y).properties(width=WIDTH + 30, height=150)
+    axis = {"tickMinStep": 1, "tickCount": 5, "format": "d"}
+    scale = {"domain": domain_of([point["f1"] for point in points])}
+    place = {
+        "x": shown("n:Q", title="repairs, in this order", axis=axis),
+        "y": shown("f1:Q", title="F1", scale=scale, axis={"grid": True, "tickCount": 5}),
+    }
+    line = marks(points, "line", place, interpolate="step-after", strokeWidth=2.5, color=LIGHT.ink)
+    return line | {"width": WIDTH + 30, "height": 150}
 
 
 def _two_digits(value: float) -> str:
@@ -352,7 +374,7 @@ def _in_order(name: str) -> tuple[bool, float, str]:
     return name == label(None), float(number.group()) if number else -math.inf, name
 
 
-def deltas_chart(rows: Iterable[Row]) -> Any:
+def deltas_chart(rows: Iterable[Row]) -> Spec:
     """Return differences from the baseline with intervals as a forest plot; those that do not hold are hollow."""
     own = [row for row in rows if row.get("delta") is not None]
     several = len({row["experiment"] for row in own}) > 1
@@ -364,7 +386,7 @@ def deltas_chart(rows: Iterable[Row]) -> Any:
     return _forest(own, names, ("holds", "does not hold"), "difference from the baseline")
 
 
-def slice_deltas_chart(slicing: Row, score: str, most: int = 20) -> Any:
+def slice_deltas_chart(slicing: Row, score: str, most: int = 20) -> Spec:
     """Return the differences of a score by slice; those within two standard errors of 0 are hollow."""
     at = slicing["scores"].index(score)
     own, names = [], []
@@ -386,7 +408,7 @@ def slice_deltas_chart(slicing: Row, score: str, most: int = 20) -> Any:
 
 def _forest(
     rows: Sequence[Row], names: Sequence[str], held: tuple[str, str], title: str, of_all: float | None = None
-) -> Any:
+) -> Spec:
     """Return differences one below the other, with lines where there are intervals; hollow where they do not hold.
 
     `of_all` is the difference over all items, a dashed line.
@@ -396,21 +418,20 @@ def _forest(
         for at, row in enumerate(rows)
     ]
     spans = intervals_of([{**row, "at": at} for at, row in enumerate(rows)], "at")
-    y, axis = names_axis(names), alt.Axis(format="+.3~f", tickCount=5)
-    x = alt.X("delta:Q", title=title, axis=axis, scale=alt.Scale(padding=8, nice=False))
-    layers = [chart_of([{"delta": 0}]).mark_rule(color=LIGHT.soft).encode(x=x)]
-    layers += [] if of_all is None else [dashed_at(of_all, x, "delta")]
+    y, axis = names_axis(names), {"format": "+.3~f", "tickCount": 5}
+    x = shown("delta:Q", title=title, axis=axis, scale={"padding": 8, "nice": False})
+    drawn = [marks([{"delta": 0}], "rule", {"x": x}, color=LIGHT.soft)]
+    drawn += [] if of_all is None else [dashed_at(of_all, x, "delta")]
     if spans:
-        lines = chart_of(spans).mark_rule(strokeWidth=2, color=LIGHT.ink)
-        layers.append(lines.encode(x=alt.X("low:Q"), x2="high:Q", y=y))
+        ends = {"x": shown("low:Q"), "x2": shown("high"), "y": y}
+        drawn.append(marks(spans, "rule", ends, strokeWidth=2, color=LIGHT.ink))
     colours = dict(zip(held, (LIGHT.ink, LIGHT.paper), strict=True))
-    fill = mapped(alt.Fill, "holds:N", colours, legend=alt.Legend(columns=1))
-    dots = chart_of(points).mark_point(size=60, opacity=1, stroke=LIGHT.ink)
-    layers.append(dots.encode(x=x, y=y, fill=fill))
-    return alt.layer(*layers).properties(width=WIDTH, height=max(2, len(rows)) * ROW)
+    fill = mapped("holds:N", colours, legend={"columns": 1})
+    drawn.append(marks(points, "point", {"x": x, "y": y, "fill": fill}, size=60, opacity=1, stroke=LIGHT.ink))
+    return layers(*drawn, width=WIDTH, height=max(2, len(rows)) * ROW)
 
 
-def slice_changes_chart(slicing: Row, most: int = 20) -> Any:
+def slice_changes_chart(slicing: Row, most: int = 20) -> Spec:
     """Return the split and the merge rate of each slice, as stacked bars."""
     rows = slicing["rows"][:most]
     names = [short(", ".join(map(label, row["slice"])), 32) for row in rows]
@@ -420,25 +441,26 @@ def slice_changes_chart(slicing: Row, most: int = 20) -> Any:
         for at, row in enumerate(rows)
         for kind, place in places
     ]
-    x = shares_axis("change:Q", "share of all items")
-    colour = mapped(alt.Color, "kind:N", {"split": LIGHT.true, "merge": LIGHT.pred})
-    marks = chart_of(bars).mark_bar(height={"band": 0.7}).encode(x=x, y=names_axis(names), color=colour)
-    return marks.properties(width=WIDTH, height=max(2, len(rows)) * ROW)
+    colour = mapped("kind:N", {"split": LIGHT.true, "merge": LIGHT.pred})
+    place = {"x": shares_axis("change:Q", "share of all items"), "y": names_axis(names), "color": colour}
+    size = {"width": WIDTH, "height": max(2, len(rows)) * ROW}
+    return marks(bars, "bar", place, height={"band": 0.7}) | size
 
 
-def changes_chart(rows: Sequence[Row], of: str) -> Any:
+def changes_chart(rows: Sequence[Row], of: str) -> Spec:
     """Return which share of the items, or of their weight, is in clusters that became one thing or another."""
     points = [{"became": row["became"], "share": row["share"] or 0.0} for row in rows]
     kinds = {"unchanged": "calm", "split": "true", "merged": "pred", "split and merged": "both"}
     colours = {row["became"]: getattr(LIGHT, kinds.get(row["became"], "soft")) for row in rows}
-    y = alt.Y("became:N", sort=list(colours), title=None)
-    colour = mapped(alt.Color, "became:N", colours, legend=None)
-    x = shares_axis("share:Q", f"share of the {of}")
-    bars = chart_of(points).mark_bar(height={"band": 0.7}).encode(x=x, y=y, color=colour)
-    return bars.properties(width=WIDTH, height=len(rows) * 24)
+    place = {
+        "x": shares_axis("share:Q", f"share of the {of}"),
+        "y": shown("became:N", sort=list(colours), title=None),
+        "color": mapped("became:N", colours, legend=None),
+    }
+    return marks(points, "bar", place, height={"band": 0.7}) | {"width": WIDTH, "height": len(rows) * 24}
 
 
-def thresholds_chart(curve: Row) -> Any:
+def thresholds_chart(curve: Row) -> Spec:
     """Return scores by threshold on an axis on which they differ near the best one, which is marked."""
     rows, scores, best = curve["rows"], curve["scores"], curve["best"]
     colours = {"precision": LIGHT.pred, "recall": LIGHT.true, "f1": LIGHT.ink}
@@ -448,24 +470,24 @@ def thresholds_chart(curve: Row) -> Any:
         for score in scores
         if row["threshold"] is not None and math.isfinite(row["threshold"]) and row[score] is not None
     ]
-    scale = alt.Scale(zero=False, nice=False)
-    x = alt.X("threshold:Q", title="threshold", scale=scale, axis=alt.Axis(tickCount=6))
-    scale = alt.Scale(domain=curve["axis"], nice=False)
-    y = alt.Y("value:Q", title=None, scale=scale, axis=alt.Axis(grid=True, tickCount=5))
+    scale = {"zero": False, "nice": False}
+    x = shown("threshold:Q", title="threshold", scale=scale, axis={"tickCount": 6})
+    scale = {"domain": curve["axis"], "nice": False}
+    y = shown("value:Q", title=None, scale=scale, axis={"grid": True, "tickCount": 5})
     order = [score for score in colours if score in scores] or list(scores)
-    colour = mapped(alt.Color, "score:N", {score: colours.get(score, LIGHT.both) for score in order})
-    dash = mapped(alt.StrokeDash, "score:N", dict(zip(order, ([1, 0], [6, 3], [2, 2]), strict=False)))
-    lines = chart_of(points).mark_line(interpolate="step-before", strokeWidth=2, clip=True)
-    layers = [lines.encode(x=x, y=y, color=colour, strokeDash=dash)]
+    colour = mapped("score:N", {score: colours.get(score, LIGHT.both) for score in order})
+    dash = mapped("score:N", dict(zip(order, ([1, 0], [6, 3], [2, 2]), strict=False)))
+    place = {"x": x, "y": y, "color": colour, "strokeDash": dash}
+    drawn = [marks(points, "line", place, interpolate="step-before", strokeWidth=2, clip=True)]
     if best is not None:
         known = [point["threshold"] for point in points] or [0.0]
         right = best > (min(known) + max(known)) / 2
         align, dx = ("right", -5) if right else ("left", 5)
-        text = chart_of([{"threshold": best, "text": curve["best_text"]}]).mark_text(
-            align=align, dx=dx, fontSize=11, color=LIGHT.soft, y=212
-        )
-        layers += [dashed_at(best, x, "threshold"), text.encode(x=x, text="text:N")]
-    return alt.layer(*layers).properties(width=WIDTH + 110, height=220)
+        text = [{"threshold": best, "text": curve["best_text"]}]
+        how = {"align": align, "dx": dx, "fontSize": 11, "color": LIGHT.soft, "y": 212}
+        drawn.append(dashed_at(best, x, "threshold"))
+        drawn.append(marks(text, "text", {"x": x, "text": shown("text:N")}, **how))
+    return layers(*drawn, width=WIDTH + 110, height=220)
 
 
 #: Where a label stands by its point, which is at the left end of the plot or not, and how much of the plot that is.
@@ -476,31 +498,30 @@ LABELS: dict[bool, Row] = {
 LEFT = 0.25
 
 
-def precision_recall_chart(curve: Row) -> Any:
+def precision_recall_chart(curve: Row) -> Spec:
     """Return precision by recall from threshold to threshold, near the best one; some are named, the best in bold."""
     points = [
         {"at": at, **{name: row[name] for name in ("precision", "recall")}}
         for at, row in enumerate(curve["rows"])
     ]
     low, high = curve["axis"]
-    axis = alt.Axis(grid=True, tickCount=5)
-    scale = alt.Scale(domain=[low, high], nice=False)
-    x, y = (alt.X("recall:Q", title="recall", scale=scale, axis=axis),
-            alt.Y("precision:Q", title="precision", scale=scale, axis=axis))  # fmt: skip
-    layers = [
-        chart_of(points).mark_line(strokeWidth=2, color=LIGHT.pred, clip=True).encode(x=x, y=y, order="at:Q")
-    ]
+    how = {"scale": {"domain": [low, high], "nice": False}, "axis": {"grid": True, "tickCount": 5}}
+    place = {
+        "x": shown("recall:Q", title="recall", **how),
+        "y": shown("precision:Q", title="precision", **how),
+    }
+    ordered = {**place, "order": shown("at:Q")}
+    drawn = [marks(points, "line", ordered, strokeWidth=2, color=LIGHT.pred, clip=True)]
     for is_best, colour in ((False, LIGHT.pred), (True, LIGHT.ink)):
         rows = [row for row in curve["named"] if row["best"] == is_best]
-        some = chart_of(rows).encode(x=x, y=y)
         text = {"fontSize": 11, "fontWeight": "bold" if is_best else "normal", "color": LIGHT.ink}
-        layers.append(some.mark_point(filled=True, size=90 if is_best else 45, opacity=1, color=colour))
-        for left, place in LABELS.items():
+        size = 90 if is_best else 45
+        drawn.append(marks(rows, "point", place, filled=True, size=size, opacity=1, color=colour))
+        for left, beyond in LABELS.items():
             here = [row for row in rows if (row["recall"] < low + LEFT * (high - low)) == left]
-            layers += (
-                [chart_of(here).mark_text(**place, **text).encode(x=x, y=y, text="text:N")] if here else []
-            )
-    return alt.layer(*layers).properties(width=WIDTH + 60, height=WIDTH + 10)
+            if here:
+                drawn.append(marks(here, "text", {**place, "text": shown("text:N")}, **beyond, **text))
+    return layers(*drawn, width=WIDTH + 60, height=WIDTH + 10)
 
 
 SVG = "http://www.w3.org/2000/svg"
@@ -519,7 +540,7 @@ def drawn(chart: Chart) -> str:
     """Return a chart as SVG."""
     import vl_convert
 
-    spec = _enlarged(finished(_DRAWS[chart.draws](*chart.data)).to_dict(validate=False))
+    spec = _enlarged(finished(_DRAWS[chart.draws](*chart.data)))
     spec["config"]["aria"] = False  # descriptions of Vega-Lite, which breaks on titles with a backslash
     return as_inline(vl_convert.vegalite_to_svg(json.dumps(spec)), chart.id, chart.said)
 

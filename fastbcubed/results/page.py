@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed._version import __version__
+from fastbcubed._version import __version__, install
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import (
@@ -722,7 +722,7 @@ def require_packages(what: str) -> None:
     missing = [name for module, name in PACKAGES.items() if find_spec(module) is None]
     if missing:
         raise MissingPackageError(
-            f"{what} needs {' and '.join(missing)}, which the extra report brings: pip install 'fastbcubed[report]'"
+            f"{what} needs {' and '.join(missing)}, which the extra report brings: {install('report')}"
         )
 
 

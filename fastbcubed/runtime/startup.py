@@ -9,8 +9,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from contextlib import suppress
 from types import TracebackType
 
+from fastbcubed._version import __version__, install
 from fastbcubed.runtime.exit_codes import STOPPED, WRONG
 
 #: Objects made between two searches for garbage: more than a command loads, most of which stay. The default is 700.
@@ -24,7 +26,7 @@ def lacking(error: ImportError) -> str | None:
     cause = (str(error).strip() or type(error).__name__).splitlines()[0]
     return (
         f"a package that this command needs cannot be loaded: {cause.rstrip('.')}. Install fastbcubed again with what "
-        "it depends on: pip install --upgrade fastbcubed"
+        f"it depends on: {install()}"
     )
 
 
@@ -45,6 +47,10 @@ def _end(kind: type[BaseException], error: BaseException, trace: TracebackType |
 
 
 if _is_command_line():
+    if sys.argv[1:] == ["--version"] and sys.stdout is not None:
+        with suppress(OSError):  # stdout is full or closed: the command line says so
+            print(f"fastbcubed {__version__}", flush=True)
+            os._exit(0)  # loading the rest would take ten times as long
     gc.set_threshold(OBJECTS_AT_ONCE)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # by default NumPy starts one for each core
     if sys.excepthook is sys.__excepthook__:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from fastbcubed import kernels
+from fastbcubed._version import install
 from fastbcubed.align.data_errors import NullLabels
 from fastbcubed.align.policies import Policies
 from fastbcubed.align.sides import require_known_type
@@ -49,7 +50,7 @@ def functions() -> Any:
         from pyspark.sql import functions as sql
     except ImportError as error:
         raise MissingPackageError(
-            "Spark's Python package is not installed. A cluster has it; elsewhere install fastbcubed[spark-local]"
+            f"Spark's Python package is not installed. A cluster has it; elsewhere {install('spark-local')}"
         ) from error
     return sql
 

@@ -754,6 +754,23 @@ def test_version_and_help_start_fast() -> None:
     assert done.stdout.endswith("[]\n") and not done.stderr
 
 
+def test_the_version_alone_imports_nothing_else() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
+    for prefix in ([], ["-S"]):  # -S: no installed package can be imported at all
+        command = [sys.executable, *prefix, "-m", "fastbcubed", "--version"]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"fastbcubed {fb.__version__}\n", "")
+
+
+def test_tools_for_completion_see_the_flags_of_all_commands() -> None:
+    (group,) = commands.whole_parser()._subparsers._group_actions
+    assert list(group.choices) == [command.name for command in commands.COMMANDS]
+    for name, parser in group.choices.items():
+        flags = {flag for action in parser._actions for flag in action.option_strings}
+        assert len(flags) > 2 or name == "demo", name  # more than -h and --help
+    assert "--fail-under" in group.choices["evaluate"]._option_string_actions
+
+
 @arrow_imports_no_pandas
 def test_what_is_printed_needs_no_pandas(paths) -> None:
     """Its import takes as long as all else that a small evaluation does."""

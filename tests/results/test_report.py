@@ -453,7 +453,7 @@ def test_charts_are_saved(tmp_path: Path) -> None:
 
 def test_charts_have_the_figures_of_the_result() -> None:
     ev = small()
-    (rows,) = fb.charts.sizes(ev).to_dict()["datasets"].values()
+    rows = fb.charts.sizes(ev).to_dict()["data"]["values"]
     found = sum(row["share"] for row in rows if row["side"] == "truth")
     assert found == pytest.approx(1)
 

@@ -660,8 +660,8 @@ def test_precision_by_recall_names_thresholds() -> None:
     pytest.importorskip("altair")
     sweep = good_linker()
     spec = fb.charts.precision_recall(sweep).to_dict()
-    named = {layer["data"]["name"] for layer in spec["layer"] if layer["mark"]["type"] == "text"}
-    rows = [row for name in named for row in spec["datasets"][name]]
+    labels = [layer for layer in spec["layer"] if layer["mark"]["type"] == "text"]
+    rows = [row for layer in labels for row in layer["data"]["values"]]
     assert len(rows) >= 5 and [row["text"] for row in rows if row["best"]] == [sweep.best("f1").shown]
     for row in rows:
         ev = sweep.evaluate(row["threshold"])
@@ -673,10 +673,9 @@ def test_precision_by_recall_names_thresholds() -> None:
         assert typed.equals(exact)  # what the label says is what the point is
     assert len({row["text"] for row in rows}) == len(rows)
     low, high = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
-    for layer in spec["layer"]:
-        if layer["mark"]["type"] == "text":  # no label leaves the plot at its left end
-            shares = [(row["recall"] - low) / (high - low) for row in spec["datasets"][layer["data"]["name"]]]
-            assert {share >= 0.25 for share in shares} == {layer["mark"]["align"] == "right"}
+    for layer in labels:  # no label leaves the plot at its left end
+        shares = [(row["recall"] - low) / (high - low) for row in layer["data"]["values"]]
+        assert {share >= 0.25 for share in shares} == {layer["mark"]["align"] == "right"}
     with pytest.raises(MetricError, match="precision, recall and f1"):
         fb.charts.precision_recall(fb.sweep(TRUTH, LINKS, metrics="rand"))
 
