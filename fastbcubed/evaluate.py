@@ -201,7 +201,7 @@ def evaluate(
         spill_dir=spill_dir,
     )
     ev = carry_out(request, arguments, engine=engine, threads=threads, progress=progress)
-    give(found_in(ev, MAY_WARN))
+    give([*found_in(ev, MAY_WARN), *ev.origin.notes])
     if out is not None:
         ev.save(out, keep=keep, repairs=repairs)
     return ev

@@ -69,6 +69,7 @@ from fastbcubed.inputs.fingerprint import BlocksSeen
 from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.keys import are_plain, seeded_keys
 from fastbcubed.inputs.pair import Block, Pair
+from fastbcubed.inputs.reading_notes import unmatched_attributes
 from fastbcubed.inputs.tables import Stretch
 from fastbcubed.runtime.key_partitions import MAX_SHARD_BITS, match_parts, part_bits
 from fastbcubed.runtime.spill import Spill
@@ -279,6 +280,10 @@ class ItemJoin:
         weigh = self._weigh(sides, keys, shard, alone)
         both = combine(sides, lambda: (keys[0], keys[1]), weigh, alone, matches)
         items = cache(partial(aligned_keys, keys, both.rows))
+        if (
+            shard.attributes is not None and not self._aligner.attributes_match
+        ):  # as a rule, the first shard says so
+            self._aligner.attributes_match = bool(np.isin(shard.attributes.keys, items()).any())
         columns = (
             self._columns(self._carried, shard, items, both, both.rows, alone) if self._carried else None
         )
@@ -485,6 +490,9 @@ class Aligner:
         self._spill, self._bits = spill, bits
         self._items = Items(items, choice.seed) if self.firsts[0].items is not None else None
         self.faults = Faults()
+        self.attributes_match = (
+            False  #: whether a table of attributes has an item, as far as shards were joined
+        )
         self._has_special_keys = self._is_taken = False
         self._coverage: list[Coverage] = []
         self._coverage_kept: list[Coverage] = []
@@ -512,6 +520,13 @@ class Aligner:
     def by_item(self) -> bool:
         """Whether rows are joined by item."""
         return self._items is not None
+
+    def attribute_notes(self) -> list[dict[str, Any]]:
+        """Return a warning if all rows are joined, and a table of attributes has none of their items."""
+        table = self.pair.attribute_table
+        if table is None or self.attributes_match or not len(table[0]):
+            return []
+        return [unmatched_attributes(len(table[0]))]
 
     @property
     def may_lack(self) -> bool:

@@ -126,7 +126,7 @@ def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOf
             ranges=_ranges(parts, request, widest, pool),
             summary=describe(parts.sizes, parts.n_items, parts.n_exact),
             bounds=bounds,
-            notes=notes_of(aligner.firsts) + _not_kept(parts, spill),
+            notes=notes_of(aligner.firsts) + aligner.attribute_notes() + _not_kept(parts, spill),
             pair=pair,
             contents=None if seen is None else seen.contents(),
             change_if_alone=parts.recall_if_alone,

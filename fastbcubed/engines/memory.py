@@ -45,7 +45,7 @@ def answer(pair: Pair, built: Built, request: Request, pool: Pool) -> Answer:
     attributes = None if table is None else AttributeTable(*table, built.items)
     return Answer(
         "memory", built.cells, scored, built.coverage, pair.names, built.items, built.labels, attributes,
-        notes=notes_of(pair.first),
+        notes=notes_of(pair.first) + ([] if attributes is None else attributes.notes()),
         pair=pair,
         change_if_alone=built.cells.recall_if_alone,
     )  # fmt: skip

@@ -269,6 +269,8 @@ class Files(Source):
         self._kinds: dict[str, pa.DataType] = {}
         #: text is read whole, to find its types
         self.can_be_cut = not any(isinstance(file, TextFile) for file in files)
+        if self.can_be_cut:
+            self.lacking = self._lacking()
 
     def _count(self) -> int:
         for file in self._files:
@@ -342,14 +344,28 @@ class Files(Source):
 
     def require(self, file: Any, folders: Mapping[str, Any], names: Sequence[str]) -> None:
         """Raise if a file lacks a column of the first one."""
+        if absent := self._absent(file, folders, names):
+            raise ColumnError(self._says_absent(file, absent[0]))
+
+    def _absent(self, file: Any, folders: Mapping[str, Any], names: Sequence[str]) -> list[str]:
         own = [name for name in names if name in self._files[0].names]
         absent = [name for name in own if name not in file.names]
-        absent += [name for name in names if name not in own and name not in folders]
-        if absent:
-            raise ColumnError(
-                f"{file.path} has no column {absent[0]!r}, which {self.paths[0]} has; "
-                f"its columns are {', '.join(file.names)}."
-            )
+        return absent + [name for name in names if name not in own and name not in folders]
+
+    def _says_absent(self, file: Any, name: str) -> str:
+        return (
+            f"{file.path} has no column {name!r}, which {self.paths[0]} has; its columns are "
+            f"{', '.join(file.names)}."
+        )
+
+    def _lacking(self) -> dict[str, str]:
+        """Return the columns of the first file that another one lacks, and what the first of these lacks."""
+        first, found = set(self.names), dict[str, str]()
+        for file, folders in zip(self._files[1:], self._folders[1:], strict=True):
+            if not first <= {*file.names, *folders}:
+                absent = self._absent(file, folders, self.names)
+                found = {name: self._says_absent(file, name) for name in absent} | found
+        return found
 
     def _columns(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         own = [name for name in names if name in self._files[0].names]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -576,10 +577,16 @@ class Cut:
     #: names of columns that are read besides those of the clusterings, where a table has them; None for all
     others: Collection[str] | None = ()
 
-    def also(self, names: Sequence[str]) -> list[str]:
-        """Return the columns of a table that are read besides those of the clusterings, but for repeated ones."""
+    def also(self, names: Sequence[str], lacking: Collection[str] = ()) -> list[str]:
+        """Return the columns of a table that are read besides those of the clusterings, but for repeated ones.
+
+        Of those that nobody named, the ones that some files are `lacking` are left out.
+        """
+        times = Counter(names)
         return [
-            name for name in names if (self.others is None or name in self.others) and names.count(name) == 1
+            name
+            for name in names
+            if times[name] == 1 and (name not in lacking if self.others is None else name in self.others)
         ]
 
 
@@ -768,7 +775,7 @@ class _Opening:
             rows = spool(source, name, use or make, spill, cut.size, cut.also(source.schema.names))
             self._streams = [(known, rows if own is source else own) for known, own in self._streams]
             source = rows
-        sources = source.scan(cut.size, columns_used(source, make, cut.also(source.names)))
+        sources = source.scan(cut.size, columns_used(source, make, cut.also(source.names, source.lacking)))
         nulls = _NullsOfAll(sources, make)
         return [_stretch(each, make, nulls) for each in sources]
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from fastbcubed.inputs.links import Connected
 
 #: The codes of all notes.
-CODES = ("columns-recognised", "whole-floats", "made-of-links")
+CODES = ("columns-recognised", "whole-floats", "made-of-links", "attributes-match-none")
 
 
 def notes_of(sides: Iterable[Clustering]) -> list[dict[str, Any]]:
@@ -51,6 +51,15 @@ def notes_of_side(side: Clustering) -> list[dict[str, Any]]:
         for column in columns
         if column.was_fractional
     ]
+
+
+def unmatched_attributes(n_rows: int) -> dict[str, Any]:
+    """Return the warning about a table of attributes of which no row is of an item."""
+    message = (
+        f"None of the {n_rows:,} rows of the attributes is of an item of the clusterings, so that all attributes are "
+        "null. Check that both name the items in the same way: type, prefixes, zeros in front, case."
+    )
+    return {"code": "attributes-match-none", "level": "warning", "message": message, "n_rows": n_rows}
 
 
 def _of_links(which: str, side: Clustering, made: Connected) -> dict[str, Any]:

@@ -96,6 +96,7 @@ class Source:
     `where` is its name in messages: a path, or "the truth"; `untyped` has the columns that are text for lack of a type
     (CSV, names of folders), in which numbers may be in any notation; `hint`, the likely reason for a missing column,
     ends a message and may be empty. `first_row` is the number of its first row in the table that it was cut from.
+    `lacking` has the columns that some files of the table lack, and the error that reading them raises.
     """
 
     #: whether its blocks can be read without the rest
@@ -113,7 +114,7 @@ class Source:
         hint: str = "",
         first_row: int = 0,
     ) -> None:
-        """Store the names; `read` takes names that are there once. `untyped` and `hint` are copied from `like`.
+        """Store the names; `read` takes names that are there once. All that describes them is copied from `like`.
 
         `type_of` returns the type of a column where that is known without reading it. To pickle a source, its
         functions have to be those of modules.
@@ -122,6 +123,7 @@ class Source:
         self.where, self.first_row = where, first_row
         self.untyped: frozenset[str] = frozenset() if like is None else like.untyped
         self.hint: str = hint if like is None else like.hint
+        self.lacking: Mapping[str, str] = {} if like is None else like.lacking
         self._n_rows, self._read, self._type_of = n_rows, read, type_of
 
     def __len__(self) -> int:
@@ -521,6 +523,9 @@ def refused(rows: Source, names: Iterable[str]) -> dict[str, str]:
     """Return the columns that cannot be kept, with reasons."""
     found = {}
     for name in names:
+        if name in rows.lacking:
+            found[name] = rows.lacking[name]
+            continue
         try:
             kind = rows.type_of(name)
         except FastBCubedError as error:

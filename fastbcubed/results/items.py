@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from fastbcubed.cells.contingency import SIDES, Codes, Contingency, Excerpt, Sco
 from fastbcubed.errors import (
     AlignmentError,
     ColumnError,
+    EvaluationWarning,
     IdTypeError,
     NotKeptError,
     SliceError,
@@ -33,6 +35,7 @@ from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.id_columns import Column, as_column, in_order_of
 from fastbcubed.inputs.keys import key_pair
 from fastbcubed.inputs.memberships import Memberships
+from fastbcubed.inputs.reading_notes import unmatched_attributes
 from fastbcubed.inputs.tables import Source, as_kept, attribute, read_columns, refused
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.overlap.cover import Cover, Covered
@@ -283,8 +286,17 @@ class AttributeTable:
             )
         for names in (items.item_names, ("item",)):
             if names and set(names) <= set(table.names):
-                return cls(read_columns(table, [list(names)])[0][0], table, items)
+                found = cls(read_columns(table, [list(names)])[0][0], table, items)
+                for note in found.notes():
+                    warnings.warn(EvaluationWarning(note["message"], note["code"]), stacklevel=5)
+                return found
         return cls(None, table, items)
+
+    def notes(self) -> list[dict[str, Any]]:
+        """Return a warning if the table has none of the items, of which there are some."""
+        if self._column is None or not len(self._table) or not len(self._items) or (self._rows >= 0).any():
+            return []
+        return [unmatched_attributes(len(self._table))]
 
     def attribute(self, name: str, rows: RowNumbers | None = None) -> pa.ChunkedArray:
         """Return an attribute of some rows, or of all, null where the table lacks the item."""

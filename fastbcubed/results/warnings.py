@@ -791,6 +791,7 @@ CODES = {
     "columns-recognised": Code("Columns of ids and clusters were found by their names."),
     "whole-floats": Code("Floats or decimals were read as integers."),
     "made-of-links": Code("The clusters of a side are the connected components of links."),
+    "attributes-match-none": Code("A table of attributes has none of the items."),
 }
 #: Those that only items on one side give rise to, and only slices.
 OF_UNMATCHED = {

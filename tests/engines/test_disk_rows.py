@@ -17,6 +17,7 @@ import fastbcubed as fb
 from fastbcubed.errors import (
     ColumnError,
     DuplicateItemError,
+    EvaluationWarning,
     OptionError,
     SliceError,
 )
@@ -311,6 +312,24 @@ def test_columns_that_no_slice_needs_may_be_missing_from_a_file(tmp_path):
         assert sum(table["n_items"].to_pylist()) == 4
     with pytest.raises(ColumnError, match="no column 'note', which"):
         fb.evaluate(tmp_path, other, slices="note", engine="disk")
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_a_column_that_only_some_files_have_is_not_written_with_the_items(engine, tmp_path):
+    """It cannot be read in one way; what nobody asked for does not stop the run, and is named."""
+    part = {"item": [1, 2], "cluster": [1, 1], "note": ["x", "y"], "country": ["at", "de"]}
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    pq.write_table(pa.table(part), rows / "a.parquet")
+    pq.write_table(pa.table({**part, "item": [3, 4]}).drop_columns("note"), rows / "b.parquet")
+    other = pa.table({"item": [1, 2, 3, 4], "cluster": [1, 1, 2, 2]})
+    with pytest.warns(EvaluationWarning, match=r"1 columns were not .*b.parquet has no column 'note', which"):
+        ev = fb.evaluate(rows, other, slices="country", keep="items", engine=engine, out=tmp_path / "out")
+    assert ev.precision == 1 and list(ev.kept.left_out) == ["truth.note"]
+    loaded = fb.load(tmp_path / "out")
+    assert loaded.slices("country")["n_items"].to_pylist() == [2, 2]
+    with pytest.raises(ColumnError, match="no column 'note', which"):
+        loaded.slices("note")
 
 
 def test_attributes_that_cannot_be(tmp_path):

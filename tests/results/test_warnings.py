@@ -333,6 +333,21 @@ def test_many_cells_have_their_units_looked_at() -> None:
 
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_attributes_of_other_items(engine) -> None:
+    """Whether they are sliced by or not: what is asked later gives nulls. One item in common is enough."""
+    attributes = pa.table({"item": ["01", "02", "03"], "country": ["at", "de", "at"]})
+    how = {"engine": engine, "keep": "items"}
+    with pytest.warns(EvaluationWarning, match="None of the 3 rows of the attributes is of an item"):
+        ev = fb.evaluate(TRUTH, PREDICTION, attributes=attributes, **how)
+    assert [w["n_rows"] for w in ev.warnings if w["code"] == "attributes-match-none"] == [3]
+    one_known = attributes.set_column(0, "item", [["01", "02", "i1"]])
+    assert "attributes-match-none" not in found(TRUTH, PREDICTION, attributes=one_known, **how)
+    with pytest.warns(EvaluationWarning, match="None of the 3 rows") as told:
+        fb.evaluate(TRUTH, PREDICTION, **how).slices("country", attributes=attributes)
+    assert told[0].filename == __file__
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_slices_of_nulls(engine) -> None:
     attributes = pa.table({"item": ["01", "02"], "country": ["at", "de"], "year": [1, 2]})
     how = {"attributes": attributes, "engine": engine}
