@@ -21,6 +21,7 @@ from fastbcubed.errors import ColumnError, FileFormatError, IdTypeError, OptionE
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
     as_type,
+    combined,
     common_type,
     from_numpy,
     from_stream,
@@ -88,8 +89,10 @@ LOGS = {
     ".hoodie": ("Apache Hudi", "what a reader of Hudi returns for {}"),
 }
 ICEBERG = ("Apache Iceberg", "what pyiceberg returns for {}, as by .scan().to_arrow()")
-#: Whole numbers written as floats; no two texts of this form have the same value.
-WHOLE = r"^(0|-?[1-9]\d{0,14})\.0$"
+#: Whole numbers as pandas writes them once a column has had a gap: without the point, they are those of other files.
+WHOLE = r"^(0|-?[1-9][0-9]{0,17})\.0$"
+#: Digits of whole numbers that a float holds exactly.
+EXACT_DIGITS = 15
 
 
 def open_files(source: Any) -> Files:
@@ -332,15 +335,11 @@ class Files(Source):
 
     def folder_column(self, name: str, value: str | None, n_rows: int) -> pa.ChunkedArray:
         """Return a column that is constant within a file, in the type common to all files."""
-        values = [folders.get(name) for folders in self._folders]
-        every = pa.chunked_array(
-            [
-                pa.DictionaryArray.from_arrays(from_numpy(np.zeros(1, np.int8)), from_texts([v]))
-                for v in values
-            ]
+        texts = [folders.get(name) for folders in self._folders]
+        every = pa.chunked_array([_constant(text, 1).chunk(0) for text in texts])
+        return pa.chunked_array(
+            [_repeated(read_integers(every).chunk(texts.index(value)).dictionary, n_rows)]
         )
-        column = _constant(value, n_rows)
-        return read_integers(column) if read_integers(every).type != every.type else column
 
     def require(self, file: Any, folders: Mapping[str, Any], names: Sequence[str]) -> None:
         """Raise if a file lacks a column of the first one."""
@@ -450,38 +449,54 @@ def _folder_values(path: str, root: str) -> dict[str, str | None]:
 
 
 def _constant(value: str | None, n_rows: int) -> pa.ChunkedArray:
-    codes = from_numpy(np.zeros(n_rows, dtype=np.int8))
-    return pa.chunked_array([pa.DictionaryArray.from_arrays(codes, from_texts([value]))])
+    return pa.chunked_array([_repeated(from_texts([value]), n_rows)])
+
+
+def _repeated(value: pa.Array, n_rows: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(from_numpy(np.zeros(n_rows, dtype=np.int8)), value)
 
 
 def read_integers(data: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return text as int64 if all are whole numbers in usual form, as float64 if all end in .0, else unchanged.
+    """Return text as numbers if all are whole numbers in usual form, with or without a final .0; else unchanged.
 
-    "007" keeps the column text, so that different texts never become one id.
+    The type is int64; with a final .0 anywhere, float64, or a decimal if that is not exact, so that it can be said. The
+    codes of a dictionary stand for int64 in both cases. "007" keeps the column text, so that different texts never
+    become one id, but for 7 and 7.0.
     """
     if pa.types.is_dictionary(data.type):
-        values = [read_integers(pa.chunked_array([chunk.dictionary])) for chunk in data.chunks]
-        if not values or any(v.type != pa.int64() for v in values):
+        values = pa.chunked_array([chunk.dictionary for chunk in data.chunks], data.type.value_type)
+        numbers = read_integers(values)
+        if numbers is values:
             return data
+        found, starts = (
+            numbers.cast(pa.int64()),
+            accumulate((len(c.dictionary) for c in data.chunks), initial=0),
+        )
         return pa.chunked_array(
             [
-                pa.DictionaryArray.from_arrays(chunk.indices, value.combine_chunks())
-                for chunk, value in zip(data.chunks, values, strict=True)
+                pa.DictionaryArray.from_arrays(c.indices, combined(found.slice(start, len(c.dictionary))))
+                for c, start in zip(data.chunks, starts, strict=False)
             ]
         )
     if data.null_count == len(data):
         return data
-    for kind in (pa.int64(), pa.float64()):
-        try:
-            numbers = data.cast(kind)
-        except pa.ArrowException:
-            continue
-        if kind == pa.int64():
-            if numbers.cast(data.type).equals(data):
-                return numbers
-        elif not pc.any(pc.invert(pc.match_substring_regex(data, WHOLE))).as_py():
-            return numbers
-    return data
+    if (numbers := _cast(data, pa.int64())) is not None:
+        return numbers if numbers.cast(data.type).equals(data) else data
+    if _cast(data, pa.float64()) is None:  # most texts fail here, at their first row
+        return data
+    texts = pc.replace_substring_regex(data, WHOLE, r"\1")
+    numbers = _cast(texts, pa.int64())
+    if numbers is None or not numbers.cast(data.type).equals(texts):
+        return data
+    digits = pc.max(pc.utf8_length(texts)).as_py()
+    return numbers.cast(pa.float64() if digits <= EXACT_DIGITS else pa.decimal128(19, 0))
+
+
+def _cast(data: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    try:
+        return data.cast(kind)
+    except pa.ArrowException:
+        return None
 
 
 #: Rows per batch, if the source supports a choice.

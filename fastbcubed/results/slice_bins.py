@@ -112,7 +112,7 @@ class Bins:
         kind, is_type = values.type, pa.types
         try:
             if is_type.is_date(kind) or is_type.is_timestamp(kind):
-                return self._units(pc.year(values), lambda: pc.month(values))
+                return self._units(*_years_and_months(values))
             if self.unit and (is_type.is_string(kind) or is_type.is_large_string(kind)):
                 return self._of_dates(values)
             if self.unit not in ("", "year"):
@@ -195,6 +195,22 @@ class Bins:
     def _unit_name(self, number: int) -> str:
         year, part = divmod(number, UNITS[self.unit])
         return f"{year:04}-Q{part + 1}" if self.unit == "quarter" else f"{year:04}-{part + 1:02}"
+
+
+def _years_and_months(values: pa.Array) -> tuple[pa.Array, Callable[[], pa.Array]]:
+    """Return the years of dates, and a function for their months from 1; those of a time zone are local.
+
+    Arrow's own years have 16 bits, and wrap beyond 32767.
+    """
+    kind = values.type
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        values = pc.local_timestamp(values)
+    unit = kind.unit if pa.types.is_timestamp(kind) else "D" if pa.types.is_date32(kind) else "ms"
+    raw = to_numpy(values.view(pa.int32() if unit == "D" else pa.int64())).astype(np.int64)
+    nulls = is_null(values)
+    months = np.where(nulls, 0, raw).view(f"datetime64[{unit}]").astype("datetime64[M]").astype(np.int64)
+    years = months // 12
+    return from_numpy(years + 1970, nulls), lambda: from_numpy(months - 12 * years + 1, nulls)
 
 
 def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:

@@ -167,8 +167,15 @@ def test_damaged_json_is_named(text: str, tmp_path: Path) -> None:
         (["1.0", "1.00"], ["1.0", "1.00"]),
         (["1.0", "01.0"], ["1.0", "01.0"]),
         (["-0.0", "0.0"], ["-0.0", "0.0"]),
-        (["1.0", "1"], ["1.0", "1"]),
-        (["1234567890123456.0"], ["1234567890123456.0"]),
+        (["1.0", "1"], [1.0, 1.0]),
+        (["1.0", "1", "01"], ["1.0", "1", "01"]),
+        (["1.0", "+1"], ["1.0", "+1"]),
+        (["1.0", "1e3"], ["1.0", "1e3"]),
+        (["1.0", "-0"], ["1.0", "-0"]),
+        (["007", "7", "1e3", "1000"], ["007", "7", "1e3", "1000"]),
+        (["123456789012345678.0", "-1"], [123456789012345678, -1]),
+        (["1234567890123456789.0", "1"], ["1234567890123456789.0", "1"]),
+        (["9223372036854775808", "1.0"], ["9223372036854775808", "1.0"]),
         (["1.5"], ["1.5"]),
     ],
 )
@@ -181,6 +188,63 @@ def test_ids_of_csv_that_pandas_made_float(tmp_path: Path) -> None:
     ev = fb.evaluate(tmp_path / "t.csv", PREDICTION)
     assert (ev.precision, ev.recall) == SCORES
     assert [w["code"] for w in ev.warnings] == ["few-units", "whole-floats"]
+
+
+#: One column of ids in two files: whether its texts are numbers, and its distinct ids by the file of each.
+COLUMNS_IN_TWO_FILES = {
+    "a gap in one": (["10", "11"], ["10.0", "", "12.0"], [10, 11], [10, 12]),
+    "leading zeros in one": (["10", "007"], ["10.0", "7"], ["10", "007"], ["10.0", "7"]),
+    "an exponent in one": (["1000"], ["1e3", "1000.0"], ["1000"], ["1e3", "1000.0"]),
+    "a long number in one": (
+        ["10"],
+        ["10.0", "9223372036854775808"],
+        ["10"],
+        ["10.0", "9223372036854775808"],
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", COLUMNS_IN_TWO_FILES)
+def test_one_column_has_one_type_in_all_files(engine: str, name: str, tmp_path: Path) -> None:
+    first, second, ids, more = COLUMNS_IN_TWO_FILES[name]
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for k, labels in enumerate((first, second)):
+        rows = [f"i{k}{n},{label},{label}" for n, label in enumerate(labels)]
+        (folder / f"{k}.csv").write_text("\n".join(["item,cluster,year", *rows]) + "\n")
+    for source in (folder, str(folder / "*.csv"), [str(folder / f"{k}.csv") for k in (0, 1)]):
+        ev = fb.evaluate(source, source, nulls="singleton", slices="truth.year", engine=engine)
+        found = ev.clusters("true")["cluster"].to_pylist()
+        assert set(found) - {None} == {*ids, *more}
+        years = ev.slices("truth.year")[0].to_pylist()
+        assert len(years) == len(set(years)) == len({*ids, *more}) + ("" in second)
+
+
+def test_numbers_written_with_and_without_a_point_are_one_id(tmp_path: Path) -> None:
+    """Of both sides, links, weights, attributes and folders."""
+
+    def csv(name: str, text: str) -> str:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+        return str(tmp_path / name)
+
+    whole = csv("t.csv", "item,cluster\n1,5\n2,5\n3,6\n")
+    points = csv("p.csv", "item,cluster\n1.0,7\n2.0,8\n3,8.0\n")
+    weights = csv("w.csv", "item,weight\n1,1\n2.0,2\n3.0,1\n")
+    kinds = csv("a.csv", "item,year\n1.0,2020\n2,2020.0\n3,2021\n")
+    ev = fb.evaluate(whole, points, weight=Path(weights), attributes=kinds, slices="year")
+    # weights 1, 2, 1: precision of 1 is 1, of 2 2/3, of 3 1/3; recall 1/3, 2/3, 1
+    assert ev.precision == pytest.approx((1 + 2 * 2 / 3 + 1 / 3) / 4)
+    assert ev.recall == pytest.approx((1 / 3 + 2 * 2 / 3 + 1) / 4)
+    assert dict(zip(*(ev.slices("year")[k].to_pylist() for k in (0, 1)), strict=True)).keys() == {2020, 2021}
+    links = csv("l.csv", "left,right\n1,2.0\n3,3.0\n")
+    linked = fb.Clustering.from_links(links)
+    assert fb.evaluate(whole, linked).f1 == 1
+    for folder in ("year=2020", "year=2020.0", "year=2021"):
+        csv(f"{folder}/rows.csv", f"item,cluster\n{folder},1\n")
+    hive = str(tmp_path / "year=*" / "*.csv")
+    assert fb.evaluate(hive, hive, slices="truth.year").slices("truth.year")[0].to_pylist() == [2020, 2021]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -122,6 +122,16 @@ def test_bins_of_both_engines_and_loaded(name: str, tmp_path: Path, monkeypatch:
     assert fb.load(tmp_path / "items").slices(key)["n_items"].to_pylist() == [n for _, n in expected]
 
 
+def test_years_of_more_than_16_bits() -> None:
+    days = pa.array(
+        [0, 2**31 - 1, None, 14_611_000], pa.date32()
+    )  # 5881580-07-11 is the last; 40003 * 365.2425 days
+    ev = fb.evaluate([0, 0, 1, 1], [0, 1, 1, 1], attributes=pa.table({"day": days}))
+    assert ev.slices(fb.bins("day", "year"))["day:year"].to_pylist() == ["1970", "41973", "5881580", None]
+    quarters = ev.slices(fb.bins("day", "quarter"))["day:quarter"].to_pylist()
+    assert quarters[0] == "1970-Q1" and quarters[2] == "5881580-Q3"
+
+
 def test_a_dictionary_with_a_null_and_a_repeat() -> None:
     values = pa.DictionaryArray.from_arrays([0, 1, 2, 3], pa.array([7, 7, None, 12]))
     ev = fb.evaluate([0, 0, 1, 1], [0, 1, 1, 1], attributes=pa.table({"year": values}))
