@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from fastbcubed.align.policies import Duplicates, Nulls, Policies, Unmatched, Weighting
@@ -16,7 +17,7 @@ from fastbcubed.inputs.pair import Given, PerSide, default_for_truth_only, open_
 from fastbcubed.metrics.overlap_scores import MATCHES, SIMILARITIES, Match, Similarity, cice
 from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.figures import Figures, Scores
+from fastbcubed.results.figures import NOT_ALL_MENTIONS, Figures, Scores
 from fastbcubed.results.items import Kept
 from fastbcubed.results.origin import Origin, not_default
 from fastbcubed.results.repairs import require_repairable
@@ -224,6 +225,9 @@ def carry_out(
 
 def evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> Evaluation:
     """Return the answer of an engine as an evaluation, with the requested slices."""
+    mentions: Any = None if answer.complete else NOT_ALL_MENTIONS
+    if answer.mentions is not None:
+        mentions = evaluation(replace(request, of_mentions=True, slices=[]), answer.mentions, {})
     figures = Figures(
         answer.scored.metrics,
         request.beta,
@@ -235,6 +239,7 @@ def evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> E
         summary=answer.summary,
         bounds=answer.bounds,
         change_if_alone=answer.change_if_alone,
+        of_mentions=mentions,
         slicings={slice_name(key): key for key in request.slices},
     )
     kept = Kept(

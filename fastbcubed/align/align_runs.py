@@ -38,6 +38,7 @@ class Together:
     n_common: int  #: rows of items that all runs score
     n_scored: list[int]  #: how many each run scores when evaluated alone
     coverage: list[Coverage]  #: of each run alone
+    complete: list[bool]  #: whether a run has all rows that it has when evaluated alone
 
 
 def align_together(
@@ -68,7 +69,8 @@ def align_together(
         for pair, both, own in zip(pairs, combined, further, strict=True)
     ]
     _require_same_weights(runs, names, n_common)
-    return Together(runs, n_common, n_scored, [both.coverage for both in combined])
+    complete = [len(run) == both.true_keys.size for run, both in zip(runs, combined, strict=True)]
+    return Together(runs, n_common, n_scored, [both.coverage for both in combined], complete)
 
 
 def require_some(n_truth: int, names: Sequence[str], n_scored: Sequence[int]) -> None:
@@ -205,6 +207,7 @@ class RowsOfRun:
         self.n_kept = 0  #: their number
         self.n_scored = 0  #: items that the run scores when evaluated alone
         self.n_further = 0  #: those absent from the truth
+        self.n_left_out = 0  #: rows that it has when evaluated alone, and not here
         #: a hash of the weights of the rows kept; None without weights
         self.weights: int | None = None
         self.coverage: Coverage | None = None  #: of the run alone, once it is aligned
@@ -227,6 +230,7 @@ class RowsOfRun:
             self.n_kept += kept
             self.n_scored += n_scored
             self.n_further += n_scored - n_known
+            self.n_left_out += int(np.count_nonzero(~stay))
             if weight is not None:
                 self.weights = ((self.weights or 0) + int(mixed)) % 2**64
         return None if stay.all() else np.flatnonzero(stay)

@@ -88,6 +88,8 @@ def compare(
         Whether all runs are scored on the items that every run scores, once policies have acted on each run; or each
         run on all that it scores, so that differences are of items, too. Where runs lack items of the truth, a
         warning has the F1 of each on its own items, and if those it lacks were alone; so has `Comparison.coverage`.
+        Coreference scores count mentions of both sides: whatever `align` is, they are of all mentions of the truth and
+        of the run, as `evaluate` has them.
     level : float
         The confidence of intervals.
     bootstrap : int
@@ -224,7 +226,7 @@ class _Found(NamedTuple):
 def _by_itself(found: _Found, k: int) -> dict[str, Any] | None:
     """Return a run's scores on its own items, and with missing items as singletons; None if its evaluation has them."""
     request, answer = found.runs[k]
-    if found.alone is None:
+    if found.alone is None or answer.mentions is not None:
         return None
     lacks = request.policies.truth == "drop" and found.coverage[k].n_truth_only > 0
     if not lacks and found.n_scored[k] == answer.cells.n_items:

@@ -35,10 +35,10 @@ from fastbcubed.compare_runs.differences import (
     Differences,
     adjusted,
     differences_of,
-    estimated,
     table_of_deltas,
     with_units,
 )
+from fastbcubed.compare_runs.mentions import differences_of_all
 from fastbcubed.compare_runs.units import (
     NOT_SAVED,
     components_of_comparison,
@@ -326,7 +326,7 @@ class Comparison(Shown, HasTable):
 
     @cached_property
     def _differences(self) -> Differences:
-        return estimated(self)
+        return differences_of_all(self)
 
     @cached_property
     def _verdict(self) -> tuple[str, list[str]]:
@@ -336,7 +336,11 @@ class Comparison(Shown, HasTable):
     @cached_property
     def _own_scores(self) -> dict[str, dict[str, Any]]:
         """Scores of each run on all items that it scores, and if those of the truth that it lacks were alone."""
-        return {name: self._by_itself.get(name) or if_alone(ev) for name, ev in self._runs.items()}
+        return {
+            name: self._by_itself.get(name)
+            or if_alone(own if isinstance(own := ev.figures.of_mentions, Evaluation) else ev)
+            for name, ev in self._runs.items()
+        }
 
     @cached_property
     def _true_numbers(self) -> list[NDArray[np.int64]] | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from fastbcubed.compare_runs.comparison_listings import slice_deltas
 from fastbcubed.compare_runs.rankings import LACKING, lacks_more, n_dropped, why_no_ranks
-from fastbcubed.compare_runs.units import metrics_with_errors, why_no_errors
+from fastbcubed.compare_runs.units import counted_apart, metrics_with_errors, why_no_errors
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
 from fastbcubed.metrics.bcubed import distinct
 from fastbcubed.metrics.metric import lead_score, without_rounding
@@ -266,7 +266,11 @@ def _left_out(comparison: Comparison) -> list[str]:
         for row in comparison.coverage().to_pylist()
         if row["n_left_out"]
     ]
-    return [f"Items that a run scores and another does not are left out: {', '.join(more)}."] if more else []
+    if not more:
+        return []
+    apart = any(counted_apart(comparison, metric) for metric in comparison.metrics)
+    left_out = f"Items that a run scores and another does not are left out: {', '.join(more)}."
+    return [left_out + " Coreference scores count all mentions of each run." * apart]
 
 
 def _how_sure(comparison: Comparison) -> list[str]:

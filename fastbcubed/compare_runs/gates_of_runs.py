@@ -10,7 +10,7 @@ from fastbcubed.compare_runs.rankings import lacks_more, n_dropped
 from fastbcubed.errors import Message, OptionError, arg
 from fastbcubed.render.number_formats import count, counted, label
 from fastbcubed.results.baseline_gates import gate_of_change
-from fastbcubed.results.gates import COVERAGES, Bound, Gate, gate_of, on_part, value_of
+from fastbcubed.results.gates import COVERAGES, Bound, Gate, counts_mentions, gate_of, on_part, value_of
 
 if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
@@ -42,7 +42,8 @@ def try_worse(comparison: Comparison, bound: Bound) -> list[Gate]:
     found = []
     for name in comparison.experiments:
         gate = gate_of_change(bound, _value(comparison, name, bound), before, baseline)
-        if bound.name not in COVERAGES and (reason := _unlike_items(comparison, name)):
+        whole = bound.name in COVERAGES or counts_mentions(bound, comparison[name])
+        if not whole and (reason := _unlike_items(comparison, name)):
             gate = replace(gate, passed=False, reason=reason)
         found.append(_of_run(name, bound, gate))
     return found

@@ -101,9 +101,10 @@ def lacks_more(comparison: Comparison, run: str, other: str) -> bool:
 
 def why_no_ranks(comparison: Comparison) -> Message | None:
     """Return why runs are not ranked; None if they are."""
-    by_run = {row.pop("run"): row for row in comparison._ranks().to_pylist()}
+    by_run = {row["run"]: row for row in comparison._ranks().to_pylist()}
+    names = [metric.name for metric in directed(comparison.metrics) if not metric.of_mentions]
     for run, other in permutations(comparison, 2):
-        places = zip(by_run[run].values(), by_run[other].values(), strict=True)
+        places = ((by_run[run][name], by_run[other][name]) for name in names)
         if lacks_more(comparison, run, other) and any(
             a is not None and b is not None and a <= b for a, b in places
         ):
@@ -171,13 +172,15 @@ def notices_of_runs(comparison: Comparison) -> list[dict[str, Any]]:
         differ = any(each["message"] != said["message"] for each in by_run.values())
         details = f" (These are the details of {label(first)}.)" if differ else ""
         notices.append({**said, "message": said["message"] + details, "runs": list(by_run)})
-    if not any(n_dropped(comparison, name) for name in comparison):
+    of_items = [metric for metric in comparison.metrics if not metric.of_mentions]
+    if not of_items or not any(n_dropped(comparison, name) for name in comparison):
         return notices
     runs = {
         name: OfRun(comparison._coverage[name], own, comparison[name].overall.get("f1", math.nan), drops=True)
         for name, own in comparison._own_scores.items()
     }
-    return [*runs_lack_items(runs, common=comparison.align == "common"), *notices]
+    common, mentions = comparison.align == "common", len(of_items) < len(comparison.metrics)
+    return [*runs_lack_items(runs, common=common, mentions=mentions), *notices]
 
 
 def _each_once(by_run: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:

@@ -133,10 +133,16 @@ def _makes_true_clusters(ev: Evaluation) -> bool:
     return ev.coverage.n_noise > 0 or any(policy == "singleton" and n > 0 for policy, n in made)
 
 
+def counted_apart(comparison: Comparison, metric: Metric) -> bool:
+    """Return whether a score counts mentions that are in no cell of the items that all runs score."""
+    return metric.of_mentions and any(ev.figures.of_mentions for ev in comparison.runs.values())
+
+
 def metrics_with_errors(comparison: Comparison) -> list[Metric]:
-    """Return the scores whose differences have standard errors."""
+    """Return the scores whose differences have standard errors by the cells of the items that are compared."""
     overlapping = any(ev.contingency.overlapping for ev in comparison.runs.values())
     found = [m for m in comparison.metrics if why_none(m, overlapping=overlapping) is None]
+    found = [m for m in found if not counted_apart(comparison, m)]
     for ev in comparison.runs.values():
         found = clusters.known_by_unit(ev.contingency, found, ev.beta)
     return found

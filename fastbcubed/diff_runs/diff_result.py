@@ -286,9 +286,9 @@ class Diff(Shown, HasTable):
         if unit != COMPONENT:
             raise OptionError(f"{metric.name} has intervals by {arg('unit', COMPONENT)} alone, not {unit!r}")
         judgement = self._require_judged(metric.name)
-        value, (error, df, _) = judgement.overall([metric])[metric.name], judgement.errors([metric])
+        value, found = judgement.overall([metric])[metric.name], judgement.errors([metric])
         how: dict[str, Any] = {"level": check_level(level), "low": metric.low, "high": metric.high}
-        return interval(value, error[metric.name], df=df[metric.name], **how)
+        return interval(value, found.of[metric.name], df=found.df[metric.name], **how)
 
     def scores(self, *, level: float = 0.95) -> Table:
         """Return the overall scores, with standard errors and intervals where these are known.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -329,6 +330,12 @@ def _on_common_rows(
         require_some(own.n_kept, [names[i] for i in sorted(kept)], [kept[i].n_scored for i in sorted(kept)])
     in_order = [kept[k] for k in range(len(pairs))]
     _require_same_weights(in_order, names)
+    for k, request in enumerate(requests):
+        found[k] = replace(found[k], complete=not kept[k].n_left_out)
+        if kept[k].n_left_out and request.counts_mentions(weighted=found[k].cells.weighted):
+            with naming(names[k], *pairs[k].names):
+                mentions = score(pairs[k], replace(request, of_mentions=True, slices=[]), choice, pool)
+            found[k] = found[k].with_mentions(mentions, request)
     return _answers([found[k] for k in range(len(pairs))], in_order)
 
 

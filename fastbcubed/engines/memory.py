@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -111,12 +112,18 @@ def run_several(pairs: Sequence[Pair], names: Sequence[str], request: Request, p
     plans = _plans(found)
     truth = _shared_truth(found, plans, pool)
     answers = []
-    for pair, rows, plan in zip(pairs, found.runs, plans, strict=True):
+    for pair, rows, plan, complete in zip(pairs, found.runs, plans, found.complete, strict=True):
         cells = build_cells(
             rows, pool, weighting=request.weighting, outside=request.outside, plan=plan, truth=truth
         )
         built = Built(rows.coverage, cells, AlignedItems(rows))
-        answers.append(answer(pair, built, request, pool))
+        apart = not complete and request.counts_mentions(weighted=cells.weighted)
+        found_here = replace(request, of_mentions=False) if apart else request
+        common = replace(answer(pair, built, found_here, pool), complete=complete)
+        if apart:
+            own = answer(pair, build(pair, request, pool), replace(request, of_mentions=True), pool)
+            common = common.with_mentions(own, request)
+        answers.append(common)
 
     def alone(request: Request, k: int) -> Answer:
         return answer(pairs[k], build(pairs[k], request, pool), request, pool)

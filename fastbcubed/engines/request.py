@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -49,6 +49,8 @@ class Request:
     out: Any = None
     memory_limit: int | str | None = None
     spill_dir: Any = None
+    #: whether scores are those alone that count all mentions, or the others alone; None for all
+    of_mentions: bool | None = None
 
     def __post_init__(self) -> None:
         if not is_one_of(self.keep, ("scores", "cells", "items")):
@@ -95,7 +97,13 @@ class Request:
             cells_alone=cells_alone,
             beta=self.beta,
         )
+        if self.of_mentions is not None:
+            found = [metric for metric in found if metric.of_mentions == self.of_mentions]
         return found, dict(not_computed)
+
+    def counts_mentions(self, *, weighted: bool) -> bool:
+        """Return whether there is a score that counts all mentions of both sides."""
+        return any(metric.of_mentions for metric in self.resolve(weighted=weighted)[0])
 
 
 @dataclass(frozen=True)
@@ -135,6 +143,10 @@ class Answer:
         Notes for the reader on how the input was read.
     kind : callable
         Makes the evaluation from its fields.
+    complete : bool
+        Whether there are cells of all items and mentions; not of a run that is restricted to common items.
+    mentions : Answer
+        Where they are not complete, the scores that count all mentions, with cells of their own.
     """
 
     engine: str
@@ -154,6 +166,17 @@ class Answer:
     pair: Pair | None = None
     contents: list[Content] | None = None
     kind: Callable[..., Evaluation] = Evaluation
+    complete: bool = True
+    mentions: Answer | None = None
+
+    def with_mentions(self, own: Answer, request: Request) -> Answer:
+        """Return the answer on common items, with the scores that count all mentions from that of the run alone."""
+        values = {m.name: self.scored.overall[m.name] for m in self.scored.metrics if not m.of_mentions}
+        values |= own.scored.overall
+        metrics = [m for m in request.resolve(weighted=self.cells.weighted)[0] if m.name in values]
+        not_computed = self.scored.not_computed | own.scored.not_computed
+        scored = Scored({m.name: values[m.name] for m in metrics}, metrics, not_computed)
+        return replace(self, scored=scored, mentions=own)
 
 
 def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:

@@ -30,7 +30,8 @@ NOTE = (
     "Key and response are the true and the predicted clusters, here called entities, with the items, or"
     " mentions, that only their side has. K and R are the numbers of entities, k and r the mentions of one of"
     " them, n those that two have in common, a cell. 0 / 0 is 0, as in the reference scorer. An item that"
-    ' unmatched="singleton" gives to the other side is an entity of one mention there.'
+    ' unmatched="singleton" gives to the other side is an entity of one mention there. Of several runs, each is'
+    " scored on all mentions of the key and its own, whatever the others lack."
 )
 
 coreference = Family("coreference", low=0.0, high=1.0, best="higher", unweighted_only=True, note=NOTE)

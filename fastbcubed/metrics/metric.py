@@ -23,6 +23,8 @@ Formula = Callable[[Floats, Floats, Floats, Floats], Floats]
 Combine = Callable[[Mapping[str, Any], float], Any]
 #: Differences and standard errors of at most this, relative to their scores (or to 1), come from rounding.
 ROUNDED = 1e-12
+#: Sums that count the items of both sides, those that one of them lacks included.
+OF_MENTIONS = frozenset({"entities", "links", "pairing of mentions", "pairing of entities"})
 #: Sums over all cells by name; the fields of each are arguments of formulas.
 Sums = Mapping[str, Iterable[Any]]
 LIKE_SKLEARN = "As in scikit-learn, which has no weights."
@@ -91,6 +93,11 @@ class Metric:
         """Return the score that sums over all cells come to."""
         assert self.finalize is not None
         return self.finalize(*(field for name in self.sums for field in sums[name]))
+
+    @property
+    def of_mentions(self) -> bool:
+        """Whether the score counts the mentions of both sides, so that runs are never restricted to common items."""
+        return not OF_MENTIONS.isdisjoint(self.sums)
 
     @property
     def caution(self) -> str:

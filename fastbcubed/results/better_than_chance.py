@@ -132,6 +132,8 @@ def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0
     if fault:
         raise OptionError(f"the test takes partitions without weights, but {fault}")
     metric = resolved(table, score, self.beta, self.metrics)
+    if (own := self.figures.elsewhere(metric)) is not None:
+        return better_than_chance(own, score, draws=draws, seed=seed)
     if metric.best == "neither":
         raise MetricError(
             f"no value of {metric.name} is better than another; test a score that is best somewhere"

@@ -826,8 +826,11 @@ class Losses:
         return recall_alone(table, self.size_classes("true"))
 
 
-def score_over_all(table: Contingency, which: Any, beta: float) -> float:
+def score_over_all(kept: Kept, figures: Figures, which: Any) -> float:
     """Return a score over all items, by name or formula."""
+    table, beta = kept.cells, figures.beta
     metric = resolved(table, which, beta)
+    if (own := figures.elsewhere(metric)) is not None:
+        return float(own.metric(metric))
     require_items(table, [metric], beta)
     return overall(table, [metric], beta=beta)[metric.name]

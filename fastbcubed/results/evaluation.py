@@ -134,7 +134,7 @@ class Evaluation(Shown, HasTable):
         """
         if isinstance(which, str) and self.overall.named(which) is not None:
             return self.overall[which]
-        return clusters.score_over_all(self.contingency, which, self.beta)
+        return clusters.score_over_all(self.kept, self.figures, which)
 
     @cached_property
     def errors(self) -> Scores:

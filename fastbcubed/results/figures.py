@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.contingency import CELL_BLOCK, Contingency, confusion
-from fastbcubed.errors import ESTIMATE, MetricError, arg
+from fastbcubed.errors import ESTIMATE, Message, MetricError, NotKeptError, arg
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, computed_as, known_as, lifted, resolve
 from fastbcubed.render.number_formats import percent, score_text
@@ -141,6 +141,13 @@ class Bounds:
         )
 
 
+#: What is said of a score that counts mentions which other runs lack, and whose cells were not kept.
+NOT_ALL_MENTIONS = Message(
+    "counts all mentions of the run, also those that other runs lack, which were not kept; name it in "
+    f"{arg('metrics', ...)} of compare, or evaluate the run by itself"
+)
+
+
 @dataclass(eq=False)
 class Figures:
     """The scores of an evaluation, and the figures that an engine or a file has; None for those to be computed."""
@@ -161,6 +168,20 @@ class Figures:
     slicings: dict[str, SliceKey] = field(default_factory=dict)
     sliced_with_errors: dict[str, Table] | None = None  #: `sliced`, with the standard errors that were saved
     warnings: list[dict[str, Any]] | None = None
+    #: of a run that is restricted to common items, its evaluation on all of its mentions, with the scores that count
+    #: these; or why there is none
+    of_mentions: Any = None
+
+    def elsewhere(self, metric: Metric) -> Any:
+        """Return the evaluation whose cells a score is of; None if it is this one.
+
+        Raises NotKeptError if the score counts mentions that are in no cells that were kept.
+        """
+        if self.of_mentions is None or not metric.of_mentions:
+            return None
+        if isinstance(self.of_mentions, str):
+            raise NotKeptError(f"{metric.name} {self.of_mentions}")
+        return self.of_mentions
 
     def definition(self, table: Contingency) -> dict[str, Any]:
         """Return the meaning of the scores: average, weighting, policies."""

@@ -220,6 +220,8 @@ def on_part(
     n, n_truth = ev.coverage.n_common, coverage.n_common + coverage.n_truth_only
     if bound.where or not is_score(bound.name) or ev.policies.truth != "drop" or n == n_truth:
         return gate
+    if counts_mentions(bound, ev):
+        return gate
     known, shown = alone(), ev.overall.get("f1", math.nan)
     flattered = (known["f1"] if math.isnan(shown) else shown) - known["f1_if_alone"]
     if min(covered(coverage), n / n_truth) >= MOSTLY_COMMON and not flattered >= FLATTERED:
@@ -228,6 +230,11 @@ def on_part(
     others = "" if math.isnan(value) else f"; {score_text(value)} if the others were alone"
     part = f"on {count(n)} of {count(n_truth)} items of the truth{others}"
     return replace(gate, found=f"{gate.found} ({part})")
+
+
+def counts_mentions(bound: Bound, ev: Any) -> bool:
+    """Return whether a bound is on a score that counts all mentions, so that no items are dropped for it."""
+    return any(metric.name == bound.name and metric.of_mentions for metric in ev.metrics)
 
 
 def on_scored(gate: Gate, bound: Bound, ev: Any, coverage: Coverage) -> Gate:

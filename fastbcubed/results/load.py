@@ -24,7 +24,7 @@ from fastbcubed.inputs.reading_notes import CODES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.cluster_outcomes import SCHEMA
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.figures import Bounds, Figures, Scores
+from fastbcubed.results.figures import NOT_ALL_MENTIONS, Bounds, Figures, Scores
 from fastbcubed.results.items import Items, Kept, TableItems
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.save import as_path
@@ -252,6 +252,7 @@ def _of_manifest(
         errors=_errors(head) if "errors" in head else None,
         warnings=told,
         change_if_alone=head.get("change_if_alone"),
+        of_mentions=None if head.get("all_mentions", True) else NOT_ALL_MENTIONS,
     )
     if lazy is not None or not isinstance(contingency, Contingency):  # else they are computed from the cells
         figures.summary = head["summary"]

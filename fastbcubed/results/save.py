@@ -96,6 +96,7 @@ def save(
         "recall_alone": _recall_alone(ev) if known else None,
         "left_out": ev.kept.left_out if keep == "items" else {},
         "change_if_alone": ev.figures.change_if_alone,
+        "all_mentions": ev.figures.of_mentions is None,
     }
     if head["left_out"]:
         warnings.warn(

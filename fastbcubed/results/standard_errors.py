@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -367,6 +367,7 @@ class Errors(NamedTuple):
     of: Mapping[str, float]
     df: Mapping[str, float]  #: degrees of freedom; where the error is 0 the effective number of units
     units: Units
+    apart: Mapping[str, Units] | None = None  #: of scores that are of other cells
 
     def interval(self, metric: Metric, value: float, level: float) -> Interval:
         """Return the interval of a score."""
@@ -390,15 +391,21 @@ class ScoreErrors:
         figures = self._figures
         if figures.errors is not None:
             return [m for m in figures.metrics if m.name in figures.errors.of]
-        smooth = [m for m in figures.metrics if why_none(m, overlapping=self._kept.cells.overlapping) is None]
+        smooth = [m for m in figures.metrics if self._why_none(m) is None]
         return known_by_unit(self._kept.cells, smooth, figures.beta)
+
+    def _why_none(self, metric: Metric) -> str | None:
+        """Return why a score has no standard error, for want of a method or of its cells; None if it has one."""
+        if metric.of_mentions and isinstance(self._figures.of_mentions, str):
+            return f"{metric.name} {self._figures.of_mentions}"
+        return why_none(metric, overlapping=self._kept.cells.overlapping)
 
     def missing(self) -> dict[str, str]:
         """Return the overall scores that have no standard error, and why."""
         known = {m.name for m in self.metrics}
         not_kept = f"and the items were not kept; save with {arg('keep', 'items')} to have it"
         return {
-            m.name: why_none(m, overlapping=self._kept.cells.overlapping)
+            m.name: self._why_none(m)
             or Message(f"the standard error of {m.name} takes the weight of each item, {not_kept}")
             for m in self._figures.metrics
             if m.name not in known
@@ -490,6 +497,13 @@ class ScoreErrors:
         saved = figures.errors
         if unit == COMPONENT and saved is not None and all(m.name in saved.of for m in metrics):
             return saved
+        apart = [m for m in metrics if m.of_mentions and figures.of_mentions]
+        if apart:  # of other cells, and so of other units
+            own = figures.elsewhere(apart[0]).standard_errors._found(apart, unit)
+            rest = [m for m in metrics if m not in apart]
+            here = self._found(rest, unit) if rest else own
+            of, df = {**here.of, **own.of}, {**here.df, **own.df}
+            return here._replace(of=of, df=df, apart=dict.fromkeys(own.of, own.units))
         table = self._cells
         require_items(table, metrics, figures.beta, by_unit=True)
         if unit == COMPONENT:
@@ -571,9 +585,11 @@ class ScoreErrors:
         figures, level = self._figures, check_level(level)
         metric = resolved(self._kept.cells, which, figures.beta, figures.metrics)
         known = unit == COMPONENT and figures.errors is not None and metric.name in figures.errors.of
-        reason = why_none(metric, overlapping=self._kept.cells.overlapping)
+        reason = self._why_none(metric)
         if reason is not None and not known:
             raise MetricError(reason)
+        if not known and (own := figures.elsewhere(metric)) is not None:
+            return cast(Interval, own.standard_errors.interval(which, level, unit))
         found, value = self.by([metric], unit, stacklevel=3), figures.overall.get(metric.name)
         if metric.name not in found.of:
             raise MetricError(
@@ -598,7 +614,8 @@ class ScoreErrors:
                 low, high = found.interval(metric, value, level)
                 row |= {"se": float(found.of[metric.name]), "low": float(low), "high": float(high)}
             if found is not None:
-                row |= {"n_units": found.units.n, "effective_units": found.units.effective}
+                units = (found.apart or {}).get(metric.name, found.units)
+                row |= {"n_units": units.n, "effective_units": units.effective}
             rows.append(row)
         return Table(pa.Table.from_pylist(rows, SCORES))
 

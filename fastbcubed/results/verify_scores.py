@@ -67,7 +67,8 @@ def verify(ev: Evaluation, n: int, seed: int) -> Verified:
                 f"item {first_few(ev.kept_items().ids(np.array([row])).to_pylist())}: {told}"
             )
     anew = {name: value for name, value in rows.scores().items() if name in ev.overall}
-    of_cells = overall(ev.contingency, [m for m in ev.metrics if not m.saved], beta=ev.beta)
+    here = [m for m in ev.metrics if not (m.saved or (m.of_mentions and ev.figures.of_mentions))]
+    of_cells = overall(ev.contingency, here, beta=ev.beta)
     stored = dict(ev.overall)
     for source, found in (("the rows", anew), ("the cells", of_cells)):
         told = _differences({name: stored[name] for name in found if name in stored}, found, source)

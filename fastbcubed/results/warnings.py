@@ -83,7 +83,7 @@ def dropping_flatters(ev: Any, n_items: int) -> Iterator[Notice]:
 def dropping_truth_flatters(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn if the scores would be lower had the items that only the truth has been alone; note it if hardly so."""
     n = ev.coverage.n_truth_only
-    if not n or ev.policies.truth != "drop":
+    if not n or ev.policies.truth != "drop" or all(metric.of_mentions for metric in ev.metrics):
         return
     share = n / (n + ev.coverage.n_common)
     figures = {"n_items": n, **if_alone(ev)}
@@ -243,11 +243,16 @@ class OfRun(NamedTuple):
 
 
 def runs_lack_items(
-    runs: Mapping[str, OfRun], *, common: bool, policy: dict[str, str] | str | None = None
+    runs: Mapping[str, OfRun],
+    *,
+    common: bool,
+    policy: dict[str, str] | str | None = None,
+    mentions: bool = False,
 ) -> Iterator[dict[str, Any]]:
     """Warn if runs drop items of the truth, and scores would be lower if these were alone, or runs lack unlike shares.
 
-    The bounds are those of one evaluation, and of the baseline of a gate.
+    The bounds are those of one evaluation, and of the baseline of a gate. `mentions` says that there are scores, too,
+    that count all mentions.
     """
     lacking = sorted(
         (name for name, run in runs.items() if run.n_dropped), key=lambda name: -runs[name].n_dropped
@@ -278,6 +283,7 @@ def runs_lack_items(
         message += f" F1 of {what}, and{about} if missing items were alone: {of}{_more(runs)}."
     alone = arg("unmatched", policy or {"truth": "singleton"})
     message += f" If runs lack items that nothing was linked to, pass {alone}."
+    message += " Coreference scores count these items, too." * mentions
     yield {
         "code": "runs-lack-items",
         "level": level,

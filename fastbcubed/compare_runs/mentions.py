@@ -1,0 +1,57 @@
+"""Coreference scores of several runs: each run on all mentions of the truth and its own, whatever the others lack."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fastbcubed.compare_runs.differences import Differences, estimated
+from fastbcubed.compare_runs.units import counted_apart
+from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER
+
+if TYPE_CHECKING:
+    from fastbcubed.compare_runs.comparison import Comparison
+
+
+def differences_of_all(comparison: Comparison) -> Differences:
+    """Return the errors of the differences, those of scores that count all mentions by the units of all of these.
+
+    By a column these have none: mentions that a run lacks, or has alone, are in no row that all runs have.
+    """
+    apart = [metric for metric in comparison.metrics if counted_apart(comparison, metric)]
+    if not apart or comparison.unit not in (COMPONENT, TRUE_CLUSTER):
+        return estimated(comparison)
+    of_mentions = estimated(on_own_mentions(comparison))
+    if len(apart) == len(comparison.metrics):
+        return of_mentions
+    found = estimated(comparison)
+    return replace(
+        found,
+        errors={**found.errors, **of_mentions.errors},
+        df={**found.df, **of_mentions.df},
+        replicates={**found.replicates, **of_mentions.replicates},
+    )
+
+
+def on_own_mentions(comparison: Comparison) -> Comparison:
+    """Return the comparison of the scores that count all mentions, each run on its own."""
+    evs = {name: ev.figures.of_mentions or ev for name, ev in comparison.runs.items()}
+    evs = {
+        name: type(ev)(
+            replace(ev.figures, metrics=[m for m in ev.metrics if m.of_mentions]), ev.kept, ev.origin
+        )
+        for name, ev in evs.items()
+    }
+    ranges = [ev.kept.ranges for ev in evs.values()]
+    return type(comparison)(
+        evs,
+        baseline=comparison.baseline,
+        align="each",
+        level=comparison.level,
+        unit=comparison.unit,
+        n_bootstrap=comparison.n_bootstrap,
+        seed=comparison.seed,
+        n_scored=[ev.contingency.n_items for ev in evs.values()],
+        coverage=[ev.coverage for ev in evs.values()],
+        true_keys=None if None in ranges else [each.keys.true for each in ranges if each is not None],
+    )
