@@ -118,7 +118,7 @@ def _in_python(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, tuple):
-        return f"({', '.join(map(_in_python, value))})"
+        return f"({', '.join('None' if each is None else _in_python(each) for each in value)})"
     if isinstance(value, float):
         return f"{value:.2g}"
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str | list | dict) else str(value)

@@ -14,6 +14,7 @@ from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, a
 from fastbcubed.errors import OptionError, arg
 from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.pair import Given, PerSide, default_for_truth_only, open_pair
+from fastbcubed.inputs.tables import CLUSTER, ITEM
 from fastbcubed.metrics.overlap_scores import MATCHES, SIMILARITIES, Match, Similarity, cice
 from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
@@ -38,8 +39,8 @@ def evaluate(
     truth: Any,
     prediction: Any,
     *,
-    item: PerSide = "item",
-    cluster: PerSide = "cluster",
+    item: PerSide = ITEM,
+    cluster: PerSide = CLUSTER,
     weight: Any = None,
     slices: SliceKey | Iterable[SliceKey] = (),
     attributes: Any = None,
@@ -262,8 +263,8 @@ def contingency(
     truth: Any,
     prediction: Any,
     *,
-    item: PerSide = "item",
-    cluster: PerSide = "cluster",
+    item: PerSide = ITEM,
+    cluster: PerSide = CLUSTER,
     weight: Any = None,
     weighting: Weighting = "pointwise",
     unmatched: Unmatched | Mapping[str, Unmatched] | None = None,

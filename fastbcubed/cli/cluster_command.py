@@ -11,6 +11,7 @@ from fastbcubed.cli.flag_values import columns_of, numbers_of, read_as
 from fastbcubed.cli.options import add_options, limit_of
 from fastbcubed.cli.output import Terminal, print_json, say, warnings_said
 from fastbcubed.errors import OptionError
+from fastbcubed.inputs.tables import ITEM
 from fastbcubed.render.number_formats import count, counted
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "thresholds", thresholds=several)
     add_options(parser, "ascending left right score items")
     item = "column of --items, if that has several (default: item)"
-    add("--item", default="item", metavar="NAME", help=item)
+    add("--item", default=ITEM, metavar="NAME", help=item)
     add("--out", metavar="PATH", help="Parquet file to write, with a row for each item")
     add_options(parser, "json memory_limit", memory=limit_of("the links"))
 
@@ -50,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     with announcing_compilation(), warnings_said():
         links = read_links(
             options.links, columns_of(options.left), columns_of(options.right), score=options.score,
-            scored=bool(thresholds), items=options.items, item=columns_of(options.item) or "item",
+            scored=bool(thresholds), items=options.items, item=columns_of(options.item) or ITEM,
             allowance=Allowance(options.memory_limit),
         )  # fmt: skip
         if thresholds:

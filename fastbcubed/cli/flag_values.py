@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fastbcubed.cli.options import LINK_FLAGS, WORST_LISTED
 from fastbcubed.cli.output import say, warnings_said, with_scores
 from fastbcubed.errors import Argument, OptionError, rewording
-from fastbcubed.inputs.suggestions import plain, split
+from fastbcubed.inputs.suggestions import Unnamed, plain, split
 from fastbcubed.results.slice_bins import element_of
 
 if TYPE_CHECKING:
@@ -66,21 +66,29 @@ def read_flags(
 
 
 def column_names(text: str) -> str | list[str]:
-    """Return the column named by a text, or the several columns of a composite id."""
+    """Return the column named by a text, or the several columns of a composite id; a default unchanged."""
+    if isinstance(text, Unnamed):
+        return text
     names = [plain(name) for name in split(text, "+")]
     return names[0] if len(names) == 1 else names
 
 
 def columns_of_sides(text: str, flag: str, sides: tuple[str, ...] = ("truth's", "prediction's")) -> Any:
-    """Return the columns named by a flag: for all sides, or one for each."""
-    found = [column_names(side) for side in split(text, ",")]
-    if len(found) > len(sides) or "" in found or any("" in side for side in found if isinstance(side, list)):
+    """Return the columns named by a flag: for all sides, or one for each, of which some may be empty: not named."""
+    found: list[Any] = (
+        [text] if isinstance(text, Unnamed) else [column_names(side) for side in split(text, ",")]
+    )
+    if (
+        len(found) > len(sides)
+        or not any(found)
+        or any("" in side for side in found if isinstance(side, list))
+    ):
         several = "a pair of columns" if len(sides) == 2 else "a column of each side"
         raise OptionError(
             f"--{flag} is a column, {several} ({','.join(sides)}), or columns joined by + that "
             f"are one id, not {text!r}"
         )
-    return found[0] if len(found) == 1 else tuple(found)
+    return found[0] if len(found) == 1 else tuple(side or None for side in found)
 
 
 def score_names(texts: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, get_args
 
 from fastbcubed.align.policies import Duplicates, Nulls, Weighting
 from fastbcubed.cells.contingency import MAX_PAIRS
+from fastbcubed.inputs.tables import CLUSTER, ITEM
 
 FILES = "file, glob or directory (Parquet, Arrow IPC, CSV, JSON lines), by path or URI; - is standard input"
 OR_COLUMNS = f"{FILES}; with --table, a column"
@@ -47,10 +48,10 @@ OPTIONS = {
         help="one table with both labels of each item; {FIRST} and {SECOND} are two of its columns",
     ),
     "item": _option(
-        "--item", default="item", metavar="NAME", help="column of item ids (default: item); {item}"
+        "--item", default=ITEM, metavar="NAME", help="column of item ids (default: item); {item}"
     ),
     "cluster": _option(
-        "--cluster", default="cluster", metavar="NAME", help="column of clusters (default: cluster)"
+        "--cluster", default=CLUSTER, metavar="NAME", help="column of clusters (default: cluster)"
     ),
     "weight": _option(
         "--weight", metavar="NAME",

@@ -497,8 +497,8 @@ def _value(name: str, value: Any) -> str:
     return ",".join(value) if isinstance(value, list) else str(value)
 
 
-def _columns(names: str | list[str] | tuple[str | list[str], ...]) -> str:
-    r"""Return columns in the syntax of a flag.
+def _columns(names: str | list[str] | tuple[str | list[str] | None, ...]) -> str:
+    r"""Return columns in the syntax of a flag; those of a side that are not named are left empty.
 
     Examples
     --------
@@ -506,7 +506,7 @@ def _columns(names: str | list[str] | tuple[str | list[str], ...]) -> str:
     "'item,source+no\\, or id'"
     """
     sides = names if isinstance(names, tuple) else (names,)
-    named = ([side] if isinstance(side, str) else side for side in sides)
+    named = ([side or ""] if isinstance(side, str | None) else side for side in sides)
     joined = ("+".join(re.sub(r"([,+\\])", r"\\\1", name) for name in each) for each in named)
     return shlex.quote(",".join(joined))
 

@@ -22,6 +22,7 @@ from fastbcubed.errors import ColumnError, OptionError, arg, first_few, naming
 from fastbcubed.evaluate import Progress, evaluation
 from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.pair import Given, Pair, PerSide, default_for_truth_only, open_pairs
+from fastbcubed.inputs.tables import CLUSTER, ITEM
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.intervals import check_level
 from fastbcubed.results.items import attribute_sides
@@ -51,8 +52,8 @@ def compare(
     bootstrap: int = 0,
     seed: int = 0,
     unit: str = "component",
-    item: PerSide = "item",
-    cluster: PerSide = "cluster",
+    item: PerSide = ITEM,
+    cluster: PerSide = CLUSTER,
     weight: Any = None,
     slices: SliceKey | Iterable[SliceKey] = (),
     attributes: Any = None,

@@ -30,9 +30,9 @@ from fastbcubed.errors import FastBCubedError, MetricError, OptionError, arg
 from fastbcubed.evaluate import Keep, Progress, carry_out, evaluation
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import as_rows
-from fastbcubed.inputs.pair import Given, SideRequest, one_side, open_pair, order_of, pair_of_table
+from fastbcubed.inputs.pair import Given, SideRequest, one_side, open_pair, order_of, pair_of_table, per_side
 from fastbcubed.inputs.suggestions import Typed
-from fastbcubed.inputs.tables import ColumnName
+from fastbcubed.inputs.tables import CLUSTER, DEFAULTS, ITEM, ColumnName
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as, members
 from fastbcubed.results import save
@@ -58,8 +58,8 @@ def diff(
     experiment: Any,
     *,
     truth: Any = None,
-    item: PerSide = "item",
-    cluster: PerSide = "cluster",
+    item: PerSide = ITEM,
+    cluster: PerSide = CLUSTER,
     weight: Any = None,
     slices: SliceKey | Iterable[SliceKey] = (),
     attributes: Any = None,
@@ -191,8 +191,13 @@ def diff(
     keys = as_slices(slices)
     known = None
     if truth is not None and table is None:
-        of_truth = {name: of_all[1] for name, of_all in columns.items()}
-        known = one_side(truth, SideRequest("the truth", of_truth, Typed(), order_of(item)), weight, False)
+        *others, of_truth = (
+            {name: (*per_side(of_both, name), own)[k] for name, (of_both, own) in columns.items()}
+            for k in range(3)
+        )
+        known = one_side(
+            truth, SideRequest("the truth", of_truth, Typed(2, *others), order_of(item)), weight, False
+        )
     unmatched = as_policies(unmatched, baseline, experiment)
     with weighed_by(known), in_words_of_a_diff():
         policies = Policies.of(unmatched, nulls, duplicates, noise)
@@ -325,4 +330,5 @@ def _three(names: Any, argument: str) -> tuple[Any, Any]:
             f"{argument} is a name, a list of names (a composite id), or a tuple of the baseline's, the experiment's "
             f"and the truth's, not a tuple of {len(names)}"
         )
-    return names[:2], names[2] if len(names) == 3 else argument
+    of_truth = names[2] if len(names) == 3 else None
+    return names[:2], DEFAULTS[argument] if of_truth is None else of_truth

@@ -27,10 +27,12 @@ from fastbcubed.inputs.arrays import is_pandas, join_pieces
 from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.keys import comparable_keys
-from fastbcubed.inputs.layouts import Reading, choose_columns, refuse_links
+from fastbcubed.inputs.layouts import Reading, choose_columns
 from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.inputs.suggestions import Typed
 from fastbcubed.inputs.tables import (
+    CLUSTER,
+    ITEM,
     ColumnName,
     Source,
     is_array,
@@ -192,7 +194,7 @@ class Clustering:
     name : str
         Name of the clustering in messages: "the truth", "the prediction", or a path.
     reading : Reading or None
-        How the columns were recognised, if they were neither named nor have the default names.
+        What the columns of the table are, why, and what else they could have been.
     links : Connected or None
         How it was made from links, if it was.
 
@@ -522,7 +524,7 @@ class Clustering:
         threshold: float | None = None,
         ascending: bool = False,
         items: Any = None,
-        item: ColumnName = "item",
+        item: ColumnName = ITEM,
         name: str = "the links",
         memory_limit: int | str | None = None,
     ) -> Clustering:
@@ -665,8 +667,8 @@ class Clustering:
         cls,
         table: Any,
         *,
-        item: ColumnName = "item",
-        cluster: ColumnName = "cluster",
+        item: ColumnName = ITEM,
+        cluster: ColumnName = CLUSTER,
         weight: str | None = None,
         name: str = "the table",
     ) -> Clustering:
@@ -725,9 +727,8 @@ class Clustering:
                 f"weight is the name of a column of {name}, not {type(weight).__name__}. "
                 "Arrays of labels and weights go to Clustering.from_labels."
             )
-        (items, clusters), reading = choose_columns(rows, asked, weight, typed)
-        if reading is not None:
-            refuse_links(rows, reading)
+        reading = choose_columns(rows, asked, weight, typed)
+        items, clusters = reading.item.columns, reading.cluster.columns
         if len(clusters) == 1:
             rows = unlisted(rows, clusters[0])
         columns, weights = read_columns(rows, [items, clusters], weight)
@@ -738,8 +739,8 @@ class Clustering:
         cls,
         path: Any,
         *,
-        item: ColumnName = "item",
-        cluster: ColumnName = "cluster",
+        item: ColumnName = ITEM,
+        cluster: ColumnName = CLUSTER,
         weight: str | None = None,
     ) -> Clustering:
         """Make a clustering from Parquet files (or Arrow IPC, or CSV) with one row per membership.

@@ -1,7 +1,8 @@
-"""The columns of items and clusters: as named, of default names, or as tools write them."""
+"""What the columns of a clustering are: as named, by default names, as a tool writes them, or the only one left."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from fastbcubed.errors import ColumnError, arg, first_few
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import plain, to_numpy
 from fastbcubed.inputs.link_columns import links_hint, require_columns
-from fastbcubed.inputs.suggestions import Typed
+from fastbcubed.inputs.suggestions import Typed, Unnamed
 from fastbcubed.inputs.tables import ColumnName, Source, column_names, listed
 
 
@@ -26,7 +27,7 @@ class Layout:
     tool: str  #: name of the tool in messages
     clusters: tuple[str, ...]  #: possible names of its cluster column
     items: tuple[str, ...]  #: possible names of the item column
-    spare_items: tuple[str, ...] = ()  #: possible names if the table has none of these
+    spare_items: tuple[str, ...] = ()  #: possible names if the table has no tool's item column
     source: str | None = None  #: a column that, if present, makes a composite id with the item
     marks: tuple[str, ...] = ()  #: further columns that distinguish it from layouts with the same names
     #: a column that is nonzero in rows that link two clusters rather than give a membership
@@ -35,7 +36,6 @@ class Layout:
 
 #: The layouts that are recognised; to add one, add a row.
 LAYOUTS = (
-    Layout("fastbcubed", ("cluster",), ("item",)),
     Layout("Splink", ("cluster_id",), ("unique_id",), source="source_dataset"),
     Layout(
         "Zingg", ("z_cluster", "zingg_id"), ("id", "recid", "rec_id", "record_id"), spare_items=("z_zid",),
@@ -50,153 +50,267 @@ LAYOUTS = (
         marks=("data_source", "match_key", "match_level", "match_level_code"), links="related_entity_id",
     ),
 )  # fmt: skip
-
 #: Number of layouts per column name.
 _TOOLS = Counter(name for layout in LAYOUTS for name in {*layout.clusters, *layout.items})
 
+#: Words of file and column names that say which side it is.
+TRUTH_WORDS = {"truth", "true", "gold", "golden", "reference", "gt", "labels", "labelled", "labeled"}
+PREDICTION_WORDS = {"pred", "preds", "prediction", "predictions", "predicted", "output", "system", "response"}
+#: Words for clusters, and words that may come with them: names of these alone are asked for where `cluster` is there.
+CLUSTER_WORDS = TRUTH_WORDS | PREDICTION_WORDS | {
+    "cluster", "clusters", "clusterid", "entity", "entities", "entityid", "group", "groupid", "label", "component",
+    "community",
+}  # fmt: skip
+WITH_CLUSTERS = {
+    "id", "ids", "no", "number", "name", "x", "y", "a", "b", "l", "r", "left", "right", "old", "new", "ground", "final",
+    "resolved",
+}  # fmt: skip
+
+#: Reasons for a reading: how each part of it was found.
+NAMED, DEFAULT, BY_TOOL, LEFT = "named", "default name", "name that a tool writes", "only column left"
+
+
+class Part(NamedTuple):
+    """The columns of the item or of the cluster, why these, and what else they could have been."""
+
+    columns: tuple[str, ...]
+    reason: str
+    others: tuple[tuple[str, ...], ...] = ()
+
 
 class Reading(NamedTuple):
-    """Columns of a table that may be its items and clusters, and the layout they match."""
+    """What the columns of a table are; the one place that decides is `choose_columns`."""
 
-    items: tuple[str, ...]
-    clusters: tuple[str, ...]
-    layout: Layout
+    item: Part
+    cluster: Part
+    tool: str | None = None  #: the tool that wrote the table, if a column identifies it
+
+    @property
+    def is_obvious(self) -> bool:
+        """Whether both parts have default names, or clusters were named, and items have theirs or were named, too."""
+        clusters = (DEFAULT,) if self.item.reason == DEFAULT else ()
+        return self.item.reason in (NAMED, DEFAULT) and self.cluster.reason in (NAMED, *clusters)
+
+
+class _Way(NamedTuple):
+    """One way to read a table whose columns were not all named."""
+
+    item: Part
+    cluster: Part
+    layout: Layout | None = None
     marked: bool = False  #: whether the table has one of the layout's marks
 
     @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        return {"item": self.item.columns, "cluster": self.cluster.columns}
+
+    @property
     def tool(self) -> str | None:
-        """The tool that wrote the table, if a column identifies it."""
-        own = {name.lower() for name in (*self.items, *self.clusters)}
+        own = {name.lower() for part in self.columns.values() for name in part}
         identified = self.marked or any(_TOOLS[name] == 1 for name in own)
-        return self.layout.tool if identified and self.layout is not LAYOUTS[0] else None
+        if self.layout is None or self.cluster.columns[0].lower() not in self.layout.clusters:
+            return None
+        return self.layout.tool if identified else None
 
 
-def readings(
-    names: Sequence[str], items: Sequence[str] | None, clusters: Sequence[str] | None
-) -> list[Reading]:
-    """Return the possible readings of a table's columns, each once.
+def says_cluster(name: str) -> bool:
+    """Return whether a column's name has words for clusters alone, and is none that a tool writes.
 
-    `items` and `clusters` are the columns already known, else None. If a layout has its marks, those without are
-    ignored, as are items without the source that another reading has.
+    Examples
+    --------
+    >>> [says_cluster(name) for name in ("entity_id", "Ground truth", "pred_cluster", "age_group", "id")]
+    [True, True, True, False, False]
     """
-    known: dict[str, list[str]] = {}
-    for name in names:
-        known.setdefault(name.lower(), []).append(name)
-    found = [each for layout in LAYOUTS for each in _of_layout(layout, known, items, clusters)]
-    marked = [each for each in found if each.marked]
-    found = marked or found
-    found = [each for each in found if not any(set(each.items) < set(other.items) for other in found)]
-    return list({(each.items, each.clusters): each for each in reversed(found)}.values())[::-1]
+    words = set(_words(name))
+    return bool(words & CLUSTER_WORDS) and words <= CLUSTER_WORDS | WITH_CLUSTERS
 
 
-def _of_layout(
-    layout: Layout,
-    known: Mapping[str, list[str]],
-    items: Sequence[str] | None,
-    clusters: Sequence[str] | None,
-) -> Iterator[Reading]:
-    """Yield the readings of columns, given by lower-case names, under a layout."""
-
-    def of(names: Sequence[str]) -> list[str]:
-        return [name for each in names for name in known.get(each, ())]
-
-    sources: list[str | None] = [*of([layout.source] if layout.source else ())] or [None]
-    ids = of(layout.items) or of(layout.spare_items)
-    all_items = (
-        [tuple(items)]
-        if items
-        else [(each,) if s is None else (s, each) for s, each in product(sources, ids)]
-    )
-    all_clusters = [tuple(clusters)] if clusters else [(each,) for each in of(layout.clusters)]
-    marked = any(mark in known for mark in layout.marks)
-    for own, groups in product(all_items, all_clusters):
-        if not set(own) & set(groups):
-            yield Reading(own, groups, layout, marked)
-
-
-class Chosen(NamedTuple):
-    """The chosen columns, in the order requested, and how they were recognised if they were."""
-
-    columns: list[list[str]]
-    reading: Reading | None = None
+def _words(name: str) -> list[str]:
+    return re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
 
 
 def choose_columns(
     rows: Source, asked: Mapping[str, ColumnName], taken: str | None = None, typed: Typed | None = None
-) -> Chosen:
-    """Return the columns for an item and a cluster, or for an item and a weight.
+) -> Reading:
+    """Return what the columns of a table are: those of the item and of the cluster.
 
-    `asked` has the requested columns by default name: a column, or the columns of a composite id; `taken` is a
-    further column with another use; `typed` writes arguments for messages.
-
-    If the table lacks a default name ("item" for the item, and so on), the only column left without the others is
-    used, or a known tool's column.
+    `asked` has a column, or the columns of a composite id, of "item" and "cluster"; a default name that the table
+    lacks, or that was not named (`Unnamed`), leaves the choice open. `taken` is a further column with another use;
+    `typed` writes arguments for messages. The rules are those of `docs/how-to/tools.md`; what they leave open raises
+    ColumnError with what to type.
     """
     typed = typed or Typed()
-    chosen = {part: column_names(names, part) for part, names in asked.items()}
-    for part, names in chosen.items():
+    named = {part: column_names(names, part) for part, names in asked.items()}
+    for part, names in named.items():
         if names != [part]:
             require_columns(rows, part, names, typed)
-    missing = [part for part, names in chosen.items() if names == [part] and part not in rows.names]
-    used = {taken, *(name for names in chosen.values() for name in names)}
-    left = [name for name in rows.names if name not in used]
-    reading = None
-    if len(missing) == 1 and len(left) == 1:
-        chosen[missing.pop()] = left
-    elif missing and "cluster" in asked:
-        reading = _recognised_layout(rows, chosen, missing, taken, typed)
-        if reading is not None:
-            chosen = {"item": list(reading.items), "cluster": list(reading.clusters)}
-            missing = []
-    if missing:
-        wanted = " and no ".join(f"column {part!r}" for part in missing)
-        hint = " and ".join(f"{arg(part, ...)}" for part in missing)
-        raise ColumnError(
-            f"There is no {wanted} in {rows.where} ({listed(rows.names)}). Name the right one with {hint}."
-            + (rows.hint or links_hint(rows.names))
-        )
-    first, second = chosen.values()
-    if common := [name for name in first if name in second]:
-        raise ColumnError(
-            f"{' and '.join(chosen)} are the same column of {rows.where}: {', '.join(common)}. Name two."
-        )
-    return Chosen([first, second], reading)
-
-
-def _recognised_layout(
-    rows: Source, chosen: Mapping[str, list[str]], missing: list[str], taken: str | None, typed: Typed
-) -> Reading | None:
-    """Return the reading of a known tool's columns; None if there are none; raise if ambiguous."""
+        elif isinstance(asked[part], Unnamed) or part not in rows.names:
+            named[part] = []
     names = [name for name in rows.names if name != taken]
-    items, clusters = (None if part in missing else chosen[part] for part in ("item", "cluster"))
-    found = readings(names, items, clusters)
-    if clusters == ["cluster"]:  # the default, which may mean a tool's column
-        found += [each for each in readings(names, items, None) if each.clusters != ("cluster",)]
-    if items == ["item"]:
-        found += [each for each in readings(names, None, clusters) if each.items != ("item",)]
-    if len(found) < 2:
-        return found[0] if found else None
-    raise ColumnError(
-        f"The columns of {rows.where} can be read in {len(found)} ways ({listed(rows.names)}). Say which: "
-        f"{'; or '.join(_alternatives(found, typed))}."
+    ways = _ways(names, named["item"], named["cluster"])
+    if not ways:
+        raise _missing(rows, named, names)
+    if len(ways) > 1:
+        raise ColumnError(
+            f"The columns of {rows.where} can be read in {len(ways)} ways ({listed(rows.names)}). Say which: "
+            f"{'; or '.join(_alternatives(ways, typed))}."
+        )
+    (way,) = ways
+    if common := [name for name in way.item.columns if name in way.cluster.columns]:
+        raise ColumnError(
+            f"item and cluster are the same column of {rows.where}: {', '.join(common)}. Name two."
+        )
+    for layout in LAYOUTS:
+        if layout.links is not None and way.cluster.columns[0].lower() in layout.clusters:
+            _refuse_links(rows, layout.links)
+    return Reading(way.item, way.cluster, way.tool)
+
+
+def choose_weights(rows: Source, item: ColumnName) -> tuple[list[str], str]:
+    """Return the columns of the item and of its weight in a table of weights; a single column left may be either."""
+    ids = column_names(item, "item")
+    missing = [name for name in (*ids, "weight") if name not in rows.names]
+    left = [name for name in rows.names if name not in (*ids, "weight")]
+    if missing and not (len(missing) == len(left) == 1):
+        raise ColumnError(
+            f"There is no column {missing[0]!r} in {rows.where} ({listed(rows.names)}). A table of weights has the "
+            f"columns of the item and weight; name those of the item with {arg('item', ...)}.{rows.hint}"
+        )
+    found = dict(zip(missing, left, strict=True)) if missing else {}
+    return [found.get(name, name) for name in ids], found.get("weight", "weight")
+
+
+def _ways(names: Sequence[str], items: Sequence[str], clusters: Sequence[str]) -> list[_Way]:
+    """Return the ways to read columns, a tool's own first; `items` and `clusters` are those named, if any."""
+    free = [name for name in names if name not in items]
+    known: dict[str, list[str]] = {}
+    for name in names:
+        known.setdefault(name.lower(), []).append(name)
+    if clusters:
+        return _with_items(Part(tuple(clusters), NAMED, _others(free, clusters)), names, known, items)
+    own = [name for name in free if name.lower() in {each for layout in LAYOUTS for each in layout.clusters}]
+    default = [name for name in free if name.lower() == "cluster"]
+    further = [name for name in free if says_cluster(name) and name not in (*own, *default)]
+    if own or not default:
+        further = []
+    kept = [name for name in further if set(_words(name)) & TRUTH_WORDS]
+    found = [*own, *(name for name in further if name not in kept), *default, *kept]
+    if not found:
+        return _only_cluster_left(names, known, items)
+    reasons = [DEFAULT if name == "cluster" else BY_TOOL for name in found]
+    parts = [Part((name,), why, _others(free, [name])) for name, why in zip(found, reasons, strict=True)]
+    return [way for part in parts for way in _with_items(part, names, known, items)]
+
+
+def _others(names: Sequence[str], chosen: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the other columns that may be clusters, by their names."""
+    tools = {"cluster", *(each for layout in LAYOUTS for each in layout.clusters)}
+    return tuple(
+        (name,) for name in names if name not in chosen and (name.lower() in tools or says_cluster(name))
     )
 
 
-def _alternatives(found: list[Reading], typed: Typed) -> list[str]:
-    """Return the arguments that select each of several readings: those that distinguish it and are not defaults."""
-    ways = []
-    for each in found:
-        parts = {part: own for part, own in zip(("item", "cluster"), each[:2], strict=True) if own != (part,)}
-        telling = {
-            part: own for part, own in parts.items() if any(getattr(r, f"{part}s") != own for r in found)
-        }
-        ways.append(typed(telling or parts))
-    return ways
+def _only_cluster_left(
+    names: Sequence[str], known: Mapping[str, list[str]], items: Sequence[str]
+) -> list[_Way]:
+    """Return the way with the only column besides the item's as clusters, if there is one."""
+    ids = [Part(tuple(items), NAMED)] if items else []
+    if not items:
+        ids = [Part((name,), DEFAULT if name == "item" else BY_TOOL) for name in known.get("item", ())]
+    left = [name for name in names if len(ids) == 1 and name not in ids[0].columns]
+    return [_Way(ids[0], Part((left[0],), LEFT))] if len(left) == 1 else []
 
 
-def refuse_links(rows: Source, reading: Reading) -> None:
+def _with_items(
+    cluster: Part, names: Sequence[str], known: Mapping[str, list[str]], items: Sequence[str]
+) -> list[_Way]:
+    """Return the ways to read the items of a cluster column.
+
+    `item` is it, unless a tool's own item column is beside that tool's clusters, too. Next come the tool's names, those
+    of other tools, and the only column left.
+    """
+    writes = [layout for layout in LAYOUTS if cluster.columns[0].lower() in layout.clusters]
+    if items:
+        layout = writes[0] if len(writes) == 1 else None
+        return [_Way(Part(tuple(items), NAMED), cluster, layout)]
+    default = [name for name in known.get("item", ()) if name not in cluster.columns]
+    if "item" in default:
+        default = ["item"]
+    of_default = [_Way(Part((name,), DEFAULT if name == "item" else BY_TOOL), cluster) for name in default]
+    of_tool = _of_layouts(cluster, known, writes)
+    if (of_default and cluster.reason == DEFAULT) or (of_default and not of_tool):
+        return of_default
+    found = of_tool + of_default or _of_layouts(cluster, known, LAYOUTS)
+    left = [name for name in names if name not in cluster.columns]
+    if not found and len(left) == 1:
+        found = [_Way(Part((left[0],), LEFT), cluster)]
+    return found
+
+
+def _of_layouts(cluster: Part, known: Mapping[str, list[str]], layouts: Sequence[Layout]) -> list[_Way]:
+    """Return the ways to read items under layouts, each once.
+
+    If a layout has its marks, those without are ignored, as are items without the source that another way has.
+    """
+    found = [way for layout in layouts for way in _of_layout(layout, known, cluster, layout.items)]
+    found = found or [
+        way for layout in layouts for way in _of_layout(layout, known, cluster, layout.spare_items)
+    ]
+    found = [way for way in found if way.marked] or found
+    found = [
+        way for way in found if not any(set(way.item.columns) < set(other.item.columns) for other in found)
+    ]
+    return list({way.item.columns: way for way in reversed(found)}.values())[::-1]
+
+
+def _of_layout(
+    layout: Layout, known: Mapping[str, list[str]], cluster: Part, ids: Sequence[str]
+) -> Iterator[_Way]:
+    """Yield the ways to read items, given by lower-case names, under one layout."""
+    sources: list[str | None] = [*known.get(layout.source or "", ())] or [None]
+    marked = any(mark in known for mark in layout.marks)
+    for source, name in product(sources, [name for each in ids for name in known.get(each, ())]):
+        own = (name,) if source is None else (source, name)
+        if not set(own) & set(cluster.columns):
+            yield _Way(Part(own, BY_TOOL), cluster, layout, marked)
+
+
+def _missing(rows: Source, named: Mapping[str, Sequence[str]], names: Sequence[str]) -> ColumnError:
+    """Return the error that no column can be taken for an item or a cluster."""
+    clusters = [] if named["cluster"] else _others(names, named["item"])
+    known = {name.lower(): [name] for name in names}
+    there = {
+        "item": "item" in names or _of_layouts(Part((), LEFT), known, LAYOUTS),
+        "cluster": "cluster" in names,
+    }
+    missing = [part for part, own in named.items() if not own and not there[part]]
+    wanted = " and no ".join(f"column {part!r}" for part in missing)
+    hint = " and ".join(f"{arg(part, ...)}" for part in missing)
+    likely = (
+        f" It may be {', '.join(name for (name,) in clusters[:4])}."
+        if "cluster" in missing and clusters
+        else ""
+    )
+    return ColumnError(
+        f"There is no {wanted} in {rows.where} ({listed(rows.names)}). Name the right one with {hint}.{likely}"
+        + (rows.hint or links_hint(rows.names))
+    )
+
+
+def _alternatives(ways: Sequence[_Way], typed: Typed) -> list[str]:
+    """Return the arguments that select each of several ways: those in which it differs from another."""
+    found = []
+    for way in ways:
+        own = way.columns
+        found.append(
+            typed({part: names for part, names in own.items() if any(w.columns[part] != names for w in ways)})
+        )
+    return found
+
+
+def _refuse_links(rows: Source, column: str) -> None:
     """Raise if rows link two clusters rather than an item and its cluster."""
-    name = next((name for name in rows.names if name.lower() == reading.layout.links), None)
+    name = next((name for name in rows.names if name.lower() == column), None)
     if name is None:
         return
     values = plain(rows.column(name))

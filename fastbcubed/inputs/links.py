@@ -36,6 +36,7 @@ from fastbcubed.inputs.keys import check_kinds, proved_keys, seeded_keys, text_p
 from fastbcubed.inputs.link_columns import LinkColumns, choose_links
 from fastbcubed.inputs.tables import (
     BLOCK_ROWS,
+    ITEM,
     ColumnName,
     Source,
     column_names,
@@ -439,7 +440,7 @@ def read_links(
     score: str | None = None,
     scored: bool = False,
     items: Any = None,
-    item: ColumnName = "item",
+    item: ColumnName = ITEM,
     name: str = "the links",
     allowance: Allowance | None = None,
     later: int = 0,

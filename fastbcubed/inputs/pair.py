@@ -29,10 +29,13 @@ from fastbcubed.inputs.clustering import Clustering, by_position
 from fastbcubed.inputs.files import Stream, as_rows, columns_used, open_stream, spool
 from fastbcubed.inputs.id_columns import Column, Order, as_column, in_order_of, joined_in_order
 from fastbcubed.inputs.keys import text_parts
-from fastbcubed.inputs.layouts import choose_columns
+from fastbcubed.inputs.layouts import choose_weights
 from fastbcubed.inputs.pipes import held_once
 from fastbcubed.inputs.suggestions import Typed, did_you_mean
 from fastbcubed.inputs.tables import (
+    CLUSTER,
+    DEFAULTS,
+    ITEM,
     ColumnName,
     Source,
     Stretch,
@@ -134,7 +137,7 @@ def in_one_order(truth: Clustering, prediction: Clustering) -> Clustering:
 
 
 #: A column name for both sides, or a pair: the truth's and the prediction's.
-PerSide = ColumnName | tuple[ColumnName, ColumnName]
+PerSide = ColumnName | tuple[ColumnName | None, ColumnName | None]
 
 
 @dataclass(frozen=True)
@@ -143,8 +146,8 @@ class Given:
 
     truth: Any
     prediction: Any
-    item: PerSide = "item"
-    cluster: PerSide = "cluster"
+    item: PerSide = ITEM
+    cluster: PerSide = CLUSTER
     weight: Any = None
     table: Any = None
     attributes: Any = None
@@ -155,6 +158,9 @@ class Given:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "overlapping", true_or_false(self.overlapping, "overlapping"))
+        for name, default in DEFAULTS.items():
+            if isinstance(own := getattr(self, name), tuple) and set(own) == {None}:
+                object.__setattr__(self, name, default)
         names = ("truth", "prediction", "attributes") if self.table is None else ("table", "attributes")
         given = {name: getattr(self, name) for name in names}
         if not isinstance(self.weight, str):
@@ -244,7 +250,7 @@ def _is_from_table(side: Clustering, given: Any) -> bool:
 
 
 def per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
-    """Return the column's name in the truth and in the prediction, from an argument."""
+    """Return the column's name in the truth and in the prediction, from an argument; None names none."""
     if not isinstance(names, tuple):
         return names, names
     if len(names) != 2:
@@ -252,7 +258,8 @@ def per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
             f"{argument} is a name, a list of names (a composite id), or a tuple of the truth's "
             f"and the prediction's, not a tuple of {len(names)}."
         )
-    return names[0], names[1]
+    truth, prediction = (DEFAULTS[argument] if own is None else own for own in names)
+    return truth, prediction
 
 
 def pair_of_table(
@@ -439,9 +446,8 @@ def _given_weight(
         return sides, (items, weight_array(list(weight.values()), "weight"))
     if rows is not None:
         assert ids is not None
-        asked = {"item": _item_names(rows, item, ids), "weight": "weight"}
-        names, weights = choose_columns(rows, asked).columns
-        columns, values = read_columns(rows, [names], weights[0])
+        names, weights = choose_weights(rows, _item_names(rows, item, ids))
+        columns, values = read_columns(rows, [names], weights)
         assert values is not None
         return sides, (columns[0], values)
     if by_item:

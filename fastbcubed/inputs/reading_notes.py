@@ -9,6 +9,7 @@ from fastbcubed.errors import Message, Word
 from fastbcubed.inputs.clustering import Clustering
 
 if TYPE_CHECKING:
+    from fastbcubed.inputs.layouts import Reading
     from fastbcubed.inputs.links import Connected
 
 #: The codes of all notes.
@@ -26,19 +27,14 @@ def notes_of(sides: Iterable[Clustering]) -> list[dict[str, Any]]:
 def notes_of_side(side: Clustering) -> list[dict[str, Any]]:
     """Return the notes of one side: on its columns, and on floats that were read as integers."""
     notes: list[dict[str, Any]] = []
-    if side.reading is not None:
-        items, clusters, tool = list(side.reading.items), list(side.reading.clusters), side.reading.tool
-        how = f"as {tool} writes them" if tool else "as follows"
+    reading = side.reading
+    if reading is not None and not reading.is_obvious:
         notes.append(
-            {
-                "code": "columns-recognised",
-                "level": "note",
-                "message": f"The columns of {side.name} are read {how}: item = {' + '.join(items)}, cluster = "
-                f"{' + '.join(clusters)}.",
-                "tool": tool,
-                "item": items,
-                "cluster": clusters,
-            }
+            {"code": "columns-recognised", "level": "note", "message": _read_as(side.name, reading)}
+            | {"tool": reading.tool}
+            | {part: list(getattr(reading, part).columns) for part in ("item", "cluster")}
+            | {"reasons": {part: getattr(reading, part).reason for part in ("item", "cluster")}}
+            | {"others": [name for (name,) in reading.cluster.others]}
         )
     columns = [side.labels] if side.items is None else [side.items, side.labels]
     return notes + [
@@ -60,6 +56,15 @@ def unmatched_attributes(n_rows: int) -> dict[str, Any]:
         "null. Check that both name the items in the same way: type, prefixes, zeros in front, case."
     )
     return {"code": "attributes-match-none", "level": "warning", "message": message, "n_rows": n_rows}
+
+
+def _read_as(name: str, reading: Reading) -> str:
+    how = f"as {reading.tool} writes them" if reading.tool else "as follows"
+    item, cluster = (" + ".join(part.columns) for part in (reading.item, reading.cluster))
+    said = f"The columns of {name} are read {how}: item = {item}, cluster = {cluster}."
+    if reading.cluster.others:
+        said += f" Not read as clusters: {', '.join(name for (name,) in reading.cluster.others)}."
+    return said
 
 
 def _of_links(which: str, side: Clustering, made: Connected) -> dict[str, Any]:

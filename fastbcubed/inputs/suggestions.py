@@ -38,11 +38,17 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     return "" if found is None else f" Did you mean {found!r}?"
 
 
-class Typed:
-    """Writes the columns of one side as arguments; those of the other side stay as given.
+class Unnamed(str):
+    """A default name of a column, which is known not to have been named: a table may have better."""
 
-    `others` has the other side's columns by argument, and `side` is 0 for the truth and 1 for the prediction.
-    Without them the arguments describe a single table.
+    __slots__ = ()
+
+
+class Typed:
+    """Writes the columns of one side as arguments; those of the other sides stay as given.
+
+    `others` have the other sides' columns by argument, in order; `side` is the place among them: of the truth 0, of
+    the prediction 1, of the truth of a diff, which is read first, 2. Without them the arguments are of a single table.
 
     Examples
     --------
@@ -53,23 +59,26 @@ class Typed:
     'item=("item", "id")'
     """
 
-    def __init__(self, side: int = 0, others: Mapping[str, Names] | None = None) -> None:
-        self._side, self._others = side, others or {}
+    def __init__(self, side: int = 0, *others: Mapping[str, Names]) -> None:
+        self._side, self._others = side, others
 
     def __call__(self, columns: Mapping[str, Sequence[str]]) -> str:
         """Return arguments with these columns as values."""
         return " and ".join(f"{arg(name, self._value(name, own))}" for name, own in columns.items())
 
     def _value(self, argument: str, names: Names) -> Any:
-        own, other = _column(names), _column(self._others.get(argument, names))
-        if own == other:
-            return own
-        return (own, other) if self._side == 0 else (other, own)
+        own = _column(names)
+        found: list[Names | None] = [_column(other.get(argument, names)) for other in self._others]
+        if self._side != 1:  # sides that are read later, and not named, stay so
+            found = [None if isinstance(each, Unnamed) else each for each in found]
+        found.insert(self._side, own)
+        return own if all(each == own for each in found) else tuple(found)
 
 
 def _column(names: Names) -> str | list[str]:
-    listed = [names] if isinstance(names, str) else list(names)
-    return listed[0] if len(listed) == 1 else listed
+    if isinstance(names, str):
+        return names
+    return names[0] if len(names) == 1 else list(names)
 
 
 def split(text: str, mark: str) -> list[str]:

@@ -49,11 +49,15 @@ from fastbcubed.inputs.arrays import (
 )
 from fastbcubed.inputs.file_formats import ENDS
 from fastbcubed.inputs.id_columns import Column, as_column
-from fastbcubed.inputs.suggestions import did_you_mean
+from fastbcubed.inputs.suggestions import Unnamed, did_you_mean
 from fastbcubed.runtime.threads import blocks
 
 #: A column, or the columns of a composite id.
 ColumnName = str | list[str]
+
+#: The defaults of arguments that name columns.
+ITEM, CLUSTER = Unnamed("item"), Unnamed("cluster")
+DEFAULTS = {"item": ITEM, "cluster": CLUSTER}
 
 #: Text that Arrow reads as a number.
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])$"

@@ -31,6 +31,7 @@ from fastbcubed.errors import (
     first_few,
 )
 from fastbcubed.inputs.arrays import to_numpy
+from fastbcubed.inputs.layouts import PREDICTION_WORDS, TRUTH_WORDS
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.metrics.metric import f_measure
 from fastbcubed.render.number_formats import count, label, percent, score_text
@@ -393,9 +394,6 @@ def _alike(truth: list[Any], prediction: list[Any]) -> str:
     return ""
 
 
-#: Words of file and column names that say which side it is.
-TRUTH_WORDS = {"truth", "true", "gold", "golden", "reference", "gt", "labels", "labelled", "labeled"}
-PREDICTION_WORDS = {"pred", "preds", "prediction", "predictions", "predicted", "output", "system", "response"}
 #: Rows whose labels are compared where the two sides are alike: the first one already shows different names.
 ROWS_COMPARED = 1 << 16
 #: A prediction with a tenth of the truth's items, and no others, may be the sample that was labelled.

@@ -16,6 +16,7 @@ from fastbcubed.engines.sampled_cells import touch
 from fastbcubed.errors import Message, OptionError, arg, without_advice
 from fastbcubed.inputs.pair import Given, PerSide, one_side, side_requests
 from fastbcubed.inputs.reading_notes import notes_of_side
+from fastbcubed.inputs.tables import CLUSTER, ITEM
 from fastbcubed.render.number_formats import amount, count, counted, percent, score_text
 from fastbcubed.results.intervals import Interval, check_level, t_quantile
 from fastbcubed.results.origin import by_names
@@ -291,8 +292,8 @@ def estimate(
     sample: Any,
     prediction: Any,
     *,
-    item: PerSide = "item",
-    cluster: PerSide = "cluster",
+    item: PerSide = ITEM,
+    cluster: PerSide = CLUSTER,
     sampling: str = UNIFORM,
     draws: str | None = None,
     population_clusters: int | None = None,

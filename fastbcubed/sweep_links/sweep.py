@@ -23,7 +23,7 @@ from fastbcubed.inputs.files import as_rows, bytes_of_text
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.links import JoinedLinks, Links, as_thresholds, read_links, warn_if_distances
 from fastbcubed.inputs.pair import Given, Pair, open_pair
-from fastbcubed.inputs.tables import ColumnName
+from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import AlignedItems
@@ -69,8 +69,8 @@ def sweep(
     items: Any = None,
     thresholds: Iterable[float] | None = None,
     ascending: bool = False,
-    item: ColumnName = "item",
-    cluster: ColumnName = "cluster",
+    item: ColumnName = ITEM,
+    cluster: ColumnName = CLUSTER,
     weight: Any = None,
     slices: SliceKey | Iterable[SliceKey] = (),
     attributes: Any = None,

@@ -408,7 +408,7 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
             "--unmatched cannot be outside for items that only the truth",
         ),
         ("evaluate T P --item a,b,c", "a pair of columns"),
-        ("evaluate T P --item a,", "a pair of columns"),
+        ("evaluate T P --item ,", "a pair of columns"),
         ("evaluate T P --item nothing", "nothing"),
         ("evaluate T P --weight nothing", "nothing"),
         ("evaluate T P --weight nothing.parquet", "no file nothing.parquet"),

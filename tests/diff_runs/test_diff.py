@@ -204,7 +204,13 @@ def test_messages_speak_of_baseline_and_experiment() -> None:
     with pytest.raises(FileFormatError, match="There is no file run/truth/prediction"):
         fb.diff("run/truth/prediction.parquet", EXPERIMENT)
     with pytest.raises(ColumnError, match="'true_cluster' is a column of the baseline"):
-        fb.diff(table(BASELINE, true_cluster=range(6)), EXPERIMENT, truth=TRUTH, slices=["true_cluster"])
+        fb.diff(
+            table(BASELINE, true_cluster=range(6)),
+            EXPERIMENT,
+            truth=TRUTH,
+            slices=["true_cluster"],
+            cluster="cluster",
+        )
 
 
 # What it answers
@@ -799,7 +805,7 @@ def test_odd_questions_are_refused_by_name() -> None:
 
 def test_columns_called_as_what_a_diff_has() -> None:
     old = table(BASELINE, baseline_size=list("xxyyzz"), true_size=list("112233"), true_cluster=list("ssssss"))
-    d = fb.diff(old, EXPERIMENT, truth=TRUTH)
+    d = fb.diff(old, EXPERIMENT, truth=TRUTH, cluster="cluster")
     for name in ("baseline_size", "true_cluster"):
         with pytest.raises(ColumnError, match=f"'baseline.{name}' for the column, 'always.{name}' for"):
             d.slices(name)
@@ -816,7 +822,7 @@ def test_columns_called_as_what_a_diff_has() -> None:
     assert listed["true_size"].to_pylist() == list("112233")
     for engine in ("memory", "disk"):
         with pytest.raises(ColumnError, match=r"'baseline\.baseline_size'"):
-            fb.diff(old, EXPERIMENT, slices="baseline_size", engine=engine)
+            fb.diff(old, EXPERIMENT, slices="baseline_size", engine=engine, cluster="cluster")
     for place in ("truth", "attributes"):
         own = table(TRUTH, true_cluster=list("ssssss"))
         given = (
@@ -825,7 +831,7 @@ def test_columns_called_as_what_a_diff_has() -> None:
             else {"truth": TRUTH, "attributes": own.drop_columns(["cluster"])}
         )
         with pytest.raises(ColumnError, match=r"has a column 'true_cluster'.*give it another name"):
-            fb.diff(BASELINE, EXPERIMENT, **given)
+            fb.diff(BASELINE, EXPERIMENT, cluster=(None, None, "cluster"), **given)
 
 
 # Items of the truth that a side lacks

@@ -86,7 +86,9 @@ def test_columns_are_found() -> None:
     def table(*chosen: str) -> dict[str, Any]:
         return {name: row[name] for name in chosen}
 
-    assert names(row) == ("item", "cluster")
+    assert names(row, cluster="cluster") == ("item", "cluster")
+    with pytest.raises(ColumnError, match=r'Say which: cluster="entity"; or cluster="cluster"\.'):
+        names(row)
     assert names(table("id", "cluster")) == ("id", "cluster")
     assert names(table("entity", "item")) == ("item", "entity")
     assert names(table("entity", "id", "w"), cluster="entity", weight="w") == ("id", "entity")
