@@ -22,6 +22,9 @@ from fastbcubed.errors import (
     arg,
     first_few,
 )
+from fastbcubed.inputs.arrays import is_pandas, is_sparse, to_numpy
+from fastbcubed.inputs.files import as_rows
+from fastbcubed.inputs.tables import read_columns
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.object_attributes import cached_property, documented
@@ -65,6 +68,38 @@ def as_counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
             f"the codes of {name} go up to {array.max()} for {array.size} cells; number the clusters from 0 up"
         )
     return array.astype(np.int64)
+
+
+#: Columns of a table of cells: the clusters, and the number of items, as `Evaluation.cells` lists them.
+CELL_COLUMNS = ("true_cluster", "pred_cluster", "n_items")
+
+
+def as_cells(given: Any) -> Contingency:
+    """Return a contingency given as a table: a matrix of counts, true clusters in rows; or one cell a row.
+
+    A matrix is sparse or dense, or a frame of counts; a table of cells has the `CELL_COLUMNS`.
+    """
+    if isinstance(given, Contingency):
+        return given
+    if is_sparse(given):
+        cells = given.tocoo()
+        if cells.ndim == 2:
+            return Contingency.from_cells(cells.row, cells.col, cells.data)
+    elif (rows := as_rows(given, "contingency")) is not None:
+        if set(CELL_COLUMNS) <= set(rows.names):
+            columns, _ = read_columns(rows, [[name] for name in CELL_COLUMNS[:2]])
+            true, pred = (np.unique(column.keys(), return_inverse=True)[1] for column in columns)
+            return Contingency.from_cells(true, pred, to_numpy(rows.column(CELL_COLUMNS[2])))
+        if is_pandas(given, "DataFrame"):
+            return as_cells(given.to_numpy())
+    elif isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype.kind in "iu":
+        true, pred = np.nonzero(given)
+        return Contingency.from_cells(true, pred, given[true, pred])
+    raise OptionError(
+        f"contingency is of type {type(given).__name__}. Make a Contingency with"
+        " fastbcubed.contingency(labels_true, labels_pred), or with Contingency.from_cells; or pass a matrix of "
+        f"counts with the true clusters in rows, or a table with the columns {', '.join(CELL_COLUMNS)}."
+    )
 
 
 def as_masses(values: ArrayLike, name: str) -> NDArray[np.float64]:

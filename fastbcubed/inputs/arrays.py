@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, ValuesView
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, NoReturn, Self
@@ -28,6 +28,39 @@ def is_pandas(values: object, *names: str) -> bool:
     pandas = sys.modules.get("pandas")
     kinds = [getattr(pandas, name, None) for name in names]  # another thread may be importing it
     return any(kind is not None and isinstance(values, kind) for kind in kinds)
+
+
+#: What gives a table of another kind as one that is read, in the order of preference.
+AS_TABLE = ("to_arrow", "to_pandas", "toPandas", "as_pandas_dataframe", "compute", "collect", "execute", "df")
+
+
+def refuse_unread(values: Any, where: str) -> None:
+    """Raise ColumnError for a class, a sparse matrix, or a table that cannot be read as it is.
+
+    Some iterate over the names of their columns, which are not labels.
+    """
+    kind = type(values).__name__
+    if isinstance(values, type):
+        raise ColumnError(f"{where} is the class {values.__name__}. Pass an object of it.")
+    if is_sparse(values):
+        raise ColumnError(
+            f"{where} is a sparse matrix ({kind}). Of links between items, pass Clustering.from_pairs(m.row, m.col, "
+            "items=range(m.shape[0])) with m = matrix.tocoo(); a contingency table goes to fastbcubed.metrics, as "
+            "contingency=."
+        )
+    if is_pandas(values, "DataFrame", "Series", "Index") or hasattr(values, "__arrow_c_stream__"):
+        return
+    if hasattr(values, "columns") or hasattr(values, "__dataframe__") or hasattr(values, "collect"):
+        ask = next((name for name in AS_TABLE if hasattr(values, name)), None)
+        advice = f"call .{ask}() first" if ask else "pass it as a table of pandas, Polars or Arrow"
+        raise ColumnError(
+            f"{where} is a table or query of type {kind}, which is not read as it is: {advice}."
+        )
+
+
+def is_sparse(values: Any) -> bool:
+    """Return whether this is a sparse matrix or array of SciPy, or one that is used alike."""
+    return hasattr(values, "tocoo") and hasattr(values, "nnz")
 
 
 def starts_as_integers(values: object) -> bool:
@@ -110,20 +143,30 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
             f"{where} should be one column, but a table of type {type(values).__name__} was given. "
             "Pass one of its columns."
         )
-    if hasattr(values, "collect"):
-        raise ColumnError(f"{where} is a lazy frame or query: call .collect() first.")
     if hasattr(values, "readline"):
         raise ColumnError(
             f"{where} should be a one-dimensional array or list, not an open file. Pass its path, or the table that is "
             "read from it."
         )
+    refuse_unread(values, where)
     if type(values).__module__.startswith("fastbcubed."):
         raise ColumnError(
             f"{where} should be a clustering, not a result ({type(values).__name__}). Pass the clustering that was "
             "scored; to compare with the scores of a result, evaluate the new clustering and subtract `overall`."
         )
-    if isinstance(values, (str, bytes, set, frozenset)) or not isinstance(values, Iterable):
-        raise ColumnError(f"{where} should be a one-dimensional array or list, not {type(values).__name__}.")
+    if isinstance(values, (str, bytes)) or not (hasattr(values, "__len__") or hasattr(values, "__array__")):
+        _refuse_tables(values if isinstance(values, Iterator) else (), where)
+        ordered = (
+            " Pass list(...) of it." if isinstance(values, Iterable) and not isinstance(values, str) else ""
+        )
+        raise ColumnError(
+            f"{where} should be a one-dimensional array or list, not {type(values).__name__}.{ordered}"
+        )
+    if isinstance(values, Set | ValuesView):  # rows that correspond by position need an order
+        raise ColumnError(
+            f"{where} should be a one-dimensional array or list, not {type(values).__name__}, which has no positions. "
+            "Pass a dict from item to cluster, or list(...) of it if its order is that of the items."
+        )
     series: Any = values
     if is_pandas(series, "Index"):
         series = series.to_series()
@@ -142,13 +185,20 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
         if pa.types.is_struct(streamed.type):
             raise ColumnError(f"{where} should be one column, but a table was given.")
         return streamed
+    if not isinstance(values, Iterable) or (hasattr(values, "__array__") and not is_pandas(values, "Index")):
+        return _from_numpy(np.asarray(values), where)
     listed = values if isinstance(values, list) else list(values)
-    if listed and hasattr(listed[0], "columns"):
+    _refuse_tables(listed[:1], where)
+    return _from_objects(listed, where)
+
+
+def _refuse_tables(values: Iterable[Any], where: str) -> None:
+    """Raise if the first of these values is a table, not a label."""
+    if hasattr(next(iter(values), None), "columns"):
         raise ColumnError(
             f"{where} should be one column, but these are tables, one after the other. Pass one table, such as "
             "pandas.concat(...), polars.concat(...) or pyarrow.Table.from_batches(...) of them."
         )
-    return _from_objects(listed, where)
 
 
 def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:

@@ -23,7 +23,7 @@ from fastbcubed.errors import (
     arg,
     first_few,
 )
-from fastbcubed.inputs.arrays import is_pandas, join_pieces
+from fastbcubed.inputs.arrays import is_pandas, join_pieces, refuse_unread
 from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.keys import comparable_keys
@@ -447,6 +447,7 @@ class Clustering:
                 f"{name}: from_clusters takes a list of clusters, each a list of items, not "
                 f"{type(clusters).__name__}."
             )
+        refuse_unread(clusters, name)
         named = isinstance(clusters, Mapping)
         groups: Iterable[Any] = clusters.values() if isinstance(clusters, Mapping) else clusters
         members: list[list[Any]] = []

@@ -30,9 +30,11 @@ from fastbcubed.inputs.arrays import (
     is_dataset,
     is_one_column,
     is_pandas,
+    is_sparse,
     join_pieces,
     no_rows,
     plain,
+    refuse_unread,
     require_valid,
 )
 from fastbcubed.inputs.file_formats import (
@@ -523,6 +525,8 @@ def open_stream(source: Any) -> Stream | None:
     """
     if is_dataset(source):
         return Stream(source.schema, partial(_scan, source))
+    if isinstance(source, type):
+        return None
     result = unwrapped(source)
     if (schema := relation_schema(result)) is not None:  # one result at a time: opened when read
         return Stream(
@@ -731,6 +735,8 @@ def as_rows(source: Any, where: str) -> Source | None:
     source = unwrapped(source)
     if isinstance(source, Source):
         return source
+    if isinstance(source, type) or is_sparse(source):
+        refuse_unread(source, where)
     if isinstance(source, pa.Table):
         return of_arrow(source, where)
     if is_pandas(source, "DataFrame"):
@@ -751,6 +757,8 @@ def as_rows(source: Any, where: str) -> Source | None:
         ) from error
     if streamed is None and (table := arrow_table(source)) is not None:
         return of_arrow(table, where)
+    if streamed is None:
+        refuse_unread(source, where)
     if streamed is None or not pa.types.is_struct(streamed.type):
         return None
     return of_arrow(pa.Table.from_struct_array(streamed), where)

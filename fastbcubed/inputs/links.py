@@ -23,10 +23,12 @@ from fastbcubed.inputs.arrays import (
     from_numpy,
     is_dataset,
     is_pandas,
+    is_sparse,
     join_pieces,
     no_rows,
     plain,
     plain_type,
+    refuse_unread,
     to_numpy,
 )
 from fastbcubed.inputs.file_formats import in_blocks
@@ -277,6 +279,8 @@ def as_links(links: Any, name: str) -> Any:
     MultiIndex, or a frame indexed by one.
     """
     links = listed_paths(links)
+    if isinstance(links, type) or is_sparse(links):
+        refuse_unread(links, name)
     if is_pandas(links, "MultiIndex"):
         return _table([links.get_level_values(level) for level in range(links.nlevels)], name)
     if is_pandas(links, "Series") and is_pandas(links.index, "MultiIndex"):

@@ -24,7 +24,7 @@ from fastbcubed.errors import (
     first_few,
     naming,
 )
-from fastbcubed.inputs.arrays import Nulls, is_pandas, starts_as_integers
+from fastbcubed.inputs.arrays import Nulls, is_pandas, is_sparse, refuse_unread, starts_as_integers
 from fastbcubed.inputs.clustering import Clustering, by_position
 from fastbcubed.inputs.files import Stream, as_rows, columns_used, open_stream, spool
 from fastbcubed.inputs.id_columns import Column, Order, as_column, in_order_of, joined_in_order
@@ -165,6 +165,9 @@ class Given:
         given = {name: getattr(self, name) for name in names}
         if not isinstance(self.weight, str):
             given["weight"] = self.weight
+        for name, source in given.items():
+            if is_sparse(source):  # some are mappings
+                refuse_unread(source, name)
         for name, source in held_once(given).items():
             object.__setattr__(self, name, source)
         if self.weight is None:

@@ -400,8 +400,11 @@ TO_READER = ("to_arrow_reader", "fetch_arrow_reader", "fetch_record_batch")
 def unwrapped(source: Any) -> Any:
     """Return the frame or relation behind a Polars LazyFrame or a Splink frame; anything else unchanged.
 
-    A Polars frame with Python objects becomes a dict of its columns.
+    A Polars frame with Python objects becomes a dict of its columns, and a frame that has the dataframe interchange
+    protocol alone an Arrow table.
     """
+    if isinstance(source, type):
+        return source
     if hasattr(source, "collect_schema"):
         frame = source.collect() if hasattr(source, "collect") else source
         if any(map(is_object, frame.schema.values())):
@@ -409,7 +412,25 @@ def unwrapped(source: Any) -> Any:
         return frame
     if hasattr(source, "physical_name") and hasattr(source, "as_pandas_dataframe"):
         return _of_splink(source)
+    if hasattr(source, "__dataframe__") and not hasattr(source, "__arrow_c_stream__"):
+        return _of_interchange(source)
     return source
+
+
+def _of_interchange(frame: Any) -> Any:
+    """Return a frame as an Arrow table; unchanged if it is one of pandas, or cannot be exchanged."""
+    if is_pandas(frame, "DataFrame"):
+        return frame
+    from pyarrow.interchange import from_dataframe
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore"
+            )  # the protocol is deprecated by some libraries, which is no fault of the data
+            return from_dataframe(frame)
+    except Exception:  # whatever the library of the frame raises: it is refused by what to call on it
+        return frame
 
 
 def _of_splink(frame: Any) -> Any:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from fastbcubed.align.policies import Policies
 from fastbcubed.align.rows import Alignment, align
 from fastbcubed.cells.build import build_cells
-from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
+from fastbcubed.cells.contingency import MAX_PAIRS, Contingency, as_cells
 from fastbcubed.errors import Argument, OptionError, Word, arg, rewording
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.pair import NAMES, Given, Pair, open_pair
@@ -300,19 +300,14 @@ def as_joint(labels_baseline: Any, labels_experiment: Any, labels_true: Any, sam
         return join(*keys, rows.weight, pool, weighting="pointwise")
 
 
-def _given(labels_true: Any, labels_pred: Any, weight: Any, contingency: Contingency) -> Contingency:
+def _given(labels_true: Any, labels_pred: Any, weight: Any, contingency: Any) -> Contingency:
     """Return a contingency that came in place of labels; raise if it did not, or is none."""
     if any(other is not None for other in (labels_true, labels_pred, weight)):
         raise OptionError(
             "contingency stands for labels_true, labels_pred and sample_weight, but some of them"
             " were given, too. Pass one or the other."
         )
-    if not isinstance(contingency, Contingency):
-        raise OptionError(
-            f"contingency is of type {type(contingency).__name__}. Make a Contingency with"
-            " fastbcubed.contingency(labels_true, labels_pred), or with Contingency.from_cells."
-        )
-    return contingency
+    return as_cells(contingency)
 
 
 def check_defined(contingency: Contingency, metrics: Sequence[Metric]) -> None:
@@ -416,8 +411,9 @@ _LABELS_OF_DIFF = """labels_baseline, labels_experiment : array-like of shape (n
 _LABELS_OF_THREE = """labels_baseline, labels_experiment, labels_true : array-like of shape (n_items,)
     Cluster label of each item before, after and in truth, all in the same item order."""
 
-_CONTINGENCY = """contingency : Contingency, optional
-    The cells, as `fastbcubed.contingency` makes them, in place of labels and weights.
+_CONTINGENCY = """contingency : Contingency, table or matrix, optional
+    The cells, as `fastbcubed.contingency` makes them, in place of labels and weights; a matrix of counts with the true
+    clusters in rows, dense or sparse; or a table with the columns true_cluster, pred_cluster and n_items.
 """
 
 _IN_PLACE = """OptionError
