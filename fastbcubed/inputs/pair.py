@@ -159,7 +159,7 @@ class Given:
     def __post_init__(self) -> None:
         object.__setattr__(self, "overlapping", true_or_false(self.overlapping, "overlapping"))
         for name, default in DEFAULTS.items():
-            if isinstance(own := getattr(self, name), tuple) and set(own) == {None}:
+            if isinstance(own := getattr(self, name), tuple) and not any(own):
                 object.__setattr__(self, name, default)
         names = ("truth", "prediction", "attributes") if self.table is None else ("table", "attributes")
         given = {name: getattr(self, name) for name in names}

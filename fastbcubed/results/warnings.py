@@ -13,6 +13,7 @@ from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.align.policies import Coverage
@@ -30,8 +31,10 @@ from fastbcubed.errors import (
     arg,
     first_few,
 )
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.layouts import PREDICTION_WORDS, TRUTH_WORDS
+from fastbcubed.inputs.pair import per_side
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.metrics.metric import f_measure
 from fastbcubed.render.number_formats import count, label, percent, score_text
@@ -396,22 +399,27 @@ def _alike(truth: list[Any], prediction: list[Any]) -> str:
 
 #: Rows whose labels are compared where the two sides are alike: the first one already shows different names.
 ROWS_COMPARED = 1 << 16
+#: Cells whose labels are compared before those of all.
+CELLS_COMPARED = 64
 #: A prediction with a tenth of the truth's items, and no others, may be the sample that was labelled.
 SAMPLE = 0.1
 
 
 def same_input(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Warn if truth and prediction are the same file, column or object; or have the same clusters of the same names."""
+    """Warn if truth and prediction are the same file, column or object; or items are in clusters of the same names."""
     source = ev.origin.same_source
     if source is not None and (ev.origin.by_name or n_items >= FEW_ITEMS):
         yield Notice(WARNING, f"Truth and prediction are the same {source}, so every score is perfect.", {})
-    elif source is None and n_items >= FEW_ITEMS and _is_perfect(ev):
+    elif source is None and (n_items >= FEW_ITEMS or (ev.origin.by_name and n_items > 1)):
         same = "Truth and prediction have the same clusters"
-        if not ev.has_items:
-            how = f"pass {arg('keep', 'items')} to check whether their names are the same, too, as in a copy"
-            yield Notice(NOTE, f"{same}; {how}.", {})
+        if isinstance(ev.contingency, NoCells):
+            if n_items >= FEW_ITEMS and _is_perfect(ev):
+                how = f"pass {arg('keep', 'cells')} to check whether their names are the same, too, as in a copy"
+                yield Notice(NOTE, f"{same}; {how}.", {})
         elif _same_names(ev):
-            yield Notice(WARNING, f"{same} under the same names: is one a copy of the other?", {})
+            same = same if _is_perfect(ev) else "All items that both sides have are in the same clusters"
+            copy = "is one a copy of the other, or are both read from a column of the truth?"
+            yield Notice(WARNING, f"{same} under the same names: {copy}", {})
 
 
 def _is_perfect(ev: Any) -> bool:
@@ -424,10 +432,43 @@ def _is_perfect(ev: Any) -> bool:
 
 
 def _same_names(ev: Any) -> bool:
-    """Return whether the first items have equal labels on both sides."""
-    items = ev.kept_items()
-    rows = np.arange(min(len(items), ROWS_COMPARED))
-    return bool(items.labels("true", rows).equals(items.labels("pred", rows)))
+    """Return whether the labels of clusters that share items are equal, whatever their types; none of those made."""
+    table = ev.contingency
+    if table.overlapping:
+        if not ev.has_items or not _is_perfect(ev):
+            return False
+        items = ev.kept_items()
+        rows = np.arange(min(len(items), ROWS_COMPARED))
+        return bool(items.labels("true", rows).equals(items.labels("pred", rows)))
+    codes = [table.codes(side)[0] for side in ("true", "pred")]
+    for some in (slice(0, CELLS_COMPARED), slice(None)):  # nearly always the first few differ
+        labels = [
+            ev.kept.cluster_labels(side, own[some]) for side, own in zip(("true", "pred"), codes, strict=True)
+        ]
+        if not agree(*labels):
+            return False
+    return True
+
+
+def agree(first: pa.Array, second: pa.Array) -> bool:
+    """Return whether labels are equal by value wherever both sides have one, and some do.
+
+    Examples
+    --------
+    >>> agree(pa.array([1, 2, None]), pa.array(["1.0", "2", "x"])), agree(pa.array(["a"]), pa.array([1]))
+    (True, False)
+    """
+    try:
+        texts = [_as_text(values) for values in (first, second)]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # labels of other types, such as composite ones
+        return first.type == second.type and len(first) > 0 and bool(first.equals(second))
+    equal = pc.equal(*texts)
+    return equal.null_count < len(equal) and bool(pc.all(equal).as_py())
+
+
+def _as_text(values: pa.Array) -> pa.Array:
+    plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    return pc.replace_substring_regex(plain.cast(pa.string()), r"^(-?\d+)\.0+$", r"\1")
 
 
 def maybe_swapped(ev: Any, n_items: int) -> Iterator[Notice]:
@@ -452,8 +493,10 @@ def same_source(given: Any) -> str | None:
     truth, prediction = given.truth, given.prediction
     if given.table is not None:
         return "column" if truth == prediction else None
-    columns = [names for names in (given.item, given.cluster) if isinstance(names, tuple)]
-    if any(names[0] != names[1] for names in columns if len(names) == 2):
+    if any(
+        len(set(map(str, per_side(names, part)))) > 1
+        for part, names in (("item", given.item), ("cluster", given.cluster))
+    ):
         return None
     if is_path(truth) and is_path(prediction):
         return "file" if _same_file(os.fspath(truth), os.fspath(prediction)) else None

@@ -20,7 +20,16 @@ from fastbcubed.inputs.tables import CLUSTER, ITEM
 from fastbcubed.render.number_formats import amount, count, counted, percent, score_text
 from fastbcubed.results.intervals import Interval, check_level, t_quantile
 from fastbcubed.results.origin import by_names
-from fastbcubed.results.warnings import FEW_ITEMS, FEW_UNITS, FLATTERED, NOTE, WARNING, Notice, give
+from fastbcubed.results.warnings import (
+    FEW_ITEMS,
+    FEW_UNITS,
+    FLATTERED,
+    NOTE,
+    WARNING,
+    Notice,
+    give,
+    same_source,
+)
 from fastbcubed.runtime.arguments import is_one_of, refuse_bare, true_or_false, whole_number
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool
@@ -458,6 +467,9 @@ def estimate(
         "beta": beta, "level": level, "nulls": nulls, "duplicates": duplicates,
     }  # fmt: skip
     said = cautions(estimated, ranges, summary["sample"], drawn, definition, alone)
+    if (source := same_source(given)) is not None:
+        message = f"Sample and prediction are the same {source}, so every estimate is perfect."
+        said.insert(0, {"code": "same-input", "level": WARNING, "message": Message(message)})
     found = [*said, *notes_of_side(side), *touched.notes]
     give(found)
     names = {"sample": side.name, "prediction": touched.name}

@@ -413,8 +413,35 @@ def test_same_input(tmp_path) -> None:
     assert "same-input" not in found(TRUTH, renamed)  # as good as it says
     copy = tmp_path / "c.parquet"
     assert found(path, copy, engine="disk", keep="items")["same-input"]["level"] == "warning"
-    assert found(path, copy, engine="disk")["same-input"]["level"] == "note"  # there are no items to look at
+    assert found(path, copy, engine="disk")["same-input"]["level"] == "warning"
+    assert (
+        found(path, copy, engine="disk", keep="scores")["same-input"]["level"] == "note"
+    )  # there are no labels
     assert "same-input" not in found(TRUTH, renamed, engine="disk", keep="items")
+
+
+def test_labels_that_agree_by_value_are_the_same_input(tmp_path) -> None:
+    """Types, order and coverage differ: the column of the truth, kept in the output, was read as the prediction."""
+    numbers = {item: k // 2 for k, item in enumerate(TRUTH)}
+    for other in (
+        {item: str(own) for item, own in numbers.items()},
+        {item: float(own) for item, own in reversed(numbers.items())},
+        only(numbers, 50),
+        only({item: f"{own}.0" for item, own in numbers.items()}, 50) | {"new": "7"},
+    ):
+        for sides in ((numbers, other), (other, numbers)):
+            warning = found(*sides)["same-input"]
+            assert warning["level"] == "warning" and "under the same names" in warning["message"]
+    assert "same-input" not in found(numbers, numbers | {next(iter(numbers)): 999})
+    assert "same-input" not in found(numbers, {item: own + 1 for item, own in numbers.items()})  # perfect
+    truth = {item: str(own) for item, own in numbers.items()}
+    codes = [each["code"] for each in fb.compare(numbers, {"a": truth, "b": PREDICTION}).warnings]
+    assert "same-input" in codes
+    path = write(tmp_path / "few.parquet", {"a": 1, "b": 1, "c": 2})
+    assert "same-input" in found(path, write(tmp_path / "copy.parquet", {"a": "1", "c": "2"}))
+    with pytest.warns(fb.EvaluationWarning, match="Sample and prediction are the same file"):
+        estimates = fb.estimate(path, path)
+    assert estimates.warnings[0]["code"] == "same-input"
 
 
 def test_one_file_with_two_columns_is_not_the_same_input(tmp_path) -> None:
