@@ -37,17 +37,12 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.keys import key_pair
 from fastbcubed.inputs.pair import in_one_order
+from fastbcubed.inputs.spellings import SEPARATOR, way_alike
 from fastbcubed.runtime.key_partitions import match
 from fastbcubed.runtime.threads import Pool
 
-#: Changes that may make unmatched ids match, and the Arrow functions that apply them.
-ALIKE = {
-    "without the spaces around them": ("utf8_trim_whitespace",),
-    "in lower case": ("utf8_lower",),
-    "in lower case, without the spaces around them": ("utf8_trim_whitespace", "utf8_lower"),
-}
-#: Ids of each side examined for that.
-LOOKED_AT = 1 << 20
+#: Ids of each side examined for ways in which they would match.
+LOOKED_AT = 1 << 18
 #: Advice if none of these is the cause.
 WRITTEN_ALIKE = "Check that the item columns name the same things in the same way."
 
@@ -214,21 +209,17 @@ def _matching_hint(a: Column | None, b: Column | None) -> str:
     """Return how unmatched text ids would match, judged by the first of each side; empty if they would not."""
     if a is None or b is None or a.kinds != b.kinds or "string" not in a.kinds:
         return ""
-    for how, changes in ALIKE.items():
-        texts = []
-        for column in (a, b):
-            parts = [plain(part) for part in column.stretch(0, min(len(column), LOOKED_AT)).parts]
-            for change in changes:
-                parts = [
-                    getattr(pc, change)(part) if pa.types.is_string(part.type) else part for part in parts
-                ]
-            written = [part.cast(pa.string()) for part in parts]
-            texts.append(pc.binary_join_element_wise(*written, "\x1f") if len(written) > 1 else written[0])
-        found = np.flatnonzero(pc.is_in(texts[0], value_set=pc.unique(texts[1].combine_chunks())))
-        if found.size:
-            example = first_few(a.first_of(found[:1]))
-            return f"Ids such as {example} would match {how}: write them alike on both sides."
-    return ""
+    texts = []
+    for column in (a, b):
+        parts = [
+            plain(part).cast(pa.string()) for part in column.stretch(0, min(len(column), LOOKED_AT)).parts
+        ]
+        texts.append(pc.binary_join_element_wise(*parts, SEPARATOR) if len(parts) > 1 else parts[0])
+    found = way_alike(*texts)
+    if found is None:
+        return ""
+    how, row = found
+    return f"Ids such as {first_few(a.first_of(np.array([row])))} would match {how}: write them alike on both sides."
 
 
 def is_used(start: int, keys: NDArray[np.int64], n_rows: int) -> bool:

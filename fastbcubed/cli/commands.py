@@ -438,12 +438,24 @@ class CommandParser(Parser):
             module.add_flags(self)
             self.set_defaults(run=module.run)
 
+    def _with_minus(self, args: Sequence[str]) -> list[str]:
+        """Return arguments with ``--flag=-value`` where a value begins with a minus; argparse takes it for a flag."""
+        known, found = self._option_string_actions, list[str]()
+        for text in args:
+            flag = known.get(found[-1]) if found else None
+            takes_one = flag is not None and flag.nargs is None and "--" not in found
+            if takes_one and text[:1] == "-" and text[1:2] not in ("", "-") and text not in known:
+                found[-1] += f"={text}"
+            else:
+                found.append(text)
+        return found
+
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         """Add the flags of the command, and parse; unknown flags are an error of the command, not of the main one."""
         self.add_flags()
-        found, unknown = super().parse_known_args(args, namespace)
+        found, unknown = super().parse_known_args(self._with_minus(args or ()), namespace)
         if unknown:
             from fastbcubed.inputs.suggestions import did_you_mean
 

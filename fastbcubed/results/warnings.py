@@ -35,6 +35,7 @@ from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.layouts import PREDICTION_WORDS, TRUTH_WORDS
 from fastbcubed.inputs.pair import per_side
+from fastbcubed.inputs.spellings import SEPARATOR, way_alike
 from fastbcubed.inputs.tables import is_path
 from fastbcubed.metrics.metric import f_measure
 from fastbcubed.render.number_formats import count, label, percent, score_text
@@ -378,23 +379,16 @@ def unmatched_ids(ev: Any) -> dict[str, list[Any]]:
     return ids
 
 
-#: Differences between ids of the two sides, and the ids without them.
-WAYS: dict[str, Callable[[str], str]] = {
-    "white space": str.strip,
-    "upper and lower case": lambda text: text.strip().casefold(),
-    "leading zeros": lambda text: text.strip().casefold().lstrip("0"),
-    "what is before the last of : / - _ #": lambda text: re.split("[:/_#-]", text.strip().casefold())[-1],
-}
-
-
 def _alike(truth: list[Any], prediction: list[Any]) -> str:
     """Describe the difference without which ids of both sides would match, if any; judged by a sample."""
-    for way, plain in WAYS.items():
-        sides = [{plain(str(value)): value for value in own} for own in (truth, prediction)]
-        if common := sorted(sides[0].keys() & sides[1].keys()):
-            first = [first_few([side[common[0]]]) for side in sides]
-            return f"Without {way}, ids such as {first[0]} and {first[1]} would be the same."
-    return ""
+    found = way_alike(
+        *(pa.chunked_array([list(map(_id_text, own))], pa.string()) for own in (truth, prediction))
+    )
+    return "" if found is None else f"Ids such as {first_few([truth[found[1]]])} would match {found[0]}."
+
+
+def _id_text(value: Any) -> str:
+    return SEPARATOR.join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 #: Rows whose labels are compared where the two sides are alike: the first one already shows different names.

@@ -1,0 +1,59 @@
+"""Ways in which two sides may spell the same ids: what to do without for ids of one to be ids of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed.inputs import arrow_compute as pc
+from fastbcubed.inputs.arrays import to_numpy
+
+#: Between the parts of a composite id.
+SEPARATOR = "\x1f"
+Change = Callable[[pa.ChunkedArray], pa.ChunkedArray]
+
+
+def _replaced(pattern: str, by: str = "") -> Change:
+    return lambda texts: pc.replace_substring_regex(texts, pattern, by)
+
+
+#: Differences between spellings, as an error says them, and the changes that undo them: tried in order, and together.
+WAYS: dict[str, Change] = {
+    "without the spaces around them": lambda texts: pc.utf8_trim_whitespace(texts),
+    "in lower case": lambda texts: pc.utf8_lower(texts),
+    "in one form of Unicode (NFC)": lambda texts: pc.utf8_normalize(texts, "NFC"),
+    "without the .0 of whole numbers": _replaced(rf"(^|{SEPARATOR})(-?\d+)\.0+($|{SEPARATOR})", r"\1\2\3"),
+    "without what is before the last of : / _ # -": _replaced(
+        rf"[^{SEPARATOR}]*[:/#_-]([^:/#_{SEPARATOR}-])", r"\1"
+    ),
+    "without leading zeros": _replaced(rf"(^|{SEPARATOR})0+(\w)", r"\1\2"),
+}
+
+
+def way_alike(first: pa.ChunkedArray, second: pa.ChunkedArray) -> tuple[str, int] | None:
+    """Return the first way in which texts of both sides would be equal, and the row of one; None if there is none.
+
+    Examples
+    --------
+    >>> way_alike(pa.chunked_array([["007"]]), pa.chunked_array([["7"]]))
+    ('without leading zeros', 0)
+    >>> way_alike(pa.chunked_array([["x", "crm:1"]]), pa.chunked_array([["1"]]))
+    ('without what is before the last of : / _ # -', 1)
+    """
+    names = list(WAYS)
+    pairs = [(j, k) for k in range(len(names)) for j in range(k)]
+    for some in (*((k,) for k in range(len(names))), *pairs, tuple(range(len(names)))):
+        changed = [first, second]
+        for k in some:
+            changed = [WAYS[names[k]](texts) for texts in changed]
+        if (row := _common(*changed)) is not None:
+            return ", ".join(names[k] for k in reversed(some)), row
+    return None
+
+
+def _common(first: Any, second: Any) -> int | None:
+    rows = np.flatnonzero(to_numpy(pc.is_in(first, value_set=pc.unique(second))))
+    return int(rows[0]) if rows.size else None
