@@ -23,6 +23,7 @@ from fastbcubed.results.table import COLUMN_ENDINGS, COLUMNS
 from fastbcubed.runtime.arguments import is_one_of, number_of, refuse_bare, whole_number
 from fastbcubed.runtime.memory_budget import memory_limit
 from fastbcubed.runtime.object_attributes import cached_property
+from fastbcubed.runtime.spill import spill_directory
 from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class Request:
             require_outside(self.out, self.given.sources)
         if self.memory_limit is not None:
             memory_limit(self.memory_limit)
+        if self.spill_dir is not None:
+            spill_directory(self.spill_dir)
         self.resolve()  # faults are reported before the work
 
     @cached_property

@@ -48,6 +48,7 @@ from fastbcubed.results.slices import name_columns, rows_for_json
 from fastbcubed.results.table import MOST_GATHERS, ONLY_HERE, LazyTables, Passing, Table
 from fastbcubed.results.warnings import to_saved
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.arguments import local_path
 from fastbcubed.runtime.output_files import NO_BYTES, Staging, Stamp, TableWriter, without_nulls
 from fastbcubed.runtime.threads import Pool, ahead, blocks
 
@@ -229,7 +230,7 @@ def as_path(directory: Any) -> Path:
     """Return a path, or raise OptionError if it is none."""
     if not isinstance(directory, str | os.PathLike) or not str(directory) or "\0" in str(directory):
         raise OptionError(f"a directory is named by a path, not {directory!r}")
-    return Path(at_home(os.fspath(directory)))
+    return Path(at_home(local_path(directory)))
 
 
 def _write_all(tasks: Mapping[str, Callable[[], Iterable[pa.Table]]], staging: Staging) -> dict[str, Stamp]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Collection
 from numbers import Integral, Real
 from typing import Any
@@ -20,6 +22,25 @@ def is_one_of(value: Any, known: Collection[str | None]) -> bool:
     (True, False, True)
     """
     return (value is None or isinstance(value, str)) and value in known
+
+
+#: A URI, or one that pathlib has shortened; a single letter is a drive.
+_URI = re.compile(r"[A-Za-z][\w+.-]+:(/|$)")
+
+
+def local_path(path: str | os.PathLike[str]) -> str:
+    """Return the path of an output; raise OptionError for a URI, which would be taken for a local directory.
+
+    Results appear as a whole or not at all, by renaming, which object stores do not have.
+    """
+    text = os.fspath(path)
+    if isinstance(text, str) and _URI.match(text):
+        raise OptionError(
+            f"{text} is a URI, and results are written to, and loaded from, local paths alone, so that they are there "
+            "as a whole or not at all. Write to a local directory, and copy that: "
+            f"fsspec.filesystem({text.split(':')[0]!r}).put(local, remote, recursive=True)"
+        )
+    return text
 
 
 def true_or_false(value: Any, name: str) -> bool:

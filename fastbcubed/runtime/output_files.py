@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed.errors import FileFormatError
+from fastbcubed.runtime.arguments import local_path
 from fastbcubed.runtime.spill import PAGE, THROUGH_CACHE, Behind, Pages, write_all
 
 if sys.platform != "win32":
@@ -29,6 +30,7 @@ if sys.platform != "win32":
 
 def require_writable(directory: Path) -> None:
     """Raise if no file can be written to a directory, which need not exist yet; leaves no trace."""
+    local_path(directory)
     try:
         there = next(path for path in (directory, *directory.absolute().parents) if path.exists())
         with tempfile.TemporaryFile(dir=there):
@@ -41,6 +43,7 @@ def require_writable(directory: Path) -> None:
 
 def make_directory(path: Path) -> Path:
     """Make a directory if it does not exist."""
+    local_path(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -51,6 +54,7 @@ def make_directory(path: Path) -> Path:
 @contextmanager
 def written_aside(file: Path) -> Iterator[str]:
     """Yield the name of a temporary file, which replaces `file` at the end, or is removed after an error."""
+    local_path(file)
     try:
         remove_stale(file)
         handle, aside = _open_aside(file)
@@ -71,6 +75,7 @@ def written_aside(file: Path) -> Iterator[str]:
 
 def append_text(file: str, text: str) -> None:
     """Append text to a file, which others may have begun: entirely, or not at all."""
+    local_path(file)
     made = not os.path.lexists(file)
     try:
         with open(file, "ab", buffering=0) as out:

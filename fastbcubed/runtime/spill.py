@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.errors import OptionError, SpillError, arg
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.arguments import local_path
 from fastbcubed.runtime.threads import Pool, lend
 
 #: Direct writes begin and end at multiples of this.
@@ -248,7 +249,7 @@ def spill_directory(given: Any) -> Path:
     if given is None:
         given = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
     try:
-        return Path(given).expanduser()
+        return Path(local_path(given)).expanduser()
     except TypeError:
         raise OptionError(f"{arg('spill_dir')} is a directory, not {given!r}") from None
 
