@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastbcubed._version import __version__
 from fastbcubed.cli.flag_values import columns_of, numbers_of, read_as
 from fastbcubed.cli.options import add_options, limit_of
-from fastbcubed.cli.output import Terminal, print_json, say, warnings_said
+from fastbcubed.cli.output import Terminal, print_json, say, say_warnings, warnings_said
 from fastbcubed.errors import OptionError
 from fastbcubed.inputs.tables import ITEM
 from fastbcubed.render.number_formats import count, counted
@@ -17,6 +17,7 @@ from fastbcubed.render.number_formats import count, counted
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from fastbcubed.inputs.link_clusters import Connected
     from fastbcubed.inputs.links import Links
 
 
@@ -33,7 +34,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "thresholds give a column of clusters each"
     )
     add_options(parser, "thresholds", thresholds=several)
-    add_options(parser, "ascending left right score items")
+    add_options(parser, "ascending left right score verdict no_verdict items")
     item = "column of --items, if that has several (default: item)"
     add("--item", default=ITEM, metavar="NAME", help=item)
     add("--out", metavar="PATH", help="Parquet file to write, with a row for each item")
@@ -42,7 +43,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Connect the links, write the clusters, and print their counts."""
-    from fastbcubed.inputs.links import as_threshold, read_links, warn_if_distances, warn_if_none_reaches
+    from fastbcubed.inputs.link_clusters import as_threshold, warnings_of
+    from fastbcubed.inputs.links import read_links, warn_if_distances
     from fastbcubed.runtime.memory_budget import Allowance
     from fastbcubed.runtime.progress_bar import announcing_compilation
 
@@ -51,17 +53,20 @@ def run(options: argparse.Namespace) -> int:
     with announcing_compilation(), warnings_said():
         links = read_links(
             options.links, columns_of(options.left), columns_of(options.right), score=options.score,
-            scored=bool(thresholds), items=options.items, item=columns_of(options.item) or ITEM,
-            allowance=Allowance(options.memory_limit),
+            scored=bool(thresholds), verdict=options.verdict, items=options.items,
+            item=columns_of(options.item) or ITEM, allowance=Allowance(options.memory_limit),
         )  # fmt: skip
         if thresholds:
             warn_if_distances(links.columns.score, links.name, ascending=options.ascending, stacklevel=2)
         table = _clusters(links, thresholds, ascending=options.ascending)
-        for threshold in thresholds:
-            warn_if_none_reaches(links, threshold, ascending=options.ascending, stacklevel=2)
-    told = [_counts(links, table, k, threshold, options) for k, threshold in enumerate(thresholds or [None])]
+    made = [
+        _connected(links, table, k, threshold, options) for k, threshold in enumerate(thresholds or [None])
+    ]
+    told = [_counts(links, table, k, each) for k, each in enumerate(made)]
+    said = [warning for each in made for warning in warnings_of(each)]
+    say_warnings(said)
     if options.json:
-        _print_json(links, told, options)
+        _print_json(links, told, said, options)
     else:
         _print(links, told)
     if out is not None:
@@ -83,7 +88,7 @@ def _clusters(links: Links, thresholds: list[float], *, ascending: bool) -> pa.T
     """Return items and clusters; a single column of clusters is called cluster."""
     import pyarrow as pa
 
-    from fastbcubed.inputs.links import connect, wide_table
+    from fastbcubed.inputs.link_clusters import connect, wide_table
 
     names = [*links.items.names, "cluster"]
     if thresholds:
@@ -92,29 +97,36 @@ def _clusters(links: Links, thresholds: list[float], *, ascending: bool) -> pa.T
     return pa.table([*links.items.parts, pa.array(connect(links)[0])], names=names)
 
 
-def _counts(
+def _connected(
     links: Links, table: pa.Table, k: int, threshold: float | None, options: argparse.Namespace
-) -> dict[str, Any]:
-    """Return the threshold, column and counts of one clustering."""
+) -> Connected:
+    """Return the summary of one clustering."""
     import numpy as np
 
     from fastbcubed.inputs.arrays import to_numpy
+    from fastbcubed.inputs.link_clusters import connected
 
-    at = len(links.items.names) + k
-    sizes = np.bincount(to_numpy(table.column(at))) if table.num_rows else np.zeros(0, np.int64)
+    labels = to_numpy(table.column(len(links.items.names) + k))
     reached = None if threshold is None else links.reaches(threshold, ascending=options.ascending)
+    n = len(links) if reached is None else int(np.count_nonzero(reached))
+    return connected(links, n, labels, threshold, ascending=options.ascending)
+
+
+def _counts(links: Links, table: pa.Table, k: int, made: Connected) -> dict[str, Any]:
+    """Return the threshold, column and counts of one clustering."""
     return {
-        "threshold": threshold,
-        "column": table.column_names[at],
-        "n_connecting": len(links) if reached is None else int(np.count_nonzero(reached)),
-        "clusters": sizes.size,
-        "singletons": int(np.count_nonzero(sizes == 1)),
-        "largest": int(sizes.max(initial=0)),
+        "threshold": made.threshold,
+        "column": table.column_names[len(links.items.names) + k],
+        "n_connecting": made.n_connecting,
+        "clusters": made.n_clusters,
+        "singletons": made.n_singletons,
+        "largest": made.largest,
+        "n_contradicted": made.n_contradicted,
     }
 
 
 def _print(links: Links, told: list[dict[str, Any]]) -> None:
-    from fastbcubed.inputs.links import as_typed
+    from fastbcubed.inputs.link_clusters import as_typed
     from fastbcubed.render.document import Grid
 
     terminal = Terminal()
@@ -127,6 +139,12 @@ def _print(links: Links, told: list[dict[str, Any]]) -> None:
         threshold = "all" if each["threshold"] is None else as_typed(each["threshold"])
         rows.append([threshold, *(count(each[name]) for name in names)])
     terminal.grid(Grid(["threshold", "links", "clusters", "singletons", "largest"], rows))
+    if (apart := links.apart) is not None:
+        terminal.line(f"\nKept apart, as they were judged not to match: {counted(len(apart), 'pair')}.")
+        if apart.n_unsure:
+            terminal.line(
+                f"Without a verdict, or unsure, and so no links: {counted(apart.n_unsure, 'pair')}."
+            )
     if told[0]["threshold"] is None and columns.scores:
         terminal.line(
             f"\nAll links connect, whatever their {columns.scores[0]}; --threshold says how much they need."
@@ -137,18 +155,23 @@ def _print(links: Links, told: list[dict[str, Any]]) -> None:
         )
 
 
-def _print_json(links: Links, told: list[dict[str, Any]], options: argparse.Namespace) -> None:
+def _print_json(
+    links: Links, told: list[dict[str, Any]], said: list[dict[str, Any]], options: argparse.Namespace
+) -> None:
     from fastbcubed.render.json import as_json
 
-    columns = links.columns
+    columns, apart = links.columns, links.apart
     found = {
         "fastbcubed": __version__,
         "links": links.name,
-        "columns": {name: getattr(columns, name) for name in ("left", "right", "score", "tool")},
+        "columns": {name: getattr(columns, name) for name in ("left", "right", "score", "verdict", "tool")},
         "n_links": len(links),
         "n_items": len(links.items),
+        "n_judged_different": 0 if apart is None else len(apart),
+        "n_unsure": 0 if apart is None else apart.n_unsure,
         "all_items_given": links.complete,
         "clusterings": told,
+        "warnings": said,
         "out": options.out,
     }
     print_json(as_json(found))

@@ -207,6 +207,8 @@ JSON (--json): one object. Later versions may add keys; these stay.
   fastbcubed, links, out          version, what was read, what was written
   columns                         left, right (lists of names), score, tool that writes such columns
   n_links, n_items                links and items that were read
+  n_judged_different, n_unsure    pairs that --verdict keeps apart, and that have no verdict
+  warnings                        a list of {code, level, message, ...}
   all_items_given                 whether --items was given
   clusterings                     list of {threshold, column, n_connecting, clusters, singletons, largest}
 """

@@ -148,7 +148,8 @@ def columns_of(text: str | None) -> str | list[str] | None:
 
 def read_as(columns: LinkColumns) -> str:
     """Return a text of the columns read for each part of a link."""
-    read = {"left": " + ".join(columns.left), "right": " + ".join(columns.right), "score": columns.score}
+    items = {"left": " + ".join(columns.left), "right": " + ".join(columns.right)}
+    read = {**items, "score": columns.score, "verdict": columns.verdict}
     return ", ".join(f"{part} = {name}" for part, name in read.items() if name)
 
 
@@ -167,7 +168,7 @@ def with_links(arguments: dict[str, Any], options: argparse.Namespace) -> dict[s
     side = options.links
     if side is None:
         for name in LINK_FLAGS:
-            if getattr(options, name) not in (None, False):
+            if (value := getattr(options, name)) is not None and (value is not False or name == "verdict"):
                 raise OptionError(f"--{name.replace('_', '-')} goes with --links")
         return arguments
     if arguments["table"] is not None:
@@ -179,8 +180,8 @@ def with_links(arguments: dict[str, Any], options: argparse.Namespace) -> dict[s
         made = Clustering.from_links(
             arguments[side], columns_of(options.link_left), columns_of(options.link_right),
             score=options.link_score, threshold=options.threshold, ascending=options.ascending,
-            items=options.link_items, item=item[side == "prediction"] if isinstance(item, tuple) else item,
-            memory_limit=options.memory_limit,
+            verdict=options.verdict, items=options.link_items,
+            item=item[side == "prediction"] if isinstance(item, tuple) else item, memory_limit=options.memory_limit,
         )  # fmt: skip
     return {**arguments, side: made}
 

@@ -15,7 +15,16 @@ OR_COLUMNS = f"{FILES}; with --table, a column"
 #: Flags of gates, which are no arguments of the library's `evaluate`; see `cli.gate_options`.
 GATE_FLAGS = ("fail_under", "fail_over", "fail_worse", "baseline", "fail_on_warning", "summary")
 #: Flags for an input of links; see `add_link_flags`.
-LINK_FLAGS = ("links", "threshold", "ascending", "link_left", "link_right", "link_score", "link_items")
+LINK_FLAGS = (
+    "links",
+    "threshold",
+    "ascending",
+    "link_left",
+    "link_right",
+    "link_score",
+    "verdict",
+    "link_items",
+)
 
 
 def number(text: str) -> int:
@@ -151,6 +160,14 @@ OPTIONS = {
     "score": _option(
         "--score", metavar="NAME",
         help="column of scores (default: match_probability, match_weight, score, ... or the only one left)",
+    ),
+    "verdict": _option(
+        "--verdict", metavar="NAME",
+        help="column that says whether two items match (yes and no, 1 and 0, ...): only matches are links",
+    ),
+    "no_verdict": _option(
+        "--no-verdict", dest="verdict", action="store_const", const=False,
+        help="all rows are links, whatever a column that seems to have verdicts says",
     ),
     "items": _option(
         "--items", metavar="PATH",
@@ -323,7 +340,7 @@ def add_link_flags(parser: argparse.ArgumentParser) -> None:
         help="the prediction is a table of links, one for each pair of items, or with --links=truth the truth; its "
         "clusters are what they connect",
     )  # fmt: skip
-    add_options(group, "threshold ascending link_left link_right link_score link_items")
+    add_options(group, "threshold ascending link_left link_right link_score verdict no_verdict link_items")
 
 
 def add_report_flags(parser: argparse.ArgumentParser) -> None:

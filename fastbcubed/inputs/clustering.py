@@ -49,7 +49,8 @@ from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:
-    from fastbcubed.inputs.links import Connected
+    from fastbcubed.inputs.link_clusters import Connected
+    from fastbcubed.inputs.link_columns import VerdictColumn
 
 
 def by_position(truth: Any, prediction: Any, weight: Any, overlapping: bool) -> tuple[Any, Any, Any]:
@@ -524,6 +525,7 @@ class Clustering:
         score: str | None = None,
         threshold: float | None = None,
         ascending: bool = False,
+        verdict: VerdictColumn = None,
         items: Any = None,
         item: ColumnName = ITEM,
         name: str = "the links",
@@ -548,6 +550,10 @@ class Clustering:
             The score that a link needs to connect its items. By default all links connect.
         ascending : bool
             Whether scores are distances, so that links at or below the threshold connect.
+        verdict : str or False, optional
+            The column that says whether two items match: same, different or unsure, or other words for these, such as
+            yes and no, true and false, 1 and 0. Only matches connect. A column that seems to be one has to be named;
+            False says that none is, so that all rows are links.
         items : table, path, Clustering, or array-like, optional
             The complete list of items. Those without a connecting link are singletons. By default the items of the
             links; `evaluate` treats any others as singletons, not as missing.
@@ -571,8 +577,18 @@ class Clustering:
             If an id is null.
         LinkError
             If a score is null, NaN, or an integer that floats round, or a link has an item outside `items`.
+        ColumnError
+            If columns are missing or ambiguous, or one that is not named has verdicts.
+        JudgementError
+            If a value in the column of verdicts is none.
         OptionError
             If the links need more memory than the limit; the message states how much.
+
+        Warns
+        -----
+        EvaluationWarning
+            If links with low scores connect, as there is no threshold; if a threshold is beyond all scores; if items
+            judged not to match are connected by way of others.
 
         Notes
         -----
@@ -586,13 +602,8 @@ class Clustering:
         >>> fb.Clustering.from_links(links, threshold=0.9).to_table().to_pydict()
         {'item': ['a', 'b', 'c', 'd', 'e'], 'cluster': [0, 0, 1, 2, 2]}
         """
-        from fastbcubed.inputs.links import (
-            as_threshold,
-            connect,
-            read_links,
-            warn_if_distances,
-            warn_if_none_reaches,
-        )
+        from fastbcubed.inputs.link_clusters import as_threshold, connect, warn_of
+        from fastbcubed.inputs.links import read_links, warn_if_distances
         from fastbcubed.runtime.memory_budget import Allowance
 
         allowance = Allowance(memory_limit)
@@ -609,6 +620,7 @@ class Clustering:
             right,
             score=score,
             scored=scored,
+            verdict=verdict,
             items=items,
             item=item,
             name=name,
@@ -616,15 +628,17 @@ class Clustering:
         )
         if threshold is not None:
             warn_if_distances(links.columns.score, links.name, ascending=ascending, stacklevel=3)
-            warn_if_none_reaches(links, threshold, ascending=ascending, stacklevel=3)
         allowance.require(
             TO_CONNECT * len(links.items) + len(links), f"connecting {len(links.items):,} items"
         )
         labels, connected = connect(links, threshold, ascending=ascending)
+        warn_of(connected, stacklevel=2)
         return cls(as_column(labels, "cluster"), links.items, None, None, links.name, links=connected)
 
     @classmethod
-    def from_pairs(cls, left: Any, right: Any, *, items: Any = None, name: str = UNNAMED) -> Clustering:
+    def from_pairs(
+        cls, left: Any, right: Any, *, items: Any = None, verdict: Any = None, name: str = UNNAMED
+    ) -> Clustering:
         """Make a clustering from two arrays of items that belong together pair by pair: the connected components.
 
         For tables of links, and those with a score, see `from_links`.
@@ -636,6 +650,8 @@ class Clustering:
         items : array-like, optional
             Further items, such as the complete list; those in no pair become singletons. By default the items are those
             of the pairs, and `evaluate` treats any others as singletons, not as missing. Pass ``[]`` if there are none.
+        verdict : array-like of shape (n_pairs,), optional
+            Whether the two items of each pair match, as in `from_links`; only those that match connect. By default all.
         name : str, optional
             Name of the clustering in messages.
 
@@ -650,15 +666,17 @@ class Clustering:
         >>> fb.Clustering.from_pairs(["a", "b"], ["b", "c"], items=["d"]).labels.keys().tolist()
         [0, 1, 1, 1]
         """
-        from fastbcubed.inputs.links import connect, links_of
+        from fastbcubed.inputs.link_clusters import connect, warn_of
+        from fastbcubed.inputs.links import links_of
 
         columns = [
             as_column(values, "item", f"the {what} of {name}")
             for what, values in (("items", items), ("left items", left), ("right items", right))
             if values is not None or what != "items"
         ]
-        links = links_of(columns[-2], columns[-1], columns[0] if len(columns) > 2 else None, name)
+        links = links_of(columns[-2], columns[-1], columns[0] if len(columns) > 2 else None, name, verdict)
         labels, connected = connect(links)
+        warn_of(connected, stacklevel=2)
         return cls(as_column(labels, "cluster"), links.items, None, None, name, links=connected)
 
     __dir__ = documented

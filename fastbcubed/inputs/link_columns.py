@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from fastbcubed.errors import ColumnError, Either, OptionError, arg
 from fastbcubed.inputs.suggestions import Typed, similar
 from fastbcubed.inputs.tables import ColumnName, Source, column_names, listed
+from fastbcubed.inputs.verdicts import NAMES as VERDICTS
+
+#: The column of verdicts, or False if no column has any; None if it is not said.
+VerdictColumn = str | Literal[False] | None
+#: The names of the tables of the left and the right items, or False if these have one namespace; None if not said.
+Sources = tuple[str, str] | Sequence[str] | Literal[False] | None
 
 #: Case-insensitive suffixes and prefixes that distinguish the left and right item's names.
 ENDINGS = (("_l", "_r"), ("left", "right"), ("1", "2"), ("_a", "_b"), ("_x", "_y"))
@@ -38,6 +44,9 @@ class LinkColumns(NamedTuple):
     tool: str | None = None  #: the tool that uses these names
     recognised: bool = False  #: whether the items were found by names other than left and right
     scores: tuple[str, ...] = ()  #: all columns with names of scores, in order of precedence
+    verdict: str | None = None  #: whether two items match
+    sources: tuple[str, str] | None = None  #: names of the tables of the left and the right items
+    doubtful: tuple[str, ...] = ()  #: columns that may hold verdicts, as their values show
 
 
 class _Pair(NamedTuple):
@@ -55,12 +64,17 @@ def choose_links(
     score: str | None = None,
     *,
     scored: bool = False,
+    verdict: VerdictColumn = None,
 ) -> LinkColumns:
     """Return the columns of a table of links; a score column is looked for if none is named.
 
     Without names, items are the columns written by a known tool, or the only two with paired left and right names, or
     the only two. Missing or ambiguous columns raise ColumnError; so does a missing score if links must be `scored`.
     """
+    if not (verdict is None or verdict is False or isinstance(verdict, str)):
+        raise OptionError(
+            f"{arg('verdict')} is the name of a column, or False if no column has verdicts, not {verdict!r}."
+        )
     if (left is None) != (right is None):
         missing = "right" if right is None else "left"
         raise OptionError(
@@ -72,13 +86,15 @@ def choose_links(
         if not isinstance(score, str):
             raise OptionError(f"{arg('score')} is the name of a column, not {type(score).__name__}.")
         asked["score"] = [score]
+    if verdict:
+        asked["verdict"] = [verdict]
     for part, names in asked.items():
         require_columns(rows, part, names, Typed())
     if named:
         found = _as_named(rows, asked["left"], asked["right"])
     else:
-        found = _recognised(rows, score)
-    rest = [name for name in rows.names if name not in (*found.left, *found.right)]
+        found = _recognised(rows, [name for name in (score, verdict) if name])
+    rest = [name for name in rows.names if name not in (*found.left, *found.right, verdict)]
     known = {name.lower(): name for name in rest}
     scores = tuple(known[name] for name in SCORES if name in known)
     chosen = score or next(iter(scores or rest[: scored and len(rest) == 1]), None)
@@ -91,7 +107,31 @@ def choose_links(
         raise ColumnError(f"There is no column of scores in {rows.where} ({listed(rows.names)}). {hint}")
     if chosen in (*found.left, *found.right):
         raise _score_of_item(rows, chosen)
-    return found._replace(score=chosen, tool=_tool_of(found, chosen), scores=scores)
+    if verdict and verdict in (*found.left, *found.right, chosen):
+        raise ColumnError(
+            f"The verdicts of {rows.where} are the column of an item or of scores: {verdict}. Name another with "
+            f"{arg('verdict', ...)}."
+        )
+    doubtful = (
+        _doubtful(rows, rest, {score, *scores}, judged=scored and bool(scores)) if verdict is None else ()
+    )
+    return found._replace(
+        score=chosen, tool=_tool_of(found, chosen), scores=scores, verdict=verdict or None, doubtful=doubtful
+    )
+
+
+def _doubtful(rows: Source, rest: list[str], scores: set[Any], *, judged: bool) -> tuple[str, ...]:
+    """Return the columns whose values are looked at, as they may be verdicts.
+
+    Columns that come in pairs describe the two items. Where a score decides which links join, only a name says that a
+    column has verdicts: a flag beside a score is nothing strange.
+    """
+    paired = {name for pair in _pairs(rows.names) for name in (pair.left, pair.right)}
+    return tuple(
+        name
+        for name in rest
+        if name not in scores and name not in paired and (name.lower() in VERDICTS or not judged)
+    )
 
 
 def _score_of_item(rows: Source, score: str | None) -> ColumnError:
@@ -122,9 +162,9 @@ def _item_names(stems: Sequence[str]) -> list[str]:
     return own if len(set(own)) == len(own) else plain
 
 
-def _recognised(rows: Source, score: str | None) -> LinkColumns:
-    """Return the columns of items not named by the caller."""
-    names = [name for name in rows.names if name != score]
+def _recognised(rows: Source, others: Sequence[str]) -> LinkColumns:
+    """Return the columns of items not named by the caller; others are those of score and verdict."""
+    names = [name for name in rows.names if name not in others]
     pairs = list(_pairs(names))
     ids = [pair for pair in pairs if pair.stem.lower() in IDS] or pairs
     if len(ids) > 1 and "match_probability" in {
@@ -147,11 +187,11 @@ def _recognised(rows: Source, score: str | None) -> LinkColumns:
             _item_names([pair.stem for pair in parts]),
             recognised=len(parts) > 1 or bool(ids[0].stem),
         )
-    rest = [name for name in names if name.lower() not in SCORES]
+    rest = [name for name in names if name.lower() not in (*SCORES, *VERDICTS)]
     if len(rest) == 2:
         return LinkColumns(rest[:1], rest[1:], None, ["item"], recognised=True)
-    if score is not None and any(score in (pair.left, pair.right) for pair in _pairs(rows.names)):
-        raise _score_of_item(rows, score)
+    if named := [name for pair in _pairs(rows.names) for name in (pair.left, pair.right) if name in others]:
+        raise _score_of_item(rows, named[0])
     clusters = {"item", "cluster"} <= set(rows.names)
     hint = (
         " With item and cluster it looks like a clustering, which is no table of links." if clusters else ""

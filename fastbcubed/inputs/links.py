@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -14,8 +14,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed import kernels
-from fastbcubed.errors import ColumnError, EvaluationWarning, LinkError, OptionError, arg, first_few
+from fastbcubed.errors import (
+    ColumnError,
+    EvaluationWarning,
+    FastBCubedError,
+    LinkError,
+    arg,
+    first_few,
+)
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
     Nulls,
@@ -29,13 +35,14 @@ from fastbcubed.inputs.arrays import (
     plain,
     plain_type,
     refuse_unread,
+    to_arrow,
     to_numpy,
 )
 from fastbcubed.inputs.file_formats import in_blocks
 from fastbcubed.inputs.files import Stream, as_rows, bytes_of_text, open_stream
 from fastbcubed.inputs.id_columns import Column, as_column, in_order_of
 from fastbcubed.inputs.keys import check_kinds, proved_keys, seeded_keys, text_parts
-from fastbcubed.inputs.link_columns import LinkColumns, choose_links
+from fastbcubed.inputs.link_columns import LinkColumns, VerdictColumn, choose_links
 from fastbcubed.inputs.tables import (
     BLOCK_ROWS,
     ITEM,
@@ -51,7 +58,17 @@ from fastbcubed.inputs.tables import (
     of_arrow,
     read_columns,
 )
-from fastbcubed.runtime.arguments import is_bare
+from fastbcubed.inputs.verdicts import (
+    CODES,
+    DIFFERENT,
+    LOOKED_AT,
+    SAME,
+    Apart,
+    are_verdicts,
+    as_verdicts,
+    refuse_verdicts,
+)
+from fastbcubed.inputs.verdicts import NAMES as VERDICT_NAMES
 from fastbcubed.runtime.key_codes import Numbering
 from fastbcubed.runtime.memory_budget import Allowance
 from fastbcubed.runtime.threads import Pool, ahead, blocks
@@ -61,10 +78,17 @@ DOUBLE: np.dtype[Any] = np.dtype(np.float64)
 HALF: np.dtype[Any] = np.dtype(np.float16)
 
 
+class Span(NamedTuple):
+    """The least and the most of some scores."""
+
+    least: float
+    most: float
+
+
 class Block(NamedTuple):
     """Consecutive links: number of the first, both items, scores with NaN for null, and their original type.
 
-    `rounded` are the rows of scores that are not what was given, but rounded.
+    `rounded` are the rows of scores that are not what was given, but rounded; `verdicts` as in `as_verdicts`.
     """
 
     first_row: int
@@ -73,17 +97,28 @@ class Block(NamedTuple):
     scores: NDArray[np.float64] | None = None
     precision: np.dtype[Any] = HALF
     rounded: NDArray[np.int64] | None = None
+    verdicts: NDArray[np.int64] | None = None
+    span: Span | None = None
 
 
 def read_blocks(
     source: Source | Stream, columns: LinkColumns, where: str, size: int = BLOCK_ROWS
 ) -> Iterator[Block]:
-    """Yield the links of a table or stream, at most `size` at a time."""
-    needed = [*columns.left, *columns.right, *([] if columns.score is None else [columns.score])]
+    """Yield the links of a table or stream, at most `size` at a time; columns of verdicts that are not named raise."""
+    doubtful = columns.doubtful if isinstance(source, Stream) else ()  # which can be read only once
+    # Scores that nobody asked for are read for their span, which says whether weak links are among those that join.
+    unused = (
+        columns.scores[0] if columns.score is None and columns.scores and columns.verdict is None else None
+    )
+    others = [name for name in (columns.score, columns.verdict, unused, *doubtful) if name is not None]
+    needed = [*columns.left, *columns.right, *others]
     names, untyped = list(dict.fromkeys(needed)), () if isinstance(source, Stream) else source.untyped
     first_row = 0
     for found in _blocks(source, names, columns.score, size):
         data = dict(zip(names, found, strict=True))
+        if doubtful and len(found[0]):
+            refuse_verdicts({name: data[name] for name in doubtful}, where)
+            doubtful = ()
         left, right = (
             column_of(data, own, columns.items, where, untyped) for own in (columns.left, columns.right)
         )
@@ -95,14 +130,34 @@ def read_blocks(
             precision = np.dtype(values.type.to_pandas_dtype()) if short else DOUBLE
             if not pa.types.is_floating(values.type):
                 rounded = _rounded_rows(values, scores)
-        yield Block(first_row, left, right, scores, precision, rounded)
+        verdicts = None
+        if columns.verdict is not None:
+            verdicts = as_verdicts(data[columns.verdict], columns.verdict, where)
+        span = span_of(data[unused]) if unused is not None else None
+        yield Block(first_row, left, right, scores, precision, rounded, verdicts, span)
         first_row += len(left)
 
 
-def cut_columns(left: Column, right: Column) -> Iterator[Block]:
+def cut_columns(left: Column, right: Column, verdicts: NDArray[np.int64] | None = None) -> Iterator[Block]:
     """Yield the links between corresponding rows of two columns."""
     for start, stop in blocks(len(left), BLOCK_ROWS):
-        yield Block(start, left.stretch(start, stop), right.stretch(start, stop))
+        own = None if verdicts is None else verdicts[start:stop]
+        yield Block(start, left.stretch(start, stop), right.stretch(start, stop), verdicts=own)
+
+
+def refuse_judged(given: Any, rows: Source, columns: LinkColumns) -> None:
+    """Raise ColumnError if a column that is not named has verdicts, as its first rows show."""
+    if not columns.doubtful:
+        return
+    if is_pandas(given, "DataFrame"):  # other columns are not converted as wholes
+        rows = as_rows(given.iloc[:LOOKED_AT], rows.where) or rows
+    found = {}
+    for name in columns.doubtful:
+        with suppress(FastBCubedError):  # ids of types that nothing reads, in a column that is not read
+            stretch = next(iter(rows.scan(LOOKED_AT, [name])), None)
+            if stretch is not None:
+                found[name] = next(iter(stretch.blocks())).columns([name])[0]
+    refuse_verdicts(found, rows.where)
 
 
 def _blocks(
@@ -131,6 +186,17 @@ def _floats(values: pa.ChunkedArray, where: str) -> NDArray[np.float64]:
     return _without_nulls(
         _numbers(values, where, f"Name the column of scores with {arg('score', ...)}, or cast it.")
     )
+
+
+def span_of(values: pa.ChunkedArray | NDArray[np.float64]) -> Span | None:
+    """Return the span of scores; None of none, or of what are no numbers."""
+    if isinstance(values, pa.ChunkedArray):
+        try:
+            values = _without_nulls(float_column(values, "the scores", LinkError, text=True))
+        except FastBCubedError:
+            return None
+    known = values[~np.isnan(values)]
+    return Span(float(known.min()), float(known.max())) if known.size else None
 
 
 def _without_nulls(scores: pa.ChunkedArray) -> NDArray[np.float64]:
@@ -348,8 +414,23 @@ def _table(columns: list[Any], name: str) -> pa.Table:
         one = len(parts) == 1
         made[side] = parts[0] if one else pa.StructArray.from_arrays(parts, names=list(column.names))
     if len(columns) == 3:
-        made["score"] = _of_tuple(columns[2], name) if isinstance(columns[2], tuple) else pa.array(columns[2])
+        third = list(columns[2]) if isinstance(columns[2], tuple) else columns[2]
+        values = _verdicts_in(third)
+        if values is not None:
+            made["verdict"] = values
+        else:
+            made["score"] = _of_tuple(columns[2], name) if isinstance(third, list) else pa.array(third)
     return pa.table(made)
+
+
+def _verdicts_in(values: Any) -> pa.Array | None:
+    """Return the third values of links as a column, if they are verdicts rather than scores."""
+    try:
+        found = pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+    named = isinstance(getattr(values, "name", None), str) and values.name.lower() in VERDICT_NAMES
+    return found if are_verdicts("verdict" if named else "", found) else None
 
 
 def _of_tuple(scores: tuple[Any, ...], name: str) -> pa.ChunkedArray:
@@ -384,6 +465,10 @@ class Links:
         Whether the complete list of items was given.
     precision : numpy.dtype
         The original float type of the scores; see `reaches`.
+    apart : Apart or None
+        The pairs judged not to match, which are no links; None if there are no verdicts.
+    span : Span or None
+        That of the scores, whether they were requested or not; None without scores.
     """
 
     items: Column
@@ -394,6 +479,8 @@ class Links:
     name: str
     complete: bool
     precision: np.dtype[Any] = DOUBLE
+    apart: Apart | None = None
+    span: Span | None = None
 
     def __len__(self) -> int:
         return self.left.size
@@ -412,7 +499,16 @@ class Links:
 
     def joined(self) -> JoinedLinks:
         """Return the attributes of the links without their pairs and scores."""
-        return JoinedLinks(self.items, len(self), self.columns, self.name, self.complete, self.precision)
+        return JoinedLinks(
+            self.items,
+            len(self),
+            self.columns,
+            self.name,
+            self.complete,
+            self.precision,
+            self.apart,
+            self.span,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -425,6 +521,8 @@ class JoinedLinks:
     name: str
     complete: bool
     precision: np.dtype[Any] = DOUBLE
+    apart: Apart | None = None
+    span: Span | None = None
 
     def __len__(self) -> int:
         return self.n_links
@@ -443,6 +541,7 @@ def read_links(
     *,
     score: str | None = None,
     scored: bool = False,
+    verdict: VerdictColumn = None,
     items: Any = None,
     item: ColumnName = ITEM,
     name: str = "the links",
@@ -462,6 +561,8 @@ def read_links(
         The column of scores.
     scored : bool
         Whether scores are required: they are looked for if no column is named. Otherwise they are read only if named.
+    verdict : str or False, optional
+        The column that says whether two items match: only matches are links. False: all rows are links.
     items : table, path, Column, or array-like, optional
         The complete list of items; repeated ones count once.
     item : str or list of str
@@ -494,7 +595,9 @@ def read_links(
     given = as_links(table, name)
     stream = open_stream(given)
     rows = _rows(given, name) if stream is None else stream.without_rows(name)
-    columns = choose_links(rows, left, right, score, scored=scored)
+    columns = choose_links(rows, left, right, score, scored=scored, verdict=verdict)
+    if stream is None:
+        refuse_judged(given, rows, columns)
     if not scored and score is None:
         columns = columns._replace(score=None)
     allowance = allowance or Allowance()
@@ -508,7 +611,7 @@ def read_links(
     return found
 
 
-def links_of(left: Column, right: Column, others: Column | None, name: str) -> Links:
+def links_of(left: Column, right: Column, others: Column | None, name: str, verdicts: Any = None) -> Links:
     """Return the links between corresponding rows of two columns; `others` are further items."""
     if len(left) != len(right):
         raise ColumnError(
@@ -519,7 +622,12 @@ def links_of(left: Column, right: Column, others: Column | None, name: str) -> L
         others.refuse_nulls()
         others = in_order_of(left, others, strict=False)
     columns = LinkColumns(list(left.names), list(right.names), None, list(left.names))
-    return _number(cut_columns(left, right), others, columns, name, Allowance(), strict=False)
+    if verdicts is not None:
+        if len(verdicts) != len(left):
+            raise ColumnError(f"{name}: there are {len(left)} pairs, but {len(verdicts)} verdicts.")
+        verdicts = as_verdicts(to_arrow(verdicts, f"the verdicts of {name}"), "verdict", name)
+        columns = columns._replace(verdict="verdict")
+    return _number(cut_columns(left, right, verdicts), others, columns, name, Allowance(), strict=False)
 
 
 def _require_room(rows: Source, allowance: Allowance, of_link: int, given: Any) -> None:
@@ -580,6 +688,8 @@ def _number(
     """Give items codes in order of appearance, the known ones first; if `strict` there are no others."""
     numbering, faults, values = Numbering(), Faults(name), list[list[pa.ChunkedArray]]()
     found: list[list[NDArray[Any]]] = [[], [], []]  # left, right, scores
+    apart: list[list[NDArray[Any]]] = [[], []]  # left, right of pairs that do not match
+    n_unsure, spans = 0, list[Span]()
     first = next(parts)
     texts = text_parts([each for each in (known, first.left, first.right) if each is not None])
     known, precision = known and known.with_text(texts), HALF
@@ -601,9 +711,17 @@ def _number(
             allowance.require(more, f"the first {n_links:,} links of {name}, with {numbering.n:,} items,")
             codes, firsts = numbering.add(*_interleaved(_words(block.left, pool), _words(block.right, pool)))
             values.append(_take_interleaved(block, firsts))
+            spans += [block.span] if block.span is not None else []
+            same: Any = slice(None)
+            if (verdicts := block.verdicts) is not None:
+                n_unsure += int(np.count_nonzero(verdicts < 0))
+                different = verdicts == CODES[DIFFERENT]
+                for pieces, codes_of in zip(apart, (codes[::2], codes[1::2]), strict=True):
+                    pieces.append(codes_of[different])
+                same = verdicts == CODES[SAME]
             for pieces, piece in zip(found, (codes[::2], codes[1::2], block.scores), strict=True):
                 if piece is not None:
-                    pieces.append(piece.copy())
+                    pieces.append(piece[same].copy())
             precision = np.promote_types(precision, block.precision)
     faults.refuse()
     joined = [join_pieces(pieces, like.where) for pieces in zip(*values, strict=True)]
@@ -611,7 +729,13 @@ def _number(
     items.untyped = like.untyped
     left, right = map(_concatenated, found[:2])
     scores = _concatenated(found[2]) if found[2] else None
-    links = Links(items, left, right, scores, columns, name, known is not None, precision)
+    kept = None
+    if columns.verdict is not None:
+        kept = Apart(_concatenated(apart[0]), _concatenated(apart[1]), n_unsure)
+    span = span_of(scores) if scores is not None else None
+    if spans:
+        span = Span(min(each.least for each in spans), max(each.most for each in spans))
+    links = Links(items, left, right, scores, columns, name, known is not None, precision, kept, span)
     if known is not None and strict:
         refuse_unknown(items, n_known, left, right, name)
     return links
@@ -658,137 +782,3 @@ def _take_interleaved(block: Block, places: NDArray[np.int64]) -> list[pa.Chunke
     order[~on_left] = np.arange(len(sides[1][0])) + len(sides[0][0])
     joined = (join_pieces([plain(a), plain(b)], block.left.where) for a, b in zip(*sides, strict=True))
     return [pa.chunked_array([combined(values).take(from_numpy(order))]) for values in joined]
-
-
-@dataclass(frozen=True)
-class Connected:
-    """A summary of how links were connected into a clustering.
-
-    Attributes
-    ----------
-    n_links, n_connecting : int
-        Number of links, and of links that connect.
-    columns : LinkColumns
-        The columns they were read from.
-    threshold : float or None
-        The score that links must reach, if any.
-    ascending : bool
-        Whether scores are distances, at or below the threshold.
-    complete : bool
-        Whether the complete list of items was given; if not, items without a link are absent and count as singletons.
-    """
-
-    n_links: int
-    n_connecting: int
-    columns: LinkColumns
-    threshold: float | None
-    ascending: bool
-    complete: bool
-
-
-def connect(
-    links: Links, threshold: float | None = None, *, ascending: bool = False
-) -> tuple[NDArray[Any], Connected]:
-    """Return each item's component under the links that reach a threshold, or all links, and a summary."""
-    if threshold is None:
-        n_connecting = len(links)
-        labels = np.arange(len(links.items), dtype=links.left.dtype)
-        kernels.components.find_components(links.left, links.right, labels)
-    else:
-        n_connecting = int(np.count_nonzero(links.reaches(threshold, ascending=ascending)))
-        (labels,) = connect_at(links, [threshold], ascending=ascending)
-    return labels, Connected(len(links), n_connecting, links.columns, threshold, ascending, links.complete)
-
-
-def connect_at(links: Links, thresholds: Sequence[float], *, ascending: bool = False) -> list[NDArray[Any]]:
-    """Return each item's component under the links that reach each threshold, in threshold order.
-
-    Components are numbered from 0 in the order of the items. They only grow as the threshold is relaxed, so each link
-    is processed once, at the strictest threshold that it reaches.
-    """
-    strictest_first = sorted(range(len(thresholds)), key=lambda k: thresholds[k], reverse=not ascending)
-    found: list[Any] = [None] * len(thresholds)
-    parents = np.arange(len(links.items), dtype=links.left.dtype)
-    joined = np.zeros(len(links), bool)
-    for k in strictest_first:
-        for start, stop in blocks(len(links)):
-            own = slice(start, stop)
-            reached = links.reaches(thresholds[k], own, ascending=ascending)
-            new = reached & ~joined[own]
-            kernels.components.join_pairs(links.left[own][new], links.right[own][new], parents)
-            joined[own] = reached
-        found[k] = parents.copy()
-        kernels.components.number_components(found[k])
-    return found
-
-
-def wide_table(links: Links, thresholds: Sequence[float], *, ascending: bool = False) -> pa.Table:
-    """Return the items and their cluster at each threshold, in columns named as in Splink."""
-    labels = connect_at(links, thresholds, ascending=ascending)
-    names = [*links.items.names, *(column_at(threshold, links.columns.score) for threshold in thresholds)]
-    return pa.table([*links.items.parts, *map(from_numpy, labels)], names=names)
-
-
-def column_at(threshold: float, score: str | None) -> str:
-    """Return the name of the cluster column at a threshold.
-
-    Examples
-    --------
-    >>> column_at(0.95, "match_probability"), column_at(1.0, "match_probability"), column_at(-2.0, "match_weight")
-    ('cluster_p_0_95', 'cluster_p_1_0', 'cluster_mw_-2')
-    """
-    name = (score or "").lower()
-    kind = "p_" if "probability" in name else "mw_" if name == "match_weight" else ""
-    digits = np.format_float_positional(threshold, trim="0" if kind == "p_" else "-")
-    return f"cluster_{kind}{digits.replace('.', '_')}"
-
-
-def as_thresholds(thresholds: Any) -> list[float]:
-    """Return one or more thresholds, or raise OptionError."""
-    if isinstance(thresholds, (int, float, np.number)):
-        return [as_threshold(thresholds)]
-    if isinstance(thresholds, (str, bytes)) or not isinstance(thresholds, Iterable) or is_bare(thresholds):
-        raise OptionError(
-            f"thresholds is a list of numbers, scores that links have to reach, not {thresholds!r}."
-        )
-    found = list(map(as_threshold, thresholds))
-    if not found:
-        raise OptionError("thresholds is empty. Name the scores that links have to reach.")
-    return found
-
-
-def as_threshold(threshold: Any) -> float:
-    """Return a threshold, or raise OptionError."""
-    if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.integer, np.floating)):
-        raise OptionError(
-            f"{arg('threshold')} is a number, the score that links have to reach, not {threshold!r}."
-        )
-    if math.isnan(threshold):
-        raise OptionError(
-            f"{arg('threshold')} is NaN, which no score reaches; it is the score that links have to reach."
-        )
-    if isinstance(threshold, (int, np.integer)) and int(threshold) != float(threshold):
-        raise OptionError(
-            f"{arg('threshold')} is {threshold}, which as a float, as all scores are, would be rounded to "
-            f"{float(threshold):.0f}. Pass a smaller number, for smaller scores, or a float."
-        )
-    return float(threshold)
-
-
-def as_typed(number: Any) -> str:
-    """Return a threshold or a score with all its digits: 0.900000001, and 5 for 5.0."""
-    return str(number).removesuffix(".0")
-
-
-def warn_if_none_reaches(links: Links, threshold: float, *, ascending: bool, stacklevel: int) -> None:
-    """Warn if there are links but none reaches a threshold."""
-    if not len(links) or links.reaches(threshold, ascending=ascending).any():
-        return
-    assert links.scores is not None
-    least, most = (as_typed(links.precision.type(end)) for end in (links.scores.min(), links.scores.max()))
-    warnings.warn(
-        f"No link of {links.name} has a score of {as_typed(threshold)} or {'less' if ascending else 'more'}: those in "
-        f"column {links.columns.score!r} go from {least} to {most}. Every item is alone.",
-        EvaluationWarning,
-        stacklevel=stacklevel,
-    )

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.errors import Message, Word
 from fastbcubed.inputs.clustering import Clustering
+from fastbcubed.inputs.link_clusters import CODES as OF_LINKS
+from fastbcubed.inputs.link_clusters import warnings_of
 
 if TYPE_CHECKING:
     from fastbcubed.inputs.layouts import Reading
-    from fastbcubed.inputs.links import Connected
+    from fastbcubed.inputs.link_clusters import Connected
 
 #: The codes of all notes.
-CODES = ("columns-recognised", "whole-floats", "made-of-links", "attributes-match-none")
+CODES = ("columns-recognised", "whole-floats", "made-of-links", "attributes-match-none", *OF_LINKS)
 
 
 def notes_of(sides: Iterable[Clustering]) -> list[dict[str, Any]]:
@@ -25,8 +27,8 @@ def notes_of(sides: Iterable[Clustering]) -> list[dict[str, Any]]:
 
 
 def notes_of_side(side: Clustering) -> list[dict[str, Any]]:
-    """Return the notes of one side: on its columns, and on floats that were read as integers."""
-    notes: list[dict[str, Any]] = []
+    """Return the notes of one side: on its links, its columns, and floats that were read as integers."""
+    notes = [] if side.links is None else warnings_of(side.links)
     reading = side.reading
     if reading is not None and not reading.is_obvious:
         notes.append(
@@ -78,6 +80,9 @@ def _of_links(which: str, side: Clustering, made: Connected) -> dict[str, Any]:
         message += f", whatever their {columns.scores[0]}: no threshold was given."
     else:
         message += "."
+    if columns.verdict is not None:
+        message += f" Of pairs judged not to match, {made.n_apart:,} were kept apart"
+        message += f"; {made.n_unsure:,} without a verdict join nothing." if made.n_unsure else "."
     if columns.recognised:
         how = f"as {columns.tool} writes them" if columns.tool else "as follows"
         left, right = " + ".join(columns.left), " + ".join(columns.right)
@@ -92,4 +97,7 @@ def _of_links(which: str, side: Clustering, made: Connected) -> dict[str, Any]:
         "score": columns.score,
         "threshold": made.threshold,
         "omits_singletons": side.omits_singletons,
+        "verdict": columns.verdict,
+        "n_judged_different": made.n_apart,
+        "n_unsure": made.n_unsure,
     }

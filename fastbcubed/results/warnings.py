@@ -34,6 +34,7 @@ from fastbcubed.errors import (
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.layouts import PREDICTION_WORDS, TRUTH_WORDS
+from fastbcubed.inputs.link_clusters import CODES as OF_LINKS
 from fastbcubed.inputs.pair import per_side
 from fastbcubed.inputs.spellings import SEPARATOR, way_alike
 from fastbcubed.inputs.tables import is_path
@@ -833,6 +834,7 @@ CODES = {
     "whole-floats": Code("Floats or decimals were read as integers."),
     "made-of-links": Code("The clusters of a side are the connected components of links."),
     "attributes-match-none": Code("A table of attributes has none of the items."),
+    **{code: Code(meaning) for code, meaning in OF_LINKS.items()},
 }
 #: Those that only items on one side give rise to, and only slices.
 OF_UNMATCHED = {

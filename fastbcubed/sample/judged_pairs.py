@@ -26,6 +26,7 @@ from fastbcubed.inputs.file_formats import as_it_was
 from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.inputs.tables import Source
+from fastbcubed.inputs.verdicts import DIFFERENT, MEANT, SAME, UNSURE, VERDICTS, refuse_strange, word_of
 from fastbcubed.render import html, text
 from fastbcubed.render.document import Prose
 from fastbcubed.render.json import as_json
@@ -186,7 +187,6 @@ def _ends(row: Mapping[str, Any], write: Callable[[float], str], whole: float = 
     return f" ({' to '.join(write(row[end] / whole) for end in ('low', 'high'))})"
 
 
-SAME, DIFFERENT, UNSURE = VERDICTS = ("same", "different", "unsure")
 #: What the change did to two items: they were together before alone, they are now alone, they were and are.
 SPLIT, MERGED, STABLE = CHANGES = ("split", "merged", "stable")
 
@@ -264,11 +264,6 @@ AS_DRAWN = "leave all columns but verdict, and all rows, as they were drawn"
 
 #: A number as spreadsheets of many languages write it.
 DECIMAL_COMMA = re.compile(r"-?\d+,\d+([eE][+-]?\d+)?")
-
-#: Other words for whether two items are the same, as tools and spreadsheets write them.
-MEANT = dict.fromkeys(("yes", "y", "true", "1", "1.0"), SAME) | dict.fromkeys(
-    ("no", "n", "false", "0", "0.0"), DIFFERENT
-)
 
 Row = dict[str, Any]
 
@@ -348,7 +343,7 @@ def _read(source: Source) -> list[Row]:
     names += OF_STRATA if set(OF_STRATA) & set(source.names) else ()
     names += [OF_ITEMS] if OF_ITEMS in source.names else []
     columns = {
-        name: [_text(value) for value in column.to_pylist()]
+        name: [word_of(value) for value in column.to_pylist()]
         for name, column in zip(names, source.columns(names), strict=True)
     }
     if "stratum" in columns and "stratum" in source.untyped:
@@ -363,13 +358,7 @@ def count_verdicts(source: Any) -> int:
     """Return how many rows of a table of pairs have a verdict."""
     rows = as_rows(source, "the pairs")
     values = rows.columns(["verdict"])[0].to_pylist() if rows is not None and "verdict" in rows.names else []
-    return sum(_text(value) is not None for value in values)
-
-
-def _text(value: Any) -> str | None:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    return str(value).strip() or None
+    return sum(word_of(value) is not None for value in values)
 
 
 def _numbers(texts: list[str | None], name: str, where: str) -> list[float]:
@@ -464,10 +453,8 @@ def _share_verdicts(rows: list[Row], where: str) -> None:
             )
         first["verdict"] = first["verdict"] or row["verdict"]
     if strange:
-        given, pair = strange[0]
-        raise JudgementError(
-            f"a verdict is {', '.join(map(repr, VERDICTS))}, yes, no, 1, 0 or empty, and {len(strange)} of {len(rows)} "
-            f"in {where} are not (first: {given!r} of pair {pair}).{did_you_mean(given, VERDICTS)}"
+        refuse_strange(
+            [given for given, _ in strange], len(strange), len(rows), f"{where}, of pair {strange[0][1]}"
         )
     for row in rows:
         row["verdict"] = by_items[row["repeats"] or row["pair"]]["verdict"]

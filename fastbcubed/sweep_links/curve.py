@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.errors import Message, MetricError, OptionError, arg
 from fastbcubed.inputs.arrays import from_numpy
-from fastbcubed.inputs.links import as_typed
+from fastbcubed.inputs.link_clusters import as_typed
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.entropy import entropy
 from fastbcubed.metrics.metric import SIGNS, Metric, f_measure, meets, rounding

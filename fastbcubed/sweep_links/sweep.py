@@ -21,9 +21,12 @@ from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import as_rows, bytes_of_text
 from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.inputs.links import JoinedLinks, Links, as_thresholds, read_links, warn_if_distances
+from fastbcubed.inputs.link_clusters import as_thresholds, warn_if_out_of_range
+from fastbcubed.inputs.link_columns import VerdictColumn
+from fastbcubed.inputs.links import JoinedLinks, Links, read_links, warn_if_distances
 from fastbcubed.inputs.pair import Given, Pair, open_pair
 from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
+from fastbcubed.inputs.verdicts import Apart
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.items import AlignedItems
@@ -66,6 +69,7 @@ def sweep(
     left: ColumnName | None = None,
     right: ColumnName | None = None,
     score: str | None = None,
+    verdict: VerdictColumn = None,
     items: Any = None,
     thresholds: Iterable[float] | None = None,
     ascending: bool = False,
@@ -99,6 +103,9 @@ def sweep(
         Columns of the two items; a list makes a composite id. Those of Splink, dedupe, Zingg and others are recognised.
     score : str, optional
         Column of scores, probabilities or weights; likewise.
+    verdict : str or False, optional
+        Column that says whether two items match, as for `Clustering.from_links`: other pairs join at no threshold, and
+        a warning counts those that are joined all the same. False: no column does.
     items : array-like or table, optional
         All items that there are, so that links with others raise; those without a link are alone.
     thresholds : list of float, optional
@@ -178,12 +185,14 @@ def sweep(
         right,
         score=score,
         scored=True,
+        verdict=verdict,
         items=everyone,
         item=item,
         allowance=allowance,
         later=TO_SORT,
     )
     warn_if_distances(links.columns.score, links.name, ascending=ascending, stacklevel=3)
+    warn_if_out_of_range(links, asked, ascending=ascending, stacklevel=2)
     if not len(links.items):
         raise EmptyInputError(
             f"there is no link in {links.name}, and so no item. Pass {arg('items', ...)} to say which items there "
@@ -326,7 +335,10 @@ def _by_position(links: Links, n_items: int) -> Links:
         )
     dtype = np.int32 if n_items < 2**31 else np.int64
     left, right = (positions[codes].astype(dtype) for codes in (links.left, links.right))
-    return replace(links, left=left, right=right)
+    apart = links.apart
+    if apart is not None:
+        apart = Apart(positions[apart.left], positions[apart.right], apart.n_unsure)
+    return replace(links, left=left, right=right, apart=apart)
 
 
 def _without(noise: Any, clustering: Clustering) -> Clustering:

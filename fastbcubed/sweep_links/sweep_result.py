@@ -19,8 +19,9 @@ from fastbcubed.errors import EvaluationWarning, NotKeptError
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import as_column
+from fastbcubed.inputs.link_clusters import as_threshold, as_thresholds, column_at, connected
 from fastbcubed.inputs.link_columns import LinkColumns
-from fastbcubed.inputs.links import Connected, JoinedLinks, as_score, as_threshold, as_thresholds, column_at
+from fastbcubed.inputs.links import JoinedLinks, as_score
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.document import Block
@@ -483,7 +484,9 @@ class Sweep(Shown, HasTable):
         labels, _ = self.tree.labels(self._n_used(threshold))
         links, ascending = self.links, self.tree.ascending
         n_connecting = self.tree.n_links_used(as_score(threshold, links.precision))
-        made = Connected(len(links), n_connecting, links.columns, float(threshold), ascending, links.complete)
+        made = connected(
+            links, n_connecting, labels, float(threshold), ascending=ascending, by_position=items is None
+        )
         return Clustering(as_column(labels, "cluster"), items, name=links.name, links=made)
 
     def clusterings(self, thresholds: Sequence[float]) -> Table:

@@ -72,10 +72,12 @@ def test_several_thresholds_give_a_column_each(capsys: pytest.CaptureFixture[str
     told = json.loads(capsys.readouterr().out)
     assert told["clusterings"][1] == {
         "threshold": 0.9, "column": "cluster_p_0_9", "n_connecting": 3, "clusters": 3, "singletons": 1, "largest": 2,
+        "n_contradicted": 0,
     }  # fmt: skip
     assert (told["n_links"], told["n_items"], told["all_items_given"]) == (4, 5, False)
     assert told["columns"] == {
-        "left": ["unique_id_l"], "right": ["unique_id_r"], "score": "match_probability", "tool": "Splink",
+        "left": ["unique_id_l"], "right": ["unique_id_r"], "score": "match_probability", "verdict": None,
+        "tool": "Splink",
     }  # fmt: skip
     for column in table.column_names[1:]:
         ev = fb.evaluate("cluster_p_0_4", column, table=table)

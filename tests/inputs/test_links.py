@@ -37,7 +37,8 @@ from fastbcubed.errors import (
 )
 from fastbcubed.inputs import links as link_blocks
 from fastbcubed.inputs import links as links_module
-from fastbcubed.inputs.links import Links, connect_at, read_links
+from fastbcubed.inputs.link_clusters import connect_at
+from fastbcubed.inputs.links import Links, read_links
 from fastbcubed.runtime.key_codes import LEAST, Numbering
 
 #: Scores with ties, among them some that no binary fraction is.
@@ -97,7 +98,8 @@ def test_order_and_direction_of_links_change_no_cluster(links: Any, random: Any)
     changed = [(b, a, score) if random.random() < 0.5 else (a, b, score) for a, b, score in links]
     changed += [link for link in links if random.random() < 0.3]
     random.shuffle(changed)
-    assert sets(Clustering.from_links(changed)) == sets(Clustering.from_links(links))
+    before, after = (Clustering.from_links([link[:2] for link in each]) for each in (links, changed))
+    assert sets(before) == sets(after)
 
 
 def test_many_links_as_scipy_connects_them() -> None:
@@ -125,7 +127,8 @@ def test_distances_that_are_taken_for_similarities_warn(name: str) -> None:
         Clustering.from_links(links, score=name, threshold=0.5)
     Clustering.from_links(links, score=name, threshold=0.5, ascending=True)
     Clustering.from_links({**links, "distinct": [1, 2]}, score="distinct", threshold=1)
-    Clustering.from_links(links, score=name)
+    with pytest.warns(EvaluationWarning, match="were joined, whatever their"):
+        Clustering.from_links(links, score=name)
 
 
 def test_hand_worked() -> None:
@@ -212,7 +215,7 @@ def _folder(path: Path) -> Path:
 
 
 def test_the_items_of_a_table(tmp_path: Path) -> None:
-    links = {"unique_id_l": [1, 2], "unique_id_r": [2, 3], "match_weight": [3.0, -1.0]}
+    links = {"unique_id_l": [1, 2], "unique_id_r": [2, 3], "match_weight": [3.0, 1.0]}
     for items in (
         {"unique_id": [4, 3, 2, 1], "name": list("abcd")},
         pd.DataFrame({"item": [4, 3, 2, 1], "year": 0}),
@@ -222,7 +225,7 @@ def test_the_items_of_a_table(tmp_path: Path) -> None:
         Clustering.from_labels([0, 0, 0, 0], items=[4, 3, 2, 1]),
         [4, 3, 2, 1, 4],
     ):
-        made = Clustering.from_links(links, score="match_weight", threshold=0, items=items)
+        made = Clustering.from_links(links, score="match_weight", threshold=2, items=items)
         assert (made.labels.keys().tolist(), made.omits_singletons) == ([0, 1, 2, 2], False)
     named = {"key": [4, 3, 2, 1], "other": [0, 0, 0, 0]}
     assert len(Clustering.from_links(links, items=named, item="key")) == 4
@@ -358,7 +361,7 @@ TABLE = {"a": [1, 2], "b": [2, 3], "c": [3, 4], "d": [0.5, 0.6]}
         ({"left": [1.5], "right": [2]}, {}, IdTypeError, "not whole numbers"),
         ({"left": [1], "right": [2], "score": ["high"]}, {"scored": True}, LinkError, "should be numbers.*string"),
         ([(1, 2, "0.9")], {"scored": True}, LinkError, "the scores of the links should be numbers.*string"),
-        ([(1, 2, True)], {"scored": True}, LinkError, "the scores of the links should be numbers.*bool"),
+        ([(1, 2, True)], {"scored": True}, ColumnError, 'verdict="verdict"'),
         ([(1, 2, 10**30)], {"scored": True}, LinkError, "the scores of the links should be numbers.*Give each"),
         ([(1, 2, 2**53 + 3), (2, 3, 0.5)], {"scored": True}, LinkError, "the scores of the links.*Give each"),
         ([(1, 2), (3,)], {}, ColumnError, r"1 of 2 are not \(first: \(3,\)\)"),
@@ -444,7 +447,8 @@ def test_scores_that_are_no_probabilities_are_told() -> None:
         assert len(sets(Clustering.from_links(table, threshold=0.5))) == 2
     assert told[0].filename == __file__
     Clustering.from_links({**table, "match_probability": [0.5, 0.0, 1.0]}, threshold=0.5)
-    Clustering.from_links(table, score=None)  # they are not read
+    with pytest.warns(EvaluationWarning, match="All 3 links .* goes from -1 to 3.5: 1 cluster"):
+        Clustering.from_links(table, score=None)
 
 
 @pytest.mark.parametrize("threshold", ["0.9", True, float("nan"), [0.9]])
@@ -556,7 +560,7 @@ def test_a_truth_of_links() -> None:
 
 
 def test_notes_say_which_links_connect(tmp_path: Path) -> None:
-    links = {"id1": [0, 2, 4], "id2": [1, 3, 5], "score": [0.9, 0.8, 0.25]}
+    links = {"id1": [0, 2, 4], "id2": [1, 3, 5], "score": [0.9, 0.8, 0.45]}
 
     def note(**options: Any) -> dict[str, Any]:
         ev = fb.evaluate(TRUTH, Clustering.from_links(links, **options))
@@ -578,6 +582,48 @@ def test_notes_say_which_links_connect(tmp_path: Path) -> None:
     }  # fmt: skip
     fb.evaluate(TRUTH, Clustering.from_links(links), out=tmp_path / "out")
     assert {"unlinked-alone", "made-of-links"} <= {w["code"] for w in fb.load(tmp_path / "out").warnings}
+
+
+def test_weak_links_that_join_are_warned_of() -> None:
+    """Of three links, one has the score 0.1; all join, so that 4 items are one cluster."""
+    probable = {"unique_id_l": [0, 1, 2], "unique_id_r": [1, 2, 3], "match_probability": [0.9, 0.1, 0.8]}
+    with pytest.warns(
+        EvaluationWarning, match=r"All 3 links .* from 0.1 to 0.9: 1 cluster, .* 4 items. Pass thresh"
+    ):
+        made = Clustering.from_links(probable)
+    for sides in ((TRUTH, made), (made, TRUTH)):
+        with pytest.warns(EvaluationWarning, match="All 3 links"):
+            notes = fb.evaluate(*sides).warnings
+        (found,) = [each for each in notes if each["code"] == "all-links-joined"]
+        assert (found["level"], found["least"], found["most"]) == ("warning", 0.1, 0.9)
+    weights = {"id1": [0, 1], "id2": [1, 2], "match_weight": [5.0, -3.0]}
+    with pytest.warns(EvaluationWarning, match="match_weight, which goes from -3 to 5"):
+        Clustering.from_links(weights)
+    for strong in (weights | {"match_weight": [5.0, 2.0]}, weights | {"match_weight": [0.9, None]}, probable):
+        limit = {"threshold": 0.05} if strong is probable else {}
+        Clustering.from_links(strong, **limit)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "how", "message"),
+    [
+        (90, {}, r"No link .* 90 or more: .* Every item is alone. Of scores up to 1, 90 % is 0.9"),
+        (-5, {}, "All links .* -5 or more: .* All are joined"),
+        (
+            90,
+            {"ascending": True},
+            "All links .* 90 or less: .* All are joined. Of scores up to 1, 90 % is 0.9",
+        ),
+    ],
+)
+def test_thresholds_beyond_probabilities_are_warned_of(threshold: float, how: Any, message: str) -> None:
+    links = {"id1": [0, 1], "id2": [1, 2], "score": [0.9, 0.8]}
+    with pytest.warns(EvaluationWarning, match=message):
+        made = Clustering.from_links(links, threshold=threshold, **how)
+    with pytest.warns(EvaluationWarning, match=message):
+        assert "threshold-out-of-range" in [each["code"] for each in fb.evaluate(TRUTH, made).warnings]
+    with pytest.warns(EvaluationWarning, match=message):
+        fb.sweep(TRUTH, links, thresholds=[0.85, threshold], **how)
 
 
 def test_tables_of_clusterings() -> None:

@@ -583,7 +583,7 @@ GOOD = ["same", "different", "same", "unsure"]
         (
             {"verdict": ["same", "diff", "maybe", None]},
             JudgementError,
-            "2 of 4 .*'diff' of pair 2.*mean 'different'",
+            "1 of 4 in .*, of pair 2 are not .first: 'diff'.*mean 'different'",
         ),
         ({"verdict": [None] * 4}, JudgementError, "no pair has a verdict"),
         (

@@ -1,0 +1,288 @@
+"""The clusters that links connect, at one threshold or at several, and what is to be said of them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.errors import EvaluationWarning, Message, OptionError, arg, first_few
+from fastbcubed.inputs.arrays import from_numpy
+from fastbcubed.inputs.link_columns import LinkColumns
+from fastbcubed.inputs.links import JoinedLinks, Links, Span
+from fastbcubed.runtime.arguments import is_bare
+from fastbcubed.runtime.threads import blocks
+
+
+@dataclass(frozen=True)
+class Connected:
+    """A summary of how links were connected into a clustering.
+
+    Attributes
+    ----------
+    n_links, n_connecting : int
+        Number of links, and of links that connect.
+    columns : LinkColumns
+        The columns they were read from.
+    threshold : float or None
+        The score that links must reach, if any.
+    ascending : bool
+        Whether scores are distances, at or below the threshold.
+    complete : bool
+        Whether the complete list of items was given; if not, items without a link are absent and count as singletons.
+    name : str
+        Name of the links in messages.
+    span : Span or None
+        The least and the most of their scores, if they have any.
+    n_clusters, n_singletons, largest : int
+        Number of clusters, of those of one item, and of the items of the largest.
+    n_apart, n_unsure, n_contradicted : int
+        Number of pairs judged not to match, of those without a verdict or unsure, and of the first that links connect.
+    contradicted : tuple
+        The first few of these pairs.
+    """
+
+    n_links: int
+    n_connecting: int
+    columns: LinkColumns
+    threshold: float | None
+    ascending: bool
+    complete: bool
+    name: str
+    span: Span | None
+    n_clusters: int
+    n_singletons: int
+    largest: int
+    n_apart: int = 0
+    n_unsure: int = 0
+    n_contradicted: int = 0
+    contradicted: tuple[Any, ...] = ()
+
+
+def connected(
+    links: Links | JoinedLinks,
+    n_connecting: int,
+    labels: NDArray[Any],
+    threshold: float | None = None,
+    *,
+    ascending: bool = False,
+    by_position: bool = False,
+) -> Connected:
+    """Return the summary of links that were connected, with the pairs judged not to match that they connect.
+
+    If items are known `by_position`, codes are these positions.
+    """
+    sizes = np.bincount(labels) if labels.size else np.zeros(1, np.int64)
+    made = Connected(
+        len(links), n_connecting, links.columns, threshold, ascending, links.complete, links.name, links.span,
+        int(np.count_nonzero(sizes)), int(np.count_nonzero(sizes == 1)), int(sizes.max()),
+    )  # fmt: skip
+    if (apart := links.apart) is None:
+        return made
+    rows = apart.joined_by(labels)
+    few: Any = [codes[rows[:3]] for codes in (apart.left, apart.right)]
+    few = [codes.tolist() if by_position else links.items.take(codes).to_pylist() for codes in few]
+    shown = tuple(zip(*few, strict=True))
+    return replace(
+        made, n_apart=len(apart), n_unsure=apart.n_unsure, n_contradicted=rows.size, contradicted=shown
+    )
+
+
+#: Thresholds of scores up to 1 that are probably percentages.
+PERCENT = Span(2.0, 100.0)
+#: Warnings of clusters that links connect, by code: when they are given.
+CODES = {
+    "all-links-joined": "Links with low scores join items, too, as no threshold was given.",
+    "threshold-out-of-range": "The threshold is beyond all scores of links.",
+    "verdicts-contradicted": "Links connect items that were judged not to match.",
+}
+
+
+def warnings_of(made: Connected) -> list[dict[str, Any]]:
+    """Return the warnings of links that were connected: code, level "warning", message and figures."""
+    found = []
+    for code, message, figures in (*_of_scores(made), *_of_verdicts(made)):
+        found.append({"code": code, "level": "warning", "message": Message(message), **figures})
+    return found
+
+
+def warn_of(made: Connected, *, stacklevel: int) -> None:
+    """Give the warnings of links that were connected."""
+    for each in warnings_of(made):
+        warnings.warn(EvaluationWarning(each["message"], each["code"]), stacklevel=stacklevel + 1)
+
+
+def _of_scores(made: Connected) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    span, threshold, columns = made.span, made.threshold, made.columns
+    if span is None or not made.n_links:
+        return
+    least, most = as_typed(span.least), as_typed(span.most)
+    ends = f"from {least} to {most}"
+    figures: dict[str, Any] = {"least": span.least, "most": span.most, "threshold": threshold}
+    if threshold is None:
+        score = columns.score or columns.scores[0]
+        # Match weights are log odds, of which 0 says nothing; of other scores the weaker half is taken to be weak.
+        weak = 0.0 if "weight" in score.lower() or span.least < 0 else span.most / 2
+        if span.least < weak:
+            said = (
+                f"All {made.n_links:,} links of {made.name} were joined, whatever their {score}, which goes {ends}: "
+                f"{made.n_clusters:,} cluster{'s' * (made.n_clusters != 1)}, the largest of {made.largest:,} items. "
+                f"Pass {arg('threshold', ...)} to say what score a link needs."
+            )
+            yield "all-links-joined", said, figures
+        return
+    said = _out_of_range(
+        span, threshold, made.n_connecting, made.name, columns.score, ascending=made.ascending
+    )
+    if said:
+        yield "threshold-out-of-range", said, figures
+
+
+def _out_of_range(
+    span: Span, threshold: float, n_connecting: int, name: str, score: str | None, *, ascending: bool
+) -> str:
+    """Return what to say of a threshold that no score reaches, or that is none of shares, as all scores are."""
+    if math.isinf(threshold):
+        return ""
+    asked = as_typed(threshold)
+    are_shares = 0 <= span.least and span.most <= 1
+    is_percent = are_shares and PERCENT.least <= threshold <= PERCENT.most
+    beyond = is_percent if ascending else are_shares and threshold < 0
+    if n_connecting and not beyond:
+        return ""
+    ends = f"those in column {score!r} go from {as_typed(span.least)} to {as_typed(span.most)}"
+    hint = f" Of scores up to 1, {asked} % is {as_typed(threshold / 100)}." if is_percent else ""
+    few = "less" if ascending else "more"
+    if n_connecting:
+        return f"All links of {name} have a score of {asked} or {few}: {ends}. All are joined.{hint}"
+    return f"No link of {name} has a score of {asked} or {few}: {ends}. Every item is alone.{hint}"
+
+
+def warn_if_out_of_range(
+    links: Links, thresholds: Sequence[float], *, ascending: bool, stacklevel: int
+) -> None:
+    """Warn of thresholds that no score reaches, or that are none of shares, as all scores are."""
+    if links.span is None:
+        return
+    for threshold in thresholds:
+        n = int(np.count_nonzero(links.reaches(threshold, ascending=ascending)))
+        said = _out_of_range(links.span, threshold, n, links.name, links.columns.score, ascending=ascending)
+        if said:
+            warnings.warn(EvaluationWarning(said), stacklevel=stacklevel + 1)
+
+
+def _of_verdicts(made: Connected) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    if made.n_contradicted:
+        n, total = made.n_contradicted, made.n_apart
+        said = (
+            f"{n:,} of the {total:,} pairs of {made.name} that were judged not to match {'is' if n == 1 else 'are'} "
+            f"in one cluster all the same, as matches connect them by way of other items (first: "
+            f"{first_few(made.contradicted)}). Either such a verdict or one of these matches is wrong."
+        )
+        first = [list(pair) for pair in made.contradicted]
+        yield (
+            "verdicts-contradicted",
+            said,
+            {"n_contradicted": n, "n_judged_different": total, "first": first},
+        )
+
+
+def connect(
+    links: Links, threshold: float | None = None, *, ascending: bool = False
+) -> tuple[NDArray[Any], Connected]:
+    """Return each item's component under the links that reach a threshold, or all links, and a summary."""
+    if threshold is None:
+        n_connecting = len(links)
+        labels = np.arange(len(links.items), dtype=links.left.dtype)
+        kernels.components.find_components(links.left, links.right, labels)
+    else:
+        n_connecting = int(np.count_nonzero(links.reaches(threshold, ascending=ascending)))
+        (labels,) = connect_at(links, [threshold], ascending=ascending)
+    return labels, connected(links, n_connecting, labels, threshold, ascending=ascending)
+
+
+def connect_at(links: Links, thresholds: Sequence[float], *, ascending: bool = False) -> list[NDArray[Any]]:
+    """Return each item's component under the links that reach each threshold, in threshold order.
+
+    Components are numbered from 0 in the order of the items. They only grow as the threshold is relaxed, so each link
+    is processed once, at the strictest threshold that it reaches.
+    """
+    strictest_first = sorted(range(len(thresholds)), key=lambda k: thresholds[k], reverse=not ascending)
+    found: list[Any] = [None] * len(thresholds)
+    parents = np.arange(len(links.items), dtype=links.left.dtype)
+    joined = np.zeros(len(links), bool)
+    for k in strictest_first:
+        for start, stop in blocks(len(links)):
+            own = slice(start, stop)
+            reached = links.reaches(thresholds[k], own, ascending=ascending)
+            new = reached & ~joined[own]
+            kernels.components.join_pairs(links.left[own][new], links.right[own][new], parents)
+            joined[own] = reached
+        found[k] = parents.copy()
+        kernels.components.number_components(found[k])
+    return found
+
+
+def wide_table(links: Links, thresholds: Sequence[float], *, ascending: bool = False) -> pa.Table:
+    """Return the items and their cluster at each threshold, in columns named as in Splink."""
+    labels = connect_at(links, thresholds, ascending=ascending)
+    names = [*links.items.names, *(column_at(threshold, links.columns.score) for threshold in thresholds)]
+    return pa.table([*links.items.parts, *map(from_numpy, labels)], names=names)
+
+
+def column_at(threshold: float, score: str | None) -> str:
+    """Return the name of the cluster column at a threshold.
+
+    Examples
+    --------
+    >>> column_at(0.95, "match_probability"), column_at(1.0, "match_probability"), column_at(-2.0, "match_weight")
+    ('cluster_p_0_95', 'cluster_p_1_0', 'cluster_mw_-2')
+    """
+    name = (score or "").lower()
+    kind = "p_" if "probability" in name else "mw_" if name == "match_weight" else ""
+    digits = np.format_float_positional(threshold, trim="0" if kind == "p_" else "-")
+    return f"cluster_{kind}{digits.replace('.', '_')}"
+
+
+def as_thresholds(thresholds: Any) -> list[float]:
+    """Return one or more thresholds, or raise OptionError."""
+    if isinstance(thresholds, (int, float, np.number)):
+        return [as_threshold(thresholds)]
+    if isinstance(thresholds, (str, bytes)) or not isinstance(thresholds, Iterable) or is_bare(thresholds):
+        raise OptionError(
+            f"thresholds is a list of numbers, scores that links have to reach, not {thresholds!r}."
+        )
+    found = list(map(as_threshold, thresholds))
+    if not found:
+        raise OptionError("thresholds is empty. Name the scores that links have to reach.")
+    return found
+
+
+def as_threshold(threshold: Any) -> float:
+    """Return a threshold, or raise OptionError."""
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.integer, np.floating)):
+        raise OptionError(
+            f"{arg('threshold')} is a number, the score that links have to reach, not {threshold!r}."
+        )
+    if math.isnan(threshold):
+        raise OptionError(
+            f"{arg('threshold')} is NaN, which no score reaches; it is the score that links have to reach."
+        )
+    if isinstance(threshold, (int, np.integer)) and int(threshold) != float(threshold):
+        raise OptionError(
+            f"{arg('threshold')} is {threshold}, which as a float, as all scores are, would be rounded to "
+            f"{float(threshold):.0f}. Pass a smaller number, for smaller scores, or a float."
+        )
+    return float(threshold)
+
+
+def as_typed(number: Any) -> str:
+    """Return a threshold or a score with all its digits: 0.900000001, and 5 for 5.0."""
+    return str(number).removesuffix(".0")
