@@ -8,11 +8,10 @@ from typing import Any
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.engines.scoring import require_room
-from fastbcubed.errors import OptionError, arg
+from fastbcubed.errors import OptionError, arg, quoted
 from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.files import bytes_of_text
-from fastbcubed.inputs.tables import is_path
-from fastbcubed.runtime.arguments import is_one_of
+from fastbcubed.runtime.arguments import is_one_of, is_path
 from fastbcubed.runtime.memory_budget import available_memory
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool
@@ -31,7 +30,7 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
     `others` differ from the request in their prediction, and are held at the same time.
     """
     if not is_one_of(engine, (None, "memory", "disk", "spark")):
-        raise OptionError(f'{arg("engine")} is "memory", "disk" or "spark", not {engine!r}')
+        raise OptionError(f'{arg("engine")} is "memory", "disk" or "spark", not {quoted(engine)}')
     files = list(request.given.sources)
     if engine == "spark" or any(map(is_spark, files)):
         return _spark(engine)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import errno
 import json
+import math
 import re
 import reprlib
 from collections.abc import Callable, Iterable, Iterator
@@ -318,8 +319,34 @@ def first_few(values: Iterable[object], limit: int = 3) -> str:
     return ", ".join(map(_SHORT.repr, listed[:limit])) + (", …" if len(listed) > limit else "")
 
 
-_SHORT = reprlib.Repr()
-_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
+def quoted(value: object) -> str:
+    """Return one value as an error message quotes it: as it is written in Python, cut if it is long.
+
+    Examples
+    --------
+    >>> quoted("nope"), quoted({"truth": 1}), len(quoted("x" * 10_000)), quoted(10**5000)
+    ("'nope'", "{'truth': 1}", 200, 'an integer of about 5,000 digits')
+    """
+    return _ONE.repr(value)
+
+
+class _Repr(reprlib.Repr):
+    """Representations of values that are cut, and never fail: Python refuses to write integers of 5,000 digits."""
+
+    def repr_int(self, value: int, level: int) -> str:
+        if value.bit_length() < 10_000:
+            return super().repr_int(value, level)
+        digits = int(value.bit_length() * math.log10(2))
+        return f"an integer of about {digits:,} digits"
+
+    def repr_instance(self, value: object, level: int) -> str:
+        return " ".join(super().repr_instance(value, level).split())
+
+
+_SHORT, _ONE = _Repr(), _Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _ONE.maxlong = 60
+_ONE.maxstring = _ONE.maxother = 200
+_ONE.maxlist = _ONE.maxtuple = _ONE.maxset = _ONE.maxfrozenset = _ONE.maxdict = 20
 
 
 class GateError(FastBCubedError, AssertionError):

@@ -11,7 +11,7 @@ from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.choose_engine import choose
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
-from fastbcubed.errors import OptionError, arg
+from fastbcubed.errors import OptionError, arg, quoted
 from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.pair import Given, PerSide, default_for_truth_only, open_pair
 from fastbcubed.inputs.tables import CLUSTER, ITEM
@@ -431,6 +431,6 @@ def cice_bcubed(
     """
     for name, value, known in (("match", match, MATCHES), ("similarity", similarity, SIMILARITIES)):
         if value not in known:
-            raise OptionError(f"{arg(name)} is one of {', '.join(map(repr, known))}, not {value!r}")
+            raise OptionError(f"{arg(name)} is one of {', '.join(map(repr, known))}, not {quoted(value)}")
     options.setdefault("metrics", list(cice(match, similarity)))
     return evaluate(truth, prediction, weight=weight, overlapping=True, **options)

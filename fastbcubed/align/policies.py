@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
 from typing import Any, Literal
 
-from fastbcubed.errors import PREDICTION, TRUTH, OptionError, arg, first_few
+from fastbcubed.errors import PREDICTION, TRUTH, OptionError, arg, first_few, quoted
 from fastbcubed.runtime.arguments import is_one_of
 
 #: Policies for items that one side lacks, for null clusters, and for repeated rows.
@@ -77,7 +77,7 @@ class Policies:
                 sides["truth"] = "singleton"
         elif unmatched is not None:
             raise OptionError(
-                f"{arg('unmatched', ...)} is a policy, or a dict of one for each side, not {unmatched!r}"
+                f"{arg('unmatched', ...)} is a policy, or a dict of one for each side, not {quoted(unmatched)}"
             )
         if unmatched is not None:
             _check_unmatched(sides)
@@ -96,13 +96,13 @@ def _check_unmatched(sides: Mapping[str, str]) -> None:
         if not is_one_of(policy, ("drop", "raise", "singleton", "outside")):
             raise OptionError(
                 f"{arg('unmatched', ...)} is drop, raise, singleton, or outside for items that only the prediction "
-                f"has, not {policy!r}"
+                f"has, not {quoted(policy)}"
             )
 
 
 def _check(name: str, value: object, known: tuple[str, ...]) -> None:
     if not (isinstance(value, str) and value in known):
-        raise OptionError(f"{arg(name, ...)} is {', '.join(known[:-1])} or {known[-1]}, not {value!r}")
+        raise OptionError(f"{arg(name, ...)} is {', '.join(known[:-1])} or {known[-1]}, not {quoted(value)}")
 
 
 @dataclass(frozen=True)

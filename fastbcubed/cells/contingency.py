@@ -21,6 +21,7 @@ from fastbcubed.errors import (
     WeightError,
     arg,
     first_few,
+    quoted,
 )
 from fastbcubed.inputs.arrays import is_pandas, is_sparse, to_numpy
 from fastbcubed.inputs.files import as_rows
@@ -47,7 +48,7 @@ def side_of(side: object) -> str:
     """Return the side, "true" or "pred"; "truth" and "prediction" are accepted, too."""
     meant = {"true": "true", "truth": "true", "pred": "pred", "prediction": "pred"}
     if not isinstance(side, str) or side not in meant:
-        raise SliceError(f'side is "true" or "pred", not {side!r}')
+        raise SliceError(f'side is "true" or "pred", not {quoted(side)}')
     return meant[side]
 
 
@@ -505,7 +506,7 @@ class Contingency:
             raise ColumnError(f"cells differ in length: {sorted(sizes)} in the arrays given")
         require_squares(squares, mass, table[2])
         if not is_one_of(weighting, ("pointwise", "outer")):
-            raise OptionError(f'{arg("weighting")} is "pointwise" or "outer", not {weighting!r}')
+            raise OptionError(f'{arg("weighting")} is "pointwise" or "outer", not {quoted(weighting)}')
         cells, pred_codes, n_codes = tabulate(*table, mass, outer=weighting == "outer")
         pair_weight = None
         if squares is not None:

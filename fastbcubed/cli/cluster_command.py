@@ -10,9 +10,10 @@ from fastbcubed._version import __version__
 from fastbcubed.cli.flag_values import columns_of, numbers_of, read_as
 from fastbcubed.cli.options import add_options, limit_of
 from fastbcubed.cli.output import Terminal, print_json, say, say_warnings, warnings_said
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import OptionError, quoted
 from fastbcubed.inputs.tables import ITEM
 from fastbcubed.render.number_formats import count, counted
+from fastbcubed.runtime.arguments import path_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,9 +80,10 @@ def _file(path: str) -> Path:
     from fastbcubed.runtime.output_files import require_writable
 
     if not path.lower().endswith((".parquet", ".pq")):
-        raise OptionError(f"--out is a Parquet file, whose name ends in .parquet, not {path!r}")
-    require_writable(Path(path).parent)
-    return Path(path)
+        raise OptionError(f"--out is a Parquet file, whose name ends in .parquet, not {quoted(path)}")
+    place = Path(path_of(path))
+    require_writable(place.parent)
+    return place
 
 
 def _clusters(links: Links, thresholds: list[float], *, ascending: bool) -> pa.Table:

@@ -28,8 +28,8 @@ from fastbcubed.cli.output import (
 from fastbcubed.errors import MissingPackageError, OptionError
 from fastbcubed.inputs.files import refuse_logs
 from fastbcubed.inputs.locations import is_uri
-from fastbcubed.inputs.tables import is_path
 from fastbcubed.results.slice_bins import element_of
+from fastbcubed.runtime.arguments import is_path
 from fastbcubed.runtime.output_files import append_text
 
 if TYPE_CHECKING:

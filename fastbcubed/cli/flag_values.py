@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.options import LINK_FLAGS, WORST_LISTED
 from fastbcubed.cli.output import say, warnings_said, with_scores
-from fastbcubed.errors import Argument, OptionError, rewording
+from fastbcubed.errors import Argument, OptionError, quoted, rewording
 from fastbcubed.inputs.suggestions import Unnamed, plain, split
 from fastbcubed.results.slice_bins import element_of
+from fastbcubed.runtime.arguments import path_of
 
 if TYPE_CHECKING:
     from fastbcubed.inputs.link_columns import LinkColumns
@@ -86,7 +87,7 @@ def columns_of_sides(text: str, flag: str, sides: tuple[str, ...] = ("truth's", 
         several = "a pair of columns" if len(sides) == 2 else "a column of each side"
         raise OptionError(
             f"--{flag} is a column, {several} ({','.join(sides)}), or columns joined by + that "
-            f"are one id, not {text!r}"
+            f"are one id, not {quoted(text)}"
         )
     return found[0] if len(found) == 1 else tuple(side or None for side in found)
 
@@ -106,7 +107,7 @@ def _slice(text: str) -> Any:
     if "" in found or len(set(map(str, found))) < len(found):
         raise OptionError(
             "--slice is an attribute, bins of one such as year:10, or different ones to be crossed, such as "
-            f"country,year, not {text!r}"
+            f"country,year, not {quoted(text)}"
         )
     return key_of(text)
 
@@ -131,7 +132,7 @@ def _weight(text: str | None) -> Any:
         return open_files(text)
     apart = os.sep in text or (os.altsep is not None and os.altsep in text)
     is_file = text.lower().endswith(ENDS) or (apart and os.path.exists(text))
-    return Path(text) if is_file else text
+    return Path(path_of(text)) if is_file else text
 
 
 def _label(text: str | None) -> int | str | None:
@@ -232,7 +233,7 @@ def check_report(options: argparse.Namespace) -> None:
 
         from fastbcubed.runtime.output_files import require_writable
 
-        require_writable(Path(options.out))
+        require_writable(Path(path_of(options.out)))
 
 
 def say_saved(directory: str) -> None:

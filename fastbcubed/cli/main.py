@@ -17,7 +17,7 @@ from fastbcubed._version import __version__
 from fastbcubed.cli.commands import parser
 from fastbcubed.cli.output import give_up, in_flags, say, to_stdout
 from fastbcubed.errors import MORE_MEMORY, FastBCubedError, OptionError, VerificationError, lacks_memory
-from fastbcubed.runtime.arguments import local_path
+from fastbcubed.runtime.arguments import local_path, path_of
 from fastbcubed.runtime.exit_codes import FAULT, READER_GONE, STOPPED, TERMINATED, WRONG
 from fastbcubed.runtime.startup import lacking
 
@@ -29,7 +29,7 @@ def refuse_overwriting(options: argparse.Namespace) -> None:
     """Raise OptionError if an output file is also an input file, or no local one, which only Spark writes."""
     given = vars(options)
     read = [value for name, value in given.items() if name not in OUTPUTS]
-    for flag, out in ((flag, given[name]) for name, flag in OUTPUTS.items() if given.get(name)):
+    for flag, out in ((flag, path_of(given[name])) for name, flag in OUTPUTS.items() if given.get(name)):
         if given.get("engine") != "spark":
             local_path(out)
         for file in _files(read):

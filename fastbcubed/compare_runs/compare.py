@@ -18,7 +18,7 @@ from fastbcubed.compare_runs.differences import require_replicates
 from fastbcubed.compare_runs.rankings import told
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
-from fastbcubed.errors import ColumnError, OptionError, arg, first_few, naming
+from fastbcubed.errors import ColumnError, OptionError, arg, first_few, naming, quoted
 from fastbcubed.evaluate import Progress, evaluation
 from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.pair import Given, Pair, PerSide, default_for_truth_only, open_pairs
@@ -28,9 +28,9 @@ from fastbcubed.results.intervals import check_level
 from fastbcubed.results.items import attribute_sides
 from fastbcubed.results.origin import not_default
 from fastbcubed.results.slices import ID, SliceKey, attribute_home, attribute_values, encoded, size_named
-from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER
+from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER, check_unit
 from fastbcubed.results.warnings import give, if_alone
-from fastbcubed.runtime.arguments import is_one_of, is_utf8, true_or_false, whole_number
+from fastbcubed.runtime.arguments import is_one_of, is_utf8, seed_of, true_or_false, whole_number
 from fastbcubed.runtime.memory_budget import memory_limit as memory_limit_of
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool
@@ -144,18 +144,17 @@ def compare(
     (0.6666666666666666, 1.0, 3)
     """
     paths = true_or_false(paths, "paths")
-    bootstrap, seed = whole_number(bootstrap, "bootstrap", "replicates"), whole_number(seed, "seed")
+    bootstrap, seed = whole_number(bootstrap, "bootstrap", "replicates"), seed_of(seed)
     arguments = not_default(compare, locals())
     names = _names(runs, baseline)
     wanted, baseline = baseline, baseline if baseline in names else names[0]
     if not is_one_of(align, ("common", "each")):
-        raise OptionError(f'{arg("align")} is "common" or "each", not {align!r}')
+        raise OptionError(f'{arg("align")} is "common" or "each", not {quoted(align)}')
     level = check_level(level)
     require_replicates(bootstrap, level, len(names) - 1)
     alone = any(default_for_truth_only(run) == "singleton" for run in runs.values())
     truth_only = "singleton" if alone else "drop"
-    if not isinstance(unit, str):
-        raise OptionError(f'unit is "component", "true_cluster" or a column, not {unit!r}')
+    unit = check_unit(unit)
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
     first = Request(
         Given(truth, runs[names[0]], item, cluster, weight, table, attributes, overlapping),

@@ -19,7 +19,7 @@ from fastbcubed.compare_runs.units import (
     units_of_rows,
     why_no_errors,
 )
-from fastbcubed.errors import NotKeptError, OptionError, arg
+from fastbcubed.errors import NotKeptError, OptionError, arg, quoted
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy, from_texts, to_numpy
 from fastbcubed.metrics import aggregation
@@ -37,7 +37,7 @@ from fastbcubed.results.members import chosen_columns, deal, rows_of_cluster, wi
 from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, slice_name, subset_mask
 from fastbcubed.results.standard_errors import COMPONENT, RowUnits
 from fastbcubed.results.table import Table, first_rows, order_of, require_limit, sortable
-from fastbcubed.runtime.arguments import is_one_of, whole_number
+from fastbcubed.runtime.arguments import is_one_of, limit_of
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.types import Codes, Floats
 
@@ -136,7 +136,7 @@ def open_in_runs(
     members: int,
 ) -> ClusterInRuns:
     """Return a true cluster, or one of a run, and where each run has its items."""
-    members = whole_number(members, "members")
+    members = limit_of(members, "members", "")
     if is_one_of(side, ("true", "truth")):
         rows = rows_of_cluster(runs[baseline].kept, "true", which)
         side = "true"
@@ -144,7 +144,7 @@ def open_in_runs(
         rows = rows_of_cluster(runs[side].kept, "pred", which)
     else:
         raise OptionError(
-            f'side is "true", or the run whose cluster is meant ({", ".join(map(repr, runs))}), not {side!r}'
+            f'side is "true", or the run whose cluster is meant ({", ".join(map(repr, runs))}), not {quoted(side)}'
         )
     first = runs[baseline]
     names = [] if columns is None else chosen_columns(first.kept, columns)
@@ -286,7 +286,7 @@ def _code_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 def rank_of(order_by: str, changes: Sequence[Floats]) -> Floats:
     """Return ranks in listing order from the contributions to precision and recall."""
     if not is_one_of(order_by, (DELTA, WORSE, BETTER)):
-        raise OptionError(f"order_by is {DELTA!r}, {WORSE!r} or {BETTER!r}, not {order_by!r}")
+        raise OptionError(f"order_by is {DELTA!r}, {WORSE!r} or {BETTER!r}, not {quoted(order_by)}")
     if order_by == DELTA:  # what one gains and the other loses does not cancel out
         return np.asarray(-np.sum(np.abs(changes), axis=0))
     total = np.sum(changes, axis=0)
@@ -297,7 +297,7 @@ def _first(
     order_by: str | None, changes: Sequence[Floats], weight: Floats, limit: int | None
 ) -> NDArray[np.int64]:
     """Return rows that are sure to hold the first ones in this order."""
-    require_limit(limit)
+    limit = require_limit(limit)
     n = weight.size if limit is None else min(limit, weight.size)
     if order_by is None:
         return np.arange(n)
@@ -327,7 +327,7 @@ def slices_of_runs(
     whole = _beside_baseline(comparison, by, deltas) if saved is None else saved.to_arrow()
     if order_by is not None:
         whole = _by_change(whole.filter(pc.not_equal(whole["run"], comparison.baseline)), order_by)
-    require_limit(limit)
+    limit = require_limit(limit)
     return Table(whole.slice(0, None if limit is None else min(limit, whole.num_rows)))
 
 

@@ -27,7 +27,7 @@ from fastbcubed.compare_runs.units import (
     require_rows,
     why_no_errors,
 )
-from fastbcubed.errors import IdTypeError, NotKeptError, OptionError, arg
+from fastbcubed.errors import IdTypeError, NotKeptError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.tables import readable
@@ -275,7 +275,7 @@ def differences_of(table: pa.Table, units: Units | None, cautions: Sequence[str]
 def adjusted(level: float, n_experiments: int, adjust: Any) -> float:
     """Return the confidence of each interval, so that all experiments together have `level`."""
     if not is_one_of(adjust, ADJUSTMENTS):
-        raise OptionError(f"adjust is {' or '.join(map(repr, ADJUSTMENTS))}, not {adjust!r}")
+        raise OptionError(f"adjust is {' or '.join(map(repr, ADJUSTMENTS))}, not {quoted(adjust)}")
     return level if adjust == "none" else 1 - (1 - level) / max(1, n_experiments)
 
 

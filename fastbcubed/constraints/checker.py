@@ -19,17 +19,27 @@ from fastbcubed.constraints.formal_constraints import (
     as_text,
     partitions,
 )
-from fastbcubed.errors import MetricError, OptionError, arg, calling
+from fastbcubed.errors import MetricError, OptionError, arg, calling, quoted
 from fastbcubed.inputs.arrays import read_only
 from fastbcubed.metrics.functions import as_cover, compute
 from fastbcubed.metrics.registry import METRICS, OF_BETA, resolve
 from fastbcubed.render.document import Grid
 from fastbcubed.render.text import aligned
-from fastbcubed.runtime.arguments import as_several, number_of, refuse_bare, true_or_false, whole_number
+from fastbcubed.runtime.arguments import (
+    as_several,
+    is_one_of,
+    number_of,
+    refuse_bare,
+    seed_of,
+    true_or_false,
+    whole_number,
+)
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.types import Int64s
 
 Score = Callable[[Int64s, Int64s], float]
+#: Items of the largest trivial prediction, and random instances of a check.
+MOST_ITEMS, MOST_RANDOM = (1 << 31) - 1, 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,12 +299,12 @@ def check_constraints(
     """
     refuse_bare(checks=checks)
     names = as_several(CHECKS if checks is None else checks)
-    if unknown := [name for name in names if name not in CHECKS]:
+    if unknown := [name for name in names if not is_one_of(name, CHECKS)]:
         raise OptionError(f"There is no check {unknown[0]!r}. There are {', '.join(CHECKS)}.")
     number_of(tolerance, "tolerance")
     if not (isinstance(score, str) or callable(score)):
         raise MetricError(
-            f"{arg('score')} is the name of a score or a function of two labelings, not {score!r}"
+            f"{arg('score')} is the name of a score or a function of two labelings, not {quoted(score)}"
         )
     if isinstance(score, str):
         if greater_is_better is not None:
@@ -310,7 +320,7 @@ def check_constraints(
 
 def to_try(names: Iterable[str], n_random: int, seed: int) -> dict[str, list[Any]]:
     """Return the instances and cases of each check; they depend only on the seed and the check."""
-    n_random, seed = whole_number(n_random, "n_random", "random instances"), whole_number(seed, "seed")
+    n_random, seed = whole_number(n_random, "n_random", "random instances", most=MOST_RANDOM), seed_of(seed)
     return {
         name: list(CHECKED[name].cases(n_random, np.random.default_rng([seed, CHECKS.index(name)])))
         for name in names
@@ -436,7 +446,7 @@ def all_in_one(n: int) -> Int64s:
     >>> all_in_one(3)
     array([0, 0, 0])
     """
-    return np.zeros(whole_number(n, "n", "items"), np.int64)
+    return np.zeros(whole_number(n, "n", "items", most=MOST_ITEMS), np.int64)
 
 
 def blocks(n: int, k: int) -> Int64s:
@@ -465,7 +475,8 @@ def blocks(n: int, k: int) -> Int64s:
     >>> blocks(5, 2)
     array([0, 0, 1, 1, 2])
     """
-    return np.arange(whole_number(n, "n", "items"), dtype=np.int64) // whole_number(k, "k", "items", least=1)
+    n, k = whole_number(n, "n", "items", most=MOST_ITEMS), whole_number(k, "k", "items", least=1)
+    return np.arange(n, dtype=np.int64) // k
 
 
 def cheat(items: Iterable[Hashable]) -> dict[Hashable, set[int]]:
@@ -489,6 +500,9 @@ def cheat(items: Iterable[Hashable]) -> dict[Hashable, set[int]]:
     >>> cheat("abc")
     {'a': {0, 1}, 'b': {0, 2}, 'c': {0, 3}}
     """
+    refuse_bare(items=items)
+    if not isinstance(items, Iterable):
+        raise OptionError(f"items is an iterable of ids, not {quoted(items)}")
     return {item: {0, alone} for alone, item in enumerate(items, start=1)}
 
 
@@ -603,7 +617,8 @@ def table(
     >>> table(["bcubed_f1", "mean_f1"], n_random=5).reports["mean_f1"].test_cases
     'YYYY'
     """
-    names = _choose(("all",) if metrics is None else (metrics,) if isinstance(metrics, str) else metrics)
+    refuse_bare(metrics=metrics)
+    names = _choose(("all",) if metrics is None else as_several(metrics))
     function, tried = named(names), to_try(CHECKS, n_random, seed)
     reports = {name: check(name, function(name), direction(name) > 0, tried, TOLERANCE) for name in names}
     return ConstraintTable(reports, seed, n_random)
@@ -613,7 +628,7 @@ def _choose(names: Iterable[str]) -> list[str]:
     """Return the scores of these names and families, each once."""
     chosen: dict[str, None] = {}
     for name in names:
-        if name in METRICS:
+        if is_one_of(name, METRICS):
             direction(name)  # raises if it has none
             chosen[name] = None
         else:

@@ -10,10 +10,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastbcubed.errors import OptionError
-from fastbcubed.runtime.arguments import whole_number
+from fastbcubed.errors import OptionError, quoted
+from fastbcubed.runtime.arguments import is_one_of, seed_of, whole_number
 from fastbcubed.types import Int64s
 
+#: Items of a part of the largest instance that may be made.
+MOST = 1 << 20
 #: Clusterings of more items are described by their sizes.
 SPELLED_OUT = 26
 #: Largest sizes tested exhaustively, bare and in Amigó's context; exhaustively with up to two other items;
@@ -173,17 +175,17 @@ class Constraint:
             If a size is too small, or an argument has no such value.
         """
         for size in sizes:
-            whole_number(size, f"a size of {self.name}", "items", least=1)
+            whole_number(size, f"a size of {self.name}", "items", least=1, most=MOST)
+        if not is_one_of(context, ("bare", "amigo", "random")):
+            raise OptionError(f'context is "bare", "amigo" or "random", not {quoted(context)}.')
+        n, seed = whole_number(n_elsewhere, "n_elsewhere", "items", most=MOST), seed_of(seed)
         if context == "bare":
             return self.build(sizes, np.empty((0, 2), np.int64))
         if context == "amigo":
             # a pure cluster larger than all parts, of their class if that may continue; and noise
             pure = [(0 if self.continued else -1, -1)] * (sum(sizes) + 1)
             return self.build(sizes, np.array(pure + [(-2 - k, -2) for k in range(3)], np.int64))
-        if context == "random":
-            n = whole_number(n_elsewhere, "n_elsewhere", "items")
-            return self.build(sizes, self.anything(n, np.random.default_rng(whole_number(seed, "seed"))))
-        raise OptionError(f'context is "bare", "amigo" or "random", not {context!r}.')
+        return self.build(sizes, self.anything(n, np.random.default_rng(seed)))
 
     def cases(self, n_random: int, rng: np.random.Generator) -> Iterator[Instance]:
         """Yield instances: small ones first, then random ones of growing size."""
@@ -372,7 +374,7 @@ def unbalanced(
     >>> print(unbalanced(4, 2))
     truth abcd|ef; worse abcde|f; better abc|def
     """
-    if whole_number(large, "large", "items") <= whole_number(small, "small", "items", least=1):
+    if whole_number(large, "large", "items", most=MOST) <= whole_number(small, "small", "items", least=1):
         raise OptionError(f"The large class of {large} items must be larger than the small one of {small}.")
     return CONSTRAINTS["unbalanced"].instance((small, large - small), context, n_elsewhere, seed)
 
@@ -397,8 +399,8 @@ def perfect_match(n: int = 8, *, seed: int = 0) -> Instance:
     >>> print(perfect_match(4, seed=1))
     truth acd|b; worse ab|cd; better acd|b
     """
-    n = whole_number(n, "n", "items", least=2)  # fewer have one clustering only
-    own, rng = CONSTRAINTS["perfect_match"], np.random.default_rng(whole_number(seed, "seed"))
+    n = whole_number(n, "n", "items", least=2, most=MOST)  # fewer have one clustering only
+    own, rng = CONSTRAINTS["perfect_match"], np.random.default_rng(seed_of(seed))
     while True:
         elsewhere = own.anything(n, rng)
         if own.admits(elsewhere):

@@ -26,7 +26,7 @@ from fastbcubed.diff_runs.vocabulary import (
 )
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Request, as_metrics, as_slices
-from fastbcubed.errors import FastBCubedError, MetricError, OptionError, arg
+from fastbcubed.errors import FastBCubedError, MetricError, OptionError, arg, quoted
 from fastbcubed.evaluate import Keep, Progress, carry_out, evaluation
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import as_rows
@@ -278,7 +278,7 @@ def _alone(ev: Evaluation, k: int, truth: Clustering, unlabelled: str, pool: Poo
 def _require_judgeable(truth: Any, unlabelled: Any, engine: Any, overlapping: bool) -> None:
     """Raise OptionError for options that need a truth, or that exclude one."""
     if not is_one_of(unlabelled, ("drop", "outside")):
-        raise OptionError(f'{arg("unlabelled")} is "drop" or "outside", not {unlabelled!r}')
+        raise OptionError(f'{arg("unlabelled")} is "drop" or "outside", not {quoted(unlabelled)}')
     if truth is None:
         if unlabelled != "drop":
             raise OptionError(

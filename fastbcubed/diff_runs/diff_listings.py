@@ -33,7 +33,7 @@ from fastbcubed.diff_runs.vocabulary import (
     renamed_slices,
     side_of,
 )
-from fastbcubed.errors import IdTypeError, MetricError, OptionError, SliceError, arg, first_few
+from fastbcubed.errors import IdTypeError, MetricError, OptionError, SliceError, arg, first_few, quoted
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, plain, table_of, to_numpy
 from fastbcubed.inputs.id_columns import as_column
@@ -372,7 +372,7 @@ def clusters_of(diff: Diff, side: str, order_by: str | None, limit: int | None, 
         if not is_one_of(outcome, by_name):
             names = ", ".join(map(repr, (*by_name, OF_ONE_SIDE[old])))
             kind = "a baseline" if old == "true" else "an experiment"
-            raise OptionError(f"the outcome of {kind} cluster is one of {names}, not {outcome!r}")
+            raise OptionError(f"the outcome of {kind} cluster is one of {names}, not {quoted(outcome)}")
         known = by_name[outcome]
     with in_words_of_a_diff():
         if known is not None:

@@ -43,7 +43,7 @@ from fastbcubed.diff_runs.vocabulary import (
     meant,
     renamed,
 )
-from fastbcubed.errors import FastBCubedError, MetricError, NotKeptError, OptionError, arg
+from fastbcubed.errors import FastBCubedError, MetricError, NotKeptError, OptionError, arg, quoted
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as
 from fastbcubed.render.document import Block
@@ -284,7 +284,9 @@ class Diff(Shown, HasTable):
                 unit = TRUE_CLUSTER if is_one_of(unit, (of_baseline,)) else unit
                 return self.evaluation.interval(str(meant(which)), level=level, unit=unit)
         if unit != COMPONENT:
-            raise OptionError(f"{metric.name} has intervals by {arg('unit', COMPONENT)} alone, not {unit!r}")
+            raise OptionError(
+                f"{metric.name} has intervals by {arg('unit', COMPONENT)} alone, not {quoted(unit)}"
+            )
         judgement = self._require_judged(metric.name)
         value, found = judgement.overall([metric])[metric.name], judgement.errors([metric])
         how: dict[str, Any] = {"level": check_level(level), "low": metric.low, "high": metric.high}
@@ -414,7 +416,7 @@ class Diff(Shown, HasTable):
         >>> d.id_churn, fb.diff(list("aab"), list("xxb")).id_changes().to_pylist()
         (0.0, [{'baseline_cluster': 'a', 'experiment_cluster': 'x', 'n_items': 2, 'weight': 2.0}])
         """
-        require_limit(limit)
+        limit = require_limit(limit)
         return Table(self._new_ids.slice(0, limit))
 
     @cached_property

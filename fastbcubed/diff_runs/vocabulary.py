@@ -9,7 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from fastbcubed.errors import Argument, ColumnError, Message, MetricError, OptionError, Word, arg, rewording
+from fastbcubed.errors import (
+    Argument,
+    ColumnError,
+    Message,
+    MetricError,
+    OptionError,
+    Word,
+    arg,
+    quoted,
+    rewording,
+)
 from fastbcubed.inputs.pair import default_for_truth_only
 from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slices import OURS, Element, Renamed, SliceKey, check_key, name_columns
@@ -64,7 +74,7 @@ MEANT = {"merge_distance": "merge_jaccard_distance", "split_distance": "split_ja
 def side_of(side: Any) -> str:
     """Return an evaluation's name for a side of a diff."""
     if not isinstance(side, str) or side not in SIDES:
-        raise OptionError(f'the side of a cluster is "baseline" or "experiment", not {side!r}')
+        raise OptionError(f'the side of a cluster is "baseline" or "experiment", not {quoted(side)}')
     return SIDES[side]
 
 
@@ -124,7 +134,9 @@ def asked_order(order_by: str | None) -> str:
     if is_one_of(order_by, (None, CHANGE)):
         return LOSS
     if not isinstance(order_by, str):
-        raise MetricError(f"a listing is ordered by a score or another column by name, not {order_by!r}")
+        raise MetricError(
+            f"a listing is ordered by a score or another column by name, not {quoted(order_by)}"
+        )
     if order_by in COLUMNS or order_by == LOSS:
         raise MetricError(
             f"cannot order by {order_by!r}; in a diff it is called {COLUMNS.get(order_by, CHANGE)!r}"

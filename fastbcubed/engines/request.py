@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
-from fastbcubed.errors import MetricError, OptionError, SliceError, arg
+from fastbcubed.errors import MetricError, OptionError, SliceError, arg, quoted
 from fastbcubed.inputs.files import require_outside
 from fastbcubed.inputs.pair import Given, Pair
 from fastbcubed.metrics.metric import Metric
@@ -55,9 +55,9 @@ class Request:
 
     def __post_init__(self) -> None:
         if not is_one_of(self.keep, ("scores", "cells", "items")):
-            raise OptionError(f'{arg("keep")} is "scores", "cells" or "items", not {self.keep!r}')
+            raise OptionError(f'{arg("keep")} is "scores", "cells" or "items", not {quoted(self.keep)}')
         if not is_one_of(self.weighting, ("pointwise", "outer")):
-            raise OptionError(f'{arg("weighting")} is "pointwise" or "outer", not {self.weighting!r}')
+            raise OptionError(f'{arg("weighting")} is "pointwise" or "outer", not {quoted(self.weighting)}')
         number_of(self.max_pairs, "max_pairs", "pairs")
         if self.out is not None:
             require_outside(self.out, self.given.sources)
@@ -189,7 +189,7 @@ def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
         return None
     one = isinstance(metrics, str) or callable(metrics)
     if not one and not isinstance(metrics, Iterable):
-        raise MetricError(f"{arg('metrics', ...)} is names of scores, or formulas, not {metrics!r}")
+        raise MetricError(f"{arg('metrics', ...)} is names of scores, or formulas, not {quoted(metrics)}")
     chosen = [lifted(m, outside=outside) if callable(m) else m for m in ([metrics] if one else metrics)]
     if not chosen:
         raise MetricError(f"{arg('metrics')} is empty; leave it out for the usual scores")
@@ -208,7 +208,7 @@ def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
 def require_own_name(name: Any, *, twice: bool = False) -> None:
     """Raise if a score of the user's own cannot have this name."""
     if not isinstance(name, str) or not name:
-        raise MetricError(f"the name of a score is a text, not {name!r}")
+        raise MetricError(f"the name of a score is a text, not {quoted(name)}")
     if twice or name in METRICS:
         raise MetricError(
             f"two scores would be called {name!r}; give each formula a name of its own (its __name__)"
@@ -224,7 +224,9 @@ def as_slices(slices: Any) -> list[SliceKey]:
     if names or isinstance(slices, Element | Mapping):
         return [check_key(slices)]
     if not isinstance(slices, Iterable):
-        raise SliceError(f"{arg('slices')} is an attribute, several of them, or a mapping, not {slices!r}")
+        raise SliceError(
+            f"{arg('slices')} is an attribute, several of them, or a mapping, not {quoted(slices)}"
+        )
     found: dict[str, SliceKey] = {}
     for key in map(check_key, slices):
         other = found.setdefault(name := slice_name(key), key)

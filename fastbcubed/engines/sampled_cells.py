@@ -20,13 +20,12 @@ from fastbcubed.align.rows import align
 from fastbcubed.cells.shards import Layout, RowShards, require_limit
 from fastbcubed.engines import disk
 from fastbcubed.engines.request import Request
-from fastbcubed.errors import AlignmentError, OptionError, arg
+from fastbcubed.errors import AlignmentError, OptionError, arg, quoted
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import open_files
 from fastbcubed.inputs.pair import Cut, Given, one_side, open_pair, side_requests
 from fastbcubed.inputs.reading_notes import notes_of_side
-from fastbcubed.inputs.tables import is_path
-from fastbcubed.runtime.arguments import is_one_of
+from fastbcubed.runtime.arguments import is_one_of, is_path
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.spill import Packed, Spill
 from fastbcubed.runtime.threads import Pool
@@ -53,7 +52,7 @@ def touch(engine: str | None, sample: Clustering, request: Request, pool: Pool) 
     The sample has integer labels and no nulls; the request has the prediction and how to read it.
     """
     if not is_one_of(engine, (None, "memory", "disk")):
-        raise OptionError(f'{arg("engine")} is "memory" or "disk", not {engine!r}')
+        raise OptionError(f'{arg("engine")} is "memory" or "disk", not {quoted(engine)}')
     if engine is None:
         engine = "disk" if _is_large_file(request.given.prediction) else "memory"
     found = (_in_blocks if engine == "disk" else _as_a_whole)(sample, request, pool)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,13 +15,14 @@ from fastbcubed.engines.request import Request, Scored
 from fastbcubed.errors import Message, OptionError, PairingError, arg
 from fastbcubed.inputs.files import bytes_of_text, open_files
 from fastbcubed.inputs.pair import per_side
-from fastbcubed.inputs.tables import column_names, is_path
+from fastbcubed.inputs.tables import column_names
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.aggregation import LeavingOut
 from fastbcubed.metrics.metric import Metric, Sums
 from fastbcubed.metrics.sums import CellSums
 from fastbcubed.results.figures import Bounds, bound_sums, bounds_from
 from fastbcubed.results.slices import SliceKey, names_in
+from fastbcubed.runtime.arguments import is_path, path_of
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool
 
@@ -68,7 +68,7 @@ def require_room(request: Request) -> None:
     if total <= request.limit // SHARE + ROOM:
         return
     name = max(held, key=lambda name: held[name])
-    path = f"{os.fspath(what[name])}, given as " if is_path(what[name]) else "the table given as "
+    path = f"{path_of(what[name])}, given as " if is_path(what[name]) else "the table given as "
     least = (SHARE * (total - ROOM) >> 20) + 1
     way_out = "" if name in ("weight", "attributes") else ", or write it as Parquet, which is read in blocks"
     raise OptionError(

@@ -95,7 +95,7 @@ def is_one_column(values: object) -> bool:
     Possible structs return False: they are exported, and may be a table.
     """
     kind = getattr(values, "dtype", None)
-    is_array = kind is not None and hasattr(values, "__len__") and not hasattr(values, "columns")
+    is_array = kind is not None and hasattr(values, "__len__") and not has_columns(values)
     return is_array and "struct" not in str(kind).lower()
 
 
@@ -194,11 +194,16 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
 
 def _refuse_tables(values: Iterable[Any], where: str) -> None:
     """Raise if the first of these values is a table, not a label."""
-    if hasattr(next(iter(values), None), "columns"):
+    if has_columns(next(iter(values), None)):
         raise ColumnError(
             f"{where} should be one column, but these are tables, one after the other. Pass one table, such as "
             "pandas.concat(...), polars.concat(...) or pyarrow.Table.from_batches(...) of them."
         )
+
+
+def has_columns(values: Any) -> bool:
+    """Return whether this is a frame of some kind; a lazy one is not asked for its columns, which may fail."""
+    return hasattr(values, "collect_schema") or hasattr(values, "columns")
 
 
 def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:

@@ -36,14 +36,13 @@ from fastbcubed.inputs.tables import (
     ColumnName,
     Source,
     is_array,
-    is_path,
     listed_paths,
     read_columns,
     refuse_other_indexes,
     unlisted,
     weight_array,
 )
-from fastbcubed.runtime.arguments import is_bare, true_or_false, whole_number
+from fastbcubed.runtime.arguments import is_bare, path_of, true_or_false, whole_number
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import RowNumbers
@@ -90,7 +89,8 @@ def by_position(truth: Any, prediction: Any, weight: Any, overlapping: bool) -> 
 
 def _has_sets(given: Any) -> bool:
     """Return whether the first label of a list is a set."""
-    if not (isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.dtype == object)):
+    objects = isinstance(given, np.ndarray) and given.dtype == object and given.ndim > 0
+    if not (isinstance(given, list | tuple) or objects):
         return False
     first = next((label for label in given if label is not None), None)
     return isinstance(first, set | frozenset)
@@ -793,8 +793,7 @@ class Clustering:
         >>> len(found)
         2
         """
-        if not is_path(listed_paths(path)):
-            raise OptionError(f"from_parquet reads a path, not {type(path).__name__}.")
+        path_of(listed_paths(path), "from_parquet reads a path")
         return cls.from_table(path, item=item, cluster=cluster, weight=weight)
 
     def with_ancestors(self, child: Any, parent: Any) -> Clustering:

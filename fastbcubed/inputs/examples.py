@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import OptionError, quoted
 from fastbcubed.inputs.files import read_table
 from fastbcubed.inputs.suggestions import did_you_mean
+from fastbcubed.runtime.arguments import is_one_of
 
 __all__ = ["Example", "example"]
 
@@ -94,9 +95,11 @@ def example(name: str) -> Example:
     >>> fb.evaluate(inventors.truth, inventors.predictions["20211230"]).summary["true"]["items"]
     19235
     """
-    if name not in tuple(ABOUT):
+    if not is_one_of(name, ABOUT):
         known = ", ".join(map(repr, ABOUT))
-        raise OptionError(f"there is no example {name!r}; there are {known}.{did_you_mean(str(name), ABOUT)}")
+        raise OptionError(
+            f"there is no example {quoted(name)}; there are {known}.{did_you_mean(str(name), ABOUT)}"
+        )
     from importlib.resources import as_file, files
 
     with as_file(files("fastbcubed") / "data" / name) as folder:

@@ -124,8 +124,6 @@ def reading(path: str, form: str) -> Iterator[None]:
 
 
 def _advice(error: BaseException) -> str:
-    if isinstance(error, UnicodeEncodeError):
-        return "The path has to be UTF-8: rename the file, or set the locale that it is typed in to one of UTF-8."
     if isinstance(error, FileNotFoundError):
         return "It was there before. A relative path is looked for where the process is now."
     if "invalid UTF8" in str(error):

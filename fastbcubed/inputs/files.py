@@ -63,7 +63,6 @@ from fastbcubed.inputs.tables import (
     arrow_reader,
     arrow_table,
     is_array,
-    is_path,
     listed_paths,
     of_arrays,
     of_arrow,
@@ -73,6 +72,7 @@ from fastbcubed.inputs.tables import (
     relation_schema,
     unwrapped,
 )
+from fastbcubed.runtime.arguments import is_path, path_of
 from fastbcubed.runtime.memory_budget import Gate
 from fastbcubed.runtime.spill import Pages, Spill
 
@@ -224,7 +224,7 @@ def require_outside(out: Any, sources: Iterable[Any]) -> None:
     """Raise if output written to a directory would be read as input next time, as part of a directory or glob."""
     paths = [each.paths if isinstance(each, PathList) else [each] for each in filter(is_path, sources)]
     for source in chain.from_iterable(paths):
-        text = os.fspath(source)
+        text = path_of(source)
         if is_uri(text) and not text.startswith("file:"):
             continue
         _, name = locate(text)

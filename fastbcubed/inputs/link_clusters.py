@@ -13,11 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.errors import EvaluationWarning, Message, OptionError, arg, first_few
+from fastbcubed.errors import EvaluationWarning, Message, OptionError, arg, first_few, quoted
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.link_columns import LinkColumns
 from fastbcubed.inputs.links import JoinedLinks, Links, Span
-from fastbcubed.runtime.arguments import is_bare
+from fastbcubed.runtime.arguments import as_float, is_bare, is_whole, number
 from fastbcubed.runtime.threads import blocks
 
 
@@ -253,11 +253,11 @@ def column_at(threshold: float, score: str | None) -> str:
 
 def as_thresholds(thresholds: Any) -> list[float]:
     """Return one or more thresholds, or raise OptionError."""
-    if isinstance(thresholds, (int, float, np.number)):
+    if isinstance(thresholds, float) or not math.isnan(as_float(thresholds)):
         return [as_threshold(thresholds)]
     if isinstance(thresholds, (str, bytes)) or not isinstance(thresholds, Iterable) or is_bare(thresholds):
         raise OptionError(
-            f"thresholds is a list of numbers, scores that links have to reach, not {thresholds!r}."
+            f"thresholds is a list of numbers, scores that links have to reach, not {quoted(thresholds)}."
         )
     found = list(map(as_threshold, thresholds))
     if not found:
@@ -267,20 +267,13 @@ def as_thresholds(thresholds: Any) -> list[float]:
 
 def as_threshold(threshold: Any) -> float:
     """Return a threshold, or raise OptionError."""
-    if isinstance(threshold, bool) or not isinstance(threshold, (int, float, np.integer, np.floating)):
+    found = number(threshold, "threshold", "a number, the score that links have to reach", lambda _: True)
+    if is_whole(threshold) and (math.isinf(found) or int(threshold) != found):
         raise OptionError(
-            f"{arg('threshold')} is a number, the score that links have to reach, not {threshold!r}."
+            f"{arg('threshold')} is {quoted(int(threshold))}, which as a float, as all scores are, would be rounded to "
+            f"{found:.0f}. Pass a smaller number, for smaller scores, or a float."
         )
-    if math.isnan(threshold):
-        raise OptionError(
-            f"{arg('threshold')} is NaN, which no score reaches; it is the score that links have to reach."
-        )
-    if isinstance(threshold, (int, np.integer)) and int(threshold) != float(threshold):
-        raise OptionError(
-            f"{arg('threshold')} is {threshold}, which as a float, as all scores are, would be rounded to "
-            f"{float(threshold):.0f}. Pass a smaller number, for smaller scores, or a float."
-        )
-    return float(threshold)
+    return found
 
 
 def as_typed(number: Any) -> str:

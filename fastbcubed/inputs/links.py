@@ -27,6 +27,7 @@ from fastbcubed.inputs.arrays import (
     Nulls,
     combined,
     from_numpy,
+    has_columns,
     is_dataset,
     is_pandas,
     is_sparse,
@@ -52,7 +53,6 @@ from fastbcubed.inputs.tables import (
     column_of,
     float_column,
     is_array,
-    is_path,
     listed,
     listed_paths,
     of_arrow,
@@ -69,6 +69,7 @@ from fastbcubed.inputs.verdicts import (
     refuse_verdicts,
 )
 from fastbcubed.inputs.verdicts import NAMES as VERDICT_NAMES
+from fastbcubed.runtime.arguments import is_path
 from fastbcubed.runtime.key_codes import Numbering
 from fastbcubed.runtime.memory_budget import Allowance
 from fastbcubed.runtime.threads import Pool, ahead, blocks
@@ -354,7 +355,7 @@ def as_links(links: Any, name: str) -> Any:
     if isinstance(links, np.ndarray):
         return _of_array(links, name)
     exports = hasattr(links, "__arrow_c_stream__") or hasattr(links, "__arrow_c_array__")
-    if exports or hasattr(links, "columns") or is_path(links) or is_dataset(links):
+    if exports or has_columns(links) or is_path(links) or is_dataset(links):
         return links
     if isinstance(links, (Mapping, bytes)) or not isinstance(links, Iterable):
         return links

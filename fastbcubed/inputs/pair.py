@@ -41,14 +41,13 @@ from fastbcubed.inputs.tables import (
     Stretch,
     column_names,
     is_array,
-    is_path,
     is_result,
     read_columns,
     refuse_other_indexes,
     unlisted,
     weight_array,
 )
-from fastbcubed.runtime.arguments import true_or_false
+from fastbcubed.runtime.arguments import is_one_of, is_path, path_of, true_or_false
 from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.threads import blocks
 
@@ -192,9 +191,9 @@ def default_for_truth_only(prediction: Any) -> str:
 def read_pair(given: Given) -> Pair:
     """Read the two sides of an evaluation from any source, each as one block."""
     truth, prediction, weight = given.truth, given.prediction, given.weight
-    named = (given.item, given.cluster) != ("item", "cluster")
+    named = not (is_one_of(given.item, ("item",)) and is_one_of(given.cluster, ("cluster",)))
     if given.table is not None:
-        if given.cluster != "cluster":
+        if not is_one_of(given.cluster, ("cluster",)):
             raise OptionError(
                 f"With {arg('table', ...)}, the columns of clusters are given in place of the {TRUTH} and the "
                 f"{PREDICTION}, so {arg('cluster', given.cluster)} has no use."
@@ -637,7 +636,7 @@ def _source_name(given: Any, otherwise: str) -> str:
     """Return the name of a side's source in messages: its path, the name of a clustering, or its kind."""
     if isinstance(given, Clustering):
         return given.name
-    return os.fspath(given) if is_path(given) else otherwise
+    return path_of(given) if is_path(given) else otherwise
 
 
 Make = Callable[[Source], tuple[Clustering, ...]]

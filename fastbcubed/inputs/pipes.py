@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.errors import ColumnError, FileFormatError, OptionError, SpillError
+from fastbcubed.errors import ColumnError, FastBCubedError, FileFormatError, OptionError, SpillError
 from fastbcubed.inputs.arrays import combined, common_type, plain
 from fastbcubed.inputs.locations import Place, State, locate
 from fastbcubed.inputs.tables import listed_paths
+from fastbcubed.runtime.arguments import is_path, path_of
 from fastbcubed.runtime.spill import Spill, spill_directory
 
 #: Pieces begin at multiples of this, the alignment Arrow prefers.
@@ -152,7 +153,7 @@ def place_of(source: Any) -> tuple[Place, str]:
     source = held(source)
     if isinstance(source, Piped):
         return source.place, source.name
-    return locate(os.fspath(source))
+    return locate(path_of(source))
 
 
 def held(source: Any) -> Any:
@@ -160,7 +161,7 @@ def held(source: Any) -> Any:
     source = listed_paths(source)
     if not is_pipe(source):
         return source
-    path = os.fspath(source)
+    path = path_of(source)
     if path == STDIN:
         return Piped("stdin", _read(_stdin()))
     try:
@@ -172,14 +173,17 @@ def held(source: Any) -> Any:
 
 def is_pipe(source: Any) -> bool:
     """Return whether this names standard input or a pipe."""
-    if isinstance(source, Piped) or not (isinstance(source, str) or hasattr(source, "__fspath__")):
+    if isinstance(source, Piped) or not is_path(source):
         return False
-    path = os.fspath(source)
+    try:
+        path = path_of(source)
+    except FastBCubedError:  # it is no name of a file; reading it says so
+        return False
     if path == STDIN:
         return True
     try:
         return stat.S_ISFIFO(os.stat(path).st_mode)
-    except (OSError, ValueError):
+    except OSError:
         return False
 
 
@@ -188,9 +192,9 @@ def held_once(sources: Mapping[str, Any]) -> dict[str, Any]:
     maybe = {}
     for name, source in sources.items():
         first = source[0] if isinstance(source, list | tuple) and source else source
-        if isinstance(first, str) or hasattr(first, "__fspath__"):
+        if is_path(first):
             maybe[name] = source
-    pipes = {name: os.fspath(source) for name, source in maybe.items() if is_pipe(source)}
+    pipes = {name: path_of(source) for name, source in maybe.items() if is_pipe(source)}
     for path in pipes.values():
         names = [name for name, other in pipes.items() if other == path]
         if len(names) > 1:

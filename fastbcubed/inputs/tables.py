@@ -50,6 +50,7 @@ from fastbcubed.inputs.arrays import (
 from fastbcubed.inputs.file_formats import ENDS
 from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.suggestions import Unnamed, did_you_mean
+from fastbcubed.runtime.arguments import path_of
 from fastbcubed.runtime.threads import blocks
 
 #: A column, or the columns of a composite id.
@@ -248,16 +249,11 @@ def refuse_other_indexes(values: Iterable[Any], where: str) -> None:
         )
 
 
-def is_path(source: object) -> bool:
-    """Return whether `source` names files."""
-    return isinstance(source, str) or hasattr(source, "__fspath__")
-
-
 class PathList:
     """The paths of files that together are one table; as a path, their name in messages."""
 
     def __init__(self, paths: Sequence[Any]) -> None:
-        self.paths = [os.fspath(path) for path in paths]
+        self.paths = [path_of(path) for path in paths]
         if twice := [path for path, times in Counter(self.paths).items() if times > 1]:
             raise OptionError(
                 f"a list of files has {len(twice)} of them more than once (first: {first_few(twice)}). Leave one of "
@@ -406,7 +402,7 @@ def unwrapped(source: Any) -> Any:
     if isinstance(source, type):
         return source
     if hasattr(source, "collect_schema"):
-        frame = source.collect() if hasattr(source, "collect") else source
+        frame = _collected(source) if hasattr(source, "collect") else source
         if any(map(is_object, frame.schema.values())):
             return {name: frame[name] for name in frame.columns}
         return frame
@@ -431,6 +427,20 @@ def _of_interchange(frame: Any) -> Any:
             return from_dataframe(frame)
     except Exception:  # whatever the library of the frame raises: it is refused by what to call on it
         return frame
+
+
+def _collected(frame: Any) -> Any:
+    """Return the rows of a lazy frame; raise ColumnError if one of its steps fails, which is its author's."""
+    try:
+        return frame.collect()
+    except (FastBCubedError, MemoryError):
+        raise
+    except Exception as error:
+        said = " ".join(str(error).split())
+        raise ColumnError(
+            f"a lazy frame cannot be collected: {type(error).__name__}: {said[:300]}. Call its collect() to see all "
+            "of it"
+        ) from error
 
 
 def _of_splink(frame: Any) -> Any:

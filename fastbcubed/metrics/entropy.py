@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import OptionError, quoted
 from fastbcubed.metrics.metric import LIKE_SKLEARN, Family, Page, rate
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.types import Floats
@@ -109,7 +109,7 @@ def norm(true: float, pred: float, pred_given_true: float, average: str) -> floa
         "joint": true + pred_given_true,
     }
     if not is_one_of(average, found):
-        raise OptionError(f"average_method is one of {', '.join(found)}, not {average!r}")
+        raise OptionError(f"average_method is one of {', '.join(found)}, not {quoted(average)}")
     return found[average]
 
 

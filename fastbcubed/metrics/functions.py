@@ -9,8 +9,6 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from inspect import cleandoc
 from math import inf
-from numbers import Real
-from sys import float_info
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
 
@@ -20,7 +18,7 @@ from fastbcubed.align.policies import Policies
 from fastbcubed.align.rows import Alignment, align
 from fastbcubed.cells.build import build_cells
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency, as_cells
-from fastbcubed.errors import Argument, OptionError, Word, arg, rewording
+from fastbcubed.errors import Argument, OptionError, Word, rewording
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.pair import NAMES, Given, Pair, open_pair
 from fastbcubed.metrics.change import judged
@@ -30,6 +28,7 @@ from fastbcubed.metrics.metric import REFERENCES, Metric, Page, f_measure, weigh
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.sums import CellSums, overall
 from fastbcubed.overlap.cover import build_cover
+from fastbcubed.runtime.arguments import number
 from fastbcubed.runtime.threads import Pool
 
 if TYPE_CHECKING:
@@ -705,8 +704,8 @@ def _coreference(
     sample_weight: ArrayLike | None,
     contingency: Contingency | None,
 ) -> Three:
-    if not isinstance(zero_division, Real) or abs(zero_division) > float_info.max:
-        raise OptionError(f"zero_division is a finite number or NaN, not {zero_division!r}")
+    if not isinstance(zero_division, float) or not math.isnan(zero_division):
+        zero_division = number(zero_division, "zero_division", "a finite number or NaN")
     table = as_contingency(labels_true, labels_pred, sample_weight, contingency, nulls="drop")
     check_defined(table, [METRICS[f"{stem}_f1"]])
     three = partial(SCORES[stem], zero_division=float(zero_division))
@@ -726,8 +725,7 @@ def score_in_base(name: str, called: str = "", *, base: float = 2.0) -> ScoreInB
         sample_weight: ArrayLike | None = None,
         contingency: Contingency | None = None,
     ) -> float:
-        if not (isinstance(base, Real) and 0 < base < math.inf and base != 1):
-            raise OptionError(f"base is a positive number other than 1, not {base!r}")
+        base = number(base, "base", "a positive number other than 1", lambda b: 0 < b < math.inf and b != 1)
         table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
         return compute(table, [entropy[name]])[0] * (math.log(2) / math.log(base))
 
@@ -765,8 +763,7 @@ class HomogeneityCompletenessVMeasure(NamedTuple):
 
 
 def _v_measures(table: Contingency, beta: float) -> HomogeneityCompletenessVMeasure:
-    if not (isinstance(beta, Real) and beta >= 0):
-        raise OptionError(f"{arg('beta')} is a number from 0 (homogeneity alone) up, not {beta!r}")
+    beta = number(beta, "beta", "a number from 0 (homogeneity alone) up", lambda found: found >= 0)
     h, c = compute(table, [entropy["homogeneity"], entropy["completeness"]])
     return HomogeneityCompletenessVMeasure(h, c, float(v_of(h, c, beta)))
 
@@ -829,11 +826,12 @@ def combined_entropy(
     contingency: Contingency | None = None,
 ) -> float:
     """Return the sum; the docstring is assembled below."""
-    if not (isinstance(beta, Real) and 0 <= beta <= 1):
-        raise OptionError(f"{arg('beta')} is the share of the cluster entropy, from 0 to 1, not {beta!r}")
+    share = number(
+        beta, "beta", "the share of the cluster entropy, from 0 to 1", lambda found: 0 <= found <= 1
+    )
     table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
     of_cluster, of_class = compute(table, [entropy["cluster_entropy"], entropy["class_entropy"]])
-    return float(beta) * of_cluster + (1.0 - float(beta)) * of_class
+    return share * of_cluster + (1.0 - share) * of_class
 
 
 public(

@@ -7,13 +7,13 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from fastbcubed.errors import MetricError, OptionError, arg
+from fastbcubed.errors import MetricError, arg
 from fastbcubed.metrics.cautions import CAUTIONS
+from fastbcubed.runtime.arguments import number
 from fastbcubed.types import Floats
 
 if TYPE_CHECKING:
@@ -355,12 +355,8 @@ def weight_of_precision(beta: float) -> float:
     >>> weight_of_precision(2.0), weight_of_precision(0.0), weight_of_precision(float("inf"))
     (0.2, 1.0, 0.0)
     """
-    if not (isinstance(beta, Real) and beta >= 0):  # nor NaN
-        raise OptionError(f"{arg('beta')} must be a number from 0 (precision alone) up, not {beta!r}.")
-    try:
-        return 1.0 / (1.0 + float(beta) * float(beta))
-    except OverflowError:  # an integer that no float holds
-        return 0.0
+    found = number(beta, "beta", "a number from 0 (precision alone) up", lambda found: found >= 0)
+    return 1.0 / (1.0 + found * found)
 
 
 def f_measure(precision: Floats | float, recall: Floats | float, alpha: float = 0.5) -> Floats | float:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import inf
 from typing import Any
 
-from fastbcubed.errors import Message, MetricError
+from fastbcubed.errors import Message, MetricError, quoted
 from fastbcubed.inputs.suggestions import most_similar
 from fastbcubed.metrics.bcubed import pointwise
 from fastbcubed.metrics.bcubed_variants import bcubed, elm
@@ -124,7 +124,7 @@ def members(name: object) -> list[Metric]:
         return [name]
     if not isinstance(name, str):
         raise MetricError(
-            f"A score is named by a string, not {name!r}. Lift a formula of your own"
+            f"A score is named by a string, not {quoted(name)}. Lift a formula of your own"
             " with fastbcubed.metrics.pointwise_score, or with `metric` of an evaluation."
         )
     if name in METRICS:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.errors import MetricError, OptionError, calling
+from fastbcubed.errors import MetricError, OptionError, calling, quoted
 from fastbcubed.metrics.edit import edit
 from fastbcubed.metrics.functions import Labels, as_contingency, as_cover, check_defined, compute, public
 from fastbcubed.metrics.matching import matching
@@ -20,6 +19,7 @@ from fastbcubed.metrics.metric import Formula
 from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.registry import lifted
 from fastbcubed.metrics.sums import pair_counts
+from fastbcubed.runtime.arguments import number
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Floats
 
@@ -83,7 +83,7 @@ def pointwise_score(
     0.533333333333
     """
     if not callable(formula):
-        raise OptionError(f"formula is a function of (tp, fp, fn, tn), not {formula!r}.")
+        raise OptionError(f"formula is a function of (tp, fp, fn, tn), not {quoted(formula)}.")
     table = as_contingency(labels_true, labels_pred, sample_weight, contingency)
     return compute(table, [lifted(formula, outside=table.outside)])[0]
 
@@ -299,9 +299,7 @@ def _chain_cost(codes: NDArray[np.integer], n_codes: int, sizes: Floats, name: s
 def _price(name: str, cost: Cost, x: Floats, y: Floats) -> Floats:
     """Return the cost of each pair of blocks of these sizes."""
     if not callable(cost):
-        if not isinstance(cost, Real) or not np.isfinite(float(cost)):
-            raise OptionError(f"{name} is a number, or a function of two sizes, not {cost!r}")
-        return np.full(x.shape, float(cost))
+        return np.full(x.shape, number(cost, name, "a number, or a function of two sizes"))
     with calling(name):
         prices = np.asarray(cost(x, y))
     if prices.dtype.kind not in "biuf" or prices.shape not in (x.shape, ()) or not np.isfinite(prices).all():

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from fastbcubed.render.json import halved
 from fastbcubed.render.number_formats import count, label, visible
 from fastbcubed.render.text import drawn as as_text
 from fastbcubed.render.text import sentence
+from fastbcubed.runtime.arguments import path_of
 from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.output_files import written_aside
 
@@ -136,11 +138,18 @@ class Report:
         """All that is on the page, as plain data."""
         return self._made[1]
 
-    def write(self, file: Path) -> None:
-        """Write the page to a file, which is there as a whole or not at all."""
-        with written_aside(file) as aside:
+    def write(self, file: str | PathLike[str]) -> None:
+        """Write the page to a file, which is there as a whole or not at all.
+
+        Raises
+        ------
+        OptionError, FileFormatError
+            If this is no path, or nothing can be written there.
+        """
+        place = Path(path_of(file, "file is the path of the page, such as 'report.html'"))
+        with written_aside(place) as aside:
             Path(aside).write_text(self.html, encoding="utf-8", newline="\n")
-        self._file = file
+        self._file = place
 
     __dir__ = documented
 

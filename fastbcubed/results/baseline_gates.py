@@ -32,6 +32,7 @@ from fastbcubed.results.gates import (
 from fastbcubed.results.saved_files import MANIFEST, is_in_file, read_manifest
 from fastbcubed.results.slices import Element, name_columns, slice_name
 from fastbcubed.results.warnings import lacks_more
+from fastbcubed.runtime.arguments import path_of
 
 #: The parts of an evaluation's JSON that are compared.
 PARTS = ("definition", "overall", "coverage", "summary", "manifest", "slices")
@@ -49,7 +50,7 @@ class Baseline:
     @classmethod
     def read(cls, path: Any) -> Baseline:
         """Read a directory that an evaluation was saved in, or a file that `Evaluation.to_json` was written to."""
-        place = Path(path)
+        place = Path(path_of(path, "a baseline is named by a path"))
         if place.is_dir() or place.name == MANIFEST:
             head = read_manifest(place if place.is_dir() else place.parent)
             if "kind" in head:

@@ -16,7 +16,7 @@ from fastbcubed.metrics.metric import ROUNDED, Metric, meets, without_rounding
 from fastbcubed.metrics.sums import overall
 from fastbcubed.render.number_formats import count, counted, score_text
 from fastbcubed.results.figures import resolved
-from fastbcubed.runtime.arguments import whole_number
+from fastbcubed.runtime.arguments import seed_of, whole_number
 from fastbcubed.types import Int64s
 
 #: Labelings that are all looked at; where there are more, some are drawn.
@@ -122,7 +122,7 @@ def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0
     >>> ev.test("adjusted_rand")  # labels can stand in 6! / (3! 3!) ways, of which the right one and its mirror image
     adjusted_rand is 1, and 0 ± 0.33333 by chance. p = 0.10000: 2 of all 20 labelings with clusters of these sizes are at least as good.
     """  # noqa: E501
-    draws, seed = whole_number(draws, "draws", "labelings", least=1), whole_number(seed, "seed")
+    draws, seed = whole_number(draws, "draws", "labelings", least=1), seed_of(seed)
     table: Contingency = self.contingency
     if not isinstance(table, Contingency):
         raise NotKeptError(

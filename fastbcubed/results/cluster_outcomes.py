@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
-from fastbcubed.errors import MetricError, NotKeptError, OptionError, arg
+from fastbcubed.errors import MetricError, NotKeptError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import from_numpy, from_texts
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.runtime.arguments import is_one_of
@@ -83,7 +83,7 @@ def outcome_code(side: str, outcome: str) -> int:
     if not is_one_of(outcome, OUTCOMES[side]):
         known = ", ".join(map(repr, OUTCOMES[side]))
         kind = "true" if side == "true" else "predicted"
-        raise OptionError(f"the outcome of a {kind} cluster is one of {known}, not {outcome!r}")
+        raise OptionError(f"the outcome of a {kind} cluster is one of {known}, not {quoted(outcome)}")
     return OUTCOMES[side].index(outcome)
 
 

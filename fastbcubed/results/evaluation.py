@@ -379,7 +379,7 @@ class Evaluation(Shown, HasTable):
         <BLANKLINE>
         4 rows
         """
-        require_limit(limit)
+        limit = require_limit(limit)
         return Table(self.losses.curves[side_of(side)].table(limit))
 
     @cached_property

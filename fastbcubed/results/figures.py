@@ -57,10 +57,12 @@ class Scores(Mapping[str, float]):
 
     def named(self, name: str) -> str | None:
         """Return under which name a score was computed that also goes by this one; None if it was not."""
-        return name if name in self._values else computed_as(name, self._values)
+        return (
+            None if not isinstance(name, str) else name if name in self else computed_as(name, self._values)
+        )
 
     def __contains__(self, name: object) -> bool:
-        return name in self._values
+        return isinstance(name, str) and name in self._values
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)

@@ -7,13 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from numbers import Real
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from fastbcubed.align.policies import Coverage
-from fastbcubed.errors import FastBCubedError, GateError, OptionError, SliceError, arg, first_few
+from fastbcubed.errors import FastBCubedError, GateError, OptionError, SliceError, arg, first_few, quoted
 from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.metric import Metric, meets, without_rounding
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
@@ -22,6 +21,7 @@ from fastbcubed.results.slice_bins import Bins, element_of
 from fastbcubed.results.slices import Element, name_columns, names_element
 from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import FLATTERED, MOSTLY_COMMON, NOTE, WARNING, covered, if_alone
+from fastbcubed.runtime.arguments import number
 
 #: Shares of the items of a side that the other has; from 0 to 1, the more the better.
 COVERAGES = ("truth_coverage", "prediction_coverage")
@@ -153,9 +153,7 @@ def as_bounds(
     """
     found = [require_bound(_parsed(text), repr(text), scores=scores) for text in written]
     for name, given in named.items():
-        if isinstance(given, bool) or not isinstance(given, Real):
-            raise OptionError(f"{name}= is the value that {name} has to reach, not {given!r}")
-        value = float(given)
+        value = number(given, f"{name}=", f"the value that {name} has to reach", lambda _: True)
         best = subject_of(Bound(name, 0.0), f"{name}=", scores).best
         if best == "neither":
             raise OptionError(
@@ -178,7 +176,7 @@ def _parsed(text: Any) -> Bound:
         if isinstance(error, FastBCubedError):
             raise
         raise OptionError(
-            f'a gate is written as "f1>=0.9", "jaccard_distance<=0.1" or "f1>=0.9@country=US", not {text!r}'
+            f'a gate is written as "f1>=0.9", "jaccard_distance<=0.1" or "f1>=0.9@country=US", not {quoted(text)}'
         ) from None
 
 
@@ -192,7 +190,7 @@ def as_where(text: str) -> dict[Element, str]:
     parts = [part.partition("=") for part in COMMA.split(text)]
     found = {element_of(name.strip()): value.strip().replace("\\,", ",") for name, _, value in parts}
     if len(found) < len(parts) or any(not (name.strip() and sign) for name, sign, _ in parts):
-        raise OptionError(f"a slice is written as country=US or country=US,year=2020, not {text!r}")
+        raise OptionError(f"a slice is written as country=US or country=US,year=2020, not {quoted(text)}")
     return found
 
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fastbcubed.errors import (
-    OptionError,
-    arg,
-)
 from fastbcubed.metrics.metric import without_rounding
+from fastbcubed.runtime.arguments import number
 from fastbcubed.types import Floats
 
 #: From this many degrees of freedom on, an expansion about the normal quantile is exact to 1e-10.
@@ -38,9 +34,7 @@ class Interval(NamedTuple):
 
 def check_level(level: Any) -> float:
     """Return a confidence, or raise OptionError if it is none."""
-    if isinstance(level, bool) or not isinstance(level, Real) or not 0 < float(level) < 1:
-        raise OptionError(f"{arg('level')} is a confidence between 0 and 1, such as 0.95, not {level!r}")
-    return float(level)
+    return number(level, "level", "a confidence between 0 and 1, such as 0.95", lambda found: 0 < found < 1)
 
 
 def degrees_of_freedom(

@@ -490,7 +490,7 @@ COLUMNS = ("n_items", "weight", "fp", "fn", *LOSSES)
 
 def list_cells(kept: Kept, order_by: str | None, limit: int | None) -> Table:
     """Return the cells as `Evaluation.cells` does."""
-    require_limit(limit)
+    limit = require_limit(limit)
     key, table = LOSS if order_by is None else order_by, kept.cells
     require_known(key, COLUMNS)
     n_cells = table.n_cells  # raises if they were not kept

@@ -36,7 +36,7 @@ from fastbcubed.results.evaluation_text import KINDS, Cluster, Item
 from fastbcubed.results.items import Items, Kept, TableItems, without_noise
 from fastbcubed.results.slices import attribute_values
 from fastbcubed.results.table import Table, listed, order_of
-from fastbcubed.runtime.arguments import as_several, whole_number
+from fastbcubed.runtime.arguments import as_several, limit_of
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import RowNumbers
 
@@ -89,7 +89,7 @@ def _outcome(table: Contingency, side: str, cells: NDArray[np.int64], foreign: b
 
 def open_cluster(kept: Kept, side: str, label: Any, columns: Any, members: int) -> Cluster:
     """Return a cluster as `Evaluation.cluster` does."""
-    members = whole_number(members, "members")
+    members = limit_of(members, "members", "")
     side, names = side_of(side), chosen_columns(kept, columns)
     rows = rows_of_cluster(kept, side, label)
     opened, own = Opened.of(kept, side, rows), plain_id(label)
@@ -409,7 +409,7 @@ def list_items(
 
 def open_item(kept: Kept, metrics: list[Metric], which: Any, columns: Any, members: int) -> Item:
     """Return an item as `Evaluation.item` does."""
-    members = whole_number(members, "members")
+    members = limit_of(members, "members", "")
     items, rows, names = kept.require_items(), kept.rows, chosen_columns(kept, columns)
     row = int(items.rows_of([which])[0])
     if row < 0 or rows.cell[row] < 0:

@@ -18,9 +18,9 @@ from fastbcubed._version import __version__
 from fastbcubed.errors import FastBCubedError, Message
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.inputs.pair import Pair
-from fastbcubed.inputs.tables import is_path
 from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.warnings import same_source, swapped_names
+from fastbcubed.runtime.arguments import is_path, path_of
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
 
@@ -146,7 +146,7 @@ def by_names(arguments: Mapping[str, Any], sides: Iterable[str]) -> Callable[[An
     for name in arguments.keys() & places:
         given, kind = arguments[name], os.PathLike if name == "weight" else str | os.PathLike
         each = given.values() if isinstance(given, Mapping) else [given]
-        found += [os.fspath(path) for path in each if isinstance(path, kind)]
+        found += [path_of(path) for path in each if isinstance(path, kind)]
     if arguments.get("paths") or not found:
         return lambda value: value
     parts = {path: os.path.abspath(at_home(path)).split(os.sep) for path in found}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shlex
 import warnings
@@ -29,10 +28,10 @@ from fastbcubed.errors import (
     NotKeptError,
     OptionError,
     arg,
+    quoted,
 )
 from fastbcubed.inputs.arrays import table_of, to_numpy
 from fastbcubed.inputs.locations import at_home
-from fastbcubed.inputs.tables import is_path
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES, distinct
 from fastbcubed.render.document import (
     Beside,
@@ -70,7 +69,7 @@ from fastbcubed.results.slices import OURS, SliceKey, check_key, name_columns, s
 from fastbcubed.results.standard_errors import FEW
 from fastbcubed.results.table import LOSS, listed
 from fastbcubed.results.warnings import if_alone
-from fastbcubed.runtime.arguments import as_several, true_or_false, whole_number
+from fastbcubed.runtime.arguments import as_several, path_of, true_or_false, whole_number
 from fastbcubed.runtime.output_files import require_writable
 
 if TYPE_CHECKING:
@@ -705,7 +704,7 @@ class Asked:
     ) -> Asked:
         """Check arguments as `Evaluation.report` takes them."""
         if title is not None and not isinstance(title, str):
-            raise OptionError(f"title is a text, not {title!r}")
+            raise OptionError(f"title is a text, not {quoted(title)}")
         worst, members = whole_number(worst, "worst", most=MOST), whole_number(members, "members", most=MOST)
         names = as_several(columns)
         keys = [] if by is None else by if isinstance(by, list) else [by]
@@ -728,9 +727,7 @@ def require_packages(what: str) -> None:
 
 def require_place(path: Any, *, overwrite: bool) -> Path:
     """Return where a page is to be written; raise if that cannot be, or if a file is there that is to stay."""
-    if not is_path(path):
-        raise OptionError(f"path is where to write the page, such as 'report.html', not {path!r}")
-    file = Path(at_home(os.fspath(path)))
+    file = Path(at_home(path_of(path, "path is where to write the page, such as 'report.html'")))
     if file.is_dir():
         raise OptionError(f"{file} is a directory; name a file, such as {file / 'report.html'}")
     if file.suffix.lower() not in ("", ".html", ".htm"):

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.align.rows import WIDEST
 from fastbcubed.cells.contingency import Contingency, Excerpt
-from fastbcubed.errors import MetricError, OptionError, arg
+from fastbcubed.errors import MetricError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.number_formats import label
@@ -55,10 +55,10 @@ def list_repairs(
     kept: Kept, lost: Lost, kinds: str | Iterable[str], limit: int | None, order_by: str = "gain"
 ) -> Table:
     """Return repairs as `Evaluation.repairs` does."""
-    require_limit(limit)
+    limit = require_limit(limit)
     wanted = as_several(kinds)
     if not wanted or not all(is_one_of(kind, KINDS) for kind in wanted):
-        raise OptionError(f'kinds are "split", "gather" or both, not {kinds!r}')
+        raise OptionError(f'kinds are "split", "gather" or both, not {quoted(kinds)}')
     wanted = [kind for kind in KINDS if kind in wanted]
     order = order_of_repairs(order_by, kept.cells)
     found = None if limit is None or order.text != "gain" else _in_tables(kept, lost, wanted, limit)
@@ -78,7 +78,9 @@ def list_repairs(
 def order_of_repairs(text: str, table: Contingency) -> Expression:
     """Return what repairs are ordered by; raise if it is no figure of theirs, or pairs are not defined here."""
     if not isinstance(text, str):
-        raise OptionError(f"{arg('order_by')} is a figure of repairs or an expression of these, not {text!r}")
+        raise OptionError(
+            f"{arg('order_by')} is a figure of repairs or an expression of these, not {quoted(text)}"
+        )
     order = parse_expression(text, arg("order_by"))
     unknown = [name for name in order.names if name not in FIGURES]
     if unknown or not order.names:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from fastbcubed._version import __version__
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
-from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError, OptionError, arg
+from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.metrics.metric import Metric
@@ -48,7 +47,7 @@ from fastbcubed.results.slices import name_columns, rows_for_json
 from fastbcubed.results.table import MOST_GATHERS, ONLY_HERE, LazyTables, Passing, Table
 from fastbcubed.results.warnings import to_saved
 from fastbcubed.runtime import buffers
-from fastbcubed.runtime.arguments import local_path
+from fastbcubed.runtime.arguments import is_one_of, local_path
 from fastbcubed.runtime.output_files import NO_BYTES, Staging, Stamp, TableWriter, without_nulls
 from fastbcubed.runtime.threads import Pool, ahead, blocks
 
@@ -80,8 +79,8 @@ def save(
     The result of `more` is added to the manifest, and `sliced` are other slices to write than those of the evaluation.
     """
     require_repairable(repairs, keep="cells", overlapping=ev.contingency.overlapping)
-    if keep not in tuple(KEEP):
-        raise OptionError(f"{arg('keep')} is one of {', '.join(map(repr, KEEP))}, not {keep!r}")
+    if not is_one_of(keep, KEEP):
+        raise OptionError(f"{arg('keep')} is one of {', '.join(map(repr, KEEP))}, not {quoted(keep)}")
     _require_kept(ev, keep)
     path = as_path(directory)
     sliced = ev._sliced if sliced is None else sliced
@@ -228,9 +227,7 @@ def _staging(stored: StoredTable | None, directory: Path) -> Staging:
 
 def as_path(directory: Any) -> Path:
     """Return a path, or raise OptionError if it is none."""
-    if not isinstance(directory, str | os.PathLike) or not str(directory) or "\0" in str(directory):
-        raise OptionError(f"a directory is named by a path, not {directory!r}")
-    return Path(at_home(local_path(directory)))
+    return Path(at_home(local_path(directory, "a directory is named by a path")))
 
 
 def _write_all(tasks: Mapping[str, Callable[[], Iterable[pa.Table]]], staging: Staging) -> dict[str, Stamp]:

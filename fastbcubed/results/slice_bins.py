@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.errors import Either, SliceError, first_few
+from fastbcubed.errors import Either, SliceError, first_few, quoted
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import as_floats, from_numpy, from_texts, is_null, to_numpy
 from fastbcubed.inputs.suggestions import plain as unescaped
 from fastbcubed.inputs.suggestions import similar, split
-from fastbcubed.runtime.arguments import is_bare
+from fastbcubed.runtime.arguments import as_float, is_bare
+from fastbcubed.runtime.object_attributes import documented
 
 if TYPE_CHECKING:
     pass
@@ -50,6 +51,8 @@ class Bins:
     width: Number | None = None  #: of all bins, one of which begins at 0
     edges: tuple[Number, ...] = ()  #: where bins begin, if they have no common width
     unit: str = ""  #: of the width, by the calendar
+
+    __dir__ = documented
 
     def __str__(self) -> str:
         """Return the name by which results list them: ``year:10``, ``day:quarter``."""
@@ -251,21 +254,29 @@ def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
     ['2019-Q4', '2020-Q1', '2020-Q2', None]
     """
     if not isinstance(name, str) or not name:
-        raise SliceError(f"bins are of an attribute, by its name, not {name!r}")
+        raise SliceError(f"bins are of an attribute, by its name, not {quoted(name)}")
     if isinstance(by, str) and (found := CALENDAR.fullmatch(by)):
         return Bins(name, int(found["width"] or 1), unit=next(unit for unit in UNITS if found[unit]))
-    if isinstance(by, str | bytes) or is_bare(by) or not (isinstance(by, Iterable) or _is_number(by)):
+    if (
+        isinstance(by, str | bytes)
+        or is_bare(by)
+        or not (isinstance(by, Iterable) or math.isfinite(as_float(by)))
+    ):
         raise SliceError(
             f"bins of {name!r} have a width, a number, or a list of edges; of dates also "
-            f'"year", "quarter" or "month", or several of them, such as "6 months"; not {by!r}'
+            f'"year", "quarter" or "month", or several of them, such as "6 months"; not {quoted(by)}'
         )
     if not isinstance(by, Iterable):
         if not by > 0:
-            raise SliceError(f"the width of the bins of {name!r} is above 0, not {by!r}")
+            raise SliceError(f"the width of the bins of {name!r} is above 0, not {quoted(by)}")
         return Bins(name, _plain(by))
     edges = list(by)
-    if not edges or not all(map(_is_number, edges)) or any(a >= b for a, b in pairwise(edges)):
-        raise SliceError(f"the edges of the bins of {name!r} are numbers that ascend, not {edges!r}")
+    if (
+        not edges
+        or not all(map(math.isfinite, map(as_float, edges)))
+        or any(a >= b for a, b in pairwise(edges))
+    ):
+        raise SliceError(f"the edges of the bins of {name!r} are numbers that ascend, not {quoted(edges)}")
     return Bins(name, None, tuple(map(_plain, edges)))
 
 
@@ -298,11 +309,6 @@ def bins_meant(name: str, known: Iterable[str]) -> str:
         return ""
     found = replace(element, name=meant)
     return f" To slice by bins, pass {Either(f'fb.{found!r}', str(found))}."
-
-
-def _is_number(value: Any) -> bool:
-    numeric = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    return numeric and math.isfinite(value)
 
 
 def _plain(value: Any) -> Number:

@@ -23,6 +23,7 @@ from fastbcubed.errors import (
     Word,
     arg,
     first_few,
+    quoted,
 )
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
@@ -197,7 +198,7 @@ def check_key(key: Any) -> SliceKey:
             return key
     raise SliceError(
         f"{arg('slices')} are by an attribute or bins of one, by a tuple of different ones (crossed), or a mapping "
-        f"from names to masks or lists of items, not {key!r}"
+        f"from names to masks or lists of items, not {quoted(key)}"
     )
 
 
@@ -465,7 +466,7 @@ def as_subset(which: Any, name: str) -> tuple[NDArray[np.bool_] | None, Any]:
     if isinstance(which, set | frozenset):
         which = list(which)
     if isinstance(which, str | Mapping) or is_bare(which) or not hasattr(which, "__len__"):
-        raise SliceError(f"{name} is a list of items or a mask, not {which!r}")
+        raise SliceError(f"{name} is a list of items or a mask, not {quoted(which)}")
     if not len(which):
         raise nothing_scored(name)
     mask = _as_mask(which, name)

@@ -23,6 +23,7 @@ from fastbcubed.errors import (
     Word,
     arg,
     first_few,
+    quoted,
 )
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric, without_rounding
@@ -99,6 +100,13 @@ def true_clusters(table: Contingency) -> CellUnits:
             f"{arg('overlapping', True)} they may; take {arg('unit', 'component')}"
         )
     return true_clusters_of_runs([table])[0]
+
+
+def check_unit(unit: Any) -> str:
+    """Return the units of an error, or raise OptionError."""
+    if not isinstance(unit, str):
+        raise OptionError(f'unit is "component", "true_cluster" or a column, not {quoted(unit)}')
+    return unit
 
 
 def too_small(unit: str, reason: str) -> Message:
@@ -539,8 +547,6 @@ class ScoreErrors:
         return SumsByUnit(table, units, rows.group_of_code.size, Pool(1))
 
     def _codes_of(self, column: Any) -> NDArray[np.int64]:
-        if not isinstance(column, str):
-            raise OptionError(f'unit is "component", "true_cluster" or a column, not {column!r}')
         return slice_codes(column, self._kept.cells, self._kept.require_items(), self._kept.attributes).codes
 
     def _why_too_small(self, unit: str) -> str | None:
@@ -582,7 +588,7 @@ class ScoreErrors:
 
     def interval(self, which: Any, level: float, unit: str) -> Interval:
         """Return the interval of a score as `Evaluation.interval` does."""
-        figures, level = self._figures, check_level(level)
+        figures, level, unit = self._figures, check_level(level), check_unit(unit)
         metric = resolved(self._kept.cells, which, figures.beta, figures.metrics)
         known = unit == COMPONENT and figures.errors is not None and metric.name in figures.errors.of
         reason = self._why_none(metric)
@@ -602,7 +608,7 @@ class ScoreErrors:
 
     def listed(self, level: float, unit: str) -> Table:
         """Return the overall scores with errors and intervals as `Evaluation.scores` does."""
-        level = check_level(level)
+        level, unit = check_level(level), check_unit(unit)
         metrics = [m for m in self.metrics if unit == COMPONENT or not m.saved]
         wanted = (metrics and self.can_be_known) or unit != COMPONENT
         found = self.by(metrics, unit, stacklevel=3) if wanted else None

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.cells.contingency import CELL, SIDES, Contingency, ScoredRows
-from fastbcubed.errors import MetricError, MissingPackageError, OptionError, Word, arg
+from fastbcubed.errors import MetricError, MissingPackageError, OptionError, Word, arg, quoted
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import as_floats, from_numpy, storage_of, to_numpy, values_of_codes
 from fastbcubed.inputs.tables import readable
@@ -23,7 +23,7 @@ from fastbcubed.render.html import escaped, html_table
 from fastbcubed.render.number_formats import amount, count, label, score_text
 from fastbcubed.render.text import aligned
 from fastbcubed.results.concentration import LossCurve, SizeClasses
-from fastbcubed.runtime.arguments import is_one_of, whole_number
+from fastbcubed.runtime.arguments import is_one_of, limit_of
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.threads import blocks
 from fastbcubed.types import Floats
@@ -54,6 +54,11 @@ class Table:
     arrow : pyarrow.Table
         What it holds.
 
+    Raises
+    ------
+    OptionError
+        If it is no table of pyarrow.
+
     Examples
     --------
     >>> import fastbcubed as fb
@@ -71,6 +76,8 @@ class Table:
     __slots__ = ("_arrow",)
 
     def __init__(self, arrow: pa.Table) -> None:
+        if not isinstance(arrow, pa.Table):
+            raise OptionError(f"arrow is a table of pyarrow, not {quoted(arrow)}")
         self._arrow = arrow
 
     def to_arrow(self) -> pa.Table:
@@ -321,7 +328,7 @@ def _in_order(
     named_by: NamedBy | None,
 ) -> pa.Table:
     table = table.to_arrow() if isinstance(table, Table) else table
-    require_limit(limit)
+    limit = require_limit(limit)
     n = table.num_rows if limit is None else min(limit, table.num_rows)
     if order_by is None:
         return _with_names(table.slice(0, n), named_by)
@@ -348,10 +355,9 @@ def order_of(figures: Sequence[NDArray[Any]], names: Sequence[Any] = (), n: int 
     return pc.select_k_unstable(table, n, [(name, "ascending") for name in table.column_names])
 
 
-def require_limit(limit: int | None) -> None:
-    """Raise if this is no number of rows."""
-    if limit is not None:
-        whole_number(limit, "limit", "rows")
+def require_limit(limit: Any) -> int | None:
+    """Return how many rows to list, None for all; raise OptionError if it is no number."""
+    return None if limit is None else limit_of(limit)
 
 
 def require_known(order_by: str, known: Collection[str]) -> None:
@@ -373,8 +379,7 @@ class Top:
     def __init__(
         self, metrics: Iterable[Metric], order_by: str, limit: int, named_by: NamedBy | None, ties: int = TIES
     ) -> None:
-        require_limit(limit)
-        self._metrics, self._order_by, self.limit = list(metrics), order_by, limit
+        self._metrics, self._order_by, self.limit = list(metrics), order_by, limit_of(limit)
         self._named_by, self._ties = named_by, ties
         self._worst = np.inf  # the rank of the last row held, once these are enough
         self.found: pa.Table | None = None

@@ -23,7 +23,7 @@ from fastbcubed.results.items import without_noise
 from fastbcubed.results.slice_bins import element_of
 from fastbcubed.results.slices import name_columns
 from fastbcubed.results.table import Table
-from fastbcubed.runtime.arguments import whole_number
+from fastbcubed.runtime.arguments import seed_of, whole_number
 from fastbcubed.runtime.memory_budget import require_within
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Verified:
 
 def verify(ev: Evaluation, n: int, seed: int) -> Verified:
     """Return the verified figures, or raise VerificationError; see `Evaluation.verify`."""
-    n, seed = whole_number(n, "n", "items", least=1), whole_number(seed, "seed")
+    n, seed = whole_number(n, "n", "items", least=1), seed_of(seed)
     needed = ROW_BYTES * len(ev.kept_items())
     require_within(ev.kept.memory_limit, needed, "verification", "rows", ", or a part of the items")
     rows = Rows(ev)

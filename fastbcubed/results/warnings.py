@@ -37,10 +37,10 @@ from fastbcubed.inputs.layouts import PREDICTION_WORDS, TRUTH_WORDS
 from fastbcubed.inputs.link_clusters import CODES as OF_LINKS
 from fastbcubed.inputs.pair import per_side
 from fastbcubed.inputs.spellings import SEPARATOR, way_alike
-from fastbcubed.inputs.tables import is_path
 from fastbcubed.metrics.metric import f_measure
 from fastbcubed.render.number_formats import count, label, percent, score_text
 from fastbcubed.results.slices import name_columns
+from fastbcubed.runtime.arguments import is_path, path_of
 from fastbcubed.runtime.key_partitions import sampled_rows
 
 WARNING, NOTE = "warning", "note"
@@ -494,7 +494,7 @@ def same_source(given: Any) -> str | None:
     ):
         return None
     if is_path(truth) and is_path(prediction):
-        return "file" if _same_file(os.fspath(truth), os.fspath(prediction)) else None
+        return "file" if _same_file(path_of(truth), path_of(prediction)) else None
     return "object" if truth is prediction else None
 
 
@@ -522,7 +522,7 @@ def swapped_names(given: Any) -> str | None:
 
 def _name(given: Any) -> str:
     if isinstance(given, str | os.PathLike):
-        return os.path.basename(str(os.fspath(given)).rstrip("/"))
+        return os.path.basename(path_of(given).rstrip("/"))
     return ", ".join(given) if isinstance(given, list) and all(isinstance(n, str) for n in given[:8]) else ""
 
 

@@ -1,16 +1,21 @@
-"""Checks of the arguments of public functions: booleans, choices and numbers."""
+"""Checks of the arguments of public functions: booleans, choices, numbers and paths, each in one place."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Collection
+import sys
+from collections.abc import Callable, Collection
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from fastbcubed.errors import OptionError, arg, first_few
+from fastbcubed.errors import FastBCubedError, FileFormatError, OptionError, arg, first_few, quoted
+
+#: The highest seed, of 128 bits, as NumPy's own are.
+MOST_SEED = (1 << 128) - 1
 
 
 def is_one_of(value: Any, known: Collection[str | None]) -> bool:
@@ -26,21 +31,6 @@ def is_one_of(value: Any, known: Collection[str | None]) -> bool:
 
 #: A URI, or one that pathlib has shortened; a single letter is a drive.
 _URI = re.compile(r"[A-Za-z][\w+.-]+:(/|$)")
-
-
-def local_path(path: str | os.PathLike[str]) -> str:
-    """Return the path of an output; raise OptionError for a URI, which would be taken for a local directory.
-
-    Results appear as a whole or not at all, by renaming, which object stores do not have.
-    """
-    text = os.fspath(path)
-    if isinstance(text, str) and _URI.match(text):
-        raise OptionError(
-            f"{text} is a URI, and results are written to, and loaded from, local paths alone, so that they are there "
-            "as a whole or not at all. Write to a local directory, and copy that: "
-            f"fsspec.filesystem({text.split(':')[0]!r}).put(local, remote, recursive=True)"
-        )
-    return text
 
 
 def true_or_false(value: Any, name: str) -> bool:
@@ -105,7 +95,18 @@ def as_several(value: Any) -> list[Any]:
         return [value]
 
 
-def whole_number(value: Any, name: str, of: str = "", *, least: int = 0, most: int | None = None) -> int:
+def is_whole(value: Any) -> bool:
+    """Return whether a value is an integer of Python or NumPy: no boolean, and no duration, which NumPy counts as one.
+
+    Examples
+    --------
+    >>> is_whole(3), is_whole(np.uint8(3)), is_whole(3.0), is_whole(True), is_whole(np.timedelta64(3, "s"))
+    (True, True, False, False, False)
+    """
+    return isinstance(value, Integral) and not isinstance(value, bool | np.timedelta64)
+
+
+def whole_number(value: Any, name: str, of: str = "", *, least: int = 0, most: int = sys.maxsize) -> int:
     """Return a whole number of any type, or raise OptionError; `of` is what it counts.
 
     Examples
@@ -117,15 +118,72 @@ def whole_number(value: Any, name: str, of: str = "", *, least: int = 0, most: i
     ...
     fastbcubed.errors.OptionError: limit is a number of rows, 0 or more, not 2.5
     """
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
+    if not is_whole(value) or not least <= value <= most:
         kind = f"a number of {of}" if of else "a whole number"
-        bounds = f"{least:,} or more" if most is None else f"from {least:,} to {most:,}"
-        raise OptionError(f"{arg(name)} is {kind}, {bounds}, not {value!r}")
+        bounds = f"from {least:,} to {most:,}" if is_whole(value) and value > most else f"{least:,} or more"
+        raise OptionError(f"{arg(name)} is {kind}, {bounds}, not {quoted(value)}")
     return int(value)
 
 
-def number_of(value: Any, name: str, of: str = "") -> Any:
+def seed_of(value: Any) -> int:
+    """Return a seed, or raise OptionError.
+
+    >>> seed_of(np.int64(7)), seed_of(2**100) == 2**100
+    (7, True)
+    """
+    return whole_number(value, "seed", most=MOST_SEED)
+
+
+def limit_of(value: Any, name: str = "limit", of: str = "rows") -> int:
+    """Return a limit, or raise OptionError; one beyond all that can be counted is the highest that can.
+
+    >>> limit_of(5), limit_of(10**400) == sys.maxsize
+    (5, True)
+    """
+    beyond = is_whole(value) and value > sys.maxsize
+    return sys.maxsize if beyond else whole_number(value, name, of)
+
+
+def as_float(value: Any) -> float:
+    """Return a real number of any type as a float, NaN for anything else; what no float holds is infinite.
+
+    >>> as_float(1), as_float(np.float32(0.5)), as_float(10**400), as_float("1"), as_float(True)
+    (1.0, 0.5, inf, nan, nan)
+    """
+    is_real = isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)
+    try:
+        return float(value) if is_real else math.nan
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def number(
+    value: Any,
+    name: str,
+    what: str,
+    fits: Callable[[float], bool] = math.isfinite,
+    error: type[FastBCubedError] = OptionError,
+) -> float:
+    """Return a real number of any type that `fits`, or raise an error that says `what` it is; NaN fits nothing.
+
+    `name` is that of the argument, or words for it.
+
+    Examples
+    --------
+    >>> number(0.9, "level", "a confidence between 0 and 1, such as 0.95", lambda level: 0 < level < 1)
+    0.9
+    >>> number(10**5000, "tolerance", "a finite number")
+    Traceback (most recent call last):
+    ...
+    fastbcubed.errors.OptionError: tolerance is a finite number, not an integer of about 5,000 digits
+    """
+    found = as_float(value)
+    if math.isnan(found) or not fits(found):
+        raise error(f"{arg(name) if name.isidentifier() else name} is {what}, not {quoted(value)}")
+    return found
+
+
+def number_of(value: Any, name: str, of: str = "") -> float:
     """Return a number that is not negative and may be infinite, or raise OptionError; `of` is what it counts.
 
     Examples
@@ -137,7 +195,66 @@ def number_of(value: Any, name: str, of: str = "") -> Any:
     ...
     fastbcubed.errors.OptionError: max_pairs is a number of pairs, 0 or more, not '1e10'
     """
-    real = isinstance(value, Real) and not isinstance(value, bool)
-    if not real or not value >= 0:  # nor NaN
-        raise OptionError(f"{arg(name)} is a number{of and f' of {of}'}, 0 or more, not {first_few([value])}")
-    return value
+    return number(value, name, f"a number{of and f' of {of}'}, 0 or more", lambda found: found >= 0)
+
+
+def is_path(value: object) -> bool:
+    """Return whether a value names files."""
+    return isinstance(value, str) or hasattr(value, "__fspath__")
+
+
+def path_of(value: Any, what: str = "a path") -> str:
+    """Return a path as text, or raise an error if it is none, or if no file can have such a name.
+
+    Raises
+    ------
+    OptionError
+        If it is neither a text nor an object with a path, or is empty; `what` says what it is.
+    FileFormatError
+        If it has a zero byte, or is not Unicode, which neither Arrow nor JSON can write.
+
+    Examples
+    --------
+    >>> from pathlib import PurePosixPath
+    >>> path_of(PurePosixPath("runs/7.parquet"))
+    'runs/7.parquet'
+    >>> path_of(7, "out is a directory")
+    Traceback (most recent call last):
+    ...
+    fastbcubed.errors.OptionError: out is a directory, not 7
+    """
+    try:
+        text = os.fspath(value) if is_path(value) else None
+    except TypeError:
+        text = None
+    text = os.fsdecode(text) if isinstance(text, bytes) else text
+    if not text or not isinstance(text, str):
+        raise OptionError(f"{what}, not {quoted(value)}")
+    return named_file(text)
+
+
+def named_file(text: str) -> str:
+    """Return the name of a file, or raise FileFormatError if none can have it."""
+    if "\0" in text:
+        raise FileFormatError(f"There is no file {quoted(text)}: no path has a zero byte.")
+    if not is_utf8(text):
+        raise FileFormatError(
+            f"the path {quoted(text)} is not UTF-8. The path has to be UTF-8: rename the file, or set the locale that "
+            "it is typed in to one of UTF-8."
+        )
+    return text
+
+
+def local_path(path: Any, what: str = "a path") -> str:
+    """Return the path of an output as `path_of` does; raise OptionError for a URI, which would be taken for local.
+
+    Results appear as a whole or not at all, by renaming, which object stores do not have.
+    """
+    text = path_of(path, what)
+    if _URI.match(text):
+        raise OptionError(
+            f"{text} is a URI, and results are written to, and loaded from, local paths alone, so that they are there "
+            "as a whole or not at all. Write to a local directory, and copy that: "
+            f"fsspec.filesystem({text.split(':')[0]!r}).put(local, remote, recursive=True)"
+        )
+    return text

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import OptionError, quoted
 from fastbcubed.types import Floats
 
 #: Characters of the longest text that is read.
 LONGEST = 1000
+#: What Python's parser is given: it would warn of more, such as "1or 2".
+WRITTEN = re.compile(r"(?:[\s()*/+-]|(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])|[^\W\d]\w*)+")
 OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.UAdd: operator.pos, ast.USub: operator.neg,
@@ -54,7 +57,7 @@ def parse_expression(text: str, called: Any) -> Expression:
     7.0
     """
     try:
-        if len(text) > LONGEST:
+        if len(text) > LONGEST or not WRITTEN.fullmatch(text):
             raise ValueError
         tree = ast.parse(text.strip(), mode="eval").body
         names = [each.id for each in _parts(tree) if isinstance(each, ast.Name)]
@@ -62,7 +65,7 @@ def parse_expression(text: str, called: Any) -> Expression:
         short = text if len(text) <= 80 else f"{text[:80]}…"
         raise OptionError(
             f"{called} is a name, or numbers and names with + - * / and parentheses, such as "
-            f"'5*pair_fp + pair_fn', not {short!r}"
+            f"'5*pair_fp + pair_fn', not {quoted(short)}"
         ) from None
     return Expression(text.strip(), tuple(dict.fromkeys(names)), tree)
 

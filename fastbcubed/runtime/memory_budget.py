@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from fastbcubed.errors import OptionError, arg
+from fastbcubed.errors import OptionError, arg, quoted
 from fastbcubed.runtime import buffers
+from fastbcubed.runtime.arguments import is_whole
 from fastbcubed.runtime.spill import readable
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -33,17 +34,17 @@ def memory_limit(given: Any) -> int:
     """
     if given is None:
         return available_memory() // 2
-    if isinstance(given, Integral) and not isinstance(given, bool) and int(given) > 0:
-        return int(given)
+    if is_whole(given) and given > 0:
+        return int(min(given, sys.maxsize))
     found = (
         re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]i?)?b?\s*", given.lower())
         if isinstance(given, str)
         else None
     )
-    limit = 0 if found is None else int(float(found[1]) * UNITS[found[2] or ""])
+    limit = 0 if found is None else int(min(float(found[1]) * UNITS[found[2] or ""], sys.maxsize))
     if not limit:
         raise OptionError(
-            f'{arg("memory_limit")} is a number of bytes, or a text such as "2GiB" or "600MB", not {given!r}'
+            f'{arg("memory_limit")} is a number of bytes, or a text such as "2GiB" or "600MB", not {quoted(given)}'
         )
     return limit
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fastbcubed import kernels
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import OptionError, quoted
 from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Progress
 
@@ -30,7 +30,7 @@ _announced: list[bool] = []
 def require_progress(progress: Any) -> None:
     """Raise OptionError for anything that cannot receive progress."""
     if progress is not None and not isinstance(progress, bool | np.bool_) and not callable(progress):
-        raise OptionError(f"progress is True, False or a function, not {progress!r}")
+        raise OptionError(f"progress is True, False or a function, not {quoted(progress)}")
 
 
 def reporting(progress: bool | Report | None) -> AbstractContextManager[Report | None]:

@@ -248,10 +248,7 @@ def spill_directory(given: Any) -> Path:
     """Return the directory to spill to: the given one, else /var/tmp, else that for temporary files."""
     if given is None:
         given = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
-    try:
-        return Path(local_path(given)).expanduser()
-    except TypeError:
-        raise OptionError(f"{arg('spill_dir')} is a directory, not {given!r}") from None
+    return Path(local_path(given, f"{arg('spill_dir')} is a directory")).expanduser()
 
 
 def readable(size: float) -> str:

@@ -26,6 +26,7 @@ from fastbcubed.errors import (
     WeightError,
     arg,
     first_few,
+    quoted,
 )
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.clustering import Clustering
@@ -300,7 +301,9 @@ def choose(names: Any, beta: float) -> tuple[list[Estimable], dict[str, str]]:
 def _members(name: Any) -> list[str]:
     """Return a score, or the members of a family, by the names that they have here."""
     if not isinstance(name, str):
-        raise MetricError(f"a score is named by a string, not {name!r}; formulas of one's own are not served")
+        raise MetricError(
+            f"a score is named by a string, not {quoted(name)}; formulas of one's own are not served"
+        )
     known = str(known_as(name))
     if known == SIZES:
         return list(DESCRIPTIVE)
@@ -404,7 +407,9 @@ def read_sample(side: Clustering, policies: Policies, sampling: Any, draws: Any,
     for name, value in (("sampling", sampling), ("draws", draws)):
         if not isinstance(value, str) and not (name == "draws" and value is None):
             known = '"uniform", "cluster_size" or ' if name == "sampling" else ""
-            raise OptionError(f"{arg(name)} is {known}the name of a column of the sample, not {value!r}")
+            raise OptionError(
+                f"{arg(name)} is {known}the name of a column of the sample, not {quoted(value)}"
+            )
     rows = Side.of(side, policies, side.labels.keys(pool), side.labels.null_rows)
     items = side.items.keys(pool)
     kept = np.arange(len(side))

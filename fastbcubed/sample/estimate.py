@@ -13,7 +13,7 @@ import numpy as np
 from fastbcubed.align.policies import Duplicates, Nulls, Policies
 from fastbcubed.engines.request import Request, as_threads
 from fastbcubed.engines.sampled_cells import touch
-from fastbcubed.errors import Message, OptionError, arg, without_advice
+from fastbcubed.errors import Message, OptionError, arg, quoted, without_advice
 from fastbcubed.inputs.pair import Given, PerSide, one_side, side_requests
 from fastbcubed.inputs.reading_notes import notes_of_side
 from fastbcubed.inputs.tables import CLUSTER, ITEM
@@ -440,7 +440,7 @@ def estimate(
     if population_clusters is not None:
         population_clusters = whole_number(population_clusters, "population_clusters", "true clusters")
     if not is_one_of(missing, ("singleton", "drop")):
-        raise OptionError(f'{arg("missing")} is "singleton" or "drop", not {missing!r}')
+        raise OptionError(f'{arg("missing")} is "singleton" or "drop", not {quoted(missing)}')
     policies = Policies.of({"truth": "drop", "prediction": "outside"}, nulls, duplicates, None)
     given = Given(sample, prediction, item, cluster)
     asked = side_requests(item, cluster)[0]._replace(name="the sample")

@@ -20,6 +20,7 @@ from fastbcubed.errors import (
     JudgementError,
     MetricError,
     first_few,
+    quoted,
 )
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.inputs.file_formats import as_it_was
@@ -246,7 +247,7 @@ def pair_score(name: object) -> PairScore:
     if isinstance(name, str) and name in known:
         return known[name]
     asked = did_you_mean(name, known) if isinstance(name, str) else ""
-    raise MetricError(f"judged pairs estimate {', '.join(known)}, not {name!r}.{asked}")
+    raise MetricError(f"judged pairs estimate {', '.join(known)}, not {quoted(name)}.{asked}")
 
 
 #: What is in the columns that the estimate needs: texts, whole numbers, numbers.

@@ -30,7 +30,7 @@ from fastbcubed.results.items import without_noise
 from fastbcubed.results.members import chosen_columns
 from fastbcubed.results.slices import SliceKey, attribute_values, check_key, slice_codes
 from fastbcubed.results.table import Table
-from fastbcubed.runtime.arguments import whole_number
+from fastbcubed.runtime.arguments import path_of, seed_of, whole_number
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.output_files import written_aside
 from fastbcubed.runtime.threads import Pool
@@ -408,7 +408,7 @@ def sample_pairs(
     ``mate.name`` of each attribute; verdict, which is empty.
     """
     asked = pair_score(score)
-    n, seed = whole_number(n, "n", "pairs", least=LEAST), whole_number(seed, "seed")
+    n, seed = whole_number(n, "n", "pairs", least=LEAST), seed_of(seed)
     frame = Frame.of(ev, asked, by)
     names = chosen_columns(ev.kept, columns)
     strata = _strata(frame, asked)
@@ -541,7 +541,7 @@ NOT_IN_CSV = pa.types.is_nested, pa.types.is_binary, pa.types.is_large_binary, p
 
 def require_name(path: str | Path) -> None:
     """Raise OptionError unless the name of a file ends as CSV or Parquet."""
-    if Path(path).suffix.lower() not in (CSV, PARQUET):
+    if Path(path_of(path)).suffix.lower() not in (CSV, PARQUET):
         raise OptionError(f"pairs are written to a file that ends in {CSV} or {PARQUET}, not to {path}")
 
 

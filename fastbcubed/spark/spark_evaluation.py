@@ -514,7 +514,7 @@ class Stored:
 def joined(uri: Any) -> str:
     """Return a URI without a trailing slash."""
     if not isinstance(uri, str) and not hasattr(uri, "__fspath__"):
-        raise OptionError(f"a directory is named by a path or URI, not {uri!r}")
+        raise OptionError(f"a directory is named by a path or URI, not {quoted(uri)}")
     return str(uri).rstrip("/")
 
 
@@ -522,7 +522,7 @@ def first_of(
     frame: Any, metrics: list[Metric], order_by: str | None, limit: int | None, ids: Iterable[str]
 ) -> Table:
     """Return the first rows of a DataFrame in the order of `listing.listed`: by rank, then by weight, then by id."""
-    require_limit(limit)
+    limit = require_limit(limit)
     ids = list(ids)
     order = [quoted(name).asc_nulls_last() for name in ids]
     if order_by is not None:
@@ -747,7 +747,9 @@ class SparkEvaluation(Evaluation):
             )
         uri = joined(directory)
         if keep not in DIRECTORIES:
-            raise OptionError(f"{arg('keep')} is one of {', '.join(map(repr, DIRECTORIES))}, not {keep!r}")
+            raise OptionError(
+                f"{arg('keep')} is one of {', '.join(map(repr, DIRECTORIES))}, not {quoted(keep)}"
+            )
         if keep != "scores" and (uri, keep) != (self.stored.uri, self.stored.keep):
             raise NotKeptError(
                 f"cells and items are written while they are made: pass {arg('out', ...)} and {arg('keep', ...)} to "

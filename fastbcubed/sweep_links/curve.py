@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.errors import Message, MetricError, OptionError, arg
+from fastbcubed.errors import Message, MetricError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.link_clusters import as_typed
 from fastbcubed.inputs.suggestions import did_you_mean
@@ -385,7 +385,7 @@ def _condition(text: str, names: Collection[str], weighted: bool) -> Condition:
     if "," in value and not THOUSANDS.fullmatch(value):
         raise OptionError(
             f"{arg('where')} has numbers with a decimal point and commas between thousands, such as 0.98 or 1,000, "
-            f"not {value!r}"
+            f"not {quoted(value)}"
         )
     try:
         return Condition(known, sign, float(value.replace(",", "")))
@@ -668,7 +668,7 @@ def list_merges(
     """Return merges, the most telling first; those used at a point of the curve, or all."""
     order_by = "f1_change" if order_by is None else order_by
     if not is_one_of(order_by, ORDERS):
-        raise OptionError(f"order_by is one of {', '.join(ORDERS)}, not {order_by!r}")
+        raise OptionError(f"order_by is one of {', '.join(ORDERS)}, not {quoted(order_by)}")
     rows = sweep._placed.rows
     first = len(sweep._curve) - sweep.tree.n_levels  # the point of the first level
     used = sweep.tree.n_levels if point is None else point - first + 1

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.align.rows import Alignment
-from fastbcubed.errors import EvaluationWarning, NotKeptError
+from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError, quoted
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import as_column
@@ -36,7 +36,7 @@ from fastbcubed.results.slices import SliceKey, rows_for_json
 from fastbcubed.results.standard_errors import COMPONENT, warn_of_units
 from fastbcubed.results.table import HasTable, Table, require_limit
 from fastbcubed.results.warnings import give
-from fastbcubed.runtime.arguments import true_or_false, whole_number
+from fastbcubed.runtime.arguments import seed_of, true_or_false, whole_number
 from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.sweep_links.curve import (
@@ -163,7 +163,7 @@ class Sweep(Shown, HasTable):
         OptionError
             If `limit` is no number of rows, or `errors` is neither True nor False.
         """
-        require_limit(limit)
+        limit = require_limit(limit)
         errors = true_or_false(errors, "errors")
         points = self._curve.thinned(limit)
         columns: dict[str, Any] = {"threshold": from_numpy(self._curve.thresholds[points])}
@@ -271,7 +271,7 @@ class Sweep(Shown, HasTable):
         It was chosen by the same data. On other data of this kind, expect 0.89133, from 0.80038 to 0.94375 (95 %), by 200 draws of 60 components, each with its own best threshold; in 95 % of these it was from 0.2 to 0.4.
         """  # noqa: E501
         level, draws = check_level(level), whole_number(draws, "draws", "samples", least=1)
-        seed, best = whole_number(seed, "seed"), self.best(score, where=where)
+        seed, best = seed_of(seed), self.best(score, where=where)
         point = self._point(best.threshold)
         units = self._units_at(point)
         scale = {"df": units.n_units - 1.0, "low": -math.inf, "high": math.inf}
@@ -641,7 +641,7 @@ class Sweep(Shown, HasTable):
         -----
         Links of equal scores join together: what they make of several clusters is one merge.
         """
-        require_limit(limit)
+        limit = require_limit(limit)
         point = None if threshold is None else self._point(threshold)
         if self._saved is not None and order_by in (None, "f1_change"):
             best = self._leading.best
@@ -665,7 +665,7 @@ class Sweep(Shown, HasTable):
             items of a link with that score, on a way of used links between two of its items. Those that no threshold
             makes whole stand last, without.
         """
-        require_limit(limit)
+        limit = require_limit(limit)
         if self._saved is not None:
             return self._first("weakest_links", limit)
         return list_weakest_links(self, self._effects, limit)
@@ -726,6 +726,9 @@ class Sweep(Shown, HasTable):
         and clusters at the best one; merges.parquet, merges_at_best.parquet (of the merges that the best threshold
         uses) and weakest_links.parquet the first 1,000 of each; points.parquet and slices.parquet what was requested.
         """
+        merges = None if merges is None else whole_number(merges, "merges", "merges")
+        if not isinstance(chosen, Chosen | None):
+            raise OptionError(f"chosen is what `chosen` returned, not {quoted(chosen)}")
         best = self.best(score, where=where) if chosen is None else chosen.best
         tables: dict[str, Any] = {
             "curve": self.curve(limit=None),
@@ -836,11 +839,16 @@ class Sweep(Shown, HasTable):
         from fastbcubed.sweep_links.sweep_document import sweep_page
 
         leading = self._leading.best if score is None and where is None else None
-        best, asked = leading or self.best(score or "f1", where=where), {"title": title, "worst": worst}
+        best, asked = (
+            leading or self.best("f1" if score is None else score, where=where),
+            {"title": title, "worst": worst},
+        )
         return report_of(lambda found: sweep_page(self, best, found), path, asked, overwrite=overwrite)
 
     def to_dict(self, *, limit: int = 1000, best: Best | None = None) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings; `best` replaces the best F1."""
+        if not isinstance(best, Best | None):
+            raise OptionError(f"best is what `best` returned, not {quoted(best)}")
         return self._content(self._leading if best is None else Leading(best), limit)
 
     def _content(self, leading: Leading, limit: int = 1000) -> dict[str, Any]:

@@ -23,9 +23,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.errors import DiskSpaceError, OptionError, arg
+from fastbcubed.errors import DiskSpaceError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import from_numpy
-from fastbcubed.runtime.arguments import true_or_false, whole_number
+from fastbcubed.runtime.arguments import path_of, seed_of, true_or_false, whole_number
 from fastbcubed.runtime.output_files import written_aside
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool, blocks
@@ -238,7 +238,7 @@ class Synthetic:
     def __init__(self, n_items: int, shape: str = "er", seed: int = 0) -> None:
         self.n_items = whole_number(n_items, "n_items", least=1, most=MOST_ITEMS)
         check_among("shape", shape, tuple(SHAPES))
-        self.shape, self.seed = shape, whole_number(seed, "seed")
+        self.shape, self.seed = shape, seed_of(seed)
         self.layout = lay_out(shape, self.n_items)
         self._changes = [self._words(purpose) for purpose in ("merge", "split", "move")]
 
@@ -337,7 +337,7 @@ def schema_of(columns: Mapping[str, str], ids: str) -> pa.Schema:
 def check_among(name: str, value: object, known: tuple[str, ...]) -> None:
     """Raise OptionError for a value that is not one of a few."""
     if value not in known:
-        raise OptionError(f"{name} is one of {', '.join(map(repr, known))}, not {value!r}")
+        raise OptionError(f"{name} is one of {', '.join(map(repr, known))}, not {quoted(value)}")
 
 
 #: File endings that imply another format.
@@ -427,13 +427,13 @@ def generate(
     extra = dict(zip(more, more, strict=True))
     if prediction_out is None:
         columns = {"truth": {"truth": "true", "prediction": "pred", **extra}}
-        files = {"truth": Path(path)}
+        files = {"truth": Path(path_of(path))}
     else:
         columns = {
             "truth": {"item": "item", "cluster": "true", **extra},
             "prediction": {"item": "item", "cluster": "pred"},
         }
-        files = {"truth": Path(path), "prediction": Path(prediction_out)}
+        files = {"truth": Path(path_of(path)), "prediction": Path(path_of(prediction_out))}
     _check_files(list(files.values()), overwrite=overwrite)
     n_items, seed = synthetic.n_items, synthetic.seed  # of Python
     _check_disk({file: n_items * _row_bytes(columns[order], ids) for order, file in files.items()})

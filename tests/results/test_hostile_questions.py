@@ -18,6 +18,7 @@ from fastbcubed.errors import (
     AlignmentError,
     ColumnError,
     DuplicateItemError,
+    FileFormatError,
     IdTypeError,
     MetricError,
     OptionError,
@@ -244,11 +245,11 @@ def test_the_number_of_members(ev: Evaluation) -> None:
 
 
 def test_directories_that_are_none(ev: Evaluation) -> None:
-    for path in (5, None, "", "a\0b"):
-        with refused(OptionError, "path", repr(path)):
-            ev.save(path)
-        with refused(OptionError, "path", repr(path)):
-            fb.load(path)
+    for path in (5, None, "", "a\0b", "a\udc80"):
+        error = OptionError if path in (5, None, "") else FileFormatError
+        for call in (ev.save, fb.load, fb.Clustering.from_parquet, ev.report().write):
+            with refused(error, "path", repr(path)):
+                call(path)
 
 
 def test_items_with_composite_ids() -> None:

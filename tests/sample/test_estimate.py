@@ -452,7 +452,7 @@ def test_sizes_as_a_column_of_weights() -> None:
         ({}, {"missing": "raise"}, OptionError, "missing is"),
         ({}, {"engine": "spark"}, OptionError, "engine is"),
         ({}, {"level": 95}, OptionError, "level is a confidence"),
-        ({}, {"beta": -1}, OptionError, "beta must be"),
+        ({}, {"beta": -1}, OptionError, "beta is a number"),
         ({}, {"population_clusters": 1}, OptionError, "but the sample has 2 true clusters"),
         ({}, {"population_clusters": 2.5}, OptionError, "population_clusters is a number"),
         ({}, {"population_clusters": 9, "sampling": "cluster_size"}, OptionError, "without repetition"),

@@ -525,7 +525,7 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
         ({"thresholds": ["x"]}, "threshold is a number, .* not 'x'"),
         ({"thresholds": "0.5"}, "thresholds is a list of numbers, .* not '0.5'"),
         ({"thresholds": object()}, "thresholds is a list of numbers"),
-        ({"thresholds": [math.nan]}, "threshold is NaN"),
+        ({"thresholds": [math.nan]}, "reach, not nan"),
         ({"thresholds": []}, "thresholds is empty"),
         ({"ascending": 1}, "ascending is True or False, not 1"),
         ({"threads": 0}, "threads is a number"),

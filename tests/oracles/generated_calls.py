@@ -1,0 +1,308 @@
+"""Generated calls of all that is public, with good and odd arguments, and what they may not do.
+
+A call may return, or raise an error of the package. It fails if it raises anything else, gives a warning that is not
+the package's own, or does not end. Calls that Python itself refuses, for a missing argument or an unknown keyword, are
+not made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import io
+import random
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from odd_values import ODD
+from public_api import LINKS, MODULES, NEW, OLD, TRUTH, results
+
+import fastbcubed as fb
+
+ORACLES = Path(__file__).parent
+#: Seconds after which a call hangs; on small input, any takes a fraction of one.
+HANGS = 60
+LABELS = [1, 1, 1, 2, 2, 3, 3, 4, 5, 5]
+OTHERS = [1, 1, 2, 2, 2, 3, 4, 4, 5, 5]
+SIDES = [LABELS, OTHERS, np.array(LABELS), pa.array(OTHERS), dict(zip("abcdefghij", LABELS, strict=True))]
+TABLES = [pa.table(TRUTH), pa.table(OLD), pa.table(NEW), SIDES[-1]]
+
+#: Arguments that are always given, as their defaults take long.
+LONG = ("metrics", "n_random", "draws")
+
+
+def spread(names: tuple[str, ...], values: list[Any]) -> dict[str, list[Any]]:
+    return {name: values for name in names}
+
+
+#: Good values of arguments, by their names.
+GOOD: dict[str, list[Any]] = {
+    **spread(("labels_true", "labels_pred", "labels_baseline", "labels_experiment", "labels"), SIDES[:4]),
+    **spread(("truth", "prediction", "baseline", "experiment", "sample"), TABLES),
+    **spread(("sample_weight", "weight"), [None, [1.0, 2.0] * 5, np.ones(10)]),
+    **spread(("limit", "members", "worst", "merges", "min_items", "n"), [0, 1, 3, None]),
+    **spread(("draws", "bootstrap", "n_random"), [9, 0, 1]),
+    **spread(("level", "beta", "threshold", "zero_division", "tolerance"), [0.5, 0.9, 0.95]),
+    **spread(("columns", "slices", "by", "attributes", "key"), ["country", ["country"], (), "true_size"]),
+    **spread(
+        ("metrics", "score", "scores", "which", "order_by"),
+        ["f1", "precision", ["f1", "rand"], "pairs", None],
+    ),
+    **spread(("path", "directory", "out"), ["here.html", "folder", "here.json", None]),
+    **spread(("n_elsewhere", "first", "second", "large", "small", "k", "of"), [2, 3, 4]),
+    "n_elsewhere": [0, 3],
+    "side": ["true", "pred", "baseline", "experiment"],
+    "runs": [{"old": pa.table(OLD)}, TABLES[:2]],
+    "edges": [pa.table(LINKS)],
+    "table": [pa.table(LINKS), pa.table(TRUTH), None],
+    "left": ["left", None, list("ab")],
+    "right": ["right", None, list("bc")],
+    "item": ["item", "a", ("item", "item")],
+    "cluster": ["cluster", "cluster"],
+    "items": [None, list("abcdefghij")],
+    "thresholds": [None, [0.5, 0.7], 0.6],
+    "ascending": [False, True],
+    "name": ["people", "small", "country"],
+    "seed": [0, 7],
+    "keep": ["items", "cells", "scores", None],
+    "engine": [None, "memory", "disk"],
+    "weighting": ["pointwise", "outer"],
+    "unmatched": [None, "drop", "singleton", {"truth": "drop"}],
+    "nulls": ["raise", "drop", "singleton"],
+    "duplicates": ["raise", "drop"],
+    "noise": [None, -1],
+    "overlapping": [False, True],
+    "max_pairs": [1e10, 5],
+    "threads": [None, 1, 2],
+    "memory_limit": [None, "512 MiB", 1 << 29],
+    "spill_dir": [None, "spilled"],
+    "progress": [None, False],
+    "paths": [False, True],
+    "repairs": [0, 3],
+    "unit": ["component", "item", "cluster"],
+    "align": ["common", "each"],
+    "run": [None, "old", "new"],
+    "context": ["bare", "with clusters"],
+    "adjust": ["bonferroni", None, "holm"],
+    "errors": [False, True],
+    "deltas": [False, True],
+    "mapping": [dict(zip("abcdefghij", LABELS, strict=True)), {"a": [1, 2]}],
+    "clusters": [[["a", "b"], ["c"]], {1: ["a"]}],
+    "series": [LABELS],
+    "values": [["a", "b"]],
+    "groups": [[["a", "b"], ["c"]]],
+    "where": [None, {"precision": 0.1}, "precision>=0.1"],
+    "indent": [2, None],
+    "overwrite": [True],
+    "title": [None, "A title"],
+    "average_method": ["arithmetic", "max"],
+    "base": [2, None],
+    "kinds": [("split", "gather"), "split"],
+    "outcome": [None, "exact"],
+    "sampling": ["uniform", "size"],
+    "missing": ["singleton", "drop"],
+    "match": ["global", "local"],
+    "similarity": ["jaccard"],
+    "child": [["a", "b"]],
+    "parent": [["b", "c"]],
+    "start": [0, 1],
+    "stop": [3, None],
+    "population_clusters": [None, 100],
+    "unlabelled": ["drop", "outside"],
+    "chosen": [None],
+    "best": [None, "f1"],
+    "split_cost": [lambda a, b: a * b],
+    "merge_cost": [lambda a, b: a * b],
+    "formula": [lambda tp, fp, fn, tn: tp / (tp + fp)],
+}
+
+
+class Hang(BaseException):
+    """A call did not end in time."""
+
+
+class Subject(NamedTuple):
+    """What is called, and its name in reproducers."""
+
+    name: str
+    function: Callable[..., Any]
+
+
+class Failure(NamedTuple):
+    """What a call did that it may not, and how to call it again."""
+
+    call: str
+    what: str
+    where: str
+
+    @property
+    def kind(self) -> str:
+        """The kind of failure: the same for calls that fail alike."""
+        return f"{self.what.partition(':')[0]} {self.where}"
+
+    def __str__(self) -> str:
+        return f"{self.call}\n    {self.what[:300]}\n    {self.where}"
+
+
+@cache
+def subjects() -> list[Subject]:
+    """Return all that may be called: functions, classes that users make, and methods of the results and their parts."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", fb.EvaluationWarning)
+        made = objects()
+    found: dict[str, Any] = {"Table": fb.Table}
+    for place, module in MODULES.items():
+        names = () if module is fb.errors else module.__all__
+        found |= {
+            f"{place}.{n}": getattr(module, n) for n in names if not inspect.isclass(getattr(module, n))
+        }
+    for name, thing in made.items():
+        for method in dir(thing):
+            if not method.startswith("_") and ours(inspect.getattr_static(thing, method, None)):
+                found[f"{name}.{method}"] = getattr(thing, method)
+    return [Subject(name, function) for name, function in found.items() if callable(function)]
+
+
+def ours(function: Any) -> bool:
+    """Whether this is a function or method of the package."""
+    inner = getattr(function, "__func__", function)
+    return inspect.isfunction(inner) and inner.__module__.startswith("fastbcubed")
+
+
+def objects() -> dict[str, Any]:
+    """Return a result of each kind, and what results hand out, by names."""
+    found = {**results(), "bins": fb.bins("weight", 10)}
+    links, truth, new = pa.table(LINKS), pa.table(TRUTH), pa.table(NEW)
+    found["ev of items"] = fb.evaluate(truth, new, slices="country", keep="items", attributes=truth)
+    found["ev of labels"] = fb.evaluate(LABELS, OTHERS)
+    found["ev on disk"] = fb.evaluate(truth, new, engine="disk", out="of items", keep="items")
+    found["diff of two"] = fb.diff(pa.table(OLD), new)
+    found["cmp of labels"] = fb.compare(LABELS, {"a": OTHERS, "b": LABELS})
+    found["sweep of labels"] = fb.sweep(SIDES[-1], links)
+    found["sides"] = fb.Clustering.from_labels(LABELS, items=list("abcdefghij"), weight=[1.0] * 10)
+    found["constraints"] = fb.constraints.check_constraints("f1", n_random=2)
+    found["report"] = found["ev of items"].report()
+    found["listing"] = found["ev of items"].clusters("true")
+    found["cluster"] = found["ev of items"].cluster("true", 1)
+    found["item"] = found["ev of items"].item("a")
+    return found
+
+
+class Generator:
+    """Calls in an order that a seed decides."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.subjects = subjects()
+
+    def argument(self, name: str) -> tuple[str, Any]:
+        """Return a value and its name: good, odd, or good in an odd container."""
+        lot = self.random.random()
+        if lot < 0.6 and name in GOOD:
+            k = self.random.randrange(len(GOOD[name]))
+            return f"GOOD[{name!r}][{k}]", GOOD[name][k]
+        key = self.random.choice(list(ODD))
+        if lot > 0.97:
+            return f"[ODD[{key!r}]()] * 10", [ODD[key]()] * 10
+        return f"ODD[{key!r}]()", ODD[key]()
+
+    def call(self) -> tuple[Subject, list[tuple[str, Any]], dict[str, tuple[str, Any]]]:
+        """Return a subject, and its arguments by position and by name."""
+        subject = self.random.choice(self.subjects)
+        by_position, by_name = [], {}
+        for each in inspect.signature(subject.function).parameters.values():
+            wanted = each.default is each.empty or each.name in LONG or self.random.random() < 0.3
+            if each.kind is each.VAR_POSITIONAL:
+                by_position += [self.argument(each.name) for _ in range(self.random.randrange(3))]
+            elif each.kind is each.VAR_KEYWORD:
+                pass
+            elif each.kind is each.KEYWORD_ONLY:
+                by_name |= {each.name: self.argument(each.name)} if wanted else {}
+            elif each.kind is each.POSITIONAL_ONLY or (wanted and each.default is each.empty):
+                by_position.append(self.argument(each.name))
+            elif wanted:
+                by_name[each.name] = self.argument(each.name)
+        return subject, by_position, by_name
+
+
+def failures(seed: int, n: int) -> Iterator[Failure]:
+    """Make generated calls in the current directory, and yield those that fail."""
+    made = Generator(seed)
+    for _ in range(n):
+        subject, by_position, by_name = made.call()
+        values, named = [value for _, value in by_position], {name: each[1] for name, each in by_name.items()}
+        failure = tried(partial(subject.function, *values, **named))
+        if failure is not None:
+            texts = [text for text, _ in by_position] + [
+                f"{name}={text}" for name, (text, _) in by_name.items()
+            ]
+            yield Failure(f"{subject.name}({', '.join(texts)})", *failure)
+
+
+def tried(call: Callable[[], Any]) -> tuple[str, str] | None:
+    """Make a call, and return what it did that it may not, and where; None if it did well."""
+    with warnings.catch_warnings(record=True) as given, ends_in_time():
+        warnings.simplefilter("always")
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                repr(call())
+        except fb.FastBCubedError as error:
+            if not str(error).strip():
+                return "no message", place_of(error)
+            str(error).encode("utf-8", "surrogatepass")
+        except (KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException as error:
+            return f"{type(error).__name__}: {error}", place_of(error)
+    for each in given:
+        if not issubclass(each.category, fb.EvaluationWarning):
+            return f"{each.category.__name__}: {each.message}", f"{each.filename}:{each.lineno}"
+    return None
+
+
+def place_of(error: BaseException) -> str:
+    """Return the innermost line of the package that raised an error, and the line within it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    here = [frame for frame in frames if "/fastbcubed/" in frame.filename] or list(frames)
+    last = here[-1]
+    return f"{last.filename.rpartition('/fastbcubed/')[2]}:{last.lineno} {last.line}"
+
+
+@contextlib.contextmanager
+def ends_in_time() -> Iterator[None]:
+    """Raise Hang in what takes too long, where signals can be had."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def late(*_: Any) -> None:
+        raise Hang(f"over {HANGS} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, HANGS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def by_kind(found: Iterator[Failure]) -> str:
+    """Return failures as text: of each kind how many, and the first."""
+    kinds: dict[str, list[Failure]] = {}
+    for each in found:
+        kinds.setdefault(each.kind, []).append(each)
+    return "\n".join(f"{len(each)} x {each[0]}" for each in sorted(kinds.values(), key=len, reverse=True))
+
+
+if __name__ == "__main__":  # python tests/oracles/generated_calls.py SEED N
+    print(by_kind(failures(int(sys.argv[1]), int(sys.argv[2]))))
