@@ -10,7 +10,16 @@ from fastbcubed.compare_runs.rankings import lacks_more, n_dropped
 from fastbcubed.errors import Message, OptionError, arg
 from fastbcubed.render.number_formats import count, counted, label
 from fastbcubed.results.baseline_gates import gate_of_change
-from fastbcubed.results.gates import COVERAGES, Bound, Gate, counts_mentions, gate_of, on_part, value_of
+from fastbcubed.results.gates import (
+    COVERAGES,
+    Bound,
+    Gate,
+    counts_mentions,
+    exactly,
+    gate_of,
+    on_part,
+    value_of,
+)
 
 if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
@@ -23,7 +32,8 @@ def try_bound(comparison: Comparison, bound: Bound) -> list[Gate]:
             name,
             bound,
             on_part(
-                gate_of(bound, _value(comparison, name, bound)), bound, comparison[name],
+                exactly(gate_of(bound, _value(comparison, name, bound)), bound, comparison[name]),
+                bound, comparison[name],
                 comparison._coverage[name], partial(comparison._own_scores.__getitem__, name),
             ),
         )

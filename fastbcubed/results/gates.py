@@ -12,8 +12,19 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from fastbcubed.align.policies import Coverage
-from fastbcubed.errors import FastBCubedError, GateError, OptionError, SliceError, arg, first_few, quoted
+from fastbcubed.errors import (
+    FastBCubedError,
+    GateError,
+    MetricError,
+    NotKeptError,
+    OptionError,
+    SliceError,
+    arg,
+    first_few,
+    quoted,
+)
 from fastbcubed.inputs.suggestions import did_you_mean
+from fastbcubed.metrics.functions import as_contingency, compute
 from fastbcubed.metrics.metric import Metric, meets, without_rounding
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
 from fastbcubed.render.number_formats import count, counted, label, score_text
@@ -199,7 +210,7 @@ def as_where(text: str) -> dict[Element, str]:
 
 def try_bound(bound: Bound, ev: Any) -> Gate:
     """Return the gate of a bound on an evaluation; NaN fails."""
-    gate = gate_of(bound, value_of(bound, ev))
+    gate = exactly(gate_of(bound, value_of(bound, ev)), bound, ev)
     if not isinstance(ev.coverage, Coverage):  # a diff, which has no truth to be complete
         return on_scored(gate, bound, ev.evaluation, ev.evaluation.coverage)
     return on_part(gate, bound, ev, ev.coverage, lambda: if_alone(ev))
@@ -259,6 +270,45 @@ def gate_of(bound: Bound, value: float) -> Gate:
     figures["at_least" if bound.at_least else "at_most"] = bound.value
     found = f"is {_told(value, bound.value)}"
     return Gate(bound.subject, f"wanted {sense} {_exact(bound.value)}", found, passed, figures)
+
+
+#: Labels of two clusters that the other side merges into one, or splits.
+APART, JOINED = [0, 0, 1, 1, 2], [0, 0, 0, 0, 1]
+
+
+def exactly(gate: Gate, bound: Bound, ev: Any) -> Gate:
+    """Return a gate at the best end of a score's range as failed if the score is there by rounding alone.
+
+    A score of 10^13 pairs rounds to 1 where a few of them are wrong; that a cluster is merged or split is exact.
+    """
+    metric = METRICS.get(bound.name)
+    end = math.nan if metric is None else metric.high if bound.at_least else metric.low
+    if metric is None or bound.where or not gate.passed or bound.value != end or math.isinf(end):
+        return gate
+    try:
+        table = getattr(ev, "evaluation", ev).contingency
+    except NotKeptError:
+        return gate
+    if table.overlapping or table.outside or table.weighting == "outer":
+        return gate
+    sides = {"merged": (APART, JOINED, table.n_pred), "split": (JOINED, APART, table.n_true)}
+    wrong = [
+        word
+        for word, (true, pred, n_clusters) in sides.items()
+        if n_clusters < table.n_cells and _tells(metric, true, pred, end)
+    ]
+    if not wrong:
+        return gate
+    reason = f"It rounds to {_exact(end)}, but clusters are {' and '.join(wrong)}"
+    return replace(gate, passed=False, reason=reason)
+
+
+def _tells(metric: Metric, true: list[int], pred: list[int], end: float) -> bool:
+    """Return whether a score that is as good as can be rules out that one clustering is made from the other."""
+    try:
+        return bool(without_rounding(compute(as_contingency(true, pred, None, None), [metric])[0] - end))
+    except MetricError:  # one of three clusterings
+        return False
 
 
 def _told(value: float, other: float) -> str:

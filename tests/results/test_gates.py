@@ -6,14 +6,17 @@ import json
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
+from fastbcubed.compare_runs import gates_of_runs
 from fastbcubed.errors import GateError, MetricError, OptionError, SliceError
 from fastbcubed.results import save
+from fastbcubed.results.gates import Bound
 
 #: W3 of the formulas, with a country: precision is (1/2 + 1 + 1/2) / 3 = 2/3, recall (1/2 + 1/2 + 1) / 3 = 2/3.
 TRUTH = {"item": [1, 2, 3], "cluster": [0, 0, 1], "country": ["US", "US", None], "year": [2020, 2021, 2020]}
@@ -627,3 +630,36 @@ def test_sizes_of_compared_runs() -> None:
         False,
     ]
     assert [gate.passed for gate in try_worse(cmp, Bound("clusters_pred", 1.0))] == [True]
+
+
+def test_scores_that_round_to_their_best_end() -> None:
+    """One of two million single items is put to another: one wrong pair of 2e12."""
+    n = 2_000_000
+    truth = np.arange(n, dtype=np.int64)
+    merged = truth.copy()
+    merged[1] = 0
+    ev = fb.evaluate(truth, merged, metrics=["rand", "recall", "specificity"])
+    assert 1 - ev.rand < 1e-12
+    assert ev.check("recall>=1")["passed"].to_pylist() == [True]  # nothing is split
+    for gate in ("rand>=1", "specificity>=1"):
+        with pytest.raises(GateError, match="It rounds to 1, but clusters are merged"):
+            ev.check(gate)
+    back = fb.evaluate(merged, truth, metrics=["rand", "specificity"])
+    assert back.check("specificity>=1")["passed"].to_pylist() == [True]
+    with pytest.raises(GateError, match="It rounds to 1, but clusters are split"):
+        back.check("rand>=1")
+    cmp = fb.compare(truth, {"same": truth, "merged": merged}, metrics=["rand"])
+    assert [gate.passed for gate in gates_of_runs.try_bound(cmp, Bound("rand", 1.0))] == [True, False]
+
+
+def test_perfect_scores_pass_at_their_best_end() -> None:
+    labels = [0, 0, 1, 2, 2, 2]
+    ev = fb.evaluate(labels, labels, metrics="all")
+    ends = {
+        m.name: (m.high, ">=") if m.best == "higher" else (m.low, "<=")
+        for m in ev.metrics
+        if m.best != "neither"
+    }
+    perfect = {name: f"{name}{sign}{end:g}" for name, (end, sign) in ends.items() if ev.overall[name] == end}
+    assert {"f1", "rand", "jaccard_distance"} <= set(perfect)
+    assert all(ev.check(*perfect.values())["passed"].to_pylist())
