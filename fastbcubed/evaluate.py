@@ -24,7 +24,7 @@ from fastbcubed.results.origin import Origin, not_default
 from fastbcubed.results.repairs import require_repairable
 from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.warnings import MAY_WARN, found_in, give
-from fastbcubed.runtime.arguments import true_or_false
+from fastbcubed.runtime.arguments import is_whole, true_or_false
 from fastbcubed.runtime.output_files import require_writable
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool
@@ -183,7 +183,7 @@ def evaluate(
     if out is not None and not any(map(is_spark, (truth, prediction))):
         out = save.as_path(out)
         require_writable(out)
-    narrows = keep is None and out is None and not repairs
+    narrows = keep is None and out is None and is_whole(repairs) and not repairs
     keep = "cells" if keep is None else keep
     require_repairable(repairs, keep=keep, overlapping=overlapping)
     truth_only = default_for_truth_only(prediction)

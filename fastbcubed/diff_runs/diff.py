@@ -285,7 +285,7 @@ def _require_judgeable(truth: Any, unlabelled: Any, engine: Any, overlapping: bo
                 f"{arg('unlabelled', ...)} is for items that the truth lacks; pass {arg('truth', ...)}, too"
             )
         return
-    if engine == "disk":
+    if is_one_of(engine, ("disk",)):
         raise OptionError(
             "the disk engine does not judge a diff by a truth, for which all rows are needed; pass "
             f"{arg('engine', 'memory')}, or leave {arg('truth', ...)} out. Two evaluations against the truth, each "

@@ -50,7 +50,7 @@ def refuse_unread(values: Any, where: str) -> None:
         )
     if is_pandas(values, "DataFrame", "Series", "Index") or hasattr(values, "__arrow_c_stream__"):
         return
-    if hasattr(values, "columns") or hasattr(values, "__dataframe__") or hasattr(values, "collect"):
+    if hasattr(values, "collect") or hasattr(values, "columns") or hasattr(values, "__dataframe__"):
         ask = next((name for name in AS_TABLE if hasattr(values, name)), None)
         advice = f"call .{ask}() first" if ask else "pass it as a table of pandas, Polars or Arrow"
         raise ColumnError(

@@ -67,7 +67,7 @@ def by_position(truth: Any, prediction: Any, weight: Any, overlapping: bool) -> 
             f"position, pass {arg('overlapping', True)}"
         )
     for side, given in (("truth", truth), ("prediction", prediction)):
-        if isinstance(given, str | Mapping) or not hasattr(given, "__len__") or np.ndim(given[:0]) != 1:
+        if isinstance(given, str | Mapping) or not _is_list(given):
             raise AlignmentError(
                 f"One side is a list with a set of clusters for each item, the {Word(side)} is a "
                 f"{type(given).__name__}; they cannot be matched. Pass two lists, or two dicts from item to set."
@@ -85,6 +85,11 @@ def by_position(truth: Any, prediction: Any, weight: Any, overlapping: bool) -> 
             )
         weight = dict(enumerate(weight))
     return dict(enumerate(truth)), dict(enumerate(prediction)), weight
+
+
+def _is_list(given: Any) -> bool:
+    """Return whether this has elements by position, in one dimension."""
+    return hasattr(given, "__len__") and hasattr(given, "__getitem__") and np.ndim(given[:0]) == 1
 
 
 def _has_sets(given: Any) -> bool:

@@ -153,7 +153,7 @@ def dictionary_tables(data: pa.ChunkedArray, words: np.ndarray) -> list[Pairs]:
     known: dict[tuple[int, ...], Pairs] = {}
     tables = []
     for chunk in data.chunks:
-        values = storage_of(pa.chunked_array([chunk.dictionary])).chunk(0)
+        values = combined(storage_of(pa.chunked_array([chunk.dictionary])))
         identity = _identity(values)
         if identity not in known:
             first, second = np.zeros((2, max(len(values), 1)), np.uint64)
@@ -807,7 +807,7 @@ def _integer_keys(part: pa.ChunkedArray, pool: Pool, narrow: bool = False) -> np
 
 def _codes_and_values(chunk: pa.DictionaryArray) -> tuple[np.ndarray, np.ndarray]:
     """Return codes and the integers they stand for."""
-    values = storage_of(pa.chunked_array([chunk.dictionary])).chunk(0)
+    values = combined(storage_of(pa.chunked_array([chunk.dictionary])))
     return codes_of(chunk), to_numpy(values).astype(WIDE) if len(values) else np.zeros(1, WIDE)
 
 

@@ -268,9 +268,10 @@ def as_thresholds(thresholds: Any) -> list[float]:
 def as_threshold(threshold: Any) -> float:
     """Return a threshold, or raise OptionError."""
     found = number(threshold, "threshold", "a number, the score that links have to reach", lambda _: True)
-    if is_whole(threshold) and (math.isinf(found) or int(threshold) != found):
+    beyond = math.isinf(found) and not isinstance(threshold, float | np.floating)
+    if beyond or (is_whole(threshold) and int(threshold) != found):
         raise OptionError(
-            f"{arg('threshold')} is {quoted(int(threshold))}, which as a float, as all scores are, would be rounded to "
+            f"{arg('threshold')} is {quoted(threshold)}, which as a float, as all scores are, would be rounded to "
             f"{found:.0f}. Pass a smaller number, for smaller scores, or a float."
         )
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-from fastbcubed.errors import ColumnError, Either, OptionError, arg
+from fastbcubed.errors import ColumnError, Either, OptionError, arg, quoted
 from fastbcubed.inputs.suggestions import Typed, similar
 from fastbcubed.inputs.tables import ColumnName, Source, column_names, listed
 from fastbcubed.inputs.verdicts import NAMES as VERDICTS
@@ -73,7 +73,7 @@ def choose_links(
     """
     if not (verdict is None or verdict is False or isinstance(verdict, str)):
         raise OptionError(
-            f"{arg('verdict')} is the name of a column, or False if no column has verdicts, not {verdict!r}."
+            f"{arg('verdict')} is the name of a column, or False if no column has verdicts, not {quoted(verdict)}."
         )
     if (left is None) != (right is None):
         missing = "right" if right is None else "left"

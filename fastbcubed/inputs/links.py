@@ -36,6 +36,7 @@ from fastbcubed.inputs.arrays import (
     plain,
     plain_type,
     refuse_unread,
+    storage_of,
     to_arrow,
     to_numpy,
 )
@@ -125,7 +126,7 @@ def read_blocks(
         )
         scores, precision, rounded = None, HALF, None
         if columns.score is not None:
-            values = data[columns.score]
+            values = storage_of(data[columns.score])
             scores = _floats(values, f"column {columns.score!r} of {where}")
             short = pa.types.is_float16(values.type) or pa.types.is_float32(values.type)
             precision = np.dtype(values.type.to_pandas_dtype()) if short else DOUBLE

@@ -230,7 +230,7 @@ def path_of(value: Any, what: str = "a path") -> str:
     text = os.fsdecode(text) if isinstance(text, bytes) else text
     if not text or not isinstance(text, str):
         raise OptionError(f"{what}, not {quoted(value)}")
-    return named_file(text)
+    return named_file(str(text))  # one of NumPy is bytes, too
 
 
 def named_file(text: str) -> str:

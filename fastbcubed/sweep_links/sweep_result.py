@@ -481,6 +481,7 @@ class Sweep(Shown, HasTable):
             order of their first items.
         """
         items = None if self._alignment.truth.items is None else self.links.items
+        threshold = as_threshold(threshold)
         labels, _ = self.tree.labels(self._n_used(threshold))
         links, ascending = self.links, self.tree.ascending
         n_connecting = self.tree.n_links_used(as_score(threshold, links.precision))

@@ -1,0 +1,71 @@
+"""Arguments that ended in raw errors of Python, pandas, Arrow or Polars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hostile import LABELS, OTHER, refused
+
+import fastbcubed as fb
+from fastbcubed.errors import AlignmentError, ColumnError, EmptyInputError, FileFormatError, OptionError
+
+HUGE, LONG = 10**400, 10**5000
+SIDES = {"a": 1, "b": 1, "c": 2}, {"a": 1, "b": 2, "c": 2}
+LINKS = {"left": ["a"], "right": ["b"], "score": [0.5]}
+EMPTY = pd.Categorical([])
+LAZY = pl.LazyFrame({"item": ["a"], "cluster": [1]}).select("nowhere")
+ev = fb.evaluate(*SIDES)
+sweep = fb.sweep(SIDES[0], LINKS)
+
+CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
+    "empty categorical": (EmptyInputError, "no rows", lambda: fb.evaluate(EMPTY, EMPTY)),
+    "level": (OptionError, "level is a confidence", lambda: ev.interval("f1", level=HUGE)),
+    "digits": (OptionError, "an integer of about 5,000 digits", lambda: ev.interval("f1", level=LONG)),
+    "threshold": (OptionError, "rounded to inf", lambda: sweep.at(HUGE)),
+    "tolerance": (OptionError, "tolerance", lambda: fb.constraints.check_constraints("f1", tolerance=-HUGE)),
+    "edges": (fb.errors.SliceError, "the edges of the bins", lambda: fb.bins("year", [1, HUGE])),
+    "gate": (OptionError, "f1 is from 0 to 1", lambda: ev.check(f1=HUGE)),
+    "population": (OptionError, "population_clusters", lambda: fb.estimate(*SIDES, population_clusters=HUGE)),
+    "repairs": (OptionError, "repairs", lambda: fb.evaluate(LABELS, OTHER, repairs=pd.NA)),
+    "lazy": (ColumnError, "a lazy frame cannot be collected", lambda: fb.evaluate(LAZY, LAZY)),
+    "sets": (
+        AlignmentError,
+        "cannot be matched",
+        lambda: fb.evaluate(fb.Clustering.from_labels(LABELS), [{1}, {2}, {1, 2}], overlapping=True),
+    ),
+    "merges": (OptionError, "merges", lambda: sweep.save("out", merges="3")),
+    "chosen": (OptionError, "chosen is what", lambda: sweep.save("out", chosen=0.5)),
+    "best": (OptionError, "best is what", lambda: sweep.to_dict(best=0.5)),
+    "unit": (OptionError, "unit is", lambda: ev.scores(unit=pd.Series([1, 2]))),
+    "table": (OptionError, "arrow is a table", lambda: fb.Table([1])),
+    "spilled": (FileFormatError, "zero byte", lambda: fb.evaluate(*SIDES, engine="disk", spill_dir="a\0")),
+    "size": (OptionError, "from 1 to", lambda: fb.constraints.homogeneity(2**64)),
+    "cheat": (OptionError, "items is an iterable", lambda: fb.constraints.cheat(3)),
+    "source": (OptionError, "score is a name", lambda: sweep.best("1or 2")),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_arguments_that_ended_in_raw_errors(call: str) -> None:
+    error, said, asked = CALLS[call]
+    with refused(error, said):
+        asked()
+
+
+def test_scores_of_links_by_runs() -> None:
+    """Links of .5, .5, .6, .6, .6, .6 in a column of run ends: at .55 the last four are left, and tie c to f and a."""
+    scores = pa.RunEndEncodedArray.from_arrays([2, 6], pa.array([0.5, 0.6]))
+    links = pa.table({"left": list("abcdef"), "right": list("bcdefa"), "score": scores})
+    found = fb.Clustering.from_links(links, threshold=0.55)
+    table = found.to_table().to_pandas()
+    assert sorted(table.groupby("cluster").size()) == [1, 5]
+    assert fb.sweep(dict.fromkeys("abcdef", 1), links).best().threshold == 0.5
+
+
+def test_limits_beyond_all_rows() -> None:
+    assert ev.clusters("true", limit=HUGE).num_rows == ev.clusters("true").num_rows == 2
