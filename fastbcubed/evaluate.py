@@ -108,7 +108,8 @@ def evaluate(
     duplicates : {"raise", "drop"}
         Policy for rows that repeat an earlier one.
     noise : object, optional
-        The label, such as -1, whose items are treated as singletons.
+        The label, such as -1, whose items are treated as singletons; or a dict of one for "truth", "prediction" or
+        both.
     overlapping : bool
         Whether items may be in several clusters: tables then have a row per membership (or a list of
         clusters per item), and the scores are those of Extended BCubed; see `extended_bcubed`.

@@ -476,7 +476,7 @@ class Aligner:
         firsts = [next(side[0].blocks()) for side in pair.stretches]
         self.firsts = firsts[0].sides if len(firsts) == 1 else (firsts[0].sides[0], firsts[1].sides[0])
         if policies.noise is not None:
-            require_known_type(policies.noise, *(side.labels for side in self.firsts))
+            require_known_type(policies, *(side.labels for side in self.firsts))
         items = [side.items for side in self.firsts if side.items is not None]
         items += [table[0] for table in (pair.weight_table, pair.attribute_table) if table is not None]
         if items and carried and policies.nulls == "raise":
@@ -614,7 +614,7 @@ class Aligner:
             self._seen.add(k, clustering, first_row, alone)
         keys = self._labels[k].keys(clustering.labels, first_row, alone)
         nulls = clustering.labels.null_rows
-        side = Side.of(clustering, self.policies, keys, nulls, first_row=first_row, report=report)
+        side = Side.of(clustering, self.policies.of_side(k), keys, nulls, first_row=first_row, report=report)
         if side.weight is not None:
             check_weights(side.weight, side.name, self.outer, alone, first_row=first_row, report=report)
         if side.absent is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from typing import Any, Literal
 
 from fastbcubed.errors import PREDICTION, TRUTH, OptionError, arg, first_few, quoted
@@ -36,7 +36,7 @@ class Policies:
     duplicates : {"raise", "drop"}
         For rows identical to an earlier row.
     noise : object
-        The label, if any, whose items are singletons.
+        The label, if any, whose items are singletons; or a dict of one for "truth", "prediction" or both.
     """
 
     truth: str = "drop"
@@ -44,6 +44,16 @@ class Policies:
     nulls: str = "raise"
     duplicates: str = "raise"
     noise: Any = None
+
+    def noise_of(self, side: str | int) -> Any:
+        """Return the noise label of a side ("true", "pred", 0 or 1), if any."""
+        if not isinstance(self.noise, Mapping):
+            return self.noise
+        return self.noise.get("truth" if side in ("true", 0) else "prediction")
+
+    def of_side(self, side: int) -> Policies:
+        """Return the policies with the noise label of a side alone."""
+        return replace(self, noise=self.noise_of(side)) if isinstance(self.noise, Mapping) else self
 
     @property
     def may_leave_alone(self) -> bool:
@@ -83,6 +93,13 @@ class Policies:
             _check_unmatched(sides)
         _check("nulls", nulls, ("raise", "singleton", "drop"))
         _check("duplicates", duplicates, ("raise", "drop"))
+        if isinstance(noise, Mapping):
+            strange = set(noise) - set(sides)
+            if strange or not noise:
+                raise OptionError(
+                    f"{arg('noise', ...)} is a label, or a dict of one for truth, prediction or both, not {noise!r}"
+                )
+            noise = {side: label for side, label in noise.items() if label is not None} or None
         return cls(sides["truth"], sides["prediction"], nulls, duplicates, noise)
 
 

@@ -114,14 +114,14 @@ def matched(
     `join` matches item keys; weights already `checked` with another run are not checked again.
     """
     if policies.noise is not None:
-        require_known_type(policies.noise, truth.labels, prediction.labels)
+        require_known_type(policies, truth.labels, prediction.labels)
     pair = truth, prediction
     nulls = [side.labels.null_rows for side in pair]
     narrow = narrow and policies.noise is None  # if every key of rows that correspond stands for a label
     narrow = narrow and all(side.items is None for side in pair) and all(mask is None for mask in nulls)
     true_side, pred_side = (
-        Side.of(side, policies, side.labels.keys(pool, narrow=narrow), mask)
-        for side, mask in zip(pair, nulls, strict=True)
+        Side.of(side, policies.of_side(k), side.labels.keys(pool, narrow=narrow), mask)
+        for k, (side, mask) in enumerate(zip(pair, nulls, strict=True))
     )
     for side in (true_side, pred_side):
         if not side.labels.size:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -165,9 +165,14 @@ class Side:
             self.report(RepeatedRows(self.name, rows.size, n_rows, named(firsts)))
 
 
-def require_known_type(noise: Any, *columns: Column) -> None:
-    """Raise if the noise label has a type that neither side can hold."""
-    faults = []
+def require_known_type(policies: Policies, *columns: Column) -> None:
+    """Raise if the noise label has a type that neither side can hold, or not the side that it is named for."""
+    noise, faults = policies.noise, []
+    if isinstance(noise, Mapping):
+        for k, labels in enumerate(columns):
+            if policies.noise_of(k) is not None:
+                labels.find(policies.noise_of(k))
+        return
     for labels in columns:
         try:
             labels.find(noise)

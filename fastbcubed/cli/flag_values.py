@@ -56,7 +56,7 @@ def read_flags(
         "weight": _weight(options.weight),
         "slices": [_slice(text) for text in options.slices],
         "unmatched": options.unmatched,
-        "noise": _label(options.noise),
+        "noise": _noise(options.noise),
     }
     if options.unmatched is not None and "=" in options.unmatched:
         pairs = [part.partition("=") for part in split(options.unmatched, ",")]
@@ -64,6 +64,18 @@ def read_flags(
     if options.metrics is not None:
         given["metrics"] = score_names(options.metrics)
     return given
+
+
+#: Sides that a noise label may be of.
+_OF_SIDE = re.compile("(truth|prediction|baseline|experiment)=(.*)")
+
+
+def _noise(text: str | None) -> Any:
+    """Return the noise label, or those of the sides that are named."""
+    parts = [] if text is None else [_OF_SIDE.fullmatch(part) for part in split(text, ",")]
+    if not parts or None in parts:
+        return _label(text)
+    return {found[1]: _label(found[2]) for found in parts if found is not None}
 
 
 def column_names(text: str) -> str | list[str]:

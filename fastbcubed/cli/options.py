@@ -83,7 +83,8 @@ OPTIONS = {
         help="what to do with rows that repeat an earlier one (default: raise)",
     ),
     "noise": _option(
-        "--noise", metavar="LABEL", help="a label, such as -1, for items that are in no cluster but their own"
+        "--noise", metavar="LABEL",
+        help="a label, such as -1, whose items are singletons; of one side: {second}=-1",
     ),
     "overlapping": _option(
         "--overlapping", action="store_true",

@@ -531,9 +531,13 @@ def call(function: Callable[..., Any], arguments: dict[str, Any], noise: str | N
         try:
             return function(**arguments)
         except IdTypeError:
-            if not isinstance(arguments["noise"], int):
+            text: Any = noise
+            given = arguments["noise"]
+            if isinstance(given, dict):
+                given, text = next(iter(given.values())), {side: str(of) for side, of in given.items()}
+            if not isinstance(given, int):
                 raise
-            return function(**{**arguments, "noise": noise})
+            return function(**{**arguments, "noise": text})
 
 
 def with_scores(

@@ -18,6 +18,7 @@ from fastbcubed.diff_runs.judgement import Judgement, label, weighed_by
 from fastbcubed.diff_runs.vocabulary import (
     NAMES,
     SIDES,
+    as_noise,
     as_policies,
     asked_slices,
     in_words_of_a_diff,
@@ -124,7 +125,8 @@ def diff(
     duplicates : {"raise", "drop"}
         What happens to rows that repeat an earlier one.
     noise : object, optional
-        The label, such as -1, whose items are taken as alone.
+        The label, such as -1, whose items are taken as alone; or a dict of one for "baseline", "experiment" or both,
+        which the truth has not.
     overlapping : bool
         Whether items may be in several clusters. There are split_rate and merge_rate then, and no truth.
     max_pairs : float
@@ -200,7 +202,7 @@ def diff(
         )
     unmatched = as_policies(unmatched, baseline, experiment)
     with weighed_by(known), in_words_of_a_diff():
-        policies = Policies.of(unmatched, nulls, duplicates, noise)
+        policies = Policies.of(unmatched, nulls, duplicates, as_noise(noise))
         request = Request(
             Given(
                 baseline, experiment, columns["item"][0], columns["cluster"][0], weight, table, attributes, overlapping,
@@ -262,7 +264,10 @@ def _alone(ev: Evaluation, k: int, truth: Clustering, unlabelled: str, pool: Poo
     side, of_others = pair.first[k], (ev.policies.prediction, ev.policies.truth)[k]
     if pair.weight_table is not None:  # which may hold those of the truth
         truth, side = replace(truth, weight=None), replace(side, weight=None)
-    policies = replace(ev.policies, truth="drop", prediction=unlabelled)
+    noise: Any = ev.policies.noise
+    if isinstance(noise, Mapping):
+        noise = None if (own := ev.policies.noise_of(k)) is None else {"prediction": own}
+    policies = replace(ev.policies, truth="drop", prediction=unlabelled, noise=noise)
     table, outside = ev.contingency, unlabelled == "outside"
     how: dict[str, Any] = {"outer": table.weighting == "outer"}
     rows = align(truth, side, policies, pool, weight_table=pair.weight_table, **how)

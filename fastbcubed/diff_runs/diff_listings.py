@@ -235,9 +235,9 @@ def _clusters_of_one_side(
     there = np.ones(cell.size, np.bool_) if labels.null_rows is None else ~labels.null_rows
     rows = np.flatnonzero((cell < 0) & there)
     lonely = np.zeros(cell.size, np.bool_)
-    if ev.policies.noise is not None:
+    if (noise := ev.policies.noise_of(side)) is not None:
         with suppress(IdTypeError):  # then it is a label of the other side alone
-            lonely[labels.find(ev.policies.noise)] = True
+            lonely[labels.find(noise)] = True
     rows = rows[lonely[rows] | ~np.isin(keys[rows], keys[(cell >= 0) & there & ~lonely])]
     with Pool() as pool:
         codes, first = number(keys[rows], pool)

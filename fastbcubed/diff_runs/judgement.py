@@ -78,7 +78,7 @@ def label(
     if ids is not None and truth.items is not None:
         ids.order = truth.items.order  # their values do not tell
     both = Clustering.from_labels(cell, items=ids, name="baseline and experiment")
-    policies = replace(policies, truth="drop", prediction="drop")
+    policies = replace(policies, truth="drop", prediction="drop", noise=_noise_of_truth(policies))
     found = align(truth, both, policies, pool)
     true_rows, rows = (
         np.arange(len(found)) if own is None else own for own in (found.true_rows, found.pred_rows)
@@ -127,9 +127,16 @@ def labelled_again(ev: Evaluation) -> Labelled:
             "from those that the truth lacks; call fastbcubed.diff again"
         )
     values = ev.kept_items().attribute("attributes", TRUE_CLUSTER)
-    known, keys = _keys(values, ev.policies.noise)
+    known, keys = _keys(values, _noise_of_truth(ev.policies))
     rows = np.flatnonzero(known)
-    return _labelled(ev, rows, keys[rows], lambda: _keys(ev.kept_items().labels("pred"), ev.policies.noise))
+    return _labelled(
+        ev, rows, keys[rows], lambda: _keys(ev.kept_items().labels("pred"), ev.policies.noise_of("pred"))
+    )
+
+
+def _noise_of_truth(policies: Policies) -> Any:
+    """Return the noise label of the truth of a diff, which has none where it is given by side."""
+    return None if isinstance(policies.noise, Mapping) else policies.noise
 
 
 def _keys(values: Any, noise: Any) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -153,7 +160,7 @@ class TruthAttributes(AttributeTable):
     def __init__(
         self, truth: Clustering, rows: RowNumbers, others: AttributeTable | None, policies: Policies
     ) -> None:
-        self._truth, self._row_of, self._others, self._noise = truth, rows, others, policies.noise
+        self._truth, self._row_of, self._others, self._noise = truth, rows, others, _noise_of_truth(policies)
         own = () if others is None else others.names
         for where, names in ((truth.name, truth.attribute_names), ("the table of attributes", own)):
             if TRUE_CLUSTER in names:

@@ -96,6 +96,17 @@ def as_policies(unmatched: Any, baseline: Any, experiment: Any) -> Any:
     return {PLACES[side]: policy for side, policy in unmatched.items()}
 
 
+def as_noise(noise: Any) -> Any:
+    """Return noise labels by the names of an evaluation."""
+    if not isinstance(noise, Mapping):
+        return noise
+    if strange := [side for side in noise if side not in PLACES]:
+        raise OptionError(
+            f"{arg('noise', ...)} has a label for {strange[0]!r}; the sides are called baseline and experiment"
+        )
+    return {PLACES[side]: label for side, label in noise.items()}
+
+
 # -- Listings --------------------------------------------------------------------------------------
 
 

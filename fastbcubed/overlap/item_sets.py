@@ -216,23 +216,23 @@ class Gathered:
 def gather(sides: Sequence[Clustering], policies: Policies, pool: Pool) -> list[Gathered]:
     """Gather the clusters of each item, of several sides at the same time."""
     if policies.noise is not None:
-        require_known_type(policies.noise, *(side.labels for side in sides))
+        require_known_type(policies, *(side.labels for side in sides))
     labels = [side.labels.keys(pool) for side in sides]
     items = [None if side.items is None else side.items.keys(pool) for side in sides]
     threads = max(1, pool.threads // len(sides))
 
     def gather_one(
-        clustering: Clustering, labels: Int64s, items: Int64s | None
+        k: int, clustering: Clustering, labels: Int64s, items: Int64s | None
     ) -> Gathered | FastBCubedError:
         with Pool(threads) as mine:
             try:
-                side = Side.of(clustering, policies, labels, clustering.labels.null_rows)
+                side = Side.of(clustering, policies.of_side(k), labels, clustering.labels.null_rows)
                 return _gather(clustering, side, items, mine)
             except FastBCubedError as error:
                 return error
 
     found = []
-    for each in pool.map(gather_one, sides, labels, items, stage="gather clusters"):
+    for each in pool.map(gather_one, range(len(sides)), sides, labels, items, stage="gather clusters"):
         if isinstance(each, FastBCubedError):  # the first side's, whichever came first
             raise each
         found.append(each)

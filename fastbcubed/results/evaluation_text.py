@@ -185,7 +185,12 @@ def rows_lines(found: Any, policies: Policies) -> list[str]:
     if found.n_null:
         lines.append(f"{counted(found.n_null, 'row')} with a null cluster: {FATES_OF_NULLS[policies.nulls]}.")
     if found.n_noise:
-        noise = label(policies.noise)
+        noise = policies.noise
+        if isinstance(noise, Mapping):
+            only = " on one side" if len(noise) == 1 else ""
+            noise = " or ".join(dict.fromkeys(map(label, noise.values()))) + only
+        else:
+            noise = label(noise)
         lines.append(
             f"{counted(found.n_noise, 'row')} labelled {noise} (noise): each in a cluster of its own."
         )

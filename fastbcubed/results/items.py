@@ -461,7 +461,7 @@ class Kept:
             labels = self.labels(side, codes)
         else:
             labels = self.require_items().labels(side, self.first_rows[side][codes])
-        return without_noise(labels, self.policies.noise)
+        return without_noise(labels, self.policies.noise_of(side))
 
     def all_labels(self, side: str) -> AbstractContextManager[Callable[[RowNumbers], pa.Array]]:
         """Return `cluster_labels` of a side, for reading all labels in batches."""

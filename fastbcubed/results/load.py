@@ -274,6 +274,8 @@ def _errors(head: Mapping[str, Any]) -> Errors:
 
 def _policies(definition: Mapping[str, Any]) -> Policies:
     noise = definition["noise"]
+    if isinstance(noise, Mapping):
+        noise = {side: tuple(of) if isinstance(of, list) else of for side, of in noise.items()}
     return Policies.of(
         definition["unmatched"], definition["nulls"], definition["duplicates"],
         tuple(noise) if isinstance(noise, list) else noise,

@@ -113,7 +113,8 @@ def rows_of_cluster(kept: Kept, side: str, label: Any) -> RowNumbers:
     rows = items.rows_of_cluster(side, label)
     if not rows.size:
         _refuse_unknown(items, side, label)
-    if kept.policies.noise is not None and label == plain_id(kept.policies.noise):
+    noise = kept.policies.noise_of(side)
+    if noise is not None and label == plain_id(noise):
         raise SliceError(
             f"{first_few([label])} is the noise label: each of its {rows.size:,} items is a cluster of its own. "
             "Open one of them with item()"
@@ -311,7 +312,7 @@ def _labels(kept: Kept, side: str, rows: RowNumbers) -> pa.ChunkedArray:
     """Return the clusters of rows on a side: null for one that a policy has made, a list where they overlap."""
     labels = kept.require_items().labels(side, rows)
     if not kept.cells.overlapping:
-        labels = without_noise(labels, kept.policies.noise)
+        labels = without_noise(labels, kept.policies.noise_of(side))
     return labels if isinstance(labels, pa.ChunkedArray) else pa.chunked_array([labels])
 
 

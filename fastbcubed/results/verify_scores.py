@@ -167,7 +167,7 @@ class Rows:
         self._mass = np.where(self._counts, self._mass, 0.0)
         make = _sets if self._table.overlapping else _codes
         self._labels: dict[str, Any] = {
-            side: make(labels[side], ev.policies.noise, self._counts) for side in SIDES
+            side: make(labels[side], ev.policies.noise_of(side), self._counts) for side in SIDES
         }
 
     def draw(self, n: int, seed: int) -> NDArray[np.int64]:

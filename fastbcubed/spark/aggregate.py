@@ -455,10 +455,11 @@ class Join:
         return found + [name for table in self.tables for name in table.columns.values() if name != "w_table"]
 
     def _noise(self, side: str) -> Any:
-        if self.policies.noise is None:
+        noise = self.policies.noise_of(side)
+        if noise is None:
             return functions().lit(False)
         kinds = self.sides[side == PRED].example.labels.kinds
-        return is_noise(tuple(self.labels(side)), self.policies.noise, kinds)
+        return is_noise(tuple(self.labels(side)), noise, kinds)
 
     def _keys(self, absent: Mapping[str, Any], alone: Mapping[str, Any]) -> list[Any]:
         """Return the labels of shared clusters and the ids of singleton items, of either side."""

@@ -34,7 +34,7 @@ WEIGHT_BOUND = 1e-6
 
 def run(request: Request, pool: Pool) -> Answer:
     """Join the two sides, build the cells, and sum them on the executors."""
-    sides = open_sides(request.given, request.policies.noise)
+    sides = open_sides(request.given, request.policies)
     with ExitStack() as held, named_errors():
         slicing = spark_evaluation.find(request, sides)
         looked = look(sides, request.policies, _weight_table(slicing), outer=request.outer)

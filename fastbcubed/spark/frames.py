@@ -109,7 +109,7 @@ class FrameSide:
         return self.rows.frame
 
 
-def open_sides(given: Given, noise: Any) -> tuple[FrameSide, FrameSide]:
+def open_sides(given: Given, policies: Policies) -> tuple[FrameSide, FrameSide]:
     """Choose the columns of both sides, and raise where they cannot be joined."""
     _require_frames(given)
     asked = side_requests(given.item, given.cluster)
@@ -119,8 +119,8 @@ def open_sides(given: Given, noise: Any) -> tuple[FrameSide, FrameSide]:
     )
     ids = [side.example.items for side in (truth, prediction)]
     check_kinds([each for each in ids if each is not None])
-    if noise is not None:
-        require_known_type(noise, truth.example.labels, prediction.example.labels)
+    if policies.noise is not None:
+        require_known_type(policies, truth.example.labels, prediction.example.labels)
     if isinstance(given.weight, str) and truth.weight is None and prediction.weight is None:
         raise ColumnError(
             f"There is no weight column {given.weight!r}. Columns: "
@@ -279,7 +279,10 @@ def look(
 ) -> list[Looked]:
     """Count the rows of both sides in one job, and raise for rows not allowed there or in a table of weights."""
     own = [Weighted(s.frame, s.items, s.weight, s.name) if s.weight else None for s in sides]
-    asked = [_asked(side, policies, w, outer=outer) for side, w in zip(sides, own, strict=True)]
+    asked = [
+        _asked(side, policies.of_side(k), w, outer=outer)
+        for k, (side, w) in enumerate(zip(sides, own, strict=True))
+    ]
     frames = [side.frame for side in sides]
     if table is not None:
         frames.append(table.frame)

@@ -15,7 +15,15 @@ from fastbcubed.align.rows import Alignment, align
 from fastbcubed.cells.build import build_cells
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Request, as_metrics, as_slices, as_threads
-from fastbcubed.errors import AlignmentError, EmptyInputError, IdTypeError, arg, first_few, without_advice
+from fastbcubed.errors import (
+    AlignmentError,
+    EmptyInputError,
+    IdTypeError,
+    OptionError,
+    arg,
+    first_few,
+    without_advice,
+)
 from fastbcubed.evaluate import Progress, evaluate, evaluation
 from fastbcubed.inputs.arrays import to_numpy
 from fastbcubed.inputs.clustering import Clustering
@@ -171,6 +179,10 @@ def sweep(
     require_progress(progress)
     ascending = true_or_false(ascending, "ascending")
     truth_only = "singleton" if items is None else "drop"
+    if isinstance(noise, Mapping):  # links have no labels
+        if set(noise) != {"truth"}:
+            raise OptionError(f"{arg('noise', ...)} of a sweep is a label of the truth alone, not {noise!r}")
+        noise = noise["truth"]
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
     outside = policies.prediction == "outside"
     wanted = as_metrics(metrics, outside=outside)

@@ -28,6 +28,7 @@ from fastbcubed.errors import (
     EvaluationWarning,
     FastBCubedError,
     NullError,
+    OptionError,
 )
 
 #: A side lacks the item.
@@ -67,8 +68,8 @@ SETTINGS = {
     "outer weights": Setting(PLAIN, {"weight": True, "weighting": "outer"}),
     "beta": Setting(PLAIN, {"beta": 2.0, "metrics": ["precision", "fbeta"]}),
     "metrics": Setting(PLAIN, {"metrics": ["elm_precision", "jaccard_index", "mean_f1"]}),
-    "slices": Setting(PLAIN, {"slices": "group"}),
-    "attributes": Setting(PLAIN, {"slices": "group", "attributes": True}),
+    "slices": Setting(PLAIN, {"slices": "kind"}),
+    "attributes": Setting(PLAIN, {"slices": "kind", "attributes": True}),
     "nulls": Setting(NULLS, {}, NullError),
     "nulls raise": Setting(NULLS, {"nulls": "raise"}, NullError),
     "nulls singleton": Setting(NULLS, {"nulls": "singleton"}),
@@ -77,6 +78,12 @@ SETTINGS = {
     "nulls drop, raise": Setting(NULLS, {"nulls": "drop", "unmatched": "raise"}, AlignmentError),
     "nulls drop, outside": Setting(NULLS, {"nulls": "drop", "unmatched": "outside", "weight": True}),
     "noise": Setting(NOISE, {"noise": -1}),
+    "noise of the prediction": Setting(NOISE, {"noise": {"prediction": -1}}),
+    "noise of both": Setting(NOISE, {"noise": {"truth": -1, "prediction": 8}, "weight": True}),
+    "noise of a side that there is not": Setting(NOISE, {"noise": {"pred": -1}}, OptionError),
+    "noise of the prediction, overlapping": Setting(
+        NOISE, {"noise": {"prediction": -1}, "overlapping": True, "metrics": BOTH}
+    ),
     "noise and weights": Setting(NOISE, {"noise": -1, "weight": True}),
     "noise and nulls": Setting([*NOISE[:5], ("f", None, -1, 1.0, "u")], {"noise": -1, "nulls": "singleton"}),
     "unmatched": Setting(LACKS, {}),
@@ -143,7 +150,7 @@ def by_position(make: Callable[[list[Any]], Any]) -> Way:
         if not complete(given):
             return None
         _, true, pred, weight, group = map(list, zip(*given, strict=True))
-        return Call((make(true), make(pred)), {"weight": make(weight), "attributes": {"group": group}})
+        return Call((make(true), make(pred)), {"weight": make(weight), "attributes": {"kind": group}})
 
     return way
 
@@ -156,7 +163,7 @@ def columns(given: list[Row], k: int) -> dict[str, list[Any]]:
         "cluster": [row[k] for row in own],
         "w": [row[3] for row in own],
     }
-    return found | ({"group": [row[4] for row in own]} if k == 1 else {})
+    return found | ({"kind": [row[4] for row in own]} if k == 1 else {})
 
 
 def arrow(data: dict[str, list[Any]]) -> pa.Table:
@@ -164,7 +171,7 @@ def arrow(data: dict[str, list[Any]]) -> pa.Table:
 
 
 TYPES = {name: pa.int64() for name in ("cluster", "t", "p")} | {
-    "item": pa.string(), "group": pa.string(), "w": pa.float64(),
+    "item": pa.string(), "kind": pa.string(), "w": pa.float64(),
 }  # fmt: skip
 
 
@@ -173,7 +180,7 @@ def table(make: Callable[[pa.Table, Path], Any]) -> Way:
 
     def way(given: list[Row], folder: Path) -> Call:
         attributes = {"item": [row[0] for row in dict.fromkeys(given)]}
-        attributes["group"] = [row[4] for row in dict.fromkeys(given)]
+        attributes["kind"] = [row[4] for row in dict.fromkeys(given)]
         sides = [make(arrow(columns(given, k)), folder / f"side{k}") for k in (1, 2)]
         return Call((sides[0], sides[1]), {"weight": "w", "attributes": attributes})
 
@@ -186,12 +193,12 @@ def one_table(make: Callable[[pa.Table, Path], Any], *, item: bool = True) -> Wa
     def way(given: list[Row], folder: Path) -> Call | None:
         if any(GONE in row for row in given) or not (item or complete(given)):
             return None
-        names = ["item", "t", "p", "w", "group"][not item :]
+        names = ["item", "t", "p", "w", "kind"][not item :]
         parts = list(zip(*given, strict=True))[not item :]
         source = make(
             arrow({name: list(part) for name, part in zip(names, parts, strict=True)}), folder / "both"
         )
-        attributes = {"item": parts[0], "group": parts[-1]} if item else None
+        attributes = {"item": parts[0], "kind": parts[-1]} if item else None
         return Call(("t", "p"), {"table": source, "weight": "w", "attributes": attributes})
 
     return way
@@ -202,7 +209,7 @@ def clusterings(make: Callable[[dict[str, list[Any]]], fb.Clustering]) -> Way:
 
     def way(given: list[Row], _: Path) -> Call | None:
         weights, groups = ({row[0]: row[k] for row in given} for k in (3, 4))
-        attributes = {"item": list(groups), "group": list(groups.values())}
+        attributes = {"item": list(groups), "kind": list(groups.values())}
         try:
             sides = [make(columns(given, k)) for k in (1, 2)]
         except KeyError:
@@ -350,8 +357,8 @@ def outcome(way: str, setting: Setting, folder: Path, **more: Any) -> dict[str, 
         return None
     found = {name: ev.overall[name] for name in setting.options.get("metrics", ["precision", "recall", "f1"])}
     if "slices" in setting.options:
-        listed = ev.slices("group")
-        found |= dict(zip(listed["group"].to_pylist(), listed["precision"].to_pylist(), strict=True))
+        listed = ev.slices("kind")
+        found |= dict(zip(listed["kind"].to_pylist(), listed["precision"].to_pylist(), strict=True))
     return found
 
 
@@ -394,7 +401,7 @@ def test_each_option_is_obeyed(way: str, tmp_path: Path) -> None:
                 found = outcome(way, setting, folder, engine=engine)
             except ColumnError as error:  # a way in without columns
                 found = str(error)
-                if name == "slices" and "there is no attribute 'group'" in found and way not in TABLES:
+                if name == "slices" and "there is no attribute 'kind'" in found and way not in TABLES:
                     continue
             if found is not None and found != pytest.approx(right, abs=1e-12) and found != right:
                 wrong[name, engine] = found, right
@@ -440,3 +447,31 @@ def test_nulls_of_one_table_in_all_verbs(
     assert json.loads(capsys.readouterr().out)["overall"]["precision"] == right
     assert main(words) == 2
     assert "--nulls drop if a null says that this side lacks the item" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_noise_of_one_side_in_all_verbs(
+    engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The truth has a cluster -1 of two items; in the prediction, -1 is what no cluster was found for."""
+    columns = {"true": [1, 1, -1, -1], "pred": [7, 7, -1, -1]}
+    path = written(".csv", pyarrow.csv.write_csv)(pa.table(columns), tmp_path / "noise")
+    rest: dict[str, Any] = {"table": path, "engine": engine}
+    ev = fb.evaluate("true", "pred", noise={"prediction": -1}, **rest)
+    assert (ev.precision, ev.recall, ev.coverage.n_noise) == (1, 3 / 4, 2)
+    assert "2 rows labelled -1 on one side (noise)" in str(ev)
+    assert ev.clusters("true")["cluster"].to_pylist() == [-1, 1]
+    assert ev.clusters("pred")["cluster"].to_pylist().count(None) == 2
+    ev.save(tmp_path / "saved", keep="cells")
+    loaded = fb.load(tmp_path / "saved")
+    assert (loaded.recall, loaded.definition["noise"]) == (3 / 4, {"prediction": -1})
+    assert fb.compare("true", {"a": "pred"}, noise={"prediction": -1}, **rest)["a"].recall == 3 / 4
+    diff = fb.diff("true", "pred", noise={"experiment": -1}, **rest)
+    assert (diff.split_rate, diff.merge_rate) == (1 / 4, 0)
+    with pytest.raises(OptionError, match="the sides are called baseline and experiment"):
+        fb.diff("true", "pred", noise={"prediction": -1}, **rest)
+    words = ["evaluate", "true", "pred", "--table", path, "--engine", engine, "--json"]
+    assert main([*words, "--noise", "prediction=-1"]) == 0
+    assert json.loads(capsys.readouterr().out)["overall"]["recall"] == 3 / 4
+    assert main([*words, "--noise=truth=-1,prediction=-1"]) == 0
+    assert json.loads(capsys.readouterr().out)["overall"]["recall"] == 1
