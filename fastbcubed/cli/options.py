@@ -84,7 +84,7 @@ OPTIONS = {
     ),
     "noise": _option(
         "--noise", metavar="LABEL",
-        help="a label, such as -1, whose items are singletons; of one side: {second}=-1",
+        help="a label, such as -1, whose items are singletons; of one side: SIDE=-1",
     ),
     "overlapping": _option(
         "--overlapping", action="store_true",
