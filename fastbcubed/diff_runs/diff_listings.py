@@ -486,8 +486,8 @@ def requested_slices(diff: Diff, name: str, order: str | None, limit: int | None
     """Return slices that were requested when the diff was made, in the order of a column of the evaluation."""
     if order is None:
         return diff.sliced[name]
-    kept = diff.sliced[name].to_arrow()
-    ordered = kept.rename_columns([BACK.get(each, each) for each in kept.column_names])
+    kept = diff.sliced[name]
+    ordered = kept._changed(lambda table: table.rename_columns([BACK.get(n, n) for n in table.column_names]))
     ordered = listed(ordered, diff.metrics, order, limit).to_arrow()
     return Table(ordered.rename_columns(kept.column_names))
 

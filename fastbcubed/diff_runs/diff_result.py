@@ -26,6 +26,7 @@ from fastbcubed.diff_runs.diff_listings import (
     item_of,
     items_of,
     not_defined,
+    requested_slices,
     slices_of,
 )
 from fastbcubed.diff_runs.diff_summary import MARK, DiffScores, SharedItems, cautions, state_of
@@ -53,9 +54,16 @@ from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval, check_level, interval
-from fastbcubed.results.slices import SliceKey, check_key, rows_for_json, with_quick_errors
+from fastbcubed.results.slices import (
+    IN_JSON,
+    SliceKey,
+    check_key,
+    numbers_of_cut,
+    rows_for_json,
+    with_quick_errors,
+)
 from fastbcubed.results.standard_errors import ALWAYS, COMPONENT
-from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit
+from fastbcubed.results.table import LOSS, HasTable, Table, refuse_table_verb, require_limit
 from fastbcubed.runtime.arguments import is_one_of, true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.old_names import under_old_name
@@ -761,7 +769,13 @@ class Diff(Shown, HasTable):
             "summary": self.summary,
             "changes": None if self._changes is None else self._changes.to_pylist(),
             "id_churn": self._known_id_churn,
-            "slices": {name: rows_for_json(each) for name, each in self._sliced.items()},
+            "slices": {
+                name: rows_for_json(
+                    each if each.num_rows <= IN_JSON else requested_slices(self, name, LOSS, IN_JSON)
+                )
+                for name, each in self._sliced.items()
+            },
+            **numbers_of_cut(self._sliced, IN_JSON),
             "warnings": self.warnings,
             "not_computed": self.not_computed,
             "manifest": self.manifest,

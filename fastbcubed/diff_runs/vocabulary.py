@@ -135,9 +135,12 @@ def renamed(table: pa.Table | Table, known: Iterable[str] = ()) -> Table:
 
 def renamed_slices(table: pa.Table | Table) -> Table:
     """Return slices of an evaluation in the names of a diff."""
-    arrow = table.to_arrow() if isinstance(table, Table) else table
-    names = list(map(called_as_slices, name_columns(arrow.column_names)))
-    return renamed(arrow.rename_columns([*names, *arrow.column_names[len(names) :]]), names)
+    names = list(map(called_as_slices, name_columns(table.column_names)))
+
+    def change(arrow: pa.Table) -> pa.Table:
+        return renamed(arrow.rename_columns([*names, *arrow.column_names[len(names) :]]), names).to_arrow()
+
+    return table._changed(change) if isinstance(table, Table) else Table(change(table))
 
 
 def asked_order(order_by: str | None) -> str:

@@ -30,6 +30,7 @@ from fastbcubed.results.figures import describe
 from fastbcubed.results.items import TableItems
 from fastbcubed.results.saved_files import StoredRows
 from fastbcubed.results.slice_sums import RowQuestions
+from fastbcubed.results.table import Table
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.spill import Spill, readable, spill_directory
 from fastbcubed.runtime.threads import Pool
@@ -110,7 +111,7 @@ def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOf
 
         how = {"weighted": aligner.weighted, "weighting": request.weighting, "outside": request.outside}
         cells: Any = parts.whole if parts.keys is not None else NoCells(parts.n_items, **how)  # type: ignore[arg-type]
-        sliced: dict[str, pa.Table] = {}
+        sliced: dict[str, Table] = {}
         items = None
         if blocks is not None and parts.rows is not None:
             buffers.release()

@@ -19,7 +19,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Bounds
 from fastbcubed.results.items import AttributeTable, Items
 from fastbcubed.results.slices import Element, SliceKey, check_key, elements, slice_name
-from fastbcubed.results.table import COLUMN_ENDINGS, COLUMNS
+from fastbcubed.results.table import COLUMN_ENDINGS, COLUMNS, Table
 from fastbcubed.runtime.arguments import is_one_of, number_of, refuse_bare, whole_number
 from fastbcubed.runtime.memory_budget import memory_limit
 from fastbcubed.runtime.object_attributes import cached_property
@@ -136,7 +136,7 @@ class Answer:
         Names of the sides.
     items, labels, attributes, ranges, summary, bounds, change_if_alone
         As of an `Evaluation`; None if it computes them itself, or if they were not kept.
-    sliced : dict of str to pyarrow.Table
+    sliced : dict of str to Table
         Slices computed during the run.
     pair : Pair
         The two sides, which can be read again.
@@ -160,7 +160,7 @@ class Answer:
     items: Items | None
     labels: Labels | None = None
     attributes: AttributeTable | None = None
-    sliced: dict[str, pa.Table] = field(default_factory=dict)
+    sliced: dict[str, Table] = field(default_factory=dict)
     ranges: ClusterRanges | None = None
     summary: dict[str, dict[str, Any]] | None = None
     bounds: Bounds | None = None

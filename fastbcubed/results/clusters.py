@@ -49,7 +49,7 @@ from fastbcubed.results.concentration import (
 )
 from fastbcubed.results.figures import Figures, resolved
 from fastbcubed.results.items import Items, Kept
-from fastbcubed.results.table import LOSS, NamedBy, Table, Top, listed, require_known
+from fastbcubed.results.table import LOSS, NamedBy, Table, best, listed, require_known
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.key_codes import number
@@ -488,12 +488,13 @@ class ClusterRanges:
         outcome: str | None = None,
     ) -> pa.Table:
         """Return the clusters that may be among the first `limit`; `listing.listed` puts them in order."""
-        top = Top(metrics, order_by, limit, named_by, self._named_at_once)
-        for first, columns in self.by_code(side, metrics, beta):
-            require_known(order_by, columns)
-            top.add(listing_of(first, columns, side, outcome))
-        assert top.found is not None
-        return top.found
+
+        def ranges() -> Iterator[pa.Table]:
+            for first, columns in self.by_code(side, metrics, beta):
+                require_known(order_by, columns)
+                yield listing_of(first, columns, side, outcome)
+
+        return best(ranges(), metrics, order_by, limit, named_by, self._named_at_once)
 
     @property
     def _named_at_once(self) -> int:

@@ -21,7 +21,7 @@ from fastbcubed.results.intervals import Interval
 from fastbcubed.results.items import Items, Kept, list_cells
 from fastbcubed.results.members import list_items, open_cluster, open_item
 from fastbcubed.results.origin import Origin
-from fastbcubed.results.slices import SliceKey, slice_name
+from fastbcubed.results.slices import IN_JSON, SliceKey, slice_name
 from fastbcubed.results.standard_errors import COMPONENT, ScoreErrors, warn_of_units
 from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit
 from fastbcubed.results.unit_cells import Units
@@ -781,18 +781,26 @@ class Evaluation(Shown, HasTable):
 
         return verify_scores.verify(self, n, seed)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, *, limit: int | None = IN_JSON) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
-        sliced = {name: slices.rows_for_json(table) for name, table in self._sliced.items()}
-        return save.described(self, sliced)
+        limit = require_limit(limit)
+        sliced = {name: slices.rows_for_json(table, limit) for name, table in self._sliced.items()}
+        return save.described(self, sliced) | slices.numbers_of_cut(self._sliced, limit)
 
-    def to_json(self, *, indent: int | None = 2) -> str:
+    def to_json(self, *, indent: int | None = 2, limit: int | None = IN_JSON) -> str:
         """Return overall scores, coverage, summary, slices and warnings as JSON; NaN becomes null.
 
         Parameters
         ----------
         indent : int or None
             Spaces for each level; None for one line.
+        limit : int or None
+            Of a slicing of more slices, that many are there, the costliest first; None for all.
+
+        Raises
+        ------
+        OptionError
+            If all slices are requested, and take more than half of the memory limit of the run.
 
         Examples
         --------
@@ -800,7 +808,7 @@ class Evaluation(Shown, HasTable):
         >>> json.loads(fb.evaluate([0, 0], [0, 1], metrics="recall").to_json())["overall"]
         {'recall': 0.5}
         """
-        return as_json(self.to_dict(), indent)
+        return as_json(self.to_dict(limit=limit), indent)
 
     def report(
         self,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -50,7 +50,7 @@ BIN = re.compile(r"-?\d+(-| to )-?\d+|\[.*\)|(<|>=)-?[\d.]+")
 
 Row = Mapping[str, Any]
 #: Returns the rows of a slicing by attributes or bins, and the names of its columns of attributes.
-SlicesBy = Callable[[tuple[Element, ...]], tuple[Sequence[Row], list[str]]]
+SlicesBy = Callable[[tuple[Element, ...]], tuple[Collection[Row], list[str]]]
 
 
 @dataclass(frozen=True)
@@ -350,15 +350,35 @@ def size_in(summary: Mapping[str, Mapping[str, Any]], name: str) -> float:
     return found / summary[side]["clusters"] if figure == "singletons" else found
 
 
+#: Slices among which one is looked for whose name is similar to that of one that there is not.
+MOST_LOOKED_AT = 1 << 14
+
+
+class _Rows(Collection[Row]):
+    """The rows of a table, some of which are in memory at once."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return (row for some in self._table._batches() for row in some.to_pylist())
+
+    def __contains__(self, row: object) -> bool:
+        return any(each == row for each in self)
+
+
 def slices_of(ev: Any) -> SlicesBy:
     """Return a function that returns the slices of an evaluation by some attributes, crossed in any order."""
 
-    def slices(names: tuple[Element, ...]) -> tuple[list[Row], list[str]]:
+    def slices(names: tuple[Element, ...]) -> tuple[Collection[Row], list[str]]:
         known = (each for each in ev.sliced.values() if same_slicing(name_columns(each.column_names), names))
         table = next(known, None)
         if table is None:
             table = ev.slices(names[0] if len(names) == 1 else names)
-        return table.to_pylist(), name_columns(table.column_names)
+        return _Rows(table), name_columns(table.column_names)
 
     return slices
 
@@ -384,9 +404,9 @@ def slice_of(bound: Bound, slices: SlicesBy) -> Row:
     for row in rows:
         if all(label(row[column]) == bound.where[name] for column, name in keys.items()):
             return row
-    known = [",".join(label(row[column]) for column in keys) for row in rows]
+    known = [",".join(label(row[column]) for column in keys) for row in islice(rows, MOST_LOOKED_AT)]
     raise SliceError(
-        f"no slice is {bound.subject.partition(' of ')[2]}: there are {len(known)} by "
+        f"no slice is {bound.subject.partition(' of ')[2]}: there are {len(rows)} by "
         f"{','.join(map(str, keys.values()))} ({first_few(known)}).{_meant(bound.where, list(keys.values()), known)}"
     )
 

@@ -39,7 +39,7 @@ from fastbcubed.inputs.reading_notes import unmatched_attributes
 from fastbcubed.inputs.tables import Source, as_kept, attribute, read_columns, refused
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.overlap.cover import Cover, Covered
-from fastbcubed.results.table import LOSS, NamedBy, Table, Top, listed, require_known, require_limit
+from fastbcubed.results.table import LOSS, NamedBy, Table, best, listed, require_known, require_limit
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import RowNumbers
@@ -501,10 +501,7 @@ def list_cells(kept: Kept, order_by: str | None, limit: int | None) -> Table:
     if limit is None:
         found = pa.concat_tables(parts)
     else:
-        top = Top((), key, limit, named_by)
-        for part in parts:
-            top.add(part)
-        found = top.found
+        found = best(parts, (), key, limit, named_by)
     return Table(_with_clusters(kept, listed(found, (), key, limit, named_by=named_by).to_arrow()))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,6 @@ from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import CELL, SIDES, Contingency, OneSided, ScoredRows
 from fastbcubed.errors import FastBCubedError, FileFormatError, NotKeptError, arg
-from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import table_of
 from fastbcubed.inputs.reading_notes import CODES
 from fastbcubed.metrics.metric import Metric
@@ -26,6 +25,7 @@ from fastbcubed.results.cluster_outcomes import SCHEMA
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import NOT_ALL_MENTIONS, Bounds, Figures, Scores
 from fastbcubed.results.items import Items, Kept, TableItems
+from fastbcubed.results.large_tables import LargeTable
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.save import as_path
 from fastbcubed.results.saved_files import (
@@ -74,11 +74,22 @@ def read_saved(directory: Any, make: Make, *, check: bool = True) -> Any:
         if not (check or of_tables) and (found := _unread(path, head, files)) is not None:
             stack.pop_all()
             return make(found, head)
-        tables = {name: read_table(file, path / name) for name, file in files.items()}
+        many = _has_many_slices(head)
+        tables: dict[str, Any] = {
+            name: StoredTable(os.fdopen(os.dup(file.fileno()), "rb"))
+            if many and name == SLICES
+            else read_table(file, path / name)
+            for name, file in files.items()
+        }
     with _told(path):
         if of_tables:
             return make({name.removesuffix(".parquet"): table for name, table in tables.items()}, head)
         return make(_assembled(head, tables), head)
+
+
+def _has_many_slices(head: Mapping[str, Any]) -> bool:
+    """Return whether there are slices that only their file has."""
+    return any(map(is_in_file, head.get("slices", {}).values()))
 
 
 def evaluation_of(content: Mapping[str, Any]) -> Evaluation:
@@ -137,8 +148,7 @@ def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) 
             how["weighting"] == "outer", head["recall_alone"], whole, lambda: _page(path, head),
         )  # fmt: skip
         items = stored.get(ITEMS)
-        many = any(map(is_in_file, head["slices"].values())) and SLICES in files
-        slices = read_table(files[SLICES], path / SLICES) if many else None
+        slices = stored[SLICES] if _has_many_slices(head) and SLICES in files else None
         known = {
             **how,
             "n_codes": {side: tables.clusters[side].num_rows for side in SIDES},
@@ -216,7 +226,7 @@ def _open(directory: Path, name: str, head: Mapping[str, Any], *, whole: bool) -
     )
 
 
-def _assembled(head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Evaluation:
+def _assembled(head: Mapping[str, Any], tables: Mapping[str, Any]) -> Evaluation:
     stored = tables.get(ITEMS)
     clusters = {side: tables[f"{side}_clusters.parquet"] for side in SIDES if head["keep"] != "scores"}
     return _of_manifest(
@@ -224,7 +234,7 @@ def _assembled(head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Evalu
         _contingency(head, tables, clusters),
         None if stored is None else TableItems(stored, head["left_out"]),
         TableLabels({side: table["cluster"] for side, table in clusters.items()}) if clusters else None,
-        tables.get(SLICES),
+        tables[SLICES] if _has_many_slices(head) and SLICES in tables else None,
     )
 
 
@@ -233,7 +243,7 @@ def _of_manifest(
     contingency: Any,
     items: Items | None,
     labels: Any,
-    slices: pa.Table | None,
+    slices: StoredTable | None,
     lazy: LazyTables | None = None,
 ) -> Evaluation:
     """Return an evaluation with the scores of the manifest, and slices in a separate file."""
@@ -293,21 +303,34 @@ def _how(head: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _sliced(slices: Mapping[str, Any], stored: pa.Table | None) -> dict[str, Table]:
-    """Return the slices by slicing, from the manifest or, if only there, from their file."""
+def _sliced(slices: Mapping[str, Any], stored: StoredTable | None) -> dict[str, Table]:
+    """Return the slices by slicing, from the manifest or, if only there, from their file, where they are in turn."""
     values = {f"{by}.{name}" for by, each in slices.items() if is_in_file(each) for name in each["columns"]}
-    return {
-        by: _slices_in_file(by, each["columns"], stored, values) if is_in_file(each) else _slices(each)
-        for by, each in slices.items()
-    }
+    found, first = dict[str, Table](), 0
+    for by, each in slices.items():
+        n = each["n_slices"] if is_in_file(each) else len(each)
+        found[by] = _slices_in_file(by, each, first, stored, values) if is_in_file(each) else _slices(each)
+        first += n
+    if stored is not None and first != stored.num_rows:
+        raise FileFormatError(f"{SLICES} has {stored.num_rows} slices, and {MANIFEST} says {first}")
+    return found
 
 
-def _slices_in_file(by: str, columns: Sequence[str], stored: pa.Table, other: set[str]) -> Table:
+def _slices_in_file(
+    by: str, about: Mapping[str, Any], first: int, stored: StoredTable | None, other: set[str]
+) -> Table:
     """Return the slices of one kind, whose values are in columns that are called like it."""
-    own = stored.filter(pc.equal(stored["by"], by).fill_null(False))
-    found: dict[str, Any] = {name: own[f"{by}.{name}"] for name in columns}
-    scores = [name for name in own.column_names if name not in {"by", "slice", "n_items"} | other]
-    return Table(table_of(found | {name: own[name] for name in ("n_items", *scores)}))
+    if stored is None:
+        raise FileFormatError(f"{SLICES} is missing")
+    columns, n = about["columns"], about["n_slices"]
+    scores = [name for name in stored.column_names if name not in {"by", "slice", "n_items"} | other]
+
+    def change(table: pa.Table) -> pa.Table:
+        found: dict[str, Any] = {name: table[f"{by}.{name}"] for name in columns}
+        return table_of(found | {name: table[name] for name in ("n_items", *scores)})
+
+    what = f"the {n:,} slices by {by!r}"
+    return LargeTable(stored, what, 0, None, (first, first + n), change)
 
 
 def _slices(rows: list[dict[str, Any]]) -> Table:

@@ -484,7 +484,7 @@ def slicing_content(ev: Evaluation, key: SliceKey) -> dict[str, Any]:
     name = slice_name(key)
     table = ev._sliced[name] if name in ev.sliced else ev.slices(key, errors=_has_errors(ev))
     names = name_columns(table.column_names)
-    n, kind = table.num_rows, table[names[0]].type
+    n, kind = table.num_rows, table.schema.field(names[0]).type
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
     if n > CHARTED:
         table = listed(table, ev.metrics, LOSS, LISTED)

@@ -317,22 +317,23 @@ def _described(ev: Evaluation, sliced: Mapping[str, Table]) -> dict[str, Any]:
 
 def _slices(sliced: Mapping[str, Table]) -> Iterator[pa.Table]:
     """Yield the requested slices: slicing, slice as text, scores, the values of many."""
-    tables = {by: listing.to_arrow() for by, listing in sliced.items()}
-    blank = pa.concat_tables(
-        [_slices_by(by, table, 0, 0) for by, table in tables.items()], promote_options="default"
-    )
-    for by, table in tables.items():
-        for start, stop in blocks(table.num_rows, SLICES_AT_ONCE):
-            yield pa.concat_tables([blank, _slices_by(by, table, start, stop)], promote_options="default")
+    many = {by: table.num_rows > SLICES_IN_MANIFEST for by, table in sliced.items()}
+    none = [_slices_by(by, table.schema.empty_table(), many[by]) for by, table in sliced.items()]
+    blank = pa.concat_tables(none, promote_options="default")
+    for by, listing in sliced.items():
+        for table in listing._batches():
+            for start, stop in blocks(table.num_rows, SLICES_AT_ONCE):
+                some = _slices_by(by, table.slice(start, stop - start), many[by])
+                yield pa.concat_tables([blank, some], promote_options="default")
 
 
-def _slices_by(by: str, table: pa.Table, start: int, stop: int) -> pa.Table:
-    some, names = table.slice(start, stop - start), name_columns(table.column_names)
+def _slices_by(by: str, some: pa.Table, many: bool) -> pa.Table:
+    names = name_columns(some.column_names)
     texts = map(_slice_text, zip(*(some[name].to_pylist() for name in names), strict=True))
     found: dict[str, Any] = {"by": pa.array([by] * some.num_rows, pa.string())}
     found["slice"] = pa.array(texts, pa.string())
-    found |= {name: some[name] for name in table.column_names[len(names) :]}
-    if table.num_rows > SLICES_IN_MANIFEST:
+    found |= {name: some[name] for name in some.column_names[len(names) :]}
+    if many:
         found |= {f"{by}.{name}": some[name] for name in names}
     return pa.table(found)
 

@@ -403,14 +403,26 @@ class StoredTable:
     def __getitem__(self, name: str) -> pa.ChunkedArray:
         return self._read(range(self._starts.size - 1), [name])[name]
 
-    def scan(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
-        """Yield the first of consecutive rows, and some columns of these."""
-        return ahead(self._scan(names))
+    def empty(self) -> pa.Table:
+        """Return its columns without rows."""
+        return maybe_with_nulls(self._schema.empty_table())
 
-    def _scan(self, names: Sequence[str]) -> Iterator[tuple[int, pa.Table]]:
-        n_parts, first = self._starts.size - 1, 0
+    def scan(
+        self, names: Sequence[str], at_once: int = AT_ONCE, rows: tuple[int, int] | None = None
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Yield the first of consecutive rows, and some columns of these; as a rule, `at_once`.
+
+        With `rows`, only the parts of the file that have rows from the first to before the second.
+        """
+        return ahead(self._scan(names, at_once, rows or (0, self.num_rows)))
+
+    def _scan(
+        self, names: Sequence[str], at_once: int, rows: tuple[int, int]
+    ) -> Iterator[tuple[int, pa.Table]]:
+        first = int(np.searchsorted(self._starts, rows[0], side="right")) - 1
+        n_parts = int(np.searchsorted(self._starts, rows[1], side="left"))
         while first < n_parts:
-            end = int(np.searchsorted(self._starts, self._starts[first] + AT_ONCE, side="right")) - 1
+            end = int(np.searchsorted(self._starts, self._starts[first] + at_once, side="right")) - 1
             end = min(max(end, first + 1), n_parts)
             yield int(self._starts[first]), self._read(range(first, end), names).combine_chunks()
             first = end

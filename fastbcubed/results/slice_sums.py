@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,16 @@ from fastbcubed import kernels
 from fastbcubed.align.row_blocks import Carried
 from fastbcubed.cells.cell_parts import RowBlock, RowCells
 from fastbcubed.cells.contingency import Contingency
-from fastbcubed.errors import TRUTH, OptionError, SliceError, arg
+from fastbcubed.errors import TRUTH, SliceError
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, table_of, to_numpy
 from fastbcubed.inputs.pair import Pair
+from fastbcubed.inputs.pipes import Stash
 from fastbcubed.inputs.tables import refused
 from fastbcubed.metrics import aggregation
-from fastbcubed.metrics.aggregation import WEIGHT
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.items import TableItems, attribute_sides
+from fastbcubed.results.large_tables import LargeTable
 from fastbcubed.results.saved_files import StoredTable, destination, items_of_block
 from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.slices import (
@@ -47,80 +49,184 @@ from fastbcubed.results.slices import (
     size_names,
     slice_name,
 )
-from fastbcubed.results.table import listed
-from fastbcubed.runtime import buffers
+from fastbcubed.results.table import Table
 from fastbcubed.runtime.output_files import TableWriter
-from fastbcubed.runtime.spill import Spill, readable
+from fastbcubed.runtime.spill import Spill
 from fastbcubed.runtime.threads import blocks
 
-#: So many slices wait at least before the sums of equal ones are added up.
-MANY = 1 << 17
-#: The sums of this many slices stay in memory.
+#: Bytes of sums of slices that wait in memory at least, and the part of the limit that those of all slicings may take.
+LEAST_WAITING, WAITING_SHARE = 1 << 20, 8
+#: Bytes of sorted slices that are read at once of each run, and the runs that are merged at once.
+CHUNK, RUNS_AT_ONCE = 1 << 20, 16
+#: Slices of one kind that are in a table in memory; more are in a file.
 FEW = 1 << 12
 #: Types of which equal values are next to each other when they are sorted; NaN is not equal to itself.
 SORTED_ALONE = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_temporal)
 
 Sums = tuple[NDArray[Any], NDArray[Any]]
 
-#: Bytes of a figure of a slice, and the copies of its names; what slices may take besides half of the limit.
-FIGURE, NAMES, BESIDE = 8, 2, 224 << 20
 
-
-def require_slices_fit(sums: Mapping[str, SliceSums], limit: int) -> None:
-    """Raise OptionError if the slices that have been found by now would take more than the limit has room for."""
-    held = {by: each.held for by, each in sums.items()}
-    if (needed := sum(held.values())) <= limit // 2 + BESIDE:
-        return
-    by = max(held, key=lambda by: held[by])
-    raise OptionError(
-        f"{arg('memory_limit')} is {readable(limit)}, but the slices would take more than {readable(needed)}: there "
-        f"are {sums[by].n_slices:,} or more by {by!r}. Raise memory_limit to at least {2 * (needed - BESIDE) >> 20} "
-        "MiB, or slice by something of fewer values, such as bins"
-    )
-
-
+@dataclass(frozen=True)
 class Part:
-    """Slices, and their sums by name, which are given one after the other; those of many slices are spilled."""
+    """Different slices in ascending order, nulls last, and their sums by name, each with the digits that it lacks."""
 
-    def __init__(self, keys: pa.Table, sums: Iterable[tuple[str, Sums]], spill: Spill | None) -> None:
-        self.keys, self._n = keys, len(keys)
-        self._spill = spill
-        spilled = spill is not None and len(keys) > FEW
-        self._sums = {name: self._put(*own) if spilled else own for name, own in sums}
+    keys: pa.Table
+    sums: Mapping[str, Sums]
 
     def __len__(self) -> int:
-        return self._n
+        return len(self.keys)
 
-    def _put(self, total: NDArray[Any], error: NDArray[Any]) -> tuple[list[int], np.dtype]:
-        """Spill sums, a number of slices at once; return where they are."""
-        assert self._spill is not None
-        places = []
-        for start, stop in blocks(self._n, MANY):
-            with self._spill.pages() as pages:
-                room = pages.empty(2 * (stop - start), total.dtype)
-                np.concatenate([total[start:stop], error[start:stop]], out=room)
-                places.append(self._spill.write(pages.first(room.nbytes)))
-        return places, total.dtype
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return int(self.keys.nbytes) + sum(each.nbytes for both in self.sums.values() for each in both)
 
-    def names(self) -> list[str]:
-        """Return the names of the sums."""
-        return list(self._sums)
+    def between(self, start: int, stop: int) -> Part:
+        """Return consecutive slices."""
+        some = {name: (added[start:stop], rest[start:stop]) for name, (added, rest) in self.sums.items()}
+        return Part(self.keys.slice(start, stop - start), some)
 
-    def some(self, name: str, k: int) -> Sums:
-        """Return the sums of a name, and their errors, of the slices of a block."""
-        own: tuple[Any, Any] = self._sums[name]
-        start, stop = blocks(self._n, MANY)[k]
-        if isinstance(own[0], np.ndarray):
-            return own[0][start:stop], own[1][start:stop]
-        (places, kind), spill = own, self._spill
-        assert spill is not None
-        found = np.empty((2, stop - start), kind)
-        spill.read((places[k], found.reshape(-1)))
-        return found[0], found[1]
+    def in_chunks(self, most: int) -> Iterator[Part]:
+        """Yield consecutive slices of at most so many bytes, but at least one."""
+        n = len(self)
+        for start, stop in blocks(n, max(1, n * most // max(1, self.nbytes))):
+            yield self.between(start, stop)
 
-    def drop(self, name: str) -> None:
-        """Forget the sums of a name."""
-        del self._sums[name]
+    def as_table(self) -> pa.Table:
+        """Return all of it as one table."""
+        columns = {f"key {k}": column for k, column in enumerate(self.keys.columns)}
+        for k, both in enumerate(self.sums.values()):
+            for what, each in zip(WHAT, both, strict=True):
+                columns[f"{what} {k}"] = from_numpy(np.ascontiguousarray(each))
+        return pa.table(columns)
+
+    @classmethod
+    def of_table(cls, table: pa.Table, keys: Sequence[str], sums: Sequence[str]) -> Part:
+        """Return the part that `as_table` has made a table of."""
+        found = pa.table({name: table[f"key {k}"] for k, name in enumerate(keys)})
+        added, rest = (
+            [to_numpy(table[f"{what} {k}"].combine_chunks()) for k in range(len(sums))] for what in WHAT
+        )
+        return cls(found, dict(zip(sums, zip(added, rest, strict=True), strict=True)))
+
+
+#: The two columns of a sum.
+WHAT = ("sum", "rest")
+
+
+class Runs:
+    """Sorted slices on disk, in runs, of which a few are read at once.
+
+    Idea: like an external sort. A run is sorted, so that of all runs only the next slices are in memory; runs of one
+    level are merged into one of the next as soon as there are `RUNS_AT_ONCE`, so that what is held does not grow with
+    their number. Not a hash table on disk: slices are listed in ascending order, and that way come out so.
+    """
+
+    def __init__(self, keys: Sequence[str], sums: Sequence[str], spill: Spill) -> None:
+        self._keys, self._sums = keys, sums
+        self._stash = Stash(spill)
+        self._levels: list[list[list[int]]] = [[]]
+        self._n = 0
+
+    def __bool__(self) -> bool:
+        return any(self._levels)
+
+    def put(self, parts: Iterable[Part], level: int = 0) -> None:
+        """Add a run, given as consecutive parts."""
+        run = []
+        for part in parts:
+            for chunk in part.in_chunks(CHUNK):
+                self._stash.put(self._n, chunk.as_table())
+                run.append(self._n)
+                self._n += 1
+        if level == len(self._levels):
+            self._levels.append([])
+        self._levels[level].append(run)
+        if len(self._levels[level]) >= RUNS_AT_ONCE:
+            runs, self._levels[level] = self._levels[level], []
+            self.put(merged(map(self._read, runs)), level + 1)
+
+    def _read(self, run: Sequence[int]) -> Iterator[Part]:
+        for k in run:
+            yield Part.of_table(self._stash.read_batch(k), self._keys, self._sums)
+
+    def all(self) -> Iterator[Part]:
+        """Yield all slices, each once, in ascending order."""
+        runs = [run for level in reversed(self._levels) for run in level]
+        while len(runs) > RUNS_AT_ONCE:  # the last ones are the shortest
+            self._levels = [[]]
+            few, runs = runs[-RUNS_AT_ONCE:], runs[:-RUNS_AT_ONCE]
+            self.put(merged(map(self._read, few)))
+            runs += self._levels[0]
+        return merged(map(self._read, runs))
+
+
+def merged(runs: Iterable[Iterator[Part]]) -> Iterator[Part]:
+    """Merge runs of sorted slices into one, in which each slice is once; the sums are added in the order of runs.
+
+    What is held are two chunks of each run. A slice is complete if it is not behind the last one that is here of any
+    run that goes on, since all that follows there is behind that.
+    """
+    left = [iter(run) for run in runs]
+    heads: list[Part | None] = [None] * len(left)
+    goes_on = [True] * len(left)
+    while True:
+        for k, run in enumerate(left):
+            if goes_on[k] and ((head := heads[k]) is None or head.nbytes < CHUNK):
+                coming = next(run, None)
+                goes_on[k] = coming is not None
+                if coming is not None:
+                    heads[k] = coming if head is None else _joined([head, coming])
+        there = [k for k, head in enumerate(heads) if head is not None]
+        if not there:
+            return
+        parts = [part for part in heads if part is not None]
+        if len(parts) == 1:
+            yield parts[0]
+            heads[there[0]] = None
+            continue
+        cut = _numbered(parts)
+        codes = np.split(cut.codes, np.cumsum([len(part) for part in parts])[:-1])
+        lasts = [int(own[-1]) for k, own in zip(there, codes, strict=True) if goes_on[k]]
+        n_whole = min(lasts, default=cut.n_slices - 1) + 1
+        ends = [int(np.searchsorted(own, n_whole)) for own in codes]
+        keys = pa.table({name: values[:n_whole] for name, values in cut.values.items()})
+        taken = [part.between(0, end) for part, end in zip(parts, ends, strict=True)]
+        yield Part(keys, _added([own[:end] for own, end in zip(codes, ends, strict=True)], taken, n_whole))
+        for k, part, end in zip(there, parts, ends, strict=True):
+            heads[k] = part.between(end, len(part)) if end < len(part) else None
+
+
+def _joined(parts: Sequence[Part]) -> Part:
+    """Return consecutive slices of one run as one part."""
+    keys = pa.concat_tables([part.keys for part in parts], promote_options="permissive").combine_chunks()
+    sums = {
+        name: tuple(np.concatenate([part.sums[name][k] for part in parts]) for k in range(2))
+        for name in parts[0].sums
+    }
+    return Part(keys, sums)  # type: ignore[arg-type]
+
+
+def _numbered(parts: Sequence[Part]) -> Sliced:
+    """Return the slices of all parts as numbers, in ascending order, nulls last."""
+    whole = pa.concat_tables([part.keys for part in parts], promote_options="permissive").combine_chunks()
+    keys = [_encoded(name, whole[name]) for name in whole.column_names]
+    return keys[0] if len(keys) == 1 else crossed(keys, np.ones(whole.num_rows, np.bool_))
+
+
+def _added(codes: Sequence[NDArray[np.int64]], parts: Sequence[Part], n_slices: int) -> dict[str, Sums]:
+    """Return the sums of slices by number, in the order of parts, with the digits that they lack."""
+    found: dict[str, Sums] = {}
+    for name, (first, _) in parts[0].sums.items():
+        added, rest = (np.zeros(n_slices, first.dtype) for _ in range(2))  # numbers of items have no errors
+        for own, part in zip(codes, parts, strict=True):
+            if first.dtype.kind == "i":
+                kernels.sums.count_by_code(own, part.sums[name][0], added)
+                continue
+            for each in part.sums[name]:
+                kernels.sums.add_by_code(own, each, np.ones(own.size), None, added, rest)
+        found[name] = added, rest
+    return found
 
 
 class SliceSums:
@@ -136,29 +242,30 @@ class SliceSums:
         Weight of recall in F.
     spill : Spill or None
         Where sums go that are many; nowhere, if None.
+    limit : int
+        The bytes that results may hold, and of which a part may wait here.
     """
 
     def __init__(
-        self, names: Mapping[str, Element], metrics: Sequence[Metric], beta: float, spill: Spill | None
+        self,
+        names: Mapping[str, Element],
+        metrics: Sequence[Metric],
+        beta: float,
+        spill: Spill | None,
+        limit: int = 0,
     ) -> None:
-        self._names, self._spill = names, spill
+        self._names, self._spill, self._limit = names, spill, limit
         self._metrics = aggregation.grouped(metrics)
         self._beta = beta
         self._needed = aggregation.summed(self._metrics, beta, losses=True)
+        self._runs: Runs | None = None
         self._parts: list[Part] = []
-        self._waiting = 0
-
-    @property
-    def n_slices(self) -> int:
-        """Lower bound of the number of slices, from the sums so far."""
-        return len(self._parts[0]) if self._parts else 0
+        self._waiting = self._least = 0
 
     @property
     def held(self) -> int:
-        """Approximate bytes of these slices when returned."""
-        figures = len(self._metrics) + 4  # and their number of items, weight and losses
-        names = self._parts[0].keys.nbytes if self._parts else 0
-        return FIGURE * figures * self.n_slices + NAMES * names
+        """Bytes of the sums that wait in memory."""
+        return sum(part.nbytes for part in self._parts)
 
     def add_block(self, block: RowBlock, cells: Contingency | None) -> None:
         """Add the rows of a block, in the order of blocks; `cells` is None if none of them is scored."""
@@ -173,62 +280,90 @@ class SliceSums:
             name: _lower_bounds(cut.values[str(own)]) if size_named(own) else cut.values[str(own)]
             for name, own in self._names.items()
         }
-        return Part(pa.table(keys), sums.items(), self._spill)
+        return Part(pa.table(keys), sums)
 
     def add(self, part: Part) -> None:
-        """Take the sums of a block; they wait until they reach half the size of the total."""
+        """Take the sums of a block; those of equal slices are added up as they double, and go to disk if many."""
         self._parts.append(part)
-        self._waiting += len(part)
-        if self._waiting > max(MANY, len(self._parts[0]) // 2):
-            self._parts, self._waiting = [Part(*self._added_up(), self._spill)], 0
+        self._waiting += part.nbytes
+        if self._waiting <= max(self._room, 2 * self._least):
+            return
+        whole = self._in_one()
+        self._waiting = self._least = whole.nbytes
+        if self._spill is not None and 2 * whole.nbytes > self._room:
+            self._to_disk(whole)
+        else:
+            self._parts = [whole]
+
+    @property
+    def _room(self) -> int:
+        return max(LEAST_WAITING, self._limit // WAITING_SHARE)
+
+    def _to_disk(self, whole: Part) -> None:
+        assert self._spill is not None
+        if self._runs is None:
+            self._runs = Runs(list(self._names), list(whole.sums), self._spill)
+        self._parts, self._waiting, self._least = [], 0, 0
+        self._runs.put([whole])
+
+    def _in_one(self) -> Part:
+        """Return the parts in memory as one, and empty the list."""
+        parts, self._parts = self._parts, []
+        if len(parts) == 1:
+            return parts[0]
+        cut = _numbered(parts)
+        codes = np.split(cut.codes, np.cumsum([len(part) for part in parts])[:-1])
+        return Part(pa.table(dict(cut.values)), _added(codes, parts, cut.n_slices))
 
     def added_up(self) -> Part:
-        """Return all sums as one part, and empty this object."""
-        return self._parts.pop() if len(self._parts) == 1 else Part(*self._added_up(), self._spill)
+        """Return all sums as one part, where none are on disk, and empty this object."""
+        return self._in_one()
 
-    def _added_up(self) -> tuple[pa.Table, Iterator[tuple[str, Sums]]]:
-        """Add up the sums of equal slices; slices come out in ascending order, nulls last.
+    def _all(self) -> Iterator[Part]:
+        """Yield all slices in ascending order, some at a time."""
+        if self._runs is None:
+            return self._in_one().in_chunks(CHUNK)
+        if self._parts:
+            self._to_disk(self._in_one())
+        return self._runs.all()
 
-        The parts are used up, one kind of sums after the other, of which one is held at a time.
-        """
-        cut = self._crossed()
-        _release()
-        parts, self._parts = self._parts, []
-        codes = np.split(cut.codes, np.cumsum([len(part) for part in parts])[:-1])
-        names = ("n_items", WEIGHT, *(m.name for m in self._needed))
-        return pa.table(dict(cut.values)), (
-            (name, _sums_by_code(codes, parts, name, cut.n_slices)) for name in names
+    def result(self, total: float) -> Table:
+        """Return the slices with their losses and scores, as `Evaluation.slices` does; `total` is all items' weight."""
+        by = ",".join(self._names)
+        return in_file_if_many(
+            (self._listed(part, total) for part in self._all()), by, self._spill, self._limit
         )
 
-    def _crossed(self) -> Sliced:
-        """Return the slices of all parts, which then forget their names."""
-        whole = pa.concat_tables([part.keys for part in self._parts], promote_options="permissive")
-        for part in self._parts:
-            part.keys = None
-        whole = whole.combine_chunks()
-        _release()
-        keys = [_encoded(name, whole[name]) for name in self._names]
-        return keys[0] if len(keys) == 1 else crossed(keys, np.ones(whole.num_rows, np.bool_))
-
-    def result(self, total: float) -> pa.Table:
-        """Return the slices with their losses and scores, as `Evaluation.slices` does; `total` is all items' weight."""
-        part = self.added_up()
-        _release()
+    def _listed(self, part: Part, total: float) -> pa.Table:
+        """Return some slices with their losses and scores."""
         columns: dict[str, Any] = {}
         for name, own in self._names.items():
-            values = part.keys[name]
-            columns[name] = (
-                size_names(to_numpy(values.combine_chunks())) if size_named(own) else named(own, values)
-            )
-        figures: dict[str, NDArray[Any]] = {}
-        for k, (start, stop) in enumerate(blocks(len(part), MANY)):
-            sums = {name: np.add(*part.some(name, k)) for name in part.names()}
-            found = aggregation.means_of_groups(sums, self._metrics, self._beta, total)
-            for name, some in found.items():
-                if not start:
-                    figures[name] = np.empty(len(part), some.dtype)
-                figures[name][start:stop] = some
-        return listed(table_of(beside(columns, figures)), self._metrics, None, None)
+            values = combined(part.keys[name])
+            columns[name] = size_names(to_numpy(values)) if size_named(own) else named(own, values)
+        sums = {name: np.add(*both) for name, both in part.sums.items()}
+        found = aggregation.means_of_groups(sums, self._metrics, self._beta, total)
+        return table_of(beside(columns, found))
+
+
+def in_file_if_many(tables: Iterable[pa.Table], by: str, spill: Spill | None, limit: int) -> Table:
+    """Return consecutive slices as one table, which is in a file if they are many."""
+    waiting, n, rest = list[pa.Table](), 0, iter(tables)
+    for table in rest:
+        waiting.append(table)
+        n += table.num_rows
+        if spill is not None and n > FEW:
+            break
+    else:
+        return Table(pa.concat_tables(waiting, promote_options="permissive"))
+    schema = waiting[0].schema
+    with destination(None, spill.directory) as to:
+        n_bytes = n = 0
+        with TableWriter(to.file) as writer:
+            for table in chain(waiting, rest):
+                writer.add(table.cast(schema))
+                n, n_bytes = n + table.num_rows, n_bytes + table.nbytes
+            waiting.clear()
+        return LargeTable(StoredTable(to.file), f"the {n:,} slices by {by!r}", n_bytes, limit)
 
 
 class SubsetSums(SliceSums):
@@ -240,14 +375,14 @@ class SubsetSums(SliceSums):
         Names, and for each a mask of the truth's rows or a list of items.
     n_rows : int
         Rows of the truth.
-    metrics, beta, spill
+    metrics, beta
         As for `SliceSums`.
     """
 
     def __init__(
-        self, subsets: Mapping[str, Any], n_rows: int, metrics: Sequence[Metric], beta: float, spill: Spill
+        self, subsets: Mapping[str, Any], n_rows: int, metrics: Sequence[Metric], beta: float
     ) -> None:
-        super().__init__({"slice": "slice"}, metrics, beta, spill)
+        super().__init__({"slice": "slice"}, metrics, beta, None)
         self._subsets = {str(name): as_subset(which, repr(name)) for name, which in subsets.items()}
         self._seen = {
             name: np.zeros(len(which), np.bool_)
@@ -274,11 +409,11 @@ class SubsetSums(SliceSums):
                 here = np.append(mask, False)[to_numpy(block.columns["row"].fill_null(-1).combine_chunks())]
             if cells is not None:
                 sums = aggregation.group_sums(cells, np.where(here, 0, -1), 1, self._needed, by_row=True)
-                parts.append(Part(pa.table({"slice": from_numpy(np.array([k]))}), sums.items(), self._spill))
+                parts.append(Part(pa.table({"slice": from_numpy(np.array([k]))}), sums))
         for part in parts:
             self.add(part)
 
-    def result(self, total: float) -> pa.Table:
+    def result(self, total: float) -> Table:
         """Return the subsets in the order given, with their losses and scores."""
         for name, seen in self._seen.items():
             if (missing := np.flatnonzero(~seen)).size:
@@ -288,12 +423,7 @@ class SubsetSums(SliceSums):
         for name, n_items in zip(self._subsets, table["n_items"].to_pylist(), strict=True):
             if not n_items:
                 raise nothing_scored(repr(name))
-        return table.set_column(0, "slice", from_texts(list(self._subsets)))
-
-
-def _release() -> None:
-    pa.default_memory_pool().release_unused()
-    buffers.release()
+        return Table(table.to_arrow().set_column(0, "slice", from_texts(list(self._subsets))))
 
 
 def _encoded(name: str, values: pa.ChunkedArray) -> Sliced:
@@ -310,23 +440,6 @@ def _encoded(name: str, values: pa.ChunkedArray) -> Sliced:
     codes = np.empty(order.size, np.int64)
     codes[order] = np.cumsum(begins) - 1
     return Sliced(codes, {name: whole.filter(pa.array(begins))})
-
-
-def _sums_by_code(codes: list[NDArray[np.int64]], parts: list[Part], name: str, n_slices: int) -> Sums:
-    """Add up the sums of a name with their errors, in the order of parts, which then forget them."""
-    kind = parts[0].some(name, 0)[0].dtype
-    added, rest = (np.zeros(n_slices, kind) for _ in range(2))  # numbers of items have no errors
-    ones = np.ones(MANY)
-    for own, part in zip(codes, parts, strict=True):
-        for k, (start, stop) in enumerate(blocks(len(part), MANY)):
-            some = own[start:stop]
-            if kind.kind == "i":
-                kernels.sums.count_by_code(some, part.some(name, k)[0], added)
-                continue
-            for each in part.some(name, k):
-                kernels.sums.add_by_code(some, each, ones[: some.size], None, added, rest)
-        part.drop(name)
-    return added, rest
 
 
 def _lower_bounds(texts: pa.Array) -> pa.Array:
@@ -422,7 +535,7 @@ class RowQuestions:
         out: Path | None,
         spill: Spill,
         limit: int,
-    ) -> tuple[dict[str, pa.Table], StoredTable | None]:
+    ) -> tuple[dict[str, Table], StoredTable | None]:
         """Return the slices by name, and the items.
 
         Parameters
@@ -442,25 +555,29 @@ class RowQuestions:
         limit : int
             The bytes that may be used.
         """
-        sums = self.sums(metrics, beta, spill)
+        sums = self.sums(metrics, beta, spill, limit)
         if not self.items:
-            total = _add(blocks, sums, kind, limit)
+            total = _add(blocks, sums, kind)
             return {name: each.result(total) for name, each in sums.items()}, None
         with destination(out, spill.directory) as to:
             with TableWriter(to.file) as writer:
-                total = _add(blocks, sums, kind, limit, writer)
+                total = _add(blocks, sums, kind, writer)
             stored = StoredTable(to.file, to.staging, writer.stamp)
             sliced = {name: each.result(total) for name, each in sums.items()}
         return sliced, stored
 
-    def sums(self, metrics: Sequence[Metric], beta: float, spill: Spill) -> dict[str, SliceSums]:
+    def sums(self, metrics: Sequence[Metric], beta: float, spill: Spill, limit: int) -> dict[str, SliceSums]:
         """Return the accumulators of the slices, by name; they take blocks of rows with their cells."""
-        return {slice_name(key): self._sums(key, metrics, beta, spill) for key in self.slices}
+        own = limit // max(1, len(self.slices))  # together, they wait with no more than one alone
+        return {slice_name(key): self._sums(key, metrics, beta, spill, own) for key in self.slices}
 
-    def _sums(self, key: SliceKey, metrics: Sequence[Metric], beta: float, spill: Spill) -> SliceSums:
+    def _sums(
+        self, key: SliceKey, metrics: Sequence[Metric], beta: float, spill: Spill, limit: int
+    ) -> SliceSums:
         if isinstance(key, Mapping):
-            return SubsetSums(key, self.n_rows, metrics, beta, spill)
-        return SliceSums({str(each): self._located(each) for each in elements(key)}, metrics, beta, spill)
+            return SubsetSums(key, self.n_rows, metrics, beta)
+        names = {str(each): self._located(each) for each in elements(key)}
+        return SliceSums(names, metrics, beta, spill, limit)
 
     def _located(self, element: Element) -> Element:
         """Return an attribute, or bins of it, under the name of its column."""
@@ -473,7 +590,6 @@ def _add(
     blocks: Iterable[RowBlock],
     sums: Mapping[str, SliceSums],
     kind: Mapping[str, Any],
-    limit: int,
     writer: TableWriter | None = None,
 ) -> float:
     """Add the blocks to the sums, and write the items; return the weight that is scored, if there are sums."""
@@ -487,5 +603,4 @@ def _add(
             weights.append(float(np.sum(scored if block.weight is None else block.weight[scored])))
             for each in sums.values():
                 each.add_block(block, cells)
-            require_slices_fit(sums, limit)
     return math.fsum(weights)

@@ -256,14 +256,28 @@ def name_columns(columns: Iterable[str]) -> list[str]:
     return list(takewhile(lambda column: column != "n_items", columns))
 
 
-def rows_for_json(table: Any) -> list[dict[str, Any]]:
+#: Slices of one kind that JSON has: the costliest.
+IN_JSON = 1 << 12
+
+
+def numbers_of_cut(sliced: Mapping[str, Table], limit: int | None) -> dict[str, dict[str, int]]:
+    """Return how many slices there are where JSON has the costliest alone; nothing if it has all."""
+    cut = {by: table.num_rows for by, table in sliced.items() if limit is not None and table.num_rows > limit}
+    return {"n_slices": cut} if cut else {}
+
+
+def rows_for_json(table: Any, limit: int | None = None) -> list[dict[str, Any]]:
     """Return a table of slices row by row; names that JSON does not have (NaN, infinity, dates) are texts.
+
+    Of more than `limit` slices, the costliest.
 
     Examples
     --------
     >>> rows_for_json(pa.table({"x": [float("inf"), None], "n_items": [3, 4]}))
     [{'x': 'inf', 'n_items': 3}, {'x': None, 'n_items': 4}]
     """
+    if limit is not None and table.num_rows > limit:
+        table = listed(table, (), LOSS, limit)
     rows = table.to_pylist()
     for name in name_columns(table.column_names):
         for row in rows:
@@ -540,8 +554,9 @@ def list_slices(
 ) -> Table:
     """Return slices as `Evaluation.slices` does, with standard errors if the errors of the scores are given."""
     order_by = LOSS if order_by is None and limit is not None else order_by
-    if kept.items is None and errors is None and slice_name(by) in figures.sliced:
-        return listed(figures.sliced[slice_name(by)], figures.metrics, order_by, limit)
+    known = figures.sliced.get(slice_name(by)) if errors is None else None
+    if known is not None and (kept.items is None or (attributes is None and known.is_large)):
+        return listed(known, figures.metrics, order_by, limit)
     items = kept.require_items()
     if isinstance(by, Mapping):
         masks = [subset_mask(w, items, kept.cells, repr(n)) for n, w in by.items()]
@@ -562,7 +577,8 @@ def with_quick_errors(result: Any, ev: Evaluation) -> dict[str, Table]:
     if ev.figures.sliced_with_errors is not None:
         return ev.figures.sliced_with_errors
     keys = ev.figures.slicings if ev.has_items and ev.standard_errors.are_quick else {}
-    anew = {by: result.slices(key, errors=True) for by, key in keys.items()}
+    few = {by: key for by, key in keys.items() if not result.sliced[by].is_large}
+    anew = {by: result.slices(key, errors=True) for by, key in few.items()}
     return result.sliced | anew
 
 
@@ -572,8 +588,12 @@ def without_errors(table: Table) -> Table:
     figures = table.column_names[len(names) :]
     added = {"n_units", *(f"{score}_se" for score in figures)}
     free = {f"attribute.{name}": name for name in added}
-    kept = {free.get(name, name): table[name] for name in names}
-    return Table(table_of(kept | {name: table[name] for name in figures if name not in added}))
+
+    def change(table: pa.Table) -> pa.Table:
+        kept = {free.get(name, name): table[name] for name in names}
+        return table_of(kept | {name: table[name] for name in figures if name not in added})
+
+    return table._changed(change)
 
 
 def macro_of(

@@ -75,6 +75,9 @@ class Table:
 
     __slots__ = ("_arrow",)
 
+    #: whether it is in a file, from which its rows are read when they are needed
+    is_large = False
+
     def __init__(self, arrow: pa.Table) -> None:
         if not isinstance(arrow, pa.Table):
             raise OptionError(f"arrow is a table of pyarrow, not {quoted(arrow)}")
@@ -170,6 +173,18 @@ class Table:
 
     def __reduce__(self) -> tuple[type[Table], tuple[pa.Table]]:
         return Table, (self._arrow,)
+
+    def _batches(self, names: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield consecutive rows, of some columns or of all; here all rows at once."""
+        yield self._arrow if names is None else self._arrow.select(names)
+
+    def _first(self, metrics: Iterable[Metric], order_by: str | None, limit: int) -> pa.Table:
+        """Return rows among which are the first `limit` in this order."""
+        return self._arrow
+
+    def _changed(self, change: Callable[[pa.Table], pa.Table]) -> Table:
+        """Return the table with other columns, which `change` makes of any of its rows."""
+        return Table(change(self._arrow))
 
     def __repr__(self) -> str:
         grid, left_out = _grid(self._arrow, WIDTH)
@@ -327,8 +342,11 @@ def _in_order(
     limit: int | None,
     named_by: NamedBy | None,
 ) -> pa.Table:
-    table = table.to_arrow() if isinstance(table, Table) else table
     limit = require_limit(limit)
+    if isinstance(table, Table):
+        if limit is not None and order_by is not None:
+            require_known(order_by, table.column_names)
+        table = table.to_arrow() if limit is None else table._first(metrics, order_by, limit)
     n = table.num_rows if limit is None else min(limit, table.num_rows)
     if order_by is None:
         return _with_names(table.slice(0, n), named_by)
@@ -391,8 +409,8 @@ class Top:
         found = part if self.found is None else pa.concat_tables([self.found, part])
         rows = first_rows(self._rank(found), -to_numpy(found["weight"]), min(self.limit, found.num_rows))
         found = found.take(from_numpy(np.sort(rows)))
-        if found.num_rows > self.limit + self._ties and self._named_by is not None:
-            found = self._in_order(found)
+        if found.num_rows > self.limit + self._ties:
+            found = self._without_last_ties(found) if self._named_by is None else self._in_order(found)
         self.found = found.combine_chunks()
         if self.found.num_rows >= self.limit > 0:
             self._worst = float(self._rank(self.found).max())
@@ -402,12 +420,33 @@ class Top:
         assert self.found is not None
         return self._in_order(self.found)
 
+    def _without_last_ties(self, found: pa.Table) -> pa.Table:
+        """Return the first `limit` rows; those that tie come in the order of rows."""
+        rows = order_of([self._rank(found), -to_numpy(found["weight"])], n=self.limit)
+        return found.take(from_numpy(np.sort(to_numpy(rows))))
+
     def _in_order(self, found: pa.Table) -> pa.Table:
         listing = _in_order(found, self._metrics, self._order_by, self.limit, self._named_by)
         return listing.select(found.column_names)
 
     def _rank(self, table: pa.Table) -> NDArray[np.float64]:
         return rank_of(table, self._order_by, self._metrics)
+
+
+def best(
+    batches: Iterable[pa.Table],
+    metrics: Iterable[Metric],
+    order_by: str,
+    limit: int,
+    named_by: NamedBy | None = None,
+    ties: int = TIES,
+) -> pa.Table:
+    """Return the rows that `listed` may list first, of a table that is scanned in batches; few more than `limit`."""
+    top = Top(metrics, order_by, limit, named_by, ties)
+    for batch in batches:
+        top.add(batch)
+    assert top.found is not None
+    return top.found
 
 
 def is_higher_better(name: str, metrics: Iterable[Metric]) -> bool:
@@ -667,7 +706,8 @@ class LazyTables:
             found = self._known_costliest(side, limit)
         if found is None or found.num_rows < limit:
             ordered = tuple(LOSSES) if order_by == LOSS else (order_by,)
-            found = self._top(side, ordered, Top(metrics, order_by, limit, named_by), "n_items", outcome)
+            some = self._some(side, ordered, "n_items", outcome)
+            found = best(some, metrics, order_by, limit, named_by)
         codes = found["code"]
         return self.clusters[side].take(names, to_numpy(codes)).add_column(0, "code", codes)
 
@@ -676,9 +716,8 @@ class LazyTables:
         loss = LOSS_OF_SIDE[side]
         if (found := self._known_costliest(side, limit)) is not None:
             return found
-        top = Top((), loss, limit, named_by)
-        self._top(side, (loss,), top, loss)
-        return top.in_order()
+        found = best(self._some(side, (loss,), loss), (), loss, limit, named_by)
+        return listed(found, (), loss, limit, named_by=named_by).to_arrow().select(found.column_names)
 
     def _known_costliest(self, side: str, limit: int) -> pa.Table | None:
         """Return the first clusters of a side that have a loss, in their order; None if that takes a scan."""
@@ -686,18 +725,16 @@ class LazyTables:
             return None
         return self.passed.costliest[side].in_order().slice(0, limit)
 
-    def _top(
-        self, side: str, ordered: Sequence[str], top: Top, wanted: str, outcome: str | None = None
-    ) -> pa.Table:
-        """Give clusters whose column `wanted` is above 0, and that have an outcome, to `top`; return its rows."""
+    def _some(
+        self, side: str, ordered: Sequence[str], wanted: str, outcome: str | None = None
+    ) -> Iterator[pa.Table]:
+        """Yield the clusters whose column `wanted` is above 0, and that have an outcome, with what orders them."""
         names = list(dict.fromkeys([*ordered, "weight", "n_items"]))
         for first, table in self.clusters[side].scan([*names, *([] if outcome is None else ["outcome"])]):
             there = to_numpy(table[wanted]) > 0
             if outcome is not None:
                 there &= to_numpy(pc.equal(table["outcome"].cast(pa.string()), outcome))
-            top.add(_some(first, table, there, names))
-        assert top.found is not None
-        return top.found
+            yield _some(first, table, there, names)
 
     def may_gather(self, lost: tuple[float, float], limit: int, *, named: bool) -> NDArray[np.int64]:
         """Return the true clusters whose gathering may be among the first `limit` repairs.

@@ -6,6 +6,7 @@ import math
 import os
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -730,8 +731,10 @@ def slices_of_nulls(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn of attributes that slices were asked for, and of which no item has a value."""
     lacking: dict[str, None] = {}
     for table in ev.sliced.values():
-        names = name_columns(table.column_names)
-        lacking |= dict.fromkeys(name for name in names if table[name].null_count == table.num_rows > 0)
+        names, n_nulls = name_columns(table.column_names), Counter[str]()
+        for some in table._batches(names):
+            n_nulls.update({name: some[name].null_count for name in names})
+        lacking |= dict.fromkeys(name for name in names if n_nulls[name] == table.num_rows > 0)
     for name in lacking:
         message = (
             f"No item has a value of {name}, so that slices by it say nothing. Check the column and, if it is one of "
@@ -745,19 +748,21 @@ def small_slices(ev: Any, n_items: int) -> Iterator[Notice]:
     if n_items < SMALL_SLICE:  # as are all slices of them
         return
     for by, table in ev.sliced.items():
-        sizes = to_numpy(table["n_items"])
-        small = np.flatnonzero(sizes < SMALL_SLICE)
-        if not small.size:
+        names, n_small, first = name_columns(table.column_names), 0, list[dict[str, Any]]()
+        for some in table._batches([*names, "n_items"]):
+            small = np.flatnonzero(to_numpy(some["n_items"]) < SMALL_SLICE)
+            first += some.select(names).take(small[: SHOWN - len(first)]).to_pylist()
+            n_small += small.size
+        if not n_small:
             continue
-        first = table.select(name_columns(table.column_names)).take(small[:SHOWN]).to_pylist()
         named = [", ".join(label(value) for value in row.values()) for row in first]
-        more = ", …" if small.size > SHOWN else ""
-        have = f"slice{'s' if sizes.size > 1 else ''} {'has' if small.size == 1 else 'have'}"
+        more = ", …" if n_small > SHOWN else ""
+        have = f"slice{'s' if table.num_rows > 1 else ''} {'has' if n_small == 1 else 'have'}"
         message = (
-            f"By {Word(label(by))}, {count(small.size)} of {count(sizes.size)} {have} fewer than {SMALL_SLICE} items "
+            f"By {Word(label(by))}, {count(n_small)} of {count(table.num_rows)} {have} fewer than {SMALL_SLICE} items "
             f"({'; '.join(named)}{more}): one item can change such a score by 0.01 or more."
         )
-        yield Notice(NOTE, message, {"by": by, "n_slices": int(small.size), "slices": named})
+        yield Notice(NOTE, message, {"by": by, "n_slices": n_small, "slices": named})
 
 
 def not_checked(ev: Any, n_items: int) -> Iterator[Notice]:

@@ -227,7 +227,7 @@ class Slicing:
     tables: tuple[JoinedTable, ...]
     parts: Mapping[str, str]  #: parts of ids, by new name
 
-    def tables_of(self, sums: Sums, question: Question, total: float) -> dict[str, pa.Table]:
+    def tables_of(self, sums: Sums, question: Question, total: float) -> dict[str, Table]:
         """Return the slices by name."""
         found = {}
         for key, names, part in zip(self.keys, self.names, sums.slices, strict=True):

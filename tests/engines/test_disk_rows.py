@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
+from fastbcubed.engines import disk
 from fastbcubed.errors import (
     ColumnError,
     DuplicateItemError,
@@ -22,6 +23,7 @@ from fastbcubed.errors import (
     SliceError,
 )
 from fastbcubed.inputs.pipes import Stash
+from fastbcubed.results.table import listed
 from fastbcubed.runtime.threads import Pool
 
 
@@ -199,29 +201,113 @@ def test_scores_with_true_negatives(many_shards):
         assert_same_rows(*both(true, pred, weight=own, **options))
 
 
-def test_many_slices_are_added_up_in_between(many_shards, monkeypatch):
+@pytest.fixture
+def many_runs(monkeypatch):
+    """Slices go to disk as soon as there are some, in many runs of few slices, of which few are merged at once."""
     from fastbcubed.results import slice_sums
 
-    monkeypatch.setattr(slice_sums, "MANY", 50)
-    monkeypatch.setattr(slice_sums, "FEW", 20)  # so that sums are spilled
-    rng = np.random.default_rng(6)
-    true, pred = rng.integers(0, 200, 900), rng.integers(0, 200, 900)
-    weight = 10.0 ** rng.uniform(-15, 15, 900)
-    name = [f"n{k}" if k % 10 else None for k in rng.integers(0, 120, 900)]
-    assert_same_rows(*both(true, pred, weight=weight, attributes={"name": name}, slices="name"))
+    for name, value in {
+        "LEAST_WAITING": 3000,
+        "WAITING_SHARE": 1 << 40,
+        "CHUNK": 3000,
+        "RUNS_AT_ONCE": 3,
+        "FEW": 20,
+    }.items():
+        monkeypatch.setattr(slice_sums, name, value)
+    monkeypatch.setattr(disk, "block_rows", lambda *_: 60)
 
 
-def test_slices_without_room_raise_and_say_the_least_limit(monkeypatch):
-    """Each of 3 slices has 5 figures of a MiB: items, weight, two losses, a score; 15 - 8 MiB are half of the limit."""
+KEYS = {
+    "text": lambda k: [f"n{x}" if x % 10 else None for x in k],
+    "integers": lambda k: [None if x % 9 == 0 else int(x) - 40 for x in k],
+    "floats": lambda k: [None if x % 9 == 0 else float("nan") if x % 7 == 0 else x / 4 for x in k],
+}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("crossed", [False, True])
+def test_slices_that_are_merged_from_runs_on_disk(kind, crossed, many_runs):
+    rng, n = np.random.default_rng(6), 600
+    true, pred = rng.integers(0, 200, n), rng.integers(0, 200, n)
+    weight = 10.0 ** rng.uniform(-15, 15, n)
+    attributes = {"name": KEYS[kind](rng.integers(0, 120, n)), "other": rng.integers(0, 3, n)}
+    key = ("other", "name") if crossed else "name"
+    found, expected = both(true, pred, weight=weight, attributes=attributes, slices=[key])
+    assert_same_rows(found, expected)
+    (table,), (whole,) = found.sliced.values(), expected.sliced.values()
+    assert table.is_large and len(table) == table.num_rows == len(whole)
+    for order_by, limit in (("loss", 7), ("f1", 30), ("n_items", 1), ("loss", 0)):  # most tie
+        assert_equal_tables(*(ev.slices(key, order_by=order_by, limit=limit) for ev in (found, expected)))
+    assert "rows, the first 10 shown" in repr(table) and repr(table).count("\n") < 20
+
+
+def test_no_more_slices_are_held_than_fit(many_runs, monkeypatch):
+    """However many there are: those that wait, and two chunks of each run that is merged."""
     from fastbcubed.results import slice_sums
 
-    monkeypatch.setattr(slice_sums, "FIGURE", 1 << 20)
-    monkeypatch.setattr(slice_sums, "BESIDE", -24 << 20)
-    options = {"engine": "disk", "metrics": "precision", "slices": "k"}
-    given = {"attributes": {"k": ["a", "b", "b", "c"]}, **options}
-    with pytest.raises(OptionError, match=r"3 or more by 'k'\. Raise memory_limit to at least 78 MiB"):
-        fb.evaluate([0, 0, 1, 1], [0, 1, 1, 1], memory_limit="64MiB", **given)
-    assert fb.evaluate([0, 0, 1, 1], [0, 1, 1, 1], memory_limit="79MiB", **given).sliced["k"].num_rows == 3
+    most, merged = [0], slice_sums.merged
+
+    def counted(runs):
+        runs = list(runs)
+        assert len(runs) <= slice_sums.RUNS_AT_ONCE
+        for part in merged(runs):
+            most[0] = max(most[0], part.nbytes)
+            yield part
+
+    monkeypatch.setattr(slice_sums, "merged", counted)
+    held, add = [0], slice_sums.SliceSums.add
+
+    def watched(self, part):
+        add(self, part)
+        held[0] = max(held[0], self.held - part.nbytes)
+
+    monkeypatch.setattr(slice_sums.SliceSums, "add", watched)
+    n = 2000
+    attributes = {"name": [f"the name {k:06}" for k in np.random.default_rng(0).permutation(n)]}
+    labels = np.arange(n) // 3
+    ev = fb.evaluate(
+        labels, labels // 2, attributes=attributes, slices="name", engine="disk", memory_limit=LIMIT
+    )
+    assert ev.sliced["name"].num_rows == n and ev.sliced["name"].is_large
+    assert 0 < most[0] <= 3 * 2 * slice_sums.CHUNK + 500 and held[0] <= slice_sums.LEAST_WAITING
+
+
+def test_many_slices_are_refused_whole_and_listed_written_and_loaded_in_part(
+    many_runs, tmp_path, monkeypatch
+):
+    from fastbcubed.results import save, slices
+
+    monkeypatch.setattr(save, "SLICES_IN_MANIFEST", 20)
+    monkeypatch.setattr(slices, "IN_JSON", 20)
+    n = 900
+    rng = np.random.default_rng(1)
+    name = [f"the name {k:06}" for k in rng.integers(0, 300, n)]
+    given = (rng.integers(0, 99, n), rng.integers(0, 99, n))
+    options = {"attributes": {"name": name}, "slices": ["name", "true_size"]}
+    ev = fb.evaluate(*given, **options, engine="disk", memory_limit=LIMIT, out=tmp_path)
+    table, whole = ev.sliced["name"], fb.evaluate(*given, **options).sliced["name"]
+    for own in (ev, fb.load(tmp_path), fb.load(tmp_path, check=False)):
+        assert own.sliced["name"].is_large and not own.sliced["true_size"].is_large
+        assert_equal_tables(own.slices("name", limit=5), listed(whole, ev.metrics, "loss", 5))
+        assert_equal_tables(own.slices("name"), whole)
+        content = own.to_dict(limit=20)
+        assert len(content["slices"]["name"]) == 20 and content["n_slices"] == {"name": len(whole)}
+        assert len(own.to_dict(limit=None)["slices"]["name"]) == len(whole)
+    assert ev.report().html
+    table._limit = table.nbytes
+    with pytest.raises(
+        OptionError, match=r"slices by 'name' would take .*memory_limit is .*limit=100.* at least 1 MiB"
+    ):
+        table.to_pandas()
+    with pytest.raises(OptionError, match="slices by 'name'"):
+        ev.to_dict(limit=None)
+    assert (
+        ev.slices("name", limit=3).num_rows == 3
+        and table["n_items"].to_pylist() == whole["n_items"].to_pylist()
+    )
+    assert ev.check(f"f1>=0@name={name[0]}")["passed"].to_pylist() == [True]
+    with pytest.raises(SliceError, match=f"there are {len(whole)} by name"):
+        ev.check("f1>=0@name=none")
 
 
 def test_the_same_bits_for_any_number_of_threads(many_shards):

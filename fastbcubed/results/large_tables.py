@@ -1,0 +1,123 @@
+"""Tables of results that are in files: read batch by batch, row by row, or whole where the memory limit has room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from fastbcubed.errors import OptionError, arg
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.results.saved_files import StoredTable
+from fastbcubed.results.table import Table, best
+from fastbcubed.runtime.spill import readable
+
+#: Rows of a batch at most, and the part of the limit that a table, or columns of it, may take.
+ROWS_AT_ONCE, SHARE = 1 << 14, 2
+
+
+class LargeTable(Table):
+    """A table in a file.
+
+    Its first rows, the best ones, and the number of rows are read from there. All else reads it whole, or the columns
+    that are asked for, and raises if these take more than half of the memory limit of the run.
+    """
+
+    is_large = True
+
+    def __init__(
+        self,
+        file: StoredTable,
+        what: str,
+        n_bytes: int,
+        limit: int | None,
+        rows: tuple[int, int] | None = None,
+        change: Callable[[pa.Table], pa.Table] | None = None,
+    ) -> None:
+        """Take over rows of a file, from `rows[0]` to `rows[1]`, which `change` makes those of the table.
+
+        `what` names it in messages, `n_bytes` are its bytes in memory; there is no limit if that is None.
+        """
+        self._file, self._what, self._limit, self._change = file, what, limit, change
+        self._rows = (0, file.num_rows) if rows is None else rows
+        self.num_rows, self.nbytes = self._rows[1] - self._rows[0], n_bytes
+
+    def _changed(self, change: Callable[[pa.Table], pa.Table]) -> Table:
+        own = self._change
+        both = change if own is None else lambda table: change(own(table))
+        return LargeTable(self._file, self._what, self.nbytes, self._limit, self._rows, both)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The names and types of the columns."""
+        none = self._file.empty()
+        return (none if self._change is None else self._change(none)).schema
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.schema.names)
+
+    def __len__(self) -> int:
+        return self.num_rows
+
+    def _batches(self, names: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        (first, last), own = self._rows, self._file.column_names
+        read = own if self._change is not None or names is None else names
+        for at, table in self._file.scan(read, ROWS_AT_ONCE, (first, last)):
+            start, stop = max(first - at, 0), min(last - at, table.num_rows)
+            if start < stop:
+                found = table.slice(start, stop - start)
+                found = found if self._change is None else self._change(found)
+                yield found if names is None else found.select(names)
+
+    def _first(self, metrics: Iterable[Metric], order_by: str | None, limit: int) -> pa.Table:
+        if order_by is None:
+            return self.slice(0, limit).to_arrow()
+        return best(self._batches(), metrics, order_by, limit, ties=0)
+
+    def slice(self, offset: int = 0, length: int | None = None) -> Table:
+        """Return consecutive rows."""
+        stop = self.num_rows if length is None else min(offset + length, self.num_rows)
+        first = self._rows[0]
+        rows = first + min(offset, self.num_rows), first + stop
+        n_bytes = self.nbytes * (rows[1] - rows[0]) // max(1, self.num_rows)
+        part = LargeTable(self._file, self._what, n_bytes, self._limit, rows, self._change)
+        return Table(part._arrow)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            return self._read([key]).column(key)
+        return super().__getitem__(key)
+
+    @property
+    def _arrow(self) -> pa.Table:
+        return self._read(None)
+
+    def _read(self, names: Sequence[str] | None) -> pa.Table:
+        """Read columns, or all, if there is room for them."""
+        kinds = [self.schema.field(name).type for name in names or ()]
+        fixed = names is not None and all(map(pa.types.is_primitive, kinds))
+        needed = self.num_rows * sum(kind.bit_width for kind in kinds) // 8 if fixed else self.nbytes
+        if self._limit is not None and needed * SHARE > self._limit:
+            least = (SHARE * needed >> 20) + 1
+            raise OptionError(
+                f"{self._what} would take {readable(needed)}, and {arg('memory_limit')} is {readable(self._limit)}. "
+                f"Ask for those that cost most, as with {arg('limit', 100)}, write them to files with "
+                f"{arg('out', ...)}, or raise memory_limit to at least {least} MiB"
+            )
+        none = self.schema.empty_table() if names is None else self.schema.empty_table().select(names)
+        return pa.concat_tables([none, *self._batches(names)]).combine_chunks()
+
+    def __repr__(self) -> str:
+        return self._shown(repr)
+
+    def _repr_html_(self) -> str:
+        return self._shown(Table._repr_html_)
+
+    def _shown(self, draw: Callable[[Table], str]) -> str:
+        first = self.slice(0, 10)
+        said = f"{first.num_rows:,} rows"
+        return draw(first).replace(said, f"{self.num_rows:,} rows, the first {first.num_rows:,} shown")
