@@ -48,6 +48,7 @@ from fastbcubed.align.row_blocks import (
 from fastbcubed.align.rows import (
     Facts,
     aligned_keys,
+    found_nothing,
     is_used,
     require_common,
     rows_of_attributes,
@@ -689,7 +690,8 @@ class Aligner:
             return named(side, self._whole(side, fault))
 
         self.faults.enforce(whole, RepeatedTableRows.step)
-        require_common(coverage, *self._facts())
+        if not found_nothing(self.firsts[1], self.policies):
+            require_common(coverage, *self._facts())
         self.faults.enforce(whole, Unweighted.step)
         if self.kept is None:
             return coverage

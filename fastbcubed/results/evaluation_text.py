@@ -202,7 +202,7 @@ def rows_lines(found: Any, policies: Policies) -> list[str]:
 def _share(evaluation: Evaluation, side: str, only: int, of_weight: float) -> str:
     """Return the share of a side's items, and of their weight if known, that both sides have."""
     n_common = evaluation.coverage.n_common
-    text = f"{percent(n_common / (n_common + only))} of the {side}'s {count(n_common + only)}"
+    text = f"{percent(n_common / max(1, n_common + only))} of the {side}'s {count(n_common + only)}"
     if evaluation.contingency.weighted and not math.isnan(of_weight):
         text += f" ({percent(of_weight)} of their weight)"
     return text

@@ -362,7 +362,7 @@ def believe(ev: Evaluation) -> str:
     found = ev.coverage
     if found.n_truth_only or found.n_prediction_only:
         shares = [
-            percent(found.n_common / (found.n_common + only))
+            percent(found.n_common / max(1, found.n_common + only))
             for only in (found.n_truth_only, found.n_prediction_only)
         ]
         said = [f"{shares[0]} of the truth's items and {shares[1]} of the prediction's are on both sides"]

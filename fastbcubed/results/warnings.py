@@ -322,7 +322,7 @@ def _n_truth(coverage: Coverage) -> int:
 def few_items_labelled(ev: Any, n_items: int) -> Iterator[Notice]:
     """Note that the truth labels less than half of the prediction; warn if the others are scored all the same."""
     n, common = ev.coverage.n_prediction_only, ev.coverage.n_common
-    share = common / (n + common)
+    share = common / max(1, n + common)
     if n + common < FEW_ITEMS or share >= MOSTLY_LABELLED:
         return
     message = f"The truth labels {percent(share)} of the prediction's {count(n + common)} items."
@@ -349,8 +349,7 @@ def few_ids_match(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn if most items of either side are unknown to the other."""
     found = ev.coverage
     sides = found.n_common + found.n_truth_only, found.n_common + found.n_prediction_only
-    share = found.n_common / min(sides)
-    if min(sides) < FEW_ITEMS or share >= MOSTLY_COMMON:
+    if min(sides) < FEW_ITEMS or (share := found.n_common / min(sides)) >= MOSTLY_COMMON:
         return
     message = (
         f"Only {count(found.n_common)} items are on both sides, of {count(sides[0])} in the {TRUTH} and "
@@ -636,13 +635,20 @@ def all_singleton_truth(ev: Any, n_items: int) -> Iterator[Notice]:
         )
 
 
+#: What a step that found nothing writes.
+ALONE = "every item is alone in the prediction"
+
+
 def pure_by_construction(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Note that precision or recall is 1 since a side has one cluster, or one for each item."""
-    if ev.contingency.overlapping or n_items < FEW_ITEMS:
+    """Note that precision or recall is 1 since a side has one cluster; warn if the prediction has one for each item."""
+    table = ev.contingency
+    if table.overlapping or n_items < FEW_ITEMS:
         return
+    if not isinstance(table, NoCells) and table.n_codes["true"] > 2 and 2 < table.n_codes["pred"] < n_items:
+        return  # one code may be of no cluster
     true, pred = (shape_of(ev, side, n_items) for side in SIDES)
     found = (
-        ("precision", pred.largest == 1, "every item is alone in the prediction"),
+        ("precision", pred.largest == 1, ALONE),
         ("recall", pred.clusters == 1, "the prediction is one cluster"),
         ("precision", true.clusters == 1, "the truth is one cluster"),
     )
@@ -650,7 +656,8 @@ def pure_by_construction(ev: Any, n_items: int) -> Iterator[Notice]:
         if so and (name not in ev.overall or ev.overall[name] == 1):
             other = "recall" if name == "precision" else "precision"
             message = f"{name} is 1 by construction: {why}. Look at {other} alone."
-            yield Notice(NOTE, message[0].upper() + message[1:], {"score": name})
+            level = WARNING if why is ALONE else NOTE
+            yield Notice(level, message[0].upper() + message[1:], {"score": name})
 
 
 def giant_cluster(ev: Any, n_items: int) -> Iterator[Notice]:
@@ -851,7 +858,7 @@ OF_UNMATCHED = {
 }
 OF_SLICES = {"slices-without-scores", "slices-of-nulls", "small-slice"}
 #: Those that may be warnings; the others are notes, which are looked for when they are first read.
-MAY_WARN = CODES.keys() - {"pure-by-construction", "few-units", "small-slice", "not-checked"}
+MAY_WARN = CODES.keys() - {"few-units", "small-slice", "not-checked"}
 
 
 def found_in(ev: Any, codes: Collection[str] = CODES) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from strategies import pairs
 
 import fastbcubed as fb
-from fastbcubed.errors import EvaluationWarning, OptionError
+from fastbcubed.errors import EmptyInputError, EvaluationWarning, OptionError
 from fastbcubed.results import warnings
 from fastbcubed.results.warnings import CODES, require_code
 
@@ -238,9 +238,32 @@ def test_all_singleton_truth() -> None:
     assert "all-singleton-truth" not in found(only(alone, 19), only(PREDICTION, 19))
 
 
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_a_linker_that_found_nothing(engine: str, tmp_path: Path) -> None:
+    """Its score is that of singletons: precision 1, recall the mean over items of 1 / true size."""
+    pairs = {f"i{k}": k // 2 for k in range(40)}
+    path = tmp_path / "truth.parquet"
+    pq.write_table(pa.table({"item": list(pairs), "cluster": list(pairs.values())}), path)
+    nothing = fb.Clustering.from_links([])
+    with pytest.warns(EvaluationWarning, match="every item is alone in the prediction"):
+        ev = fb.evaluate(path, nothing, engine=engine, out=tmp_path / "out")
+    assert (ev.precision, ev.recall, ev.coverage.n_truth_only) == (1, 1 / 2, 40)
+    assert "0 of" not in str(ev.warnings) and "alone" in str(ev)
+    assert fb.load(tmp_path / "out").recall == 1 / 2
+    if engine == "memory":
+        with pytest.warns(EvaluationWarning, match="alone in the prediction"):
+            cmp = fb.compare(pairs, {"none": nothing, "all": dict.fromkeys(pairs, 1)})
+        assert (cmp["none"].recall, cmp["all"].recall) == (1 / 2, 1)
+        ev.report(tmp_path / "page.html")
+    with pytest.raises(EmptyInputError, match="there are no rows in"):
+        fb.evaluate(path, nothing, unmatched="drop", engine=engine)
+
+
 def test_pure_by_construction() -> None:
     alone, one = {item: item for item in TRUTH}, dict.fromkeys(TRUTH, "all")
     assert found(TRUTH, alone)["pure-by-construction"]["score"] == "precision"
+    assert found(TRUTH, alone)["pure-by-construction"]["level"] == "warning"
+    assert found(TRUTH, one)["pure-by-construction"]["level"] == "note"
     assert found(TRUTH, one)["pure-by-construction"]["score"] == "recall"
     assert found(one, PREDICTION)["pure-by-construction"]["score"] == "precision"
     assert "pure-by-construction" not in found(TRUTH, {**alone, "i1": "i0"})
@@ -495,7 +518,7 @@ def test_warnings_is_the_one_public_list_of_what_there_is_to_know() -> None:
 
 def test_text_tells_warnings_from_notes() -> None:
     text = repr(fb.evaluate(TRUTH, {item: item for item in TRUTH}))
-    assert "Note: Precision is 1 by construction" in text and "Warning:" not in text
+    assert "Warning: Precision is 1 by construction" in text and "Warning:" not in text
 
 
 def test_warnings_that_were_not_checked_are_named() -> None:
