@@ -162,7 +162,11 @@ def _print_clusters(cmp: Comparison, terminal: Terminal, worst: int) -> None:
 
     for name in cmp.experiments:
         terminal.title(f"True clusters that changed most from {label(cmp.baseline)} to {label(name)}")
-        listed = changed(cmp.clusters(run=name, limit=worst))
+        try:
+            listed = changed(cmp.clusters(run=name, limit=worst))
+        except OptionError as error:  # the memory limit has no room
+            terminal.line(f"Left out: {in_flags(error.message)}.")
+            continue
         if listed.num_rows:
             terminal.grid(clusters_grid(listed, [cmp.baseline, name]))
         else:

@@ -29,7 +29,6 @@ from fastbcubed.compare_runs.comparison_listings import (
     items_of_runs,
     open_in_runs,
     slices_of_runs,
-    true_clusters_of_runs,
 )
 from fastbcubed.compare_runs.differences import (
     Differences,
@@ -39,13 +38,16 @@ from fastbcubed.compare_runs.differences import (
     with_units,
 )
 from fastbcubed.compare_runs.mentions import differences_of_all
+from fastbcubed.compare_runs.true_clusters import flow_of_runs, list_true_clusters
 from fastbcubed.compare_runs.units import (
     NOT_SAVED,
     components_of_comparison,
+    have_same_codes,
     numbers_of_true_clusters,
     require_cells,
     require_rows,
     why_no_errors,
+    why_no_room,
 )
 from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
 from fastbcubed.inputs.arrays import from_texts, table_of
@@ -84,7 +86,7 @@ OF_BASELINE = (
     "_sliced",
     "ranking",
 )
-OF_RUNS = ("_own_scores", "_scores", "_true_numbers", "_components", "warnings")
+OF_RUNS = ("_own_scores", "_scores", "_same_codes", "_true_numbers", "_components", "warnings")
 
 
 class Comparison(Shown, HasTable):
@@ -301,6 +303,9 @@ class Comparison(Shown, HasTable):
             for name, scores in found.carried_by_few().items():
                 whose = "" if len(self.experiments) == 1 else f"{label(name)}: "
                 warn_of_few(scores, found.units_of[name], self.unit, stacklevel=3, of=whose)
+        elif self.experiments and (no_room := why_no_room(self)) is not None:
+            message = f"differences have no standard errors: {no_room}"
+            warnings.warn(EvaluationWarning(message), stacklevel=2)
         return self._deltas(level)
 
     def _deltas(self, level: float | None = None) -> Table:
@@ -341,6 +346,10 @@ class Comparison(Shown, HasTable):
             or if_alone(own if isinstance(own := ev.figures.of_mentions, Evaluation) else ev)
             for name, ev in self._runs.items()
         }
+
+    @cached_property
+    def _same_codes(self) -> bool:
+        return have_same_codes(self)
 
     @cached_property
     def _true_numbers(self) -> list[NDArray[np.int64]] | None:
@@ -627,7 +636,11 @@ class Comparison(Shown, HasTable):
                 f'with cmp[{next(iter(self.runs))!r}].clusters("pred"), or true clusters here'
             )
         require_cells(self)
-        return Table(true_clusters_of_runs(self.runs, self._pair(run), self._true_numbers, order_by, limit))
+        return Table(list_true_clusters(self.runs, self._pair(run), self._true_numbers, order_by, limit))
+
+    def _flow(self, run: str) -> tuple[int, list[tuple[str, str, int]]]:
+        """Return the number of true clusters, and how many went from one outcome to another."""
+        return flow_of_runs(self.runs, self._pair(run), self._true_numbers)
 
     def cluster(
         self, side: str, which: Any, *, columns: str | Iterable[str] | None = None, members: int = 20

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ import numpy as np
 from fastbcubed.compare_runs.comparison_listings import slice_deltas
 from fastbcubed.compare_runs.rankings import LACKING, lacks_more, n_dropped, why_no_ranks
 from fastbcubed.compare_runs.units import counted_apart, metrics_with_errors, why_no_errors
-from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError
+from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError, OptionError
 from fastbcubed.metrics.bcubed import distinct
 from fastbcubed.metrics.metric import lead_score, without_rounding
 from fastbcubed.render.document import (
@@ -569,24 +568,17 @@ def _movers(cmp: Any, asked: Asked) -> dict[str, Any] | None:
         return None
     run = cmp.experiments[0]
     try:
-        every = cmp.clusters(run=run)
+        rows = changed(cmp.clusters(run=run, limit=asked.worst)).to_pylist()
+        n, flow = cmp._flow(run)
     except (NotKeptError, MetricError):
         return None
-    rows = changed(every.slice(0, asked.worst)).to_pylist()
+    except OptionError as error:  # there is no room
+        return {"run": run, "left_out": str(error)}
     return {
-        "run": run, "n": every.num_rows, "flow": _flow(every, cmp.baseline, run),
+        "run": run, "n": n,
+        "flow": [{"before": a, "after": b, "n_clusters": own} for a, b, own in flow],
         "rows": [_mover(cmp, row, asked, run) for row in rows],
     }  # fmt: skip
-
-
-def _flow(table: Any, baseline: str, run: str) -> list[dict[str, Any]]:
-    """Return how many true clusters went from one outcome to another, the most first."""
-    columns = [f"{name}.outcome" for name in (baseline, run)]
-    if any(column not in table.column_names for column in columns):
-        return []
-    numbers = Counter(zip(*(table[column].to_pylist() for column in columns), strict=True))
-    flow = sorted(numbers.items(), key=lambda entry: (-entry[1], entry[0]))
-    return [{"before": a, "after": b, "n_clusters": n} for (a, b), n in flow]
 
 
 def _mover(cmp: Any, row: Mapping[str, Any], asked: Asked, run: str) -> dict[str, Any]:
@@ -710,6 +702,9 @@ def _slices_of_runs(slices: Content) -> Iterator[Block]:
 
 def _changed_clusters(movers: Content | None, baseline: str) -> Iterator[Block]:
     if not movers:
+        return
+    if "left_out" in movers:
+        yield Prose([f"Clusters that changed are left out: {movers['left_out']}."], "note")
         return
     caption = f"True clusters by what they were in {label(baseline)} and are in {label(movers['run'])}"
     columns = [

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.cells.cell_parts import NoCells
-from fastbcubed.errors import Message, NotKeptError, arg
+from fastbcubed.errors import Message, NotKeptError, OptionError, arg
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.keys import comparable_keys
 from fastbcubed.metrics.metric import Metric
@@ -20,6 +20,7 @@ from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER, why_none
 from fastbcubed.results.unit_cells import CellUnits, components_of_tables
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.key_partitions import match
+from fastbcubed.runtime.spill import readable
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Codes
 
@@ -111,6 +112,37 @@ def is_heavy(share: float) -> bool:
     return share > HEAVY_SHARE + 1e-9
 
 
+#: Bytes, by run, of a true cluster that is numbered, and of one and a score where units are drawn; of a cluster and a
+#: cell whose unit is looked for, and of these while scores that are no means are added up. Measured, and rounded up.
+NUMBERED_BYTES, DRAWN_BYTES, OF_UNITS, OF_SUMS = 24, 24, (5, 16), (20, 64)
+#: Memory that may be taken beyond the limit, once the engine has given back its own.
+BESIDE = 64 << 20
+
+
+def why_no_room(comparison: Comparison, *, numbers: bool = False) -> Message | None:
+    """Return why the memory limit has no room for errors of differences, or, alone, for `numbers` of true clusters."""
+    evs = comparison.runs.values()
+    limits = [ev.kept.memory_limit for ev in evs if ev.kept.memory_limit is not None]
+    if not limits or any(isinstance(ev.contingency, NoCells) or ev.contingency.overlapping for ev in evs):
+        return None
+    same, needed, metrics = comparison._same_codes, 0, metrics_with_errors(comparison)
+    others, n_drawn = any(m.overall_only for m in metrics), (1 + len(metrics)) * (comparison.n_bootstrap > 0)
+    for table in (ev.contingency for ev in evs):
+        n_clusters = sum(table.n_codes.values())
+        needed += 0 if same else NUMBERED_BYTES * table.n_codes["true"]
+        if not numbers:
+            n_cells = table.n_cells - (table.n_exact if same and not others else 0)
+            (of_cluster, of_cell), (more, most) = OF_UNITS, OF_SUMS if others else (0, 0)
+            needed += n_clusters * (of_cluster + more) + n_cells * max(of_cell, most)
+            needed += n_drawn * table.n_codes["true"] * DRAWN_BYTES
+    if needed <= min(limits) + BESIDE:
+        return None
+    return Message(
+        f"they would take about {readable(needed)} of memory, as clusters and cells of all runs are held as a whole; "
+        f"compare with memory_limit of at least {(needed - BESIDE >> 20) + 1} MiB"
+    )
+
+
 def why_no_errors(comparison: Comparison) -> Message | None:
     """Return why differences have no standard errors; None if they have."""
     evs = comparison.runs.values()
@@ -124,7 +156,7 @@ def why_no_errors(comparison: Comparison) -> Message | None:
             "policies have made true clusters of single items, which the disk engine does not distinguish in "
             f"several runs; compare with {arg('engine', 'memory')}"
         )
-    return None
+    return why_no_room(comparison)
 
 
 def _makes_true_clusters(ev: Evaluation) -> bool:
@@ -148,13 +180,21 @@ def metrics_with_errors(comparison: Comparison) -> list[Metric]:
     return found
 
 
+def have_same_codes(comparison: Comparison) -> bool:
+    """Return whether items, and codes of true clusters, are the same in all runs."""
+    keys = comparison._true_keys
+    return comparison._shared or (
+        keys is not None and comparison.align == "common" and are_alike(list(keys.values()))
+    )
+
+
 def numbers_of_true_clusters(comparison: Comparison) -> list[NDArray[np.int64]] | None:
     """Return numbers of the true clusters of each run by code; None if items and codes are the same in all runs."""
-    if comparison._shared:
+    if comparison._same_codes:
         return None
+    if (reason := why_no_room(comparison, numbers=True)) is not None:
+        raise OptionError(f"true clusters of runs that lack different items are numbered anew: {reason}")
     keys = None if comparison._true_keys is None else list(comparison._true_keys.values())
-    if keys is not None and comparison.align == "common" and are_alike(keys):
-        return None
     evs = list(comparison.runs.values())
     made = any(map(_makes_true_clusters, evs))  # whose keys are of one run
     return number_true_clusters(evs) if keys is None or made else number_keys(keys)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
@@ -494,16 +494,16 @@ class ClusterRanges:
                 require_known(order_by, columns)
                 yield listing_of(first, columns, side, outcome)
 
-        return best(ranges(), metrics, order_by, limit, named_by, self._named_at_once)
+        return best(ranges(), metrics, order_by, limit, named_by, self.named_at_once)
 
     @property
-    def _named_at_once(self) -> int:
+    def named_at_once(self) -> int:
         """Clusters whose labels are looked for, and whose columns wait, at once."""
         return max(1, self.limit // 2 // (NAMED_BYTES + LABEL_COPIES * self._label_bytes))
 
     def to_be_named(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
         """Yield the same as `by_code` in larger ranges, so that whole row groups are written."""
-        size = max(1, min(WRITTEN, self._named_at_once))
+        size = max(1, min(WRITTEN, self.named_at_once))
         size -= size % min(size, ROW_GROUP)
         first, n, held = 0, 0, list[Columns]()
         for _, columns in self.by_code(side, metrics, beta):
@@ -519,7 +519,7 @@ class ClusterRanges:
         if n:
             yield first, _joined(held)
 
-    def by_code(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
+    def by_code(self, side: str, metrics: list[Metric], beta: float) -> Generator[tuple[int, Columns]]:
         """Yield the first code of each range, and the columns of its clusters; see `columns_by_code`."""
         asked = _Asked([m for m in metrics if not m.overall_only], beta, self._table.total_weight)
         n_cells = max(1, self.limit // 4 // (CELL_BYTES + SCORE_BYTES * (len(metrics) + len(LOSSES))))
