@@ -35,6 +35,9 @@ if sys.platform != "win32":
     import fcntl
 
 config: Any = numba.config
+#: The newest Numba with which the tests passed. This module and `libraries` change what is private in it; with a newer
+#: one, kernels are compiled by its public interface alone, and not cached: it would not notice changed callees.
+TRIED = (0, 68)
 #: Whether compiled kernels are cached; fleets of processes that start together may turn this off.
 WANTED = os.environ.get("FASTBCUBED_CACHE", "1") != "0"
 #: Directories for temporary files, tried after those named by the environment.
@@ -285,6 +288,10 @@ def dispatcher(
 
     `sources` are the files of the kernel and of those that it calls, whose code is part of its own.
     """
+    if untried():
+        compiled = _plainly_compiled(function, names, options)
+        compiled._cache = Uncached(missed)
+        return compiled
     compiled = _compiled(function, names, options | {"pipeline_class": OfWholes})
     loaded = {source: _stamp(source) for source in sources}
     opened = partial(_opened, compiled.py_func, loaded) if WANTED else NullCache
@@ -294,9 +301,38 @@ def dispatcher(
 
 def part(function: Any, names: dict[str, Any], options: Any) -> Any:
     """Return Numba's function for a kernel that others call; see `libraries`."""
+    if untried():
+        return _plainly_compiled(function, names, options)
     compiled = _compiled(function, names, options | {"pipeline_class": OfParts})
     as_part(compiled)
     return compiled
+
+
+def untried() -> str:
+    """Return that Numba is newer than the newest that was tried, if it is; else an empty text."""
+    if tuple(numba.version_info[:2]) <= TRIED:
+        return ""
+    newest = ".".join(map(str, TRIED))
+    return (
+        f"Numba {numba.__version__} is newer than {newest}, the newest that was tried; kernels are not kept"
+    )
+
+
+class Uncached(NullCache):
+    """The cache of a kernel that is not cached; a compilation is announced."""
+
+    def __init__(self, missed: Callable[[], None]) -> None:
+        self._missed = missed
+
+    def load_overload(self, *_: Any) -> None:
+        """Announce that the kernel is going to be compiled."""
+        self._missed()
+
+
+def _plainly_compiled(function: Any, names: dict[str, Any], options: Any) -> Any:
+    own = FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+    public = {name: value for name, value in options.items() if not name.startswith("_")}
+    return numba.njit(nogil=True, error_model="numpy", **public)(own)
 
 
 def _compiled(function: Any, names: dict[str, Any], options: Any) -> Any:

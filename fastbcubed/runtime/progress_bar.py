@@ -139,6 +139,8 @@ def announcing_compilation(
         if not _announced:
             _announced.append(True)
             _say(f"compiling kernels, which takes some seconds; {kept()}")
+            if newer := kernels.cache.untried():
+                _say(newer)
         if bar is not None:
             bar(Progress(COMPILE, compiled, total, time.perf_counter() - started))
         elif total and compiled % max(1, total // 10) == 0:
