@@ -31,7 +31,7 @@ Tables elsewhere
   such as s3://bucket/truth.parquet?region=eu-west-1; other schemes by fsspec, if it is installed.
 
   - is standard input, and pipes are read like files: Parquet, Arrow IPC, CSV or JSON lines, compressed or not.
-  The fields of CSV may be apart by commas, tabs, semicolons or bars, whichever fits; the first line has the names.
+  CSV fields may be separated by commas, tabs, semicolons or bars; the first line has the names.
 
 Examples
   fastbcubed evaluate truth.parquet pred.parquet --weight w --slice country --slice country,year
@@ -297,8 +297,8 @@ _EXIT_CODES = """\
 Exit codes
   0    all went well{gate}
   2    wrong input or use, or no memory or disk left; a message says what to do
-  70   an error of fastbcubed itself; FASTBCUBED_TRACEBACK=1 shows where, please report it
-  130  Ctrl-C; 143 SIGTERM; 141 nobody reads the output any more
+  70   a bug in fastbcubed; FASTBCUBED_TRACEBACK=1 shows where; please report it
+  130  Ctrl-C; 143 SIGTERM; 141 output pipe closed
 Nothing half-written and nothing spilled is left in any case."""
 EXIT_CODES = _EXIT_CODES.format(gate="")
 #: Exit codes of the commands that have gates, and of all.
@@ -330,7 +330,7 @@ COMMANDS = (
         f"{SHOWN}\n{EXIT_CODES}",
     ),
     Command(
-        "report", "report_command", "make a page for people of a saved result: one HTML file",
+        "report", "report_command", "turn a saved result into an HTML report",
         "Write a saved result as one HTML file that can be mailed and kept: verdict, charts, slices, and the clusters\n"
         "that cost most with their members. It takes the extra fastbcubed[report].",
     ),

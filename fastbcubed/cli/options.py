@@ -244,7 +244,7 @@ WORDS = {
     "beta": "fbeta and mean_fbeta",
     "weight": "; a file is what ends in .parquet, .csv and so on, has a slash in its path, or is a URI",
     "results": "scores do", "memory": "memory of the disk engine, such as 2GiB (default: half of what is free)",
-    "room": "", "takes": "; takes fastbcubed[report]",
+    "room": "", "takes": "; needs the report extra",
     "engine": "where the work is done (default: disk for Parquet and Arrow files that would not fit in memory)",
 }  # fmt: skip
 
@@ -346,7 +346,7 @@ def add_link_flags(parser: argparse.ArgumentParser) -> None:
 
 def add_report_flags(parser: argparse.ArgumentParser) -> None:
     """Add ``--report FILE``, and the flag of attributes for the page."""
-    group = parser.add_argument_group("a page for people; takes fastbcubed[report]")
+    group = parser.add_argument_group("HTML report (needs the report extra)")
     add_options(group, "report", report="verdict, charts, slices and the clusters that cost most", takes="")
     group.add_argument(
         "--report-columns", metavar="NAME,...",

@@ -45,7 +45,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add(
         "--merges", type=number, default=3, metavar="N",
-        help="how many of the merges that cost most at the best threshold to list (default: 3)",
+        help="number of costliest merges to list, at the best threshold (default: 3)",
     )  # fmt: skip
     add(
         "--rows", type=number, default=1000, metavar="N",
@@ -74,7 +74,7 @@ def _add_score_flags(parser: argparse.ArgumentParser) -> None:
     add_options(group, "where")
     add(
         "--draws", type=number, default=0, metavar="N",
-        help="draw connected components again so often, 1000 times, say, and choose the best threshold of each draw: "
+        help="number of bootstrap draws of connected components, e.g. 1000, each with its own best threshold: "
         "the score to expect on other data, and how far thresholds differ (default: no draws)",
     )  # fmt: skip
     add_options(group, "seed", seed="draws")

@@ -699,7 +699,7 @@ class Comparison(Shown, HasTable):
         by: Any = None,
         overwrite: bool = False,
     ) -> Report:
-        """Write a page for people: which run is better and whether that holds, slices, true clusters that changed.
+        """Write an HTML report: which run is better and whether that holds, slices, true clusters that changed.
 
         Parameters
         ----------

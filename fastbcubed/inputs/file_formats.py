@@ -527,7 +527,7 @@ def delimiter_of(head: str, path: str) -> str:
         return usual
     if len(fitting) > 1:
         raise FileFormatError(
-            f"The fields of {path} may be apart by {' or by '.join(map(repr, fitting))}: its first line is "
+            f"The fields of {path} may be separated by {' or by '.join(map(repr, fitting))}: its first line is "
             f"{head.splitlines()[0][:200]!r}. Write it with commas, or as Parquet."
         )
     return fitting[0]

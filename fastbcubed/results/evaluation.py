@@ -821,7 +821,7 @@ class Evaluation(Shown, HasTable):
         by: Any = None,
         overwrite: bool = False,
     ) -> Report:
-        """Write a page for people: verdict, sides, where the loss is, slices, the clusters that cost most, repairs.
+        """Write an HTML report: verdict, sides, where the loss is, slices, the clusters that cost most, repairs.
 
         It is one HTML file below 2 MB that makes no request: it may be mailed, kept, and read without scripts. It
         holds sums, and the ids of the members that are shown; attributes only if they are named.

@@ -8,7 +8,7 @@ WRONG = 2
 FAULT = 70
 #: Ctrl-C.
 STOPPED = 130
-#: Nobody reads the output any more.
+#: The output pipe is closed.
 READER_GONE = 141
 #: SIGTERM.
 TERMINATED = 143

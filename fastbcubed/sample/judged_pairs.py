@@ -112,7 +112,7 @@ class PairEstimates(Table):
         return cls(tables["estimates"], head["level"])
 
     def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
-        """Write a page for people: how much of the change is right, and the estimates with their intervals.
+        """Write an HTML report: how much of the change is right, and the estimates with their intervals.
 
         Parameters
         ----------

@@ -719,7 +719,7 @@ class Sweep(Shown, HasTable):
         chosen : Chosen, optional
             What `chosen` returned, to be shown as well; its best threshold is then the one that is written.
         merges : int, optional
-            How many of the merges that cost most there ``fastbcubed show`` lists.
+            Number of costliest merges there that ``fastbcubed show`` lists.
 
         Notes
         -----
@@ -816,7 +816,7 @@ class Sweep(Shown, HasTable):
         worst: int = 10,
         overwrite: bool = False,
     ) -> Report:
-        """Write a page for people: which threshold is best, the curve, merges to look at, and requested slices.
+        """Write an HTML report: which threshold is best, the curve, merges to look at, and requested slices.
 
         Parameters
         ----------
