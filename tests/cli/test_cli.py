@@ -37,6 +37,7 @@ TRUTH = {
 PREDICTION = {"item": ["a", "b", "c", "d", "e"], "cluster": [1, 1, 1, 2, 2]}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("program", ["/usr/bin/fastbcubed", "-c"])
 def test_the_command_line_alone_sets_up_its_process(program):
     code = "import gc, os, sys; usual = gc.get_threshold()[0]; "
@@ -687,6 +688,7 @@ def test_generate_explains_a_wrong_number(amount, capsys) -> None:
 # warm-up
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_after_warm_up_nothing_is_compiled(tmp_path_factory, tmp_path) -> None:
     cache = tmp_path_factory.mktemp("kernels")  # of its own: those of other tests would hide what is missing
@@ -732,6 +734,7 @@ assert not seen.buffer, seen.buffer
         assert not done.returncode, done.stderr
 
 
+@pytest.mark.process
 def test_warm_up_says_if_it_is_of_no_use(tmp_path) -> None:
     done = _run("warm-up", env={"FASTBCUBED_CACHE": "0"})
     assert done.returncode == 2 and b"not kept (FASTBCUBED_CACHE=0)" in done.stderr
@@ -743,6 +746,7 @@ def test_warm_up_says_if_it_is_of_no_use(tmp_path) -> None:
 # As a process
 
 
+@pytest.mark.process
 def test_version_and_help_start_fast() -> None:
     code = "import sys; from fastbcubed.cli.main import main; main(['--version']); main(['evaluate', '--help'])\n"
     code += "print([name for name in ('numba', 'pandas', 'rich', 'scipy') if name in sys.modules])"
@@ -767,10 +771,11 @@ def test_tools_for_completion_see_the_flags_of_all_commands() -> None:
     assert list(group.choices) == [command.name for command in commands.COMMANDS]
     for name, parser in group.choices.items():
         flags = {flag for action in parser._actions for flag in action.option_strings}
-        assert len(flags) > 2 or name == "demo", name  # more than -h and --help
+        assert len(flags) > 2 or name in ("demo", "warm-up"), name  # more than -h, --help
     assert "--fail-under" in group.choices["evaluate"]._option_string_actions
 
 
+@pytest.mark.process
 @arrow_imports_no_pandas
 def test_what_is_printed_needs_no_pandas(paths) -> None:
     """Its import takes as long as all else that a small evaluation does."""
@@ -785,6 +790,7 @@ def test_what_is_printed_needs_no_pandas(paths) -> None:
     assert done.stdout.startswith("Evaluation of") and done.stdout.endswith("False\n")
 
 
+@pytest.mark.process
 def test_results_go_to_stdout_and_the_rest_to_stderr(paths) -> None:
     done = _run("evaluate", *paths, "--json", python=("-W", "error::UserWarning"))
     assert done.returncode == 0
@@ -792,6 +798,7 @@ def test_results_go_to_stdout_and_the_rest_to_stderr(paths) -> None:
     assert not [line for line in done.stderr.splitlines() if not re.search(rb"compil|\[few-units\]", line)]
 
 
+@pytest.mark.process
 def test_a_closed_pipe_is_no_error(paths) -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
     for command in (["evaluate", *paths], ["evaluate", *paths, "--json"], ["metrics"]):
@@ -823,6 +830,7 @@ def test_files_are_written_though_nobody_reads_the_output(paths, tmp_path, monke
         assert (out / "overall.json").is_file() and page.is_file()
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a shell of POSIX")
 @pytest.mark.parametrize(
     ("redirected", "code", "said"),
@@ -845,6 +853,7 @@ def test_streams_that_are_full_or_closed(redirected, code, said) -> None:
         assert (done.returncode, done.stderr) == (code, said)
 
 
+@pytest.mark.process
 def test_a_wrong_option_with_a_closed_stderr(tmp_path) -> None:
     command = f'"{sys.executable}" -m fastbcubed metrics absent 2>&-'
     environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
@@ -852,6 +861,7 @@ def test_a_wrong_option_with_a_closed_stderr(tmp_path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
+@pytest.mark.process
 def test_names_that_the_terminal_cannot_show(paths) -> None:
     ascii_only = {"PYTHONIOENCODING": "ascii"}
     done = _run("evaluate", *paths, env=ascii_only)
@@ -865,6 +875,7 @@ def test_names_that_the_terminal_cannot_show(paths) -> None:
     assert json.loads(done.stdout)["truth"] == moved
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
 @rich_knows_widths
 def test_on_a_terminal_names_give_way_to_figures(tmp_path) -> None:
