@@ -1,6 +1,7 @@
 """What several test files need of pytest."""
 
 import gc
+import json
 import os
 import signal
 import sys
@@ -15,14 +16,16 @@ from in_browser import browser  # noqa: F401 - a fixture of several files
 from fastbcubed.align import item_join
 from fastbcubed.cells import shards as disk
 from fastbcubed.engines import disk as sharded
+from fastbcubed.render import plots
+from fastbcubed.render.document import Chart
 
 #: Of 100 examples that a test of generated input states, so many are tried; see tests/oracles/effort.py.
 #: A laptop draws new examples each time; CI draws the same ones, so that what fails there fails again at home.
 #: How long drawing takes and how many drawn cases a test passes over depends on luck and load, and is no failure.
 LUCK = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-settings.register_profile("laptop", deadline=None, max_examples=20, suppress_health_check=LUCK)
+settings.register_profile("laptop", deadline=None, max_examples=10, suppress_health_check=LUCK)
 settings.register_profile("ci", settings.get_profile("laptop"), max_examples=100, derandomize=True)
-settings.register_profile("oldest", settings.get_profile("laptop"), derandomize=True)
+settings.register_profile("few", settings.get_profile("laptop"), derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "laptop"))
 
 # A shell lets what it starts in the background ignore Ctrl-C, and processes that tests start would ignore it, too.
@@ -51,6 +54,19 @@ def bytecode(tmp_path_factory):
         patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         patch.setenv("PYTHONPYCACHEPREFIX", str(shared / "bytecode"))
         yield
+
+
+@pytest.fixture(autouse=True)
+def pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Specify the charts of pages, but draw them only for tests marked `pictures`: half of the time of a page."""
+    if "pictures" not in request.keywords:
+        monkeypatch.setattr(plots, "drawn", specified)
+
+
+def specified(chart: Chart) -> str:
+    """Return an empty picture in place of a chart whose specification is JSON."""
+    json.dumps(plots.finished(plots._DRAWS[chart.draws](*chart.data)), allow_nan=False)
+    return plots.as_inline(f'<svg xmlns="{plots.SVG}" width="9" height="9"/>', chart.id, chart.said)
 
 
 @pytest.fixture(params=["all in memory", "all spilled", "some spilled"])

@@ -51,6 +51,7 @@ def counted():
     jit.listeners.pop()
 
 
+@pytest.mark.process
 def test_kernels_of_both_processes_are_counted(second, counted) -> None:
     def compile_two() -> None:
         for _ in range(2):
@@ -61,6 +62,7 @@ def test_kernels_of_both_processes_are_counted(second, counted) -> None:
     assert len(counted) == 5 and len(jit.listeners) == 1
 
 
+@pytest.mark.process
 def test_the_error_of_the_second_process_is_raised(second, counted) -> None:
     with pytest.raises(fb.errors.FileFormatError, match=r'^Pass nulls="drop"$') as caught:
         second("sent.send(fb.errors.FileFormatError(f\"Pass {fb.errors.arg('nulls', 'drop')}\"))")
@@ -71,6 +73,7 @@ def test_the_error_of_the_second_process_is_raised(second, counted) -> None:
         second("os.kill(os.getpid(), signal.SIGKILL)")
 
 
+@pytest.mark.process
 def test_the_second_process_ends_with_the_first(second, counted, tmp_path) -> None:
     def stop() -> None:
         while not (tmp_path / "pid").exists():
@@ -83,6 +86,7 @@ def test_the_second_process_ends_with_the_first(second, counted, tmp_path) -> No
     assert time.perf_counter() - started < 60 and len(jit.listeners) == 1
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_ends_both_processes(number, tmp_path) -> None:

@@ -282,6 +282,7 @@ def test_command_line(tmp_path, capsys):
     assert shown[0] == shown[1] and "Predicted clusters that cost most precision" in shown[0]
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize("work", ["listing", "files"])
 @pytest.mark.parametrize("text", [False, True])

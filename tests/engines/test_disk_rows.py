@@ -429,6 +429,7 @@ def test_attributes_that_cannot_be(tmp_path):
         fb.evaluate("t", "p", table=pair, attributes={"k": [1, 2]}, slices="k", engine="disk")
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["one table", "two tables"])
 def test_memory_stays_below_the_limit(kind, tmp_path):

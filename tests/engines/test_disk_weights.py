@@ -293,6 +293,7 @@ def test_scores_that_come_later():
     assert named.metric("pair_f1") == named.metric("pair_recall") == 1
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_the_memory_limit(tmp_path):
     """Rows that are cells of their own are the most that a shard may hold."""

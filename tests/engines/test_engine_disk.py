@@ -373,6 +373,7 @@ def test_a_file_that_changes_or_breaks(tmp_path, monkeypatch):
         fb.evaluate("t", "p", table=str(path), engine="disk")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("weighted", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_memory_stays_below_the_limit(weighted, tmp_path):
     """3e6 rows in one row group take about 400 MB in the memory engine."""

@@ -39,6 +39,7 @@ def write(path, table: pa.Table, rows: int = 1 << 20) -> str:
 FEW = "{'t': [0, 1], 'p': [0, 0]}"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("n_clusters", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_all_items_in_few_predicted_clusters(n_clusters, tmp_path):
     """5e6 cells of one predicted cluster take 500 MiB if they are closed together."""
@@ -47,6 +48,7 @@ def test_all_items_in_few_predicted_clusters(n_clusters, tmp_path):
     assert grown(f"'t', 'p', table={path}", f"'t', 'p', table={FEW}", keep="'cells'") < MOST
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_all_items_in_one_predicted_cluster_of_two_tables(tmp_path):
     n, rng = 5_000_000, np.random.default_rng(0)
@@ -65,6 +67,7 @@ CELLS = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("cells", "asked"),
@@ -121,6 +124,7 @@ def texts(width: int, distinct: int) -> pa.Array:
     return pa.array([f"{k:08d}".ljust(width, "x") for k in range(distinct)])
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "n"), [(200, 2_000_000), (2000, 1_000_000)])
 def test_long_labels_that_come_again(width, n, tmp_path):
@@ -136,6 +140,7 @@ def test_long_labels_that_come_again(width, n, tmp_path):
     assert grown(f"'t', 'p', table={str(path)!r}", small, keep="'cells'") < MOST
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_dictionaries(tmp_path):
     """A batch of rows does not bring the whole dictionary with it, of a million labels here."""
@@ -149,6 +154,7 @@ def test_dictionaries(tmp_path):
         fb.evaluate("t", "p", table=path[1:-1], engine="disk", memory_limit="64MiB")
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_long_item_ids(tmp_path):
     rng, n = np.random.default_rng(0), 500_000
@@ -164,6 +170,7 @@ def test_long_item_ids(tmp_path):
 # -- Repeated rows -----------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("text", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_one_row_again_and_again(text, tmp_path):
     """The rows of an item come to one shard, all 4e6 of them if they were not told apart before."""
@@ -178,6 +185,7 @@ def test_one_row_again_and_again(text, tmp_path):
 # -- Slices ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [False, True])
 def test_two_million_slices(text, tmp_path):
@@ -191,6 +199,7 @@ def test_two_million_slices(text, tmp_path):
     assert grown(f"'t', 'p', table={path}", f"'t', 'p', table={small}", slices="'a'") < MOST
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_many_slices_that_are_written(tmp_path):
     rng, n = np.random.default_rng(0), 400_000
@@ -206,6 +215,7 @@ def test_many_slices_that_are_written(tmp_path):
 # -- What is held as a whole -------------------------------------------------------------------------
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_csv_that_is_too_large_raises_before_it_is_read(tmp_path):
     rng, n, path = np.random.default_rng(0), 1_500_000, tmp_path / "rows.csv"
@@ -220,6 +230,7 @@ def test_csv_that_is_too_large_raises_before_it_is_read(tmp_path):
     assert grown(f"'t', 'p', table={str(path)!r}", f"'t', 'p', table={small}", f"{enough}MiB") < enough + 256
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("threads", ["2", "16"])
 def test_csv_that_fits(threads, tmp_path):
     rng, n, path = np.random.default_rng(0), 1_000_000, tmp_path / "rows.csv"
@@ -228,6 +239,7 @@ def test_csv_that_fits(threads, tmp_path):
     assert grown(f"'t', 'p', table={str(path)!r}", small, threads=threads) < MOST
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_many_threads_hold_smaller_blocks(tmp_path):
     """Sixteen blocks of one row per KiB of the limit held 630 MiB."""
@@ -267,6 +279,7 @@ def test_scores_without_room_raise_if_named_and_say_the_least_limit(tmp_path):
         fb.evaluate("t", "p", table=path, metrics=["omega"], engine="disk", memory_limit="64MiB")
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_all_scores(tmp_path):
     path = rows_of_er(tmp_path / "rows.parquet", 2_000_000)
@@ -281,6 +294,7 @@ def test_all_scores(tmp_path):
 # -- Further shapes ---------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_many_small_files(tmp_path):
     n, folder = 2_000_000, tmp_path / "rows"
@@ -291,6 +305,7 @@ def test_many_small_files(tmp_path):
     assert grown(f"'t', 'p', table={str(folder)!r}", f"'t', 'p', table={FEW}") < MOST
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_one_huge_row_group_of_text(tmp_path):
     n = 2_000_000
@@ -300,6 +315,7 @@ def test_one_huge_row_group_of_text(tmp_path):
     assert grown(f"'t', 'p', table={path}", small) < MOST
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["drop", "outside"])
 def test_most_items_on_one_side(policy, tmp_path):

@@ -320,6 +320,7 @@ for path in sys.argv[1:]:
 """
 
 
+@pytest.mark.process
 def test_flipped_bytes(tmp_path: Path) -> None:
     """Never a crash or a foreign error; with checksums, never another score. In a process of its own."""
     numbers = np.arange(90)

@@ -503,6 +503,7 @@ def test_integers_beyond_63_bits() -> None:
     assert len(read_links({"left": high, "right": high[::-1]}).items) == 2
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_links_in_files_take_little_memory(tmp_path: Path) -> None:
     """Of each link 16 bytes are held, and 8 more while blocks are put together; ids, keys and rows would take 80."""

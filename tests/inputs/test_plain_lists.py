@@ -58,6 +58,7 @@ def test_what_arrow_cannot_hold_is_said(values: list[Any]) -> None:
         read(values)
 
 
+@pytest.mark.process
 @arrow_imports_no_pandas
 def test_scoring_lists_and_dicts_loads_no_pandas() -> None:
     """Nor the functions of Arrow: either takes longer than the scoring."""

@@ -309,6 +309,7 @@ assert "pandas" not in sys.modules
 """
 
 
+@pytest.mark.process
 @arrow_imports_no_pandas
 def test_pandas_is_not_imported(tmp_path: Path) -> None:
     """It takes longer to import than the rest."""

@@ -424,6 +424,7 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert_nothing_left(tmp_path)
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_memory_stays_below_the_limit_with_a_long_reader() -> None:
     """6e6 rows with strings on each side, about 700 MB, of which each batch is made when it is asked for."""
@@ -449,6 +450,7 @@ def test_memory_stays_below_the_limit_with_a_long_reader() -> None:
     assert growth(before, measured) < 64 + 256
 
 
+@pytest.mark.process
 def test_files_are_read_without_importing_pandas(tmp_path: Path) -> None:
     """Which takes as long as a million rows do: by both engines, from Parquet and from a file that passes once."""
     pq.write_table(TRUTH, tmp_path / "t.parquet")

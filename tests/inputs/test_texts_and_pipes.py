@@ -413,6 +413,7 @@ def test_a_named_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         fb.evaluate(path, path)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /dev/fd")
 def test_process_substitution(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(gzip.compress(b"item;cluster\n1;a\n2;a\n3;b\n"))

@@ -29,6 +29,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(map(os.path.basename, command)))
 def test_commands_on_few_items_compile_nothing(command, tmp_path) -> None:
     code = "import sys; from fastbcubed.cli.main import main; from fastbcubed.kernels import jit\n"
@@ -90,6 +91,7 @@ def same_bits(one, other) -> bool:
     return type(one) is type(other) and np.asarray(one).tobytes() == np.asarray(other).tobytes()
 
 
+@pytest.mark.process
 def test_a_kernel_is_compiled_anew_when_one_that_it_calls_has_changed(tmp_path) -> None:
     """Its own file is the same, and so is the name and the signature that its code is kept under."""
     (tmp_path / "caller.py").write_text(

@@ -18,8 +18,8 @@ def profile():
 def test_a_profile_says_which_share_of_examples_is_tried(profile):
     profile("ci")
     assert [examples(n).max_examples for n in (1, 40, 160)] == [1, 40, 160]
-    profile("laptop")  # a fifth, rounded up
-    assert [examples(n).max_examples for n in (1, 40, 161)] == [1, 8, 33]
+    profile("laptop")  # a tenth, rounded up
+    assert [examples(n).max_examples for n in (1, 40, 161)] == [1, 4, 17]
     assert examples(5).deadline is None
 
 

@@ -250,6 +250,7 @@ def test_strings_are_the_same_labels(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert not list(tmp_path.glob("*.part"))
 
 
+@pytest.mark.process
 def test_run_writes_results_and_tables(tmp_path: Path) -> None:
     """A run in fresh processes leaves a result file, and tables between the markers."""
     pytest.importorskip("pandas")
@@ -274,6 +275,7 @@ def test_run_writes_results_and_tables(tmp_path: Path) -> None:
     assert text.endswith("<!-- benchmark:startup -->old<!-- /benchmark:startup -->\nafter\n")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("limits", "outcome"), [({"seconds": 0}, "time"), ({"memory": 1}, "memory")])
 def test_limits_are_kept(limits: dict[str, int], outcome: str, tmp_path: Path) -> None:
     """A process that passes a limit is ended, and the result says which."""
@@ -385,6 +387,7 @@ def test_unknown_names_are_explained(capsys: pytest.CaptureFixture[str]) -> None
         assert "known are" in capsys.readouterr().err
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_comparisons_are_timed(tmp_path: Path) -> None:
     files, page = tmp_path / "files", tmp_path / "page.md"

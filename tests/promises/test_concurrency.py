@@ -68,6 +68,7 @@ def finish(child, seconds=PATIENCE):
 # -- Fork ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @fork_only
 def test_after_a_fork():
@@ -101,6 +102,7 @@ def test_after_a_fork():
     assert (out, status) == ("done\n", 0), err
 
 
+@pytest.mark.process
 @fork_only
 def test_in_a_pool_of_forked_processes():
     code = """
@@ -123,6 +125,7 @@ def test_in_a_pool_of_forked_processes():
     assert (out, status) == ("done\n", 0), err
 
 
+@pytest.mark.process
 @fork_only
 def test_forking_while_another_thread_evaluates():
     """The child has a copy of every lock, taken or not; it must not wait for a thread it lacks."""
@@ -163,6 +166,7 @@ def test_forking_while_another_thread_evaluates():
     assert (out, status) == ("done\n", 0), err
 
 
+@pytest.mark.process
 @fork_only
 def test_forking_while_another_thread_works_out_an_attribute():
     code = """
@@ -196,6 +200,7 @@ def test_forking_while_another_thread_works_out_an_attribute():
     assert (out, status) == ("done\n", 0), err
 
 
+@pytest.mark.process
 def test_in_spawned_processes():
     """Results travel as plain values; kernels are loaded from the cache."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
@@ -205,6 +210,7 @@ def test_in_spawned_processes():
 # -- Threads ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 def test_from_several_threads_at_once():
     expected = [scores(seed) for seed in range(4)]
     with ThreadPoolExecutor(4) as executor:
@@ -228,6 +234,7 @@ def test_one_evaluation_read_by_several_threads():
         assert all(each == found[0] for each in found)
 
 
+@pytest.mark.process
 def test_one_evaluation_whose_items_are_on_disk_is_read_by_several_threads():
     """In a child, which a crash would end."""
     child = run(
@@ -296,6 +303,7 @@ def test_scores_of_many_evaluations_that_share_buffers(monkeypatch):
         assert ev.item(0)["precision"] == expected[k % 3]["first"]
 
 
+@pytest.mark.process
 def test_buffers_given_back_by_the_garbage_collector():
     """The collector may run at any time, also where a buffer is being taken."""
     code = """
@@ -337,6 +345,7 @@ ENDLESS = """
 """
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT to a child there")
 @pytest.mark.parametrize(
     ("threads", "after"),

@@ -101,6 +101,7 @@ def an_evaluation(n_items: int = 6) -> fb.Evaluation:
 # -- Signals ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("number", "code", "said"),
     [
@@ -122,6 +123,7 @@ def test_an_evaluation_that_is_ended_leaves_nothing(number, code, said, rows, tm
     assert content(tmp_path / "out") == before
 
 
+@pytest.mark.process
 def test_what_a_killed_process_leaves_is_removed_by_the_next(tmp_path: Path) -> None:
     """A live process's file is not."""
     path = tmp_path / "items.parquet"
@@ -182,6 +184,7 @@ IN_PLACE = {
 }
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("what", "package", "code", "said"),
     [
@@ -203,6 +206,7 @@ def test_what_ends_a_command_that_loads_is_one_line(what, package, code, said, t
     assert "Traceback" in subprocess.run(library, env=environment, capture_output=True, text=True).stderr
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_a_kernel_is_loaded_is_not_lost(number) -> None:
     """LLVM calls Numba back, and nobody hears of an exception that is raised there; so it comes afterwards."""
@@ -227,6 +231,7 @@ def test_a_signal_while_a_kernel_is_loaded_is_not_lost(number) -> None:
 # -- Disks ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_an_output_directory_is_tried_before_the_work(engine, tmp_path, small_disk) -> None:
     (tmp_path / "taken").write_text("mine")
@@ -242,6 +247,7 @@ def test_an_output_directory_is_tried_before_the_work(engine, tmp_path, small_di
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.process
 def test_too_little_disk_is_said_before_anything_is_read(rows, small_disk, capsys) -> None:
     process = evaluate_on_disk(rows, "--spill-dir", small_disk)
     _, err = process.communicate(timeout=120)
@@ -251,6 +257,7 @@ def test_too_little_disk_is_said_before_anything_is_read(rows, small_disk, capsy
     assert len(err.splitlines()) == 1
 
 
+@pytest.mark.process
 def test_a_disk_that_fills(small_disk, monkeypatch) -> None:
     monkeypatch.setattr(spill, "LEAVE_FREE", -(1 << 40))  # the check before the work finds nothing
     monkeypatch.setattr(disk.Layout, "of", lambda *given: SPILL_ALL)
@@ -261,6 +268,7 @@ def test_a_disk_that_fills(small_disk, monkeypatch) -> None:
     assert shutil.disk_usage(small_disk).used < 1 << 16
 
 
+@pytest.mark.process
 def test_a_full_disk_keeps_the_earlier_result_whole(small_disk) -> None:
     out = small_disk / "out"
     an_evaluation().save(out)
@@ -317,6 +325,7 @@ def test_a_result_whose_files_cannot_be_moved_is_in_force(tmp_path, monkeypatch)
     assert not [path for path in tmp_path.iterdir() if path.is_dir()]
 
 
+@pytest.mark.process
 def test_a_page_of_a_job_on_a_full_disk(small_disk, capsys) -> None:
     """Nothing of it is left: no empty file, and no half of a page after those of other steps."""
     page, earlier = small_disk / "new.md", small_disk / "job.md"

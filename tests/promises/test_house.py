@@ -108,6 +108,7 @@ def test_names_loaded_on_first_use_are_never_modules() -> None:
     assert found.stdout.strip() == "['charts', 'constraints', 'errors', 'metrics']"
 
 
+@pytest.mark.process
 def test_kernels_load_without_scipy() -> None:
     """Numba loads half of SciPy to know whether it has a BLAS; what needs one still finds it."""
     code = (

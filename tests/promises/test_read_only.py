@@ -92,6 +92,7 @@ def evaluate(image: Image, *flags: str, **variables: str) -> subprocess.Complete
     return image.run(*command, **variables)
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_a_read_only_installation_keeps_kernels_in_a_temporary_directory(image: Image) -> None:
     image.freeze()
@@ -107,6 +108,7 @@ def test_a_read_only_installation_keeps_kernels_in_a_temporary_directory(image: 
     assert kept.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_where_nothing_can_be_written_kernels_are_not_kept(image: Image) -> None:
     image.freeze()
@@ -125,6 +127,7 @@ def test_where_nothing_can_be_written_kernels_are_not_kept(image: Image) -> None
     assert done.returncode == 2 and "not compiled ahead" in done.stderr and "NUMBA_CACHE_DIR" in done.stderr
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["installation", "named directory"])
 def test_what_was_compiled_with_the_image_is_used(image: Image, where: str) -> None:
@@ -138,6 +141,7 @@ def test_what_was_compiled_with_the_image_is_used(image: Image, where: str) -> N
     assert image.kernel(HOME=str(other), **named) == [str(other / ".cache" / "numba"), "1"]
 
 
+@pytest.mark.process
 def test_a_directory_of_somebody_else_is_not_used(image: Image) -> None:
     image.freeze()
     (image.tmp / f"fastbcubed-{os.getuid()}").mkdir(0o777)
@@ -148,6 +152,7 @@ def test_a_directory_of_somebody_else_is_not_used(image: Image) -> None:
     ]
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_a_damaged_cache_is_compiled_anew(image: Image) -> None:
     named = {"NUMBA_CACHE_DIR": str(image.tmp / "cache")}
@@ -160,6 +165,7 @@ def test_a_damaged_cache_is_compiled_anew(image: Image) -> None:
             assert image.kernel(**named) == [str(image.tmp / "cache"), "1"]
 
 
+@pytest.mark.process
 def test_a_full_disk_is_no_error(image: Image) -> None:
     code = "import os; from fastbcubed.kernels import cells, jit\n"
     code += "full = os.open('/dev/full', os.O_WRONLY)\n"
@@ -169,6 +175,7 @@ def test_a_full_disk_is_no_error(image: Image) -> None:
     assert done.stdout == "3 No space left on device\n" and not done.stderr
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_kernels_whose_source_was_replaced_since_are_not_kept(image: Image) -> None:
     code = "import os; from fastbcubed.kernels import cache, cells; own = cells.bit_length.dispatcher; {}; "
@@ -179,6 +186,7 @@ def test_kernels_whose_source_was_replaced_since_are_not_kept(image: Image) -> N
         assert done.stdout == f"3 {kept}\n", done
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_no_temporary_directory_is_made_where_none_is_needed(image: Image) -> None:
     assert image.kernel() == [str(image.root / "site" / "fastbcubed" / "kernels")]

@@ -30,11 +30,13 @@ def damage(path: Path, seed: int, share: float) -> Counter[str]:
     return Counter(line.split()[0] for line in done.stdout.splitlines())
 
 
+@pytest.mark.process
 def test_some_edits(tmp_path: Path) -> None:
     found = damage(tmp_path, 0, 0.03)
     assert found["refused"] > 40
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_more_edits(tmp_path: Path) -> None:
     """A share of 1 tries them all, in minutes: `python tests/results/damaging.py DIRECTORY 1 1`."""

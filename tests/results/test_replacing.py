@@ -45,11 +45,13 @@ def kill(directory: Path, engine: str, moments: str, n_random: int) -> list[int]
     return list(map(int, done.stdout.split()))
 
 
+@pytest.mark.process
 def test_kills_at_each_rename(tmp_path: Path) -> None:
     at_changes, _, first, second = kill(tmp_path, "memory", "before", 0)
     assert at_changes >= 18 and min(first, second) > 6
 
 
+@pytest.mark.process
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_kills_before_and_after_each_rename_and_at_random_times(engine: str, tmp_path: Path) -> None:
@@ -183,6 +185,7 @@ def test_items_on_disk_are_saved_where_they_are_and_elsewhere(tmp_path: Path) ->
     assert fb.load(tmp_path / "a").items().equals(expected)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("by", ["saving", "a forked process"])
 def test_items_on_disk_are_read_wherever_the_place_of_their_file_is_left(by: str, tmp_path: Path) -> None:
     ev = an_evaluation(3000, "disk")

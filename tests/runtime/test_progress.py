@@ -125,6 +125,7 @@ def test_silent_where_nobody_looks(capsys) -> None:
         assert report is None
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
 def test_bars_on_a_terminal_of_eighty_columns() -> None:
     import fcntl

@@ -73,6 +73,7 @@ def test_text_is_refused_before_it_is_read(folder: Path) -> None:
         fb.Clustering.from_links(folder / "links.csv", threshold=0.5, memory_limit="8MiB")
 
 
+@pytest.mark.process
 @pytest.mark.slow
 def test_the_limit_that_a_message_asks_for_is_enough_and_is_held(folder: Path) -> None:
     """A message tells what the next step takes; those of later steps may ask for more."""

@@ -47,6 +47,7 @@ def all_answers() -> list[dict[str, Any]]:
         return [asked(options) for options in OPTIONS]
 
 
+@pytest.mark.process
 def test_kernels_that_are_not_compiled_say_the_same() -> None:
     code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import json, {__name__} as t; "
     code = code.replace(__name__, Path(__file__).stem) + "print(json.dumps(t.all_answers()))"

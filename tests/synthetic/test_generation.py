@@ -470,6 +470,7 @@ def _command(path: Path, *flags: str) -> list[str]:
     return [sys.executable, "-m", "fastbcubed", "generate", str(path), "--overwrite", *flags]
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits of file sizes")
 def test_a_disk_that_fails_while_writing(tmp_path: Path) -> None:
     import resource
@@ -486,6 +487,7 @@ def test_a_disk_that_fails_while_writing(tmp_path: Path) -> None:
     assert [file.read_text() for file in tmp_path.iterdir()] == ["earlier"]
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals")
 @pytest.mark.parametrize(
     ("number", "code", "said"), [(signal.SIGINT, 130, "stopped"), (signal.SIGTERM, 143, "terminated")]
@@ -506,6 +508,7 @@ def test_a_signal_leaves_nothing(number: int, code: int, said: str, tmp_path: Pa
     assert [file.read_text() for file in tmp_path.iterdir()] == ["earlier"]
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_memory_does_not_grow_with_the_table(tmp_path: Path) -> None:
     code = """if True:
