@@ -517,8 +517,11 @@ def test_warnings_is_the_one_public_list_of_what_there_is_to_know() -> None:
 
 
 def test_text_tells_warnings_from_notes() -> None:
-    text = repr(fb.evaluate(TRUTH, {item: item for item in TRUTH}))
-    assert "Warning: Precision is 1 by construction" in text and "Warning:" not in text
+    text = repr(fb.evaluate(dict.fromkeys(TRUTH, "all"), PREDICTION))
+    assert "Note: Precision is 1 by construction" in text and "Warning:" not in text
+    with pytest.warns(EvaluationWarning, match="every item is alone"):
+        alone = fb.evaluate(TRUTH, {item: item for item in TRUTH})
+    assert "Warning: Precision is 1 by construction" in repr(alone)
 
 
 def test_warnings_that_were_not_checked_are_named() -> None:
