@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.compare_runs.comparison import Comparison
 from fastbcubed.diff_runs.diff_result import Diff
-from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, SliceError, arg
+from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, SliceError, arg, quoted
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.page import require_packages
@@ -69,7 +69,7 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
     found = content["scores"] if score is None else [score]
     if not found or any(name not in content["scores"] for name in found):
         raise MetricError(
-            f"{score!r} is not drawn; there are {', '.join(content['scores']) or 'no scores of slices'}"
+            f"{quoted(score)} is not drawn; there are {', '.join(content['scores']) or 'no scores of slices'}"
         )
     if len(content["names"]) == 2:
         return _as_altair(plots.finished(plots.crossed_chart(content, found[-1]), _by(content)))

@@ -24,7 +24,7 @@ from fastbcubed.results.origin import Origin, not_default
 from fastbcubed.results.repairs import require_repairable
 from fastbcubed.results.slices import SliceKey, slice_name
 from fastbcubed.results.warnings import MAY_WARN, found_in, give
-from fastbcubed.runtime.arguments import is_whole, true_or_false
+from fastbcubed.runtime.arguments import is_one_of, is_whole, true_or_false
 from fastbcubed.runtime.output_files import require_writable
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool
@@ -431,7 +431,7 @@ def cice_bcubed(
     0.638889
     """
     for name, value, known in (("match", match, MATCHES), ("similarity", similarity, SIMILARITIES)):
-        if value not in known:
+        if not is_one_of(value, known):
             raise OptionError(f"{arg(name)} is one of {', '.join(map(repr, known))}, not {quoted(value)}")
     options.setdefault("metrics", list(cice(match, similarity)))
     return evaluate(truth, prediction, weight=weight, overlapping=True, **options)

@@ -519,7 +519,7 @@ def asked_columns(diff: Diff, columns: str | Iterable[str]) -> list[str]:
 
 def _require_clear(diff: Diff, names: Iterable[object]) -> None:
     """Raise ColumnError if baseline or experiment has an attribute with the name of the true cluster's column."""
-    if diff._judgement is not None and TRUE_CLUSTER in names:
+    if diff._judgement is not None and any(is_one_of(name, (TRUE_CLUSTER,)) for name in names):
         sides = diff.evaluation.kept_items().attribute_sides()
         own = {place: sides[place] for place in PLACES.values()}
         require_clear(TRUE_CLUSTER, "the cluster of the truth", own)

@@ -153,7 +153,7 @@ def asked_order(order_by: str | None) -> str:
         )
     if order_by in COLUMNS or order_by == LOSS:
         raise MetricError(
-            f"cannot order by {order_by!r}; in a diff it is called {COLUMNS.get(order_by, CHANGE)!r}"
+            f"cannot order by {quoted(order_by)}; in a diff it is called {COLUMNS.get(order_by, CHANGE)!r}"
         )
     order_by = MEANT.get(order_by, order_by)
     return BACK.get(order_by, order_by)

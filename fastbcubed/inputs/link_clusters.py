@@ -157,7 +157,7 @@ def _out_of_range(
     beyond = is_percent if ascending else are_shares and threshold < 0
     if n_connecting and not beyond:
         return ""
-    ends = f"those in column {score!r} go from {as_typed(span.least)} to {as_typed(span.most)}"
+    ends = f"those in column {quoted(score)} go from {as_typed(span.least)} to {as_typed(span.most)}"
     hint = f" Of scores up to 1, {asked} % is {as_typed(threshold / 100)}." if is_percent else ""
     few = "less" if ascending else "more"
     if n_connecting:

@@ -21,6 +21,7 @@ from fastbcubed.errors import (
     LinkError,
     arg,
     first_few,
+    quoted,
 )
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
@@ -175,7 +176,9 @@ def _blocks(
         whole = dict(zip(names, source.columns(names), strict=True))
         if score is not None and score in source.untyped:
             texts = whole[score]
-            whole[score] = float_column(texts, f"column {score!r} of {source.where}", LinkError, text=True)
+            whole[score] = float_column(
+                texts, f"column {quoted(score)} of {source.where}", LinkError, text=True
+            )
             _refuse_rounded(texts, whole[score], source.where)
         source = of_arrow(pa.table(whole), source.where)
     for part in source.scan(size, names):

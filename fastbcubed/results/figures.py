@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.contingency import CELL_BLOCK, Contingency, confusion
-from fastbcubed.errors import ESTIMATE, Message, MetricError, NotKeptError, arg
+from fastbcubed.errors import ESTIMATE, Message, MetricError, NotKeptError, arg, quoted
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, computed_as, known_as, lifted, resolve
 from fastbcubed.render.number_formats import percent, score_text
@@ -89,7 +89,7 @@ def resolved(table: Contingency, which: Any, beta: float, scores: Sequence[Metri
         weighted=table.weighted, weighting=table.weighting, outside=table.outside, overlapping=table.overlapping,
     )  # fmt: skip
     if len(found) != 1:
-        raise MetricError(f"{which!r} is a family of {len(found)} scores; name one of them")
+        raise MetricError(f"{quoted(which)} is a family of {len(found)} scores; name one of them")
     return found[0].at(beta)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shlex
 import warnings
@@ -728,13 +729,13 @@ def require_packages(what: str) -> None:
 def require_place(path: Any, *, overwrite: bool) -> Path:
     """Return where a page is to be written; raise if that cannot be, or if a file is there that is to stay."""
     file = Path(at_home(path_of(path, "path is where to write the page, such as 'report.html'")))
-    if file.is_dir():
+    if os.path.isdir(file):
         raise OptionError(f"{file} is a directory; name a file, such as {file / 'report.html'}")
     if file.suffix.lower() not in ("", ".html", ".htm"):
         raise OptionError(
             f"the page is HTML, so its name ends in .html, not in {file.suffix}; name it {file.with_suffix('.html')}"
         )
-    if file.exists() and not overwrite:
+    if os.path.exists(file) and not overwrite:
         raise OptionError(
             f"{file} is there already; pass {arg('overwrite', True)} to replace it, or another path"
         )

@@ -383,8 +383,8 @@ def require_known(order_by: str, known: Collection[str]) -> None:
     known = [*known, LOSS] if set(LOSSES) <= set(known) else list(known)
     if not is_one_of(order_by, known):
         raise MetricError(
-            f"cannot order by {order_by!r}; there are {', '.join(f'{Word(each)}' for each in known)}. Name a score in "
-            f"{arg('metrics', ...)} to have it in the tables"
+            f"cannot order by {quoted(order_by)}; there are {', '.join(f'{Word(each)}' for each in known)}. "
+            f"Name a score in {arg('metrics', ...)} to have it in the tables"
         )
 
 

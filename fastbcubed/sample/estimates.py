@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage
-from fastbcubed.errors import MetricError, arg
+from fastbcubed.errors import MetricError, arg, quoted
 from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of
 from fastbcubed.render.document import Block, Notices, Prose
 from fastbcubed.render.html import Page, Shown
@@ -160,7 +160,7 @@ class Estimates(Shown, HasTable):
         """
         known = self.overall.named(which)
         if known is None:
-            raise MetricError(f"there is no estimate of {which!r}; name it in {arg('metrics', ...)}")
+            raise MetricError(f"there is no estimate of {quoted(which)}; name it in {arg('metrics', ...)}")
         level = self.level if level is None else check_level(level)
         own, (low, high) = self.estimated[known], self._ranges[known]
         is_census = self.definition["population_clusters"] == self.summary["sample"]["n_clusters"]

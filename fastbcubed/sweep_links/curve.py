@@ -627,11 +627,11 @@ def known_score(curve: Curve, name: str) -> str:
         raise MetricError(
             f"{name!r} is no score that is best somewhere; put a condition on it with {arg('where', ...)}"
         )
-    known = name if is_one_of(name, names) else computed_as(str(name), names)
+    known = name if is_one_of(name, names) else computed_as(name, names) if isinstance(name, str) else None
     if known is None:
         raise MetricError(
-            f"the curve has no score {name!r}; it has {', '.join(names) or 'none that is known everywhere'}."
-            f"{how_to_have(str(name), names, curve.weighted)}"
+            f"the curve has no score {quoted(name)}; it has {', '.join(names) or 'none that is known everywhere'}."
+            f"{how_to_have(name, names, curve.weighted) if isinstance(name, str) else ''}"
         )
     if METRICS[known].best == "neither":
         raise MetricError(f"no value of {known} is better than another; name a score that is best somewhere")

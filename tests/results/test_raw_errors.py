@@ -46,6 +46,14 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
     "spilled": (FileFormatError, "zero byte", lambda: fb.evaluate(*SIDES, engine="disk", spill_dir="a\0")),
     "size": (OptionError, "from 1 to", lambda: fb.constraints.homogeneity(2**64)),
     "cheat": (OptionError, "items is an iterable", lambda: fb.constraints.cheat(3)),
+    "similarity": (
+        OptionError,
+        "similarity is one of",
+        lambda: fb.cice_bcubed(*SIDES, similarity=pd.Series([1, 2])),
+    ),
+    "order": (fb.errors.MetricError, "about 5,000 digits", lambda: ev.cells(order_by=LONG)),
+    "score": (fb.errors.MetricError, "the curve has no score", lambda: sweep.best(LONG)),
+    "long path": (FileFormatError, "cannot write", lambda: ev.report("x" * 300)),
     "source": (OptionError, "score is a name", lambda: sweep.best("1or 2")),
 }
 
