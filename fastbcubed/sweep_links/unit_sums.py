@@ -41,8 +41,9 @@ CHANGING = ("over", "under", "elm_over", "elm_under", "tp", "fp", "true_given_pr
 #: The effective number of units is at least this share of that of true clusters; steps in which the weakest threshold
 #: is looked for at which it is.
 LEAST_OF_TRUE, STEPS = 0.25, 12
-#: Squares that are less than this share of their terms, of which they are the difference, come from rounding.
-CANCELLED = 1e-12
+#: Squares that are less than this share of their terms, of which they are the difference, are added up anew from what
+#: each unit moves: rounding may have changed them.
+CANCELLED = 1e-6
 
 
 class Events(NamedTuple):
@@ -251,7 +252,8 @@ class UnitSums:
         n = max(self.n_units, 1)
         mean = np.sum(slopes * totals, axis=0) ** 2 / n
         squares -= mean
-        squares = np.where(squares > CANCELLED * (sizes + mean), squares, 0.0)
+        for place in np.flatnonzero(~(squares > CANCELLED * (sizes + mean))).tolist():
+            squares[place] = np.sum(self.moved(metric, int(points[place])) ** 2)
         scores = self.curve.figures(metric.name, points)
         return np.asarray(standard_error(squares, self.n_units, scores))
 

@@ -84,6 +84,20 @@ def test_at_the_weakest_threshold_errors_are_those_of_evaluate(case: Case) -> No
     assert {name: last[f"{name}_se"] for name in names} == expected
 
 
+@pytest.mark.parametrize("heavy", [1.0, 1e3, 1e6])
+def test_heavy_units_do_not_cancel_the_errors_of_light_ones(heavy: float) -> None:
+    """42 pairs, of which ten of weight 1 are missed, and two may be heavy: 42 / 41 * (10 - 10**2 / 42) is 2.7937**2."""
+    truth = {f"{k}{side}": str(k) for k in range(42) for side in "ab"}
+    links = [(f"{k}a", f"{k}b", 0.2 if k < 10 else 0.9) for k in range(42)]
+    weights = {item: heavy if int(own) >= 40 else 1.0 for item, own in truth.items()}
+    names = ["pair_fn", "v_measure", "recall", "f1"]
+    sweep = fb.sweep(truth, links, weight=weights, metrics=names)
+    row = next(own for own in sweep.curve(limit=None, errors=True).to_pylist() if own["threshold"] == 0.9)
+    assert row["pair_fn_se"] == pytest.approx(math.sqrt(42 / 41 * (10 - 100 / 42)), rel=1e-9)
+    ev = sweep.evaluate(0.9, metrics=names)
+    assert {name: row[f"{name}_se"] for name in names} == pytest.approx(dict(ev.errors), rel=1e-5)
+
+
 def copies(truth: dict[str, str], links: Links, times: dict[int, int]) -> tuple[dict[str, str], Links]:
     """Return raw rows in which each unit is there so many times."""
     units = units_of(truth, links)
