@@ -189,7 +189,7 @@ def covered(people: Population, metric: Metric) -> float:
     how = {} if is_mean(metric) else {"less": LESS_VARIANCE_OF_SUMS, "fewest": FEW_DEGREES}
     for k, (error, df) in enumerate(errors(people, own.moved, own.sizes, how)):
         df = df if error else own.effective(k)
-        effective = own.effective(k) if is_mean(metric) else math.nan
+        effective = own.effective(k) if is_mean(metric) and metric.combine is None else math.nan
         ends = {"low": metric.low, "high": metric.high}
         low, high = interval(float(own.values[k]), error, df=df, level=0.95, effective=effective, **ends)
         hits, n = hits + (low <= own.wanted <= high), n + (low == low)

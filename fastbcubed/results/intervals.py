@@ -85,11 +85,15 @@ def interval(
     has an interval to one side, from the share of the weight that units may have of which none was drawn; their
     effective number is `df`. An amount of 0 has none, as no unit shows how much there may be. A score without a lower
     end is taken to go from -1, as the adjusted Rand index does, unless it is less. Of a mean of values from
-    `low` to `high`, over `effective` equal units, the interval is no wider than if each value were one of these two.
+    `low` to `high`, over `effective` equal units, few degrees of freedom make the interval no wider than if each value
+    were one of these two. It is never narrower than by the normal quantile: a unit's size may go with its value.
 
     >>> found = interval(0.9, 0.03, df=10, level=0.95, low=0.0, high=1.0)
     >>> round(found.low, 4), round(found.high, 4)  # log(9) -+ 2.2281 * 0.03 / (0.9 * 0.1)
     (0.8107, 0.9498)
+    >>> found = interval(0.9, 0.03, df=1, level=0.95, low=0.0, high=1.0, effective=100)
+    >>> round(found.low, 4), round(found.high, 4)  # log(9) -+ 1.96 * 0.03 / (0.9 * 0.1), as Wilson's is narrower
+    (0.824, 0.9453)
     >>> found = interval(1.0, 0.0, df=100, level=0.95, low=0.0, high=1.0)
     >>> round(found.low, 4), found.high
     (0.9638, 1.0)
@@ -100,7 +104,8 @@ def interval(
     at_end = _to_one_side(score, low, high, share_not_seen(df, level), room=ROUNDING if sure else 0.0)
     if at_end is not None or sure:
         return at_end or Interval(score, score)
-    reach = t_quantile(level, df) * error
+    quantile, least = t_quantile(level, df), t_quantile(level, math.inf)
+    reach = quantile * error
     if math.isinf(low) and math.isfinite(high) and score > CHANCE_REVERSED:
         low = CHANCE_REVERSED
     if math.isinf(low):
@@ -113,7 +118,8 @@ def interval(
     shares = [_share(_times_exp(odds, each)) for each in (-step, step)]
     if effective > 0:
         most = wilson(above / (high - low), effective, level)
-        shares = [max(shares[0], most.low), min(shares[1], most.high)]
+        sure_low, sure_high = (_share(_times_exp(odds, each * least / quantile)) for each in (-step, step))
+        shares = [max(shares[0], min(most.low, sure_low)), min(shares[1], max(most.high, sure_high))]
     return Interval(*(low + (high - low) * each for each in shares))
 
 

@@ -383,7 +383,8 @@ class Errors(NamedTuple):
 
     def scale(self, metric: Metric) -> dict[str, float]:
         """Return what `interval` takes besides score, error and level."""
-        effective = self.units.effective if is_mean(metric) else math.nan
+        is_plain = is_mean(metric) and metric.combine is None  # F of means is no mean of values
+        effective = self.units.effective if is_plain else math.nan
         return {"df": self.df[metric.name], "low": metric.low, "high": metric.high, "effective": effective}
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
+import fastbcubed as fb
 from fastbcubed.errors import OptionError
 from fastbcubed.results.intervals import MANY, check_level, degrees_of_freedom, interval, t_quantile
 
@@ -45,6 +46,39 @@ def test_degrees_of_freedom_are_between_one_and_one_by_unit_but_one():
     squares = rng.normal(size=(2000, 60)) ** 2
     found = degrees_of_freedom(squares.sum(axis=1), (squares**2).sum(axis=1), 60)
     assert 45 < np.median(found) <= 59
+
+
+@given(
+    st.floats(0.001, 0.999),
+    st.floats(1e-6, 0.3),
+    st.floats(1, 500),
+    st.sampled_from(LEVELS),
+    st.floats(1, 1e6),
+)
+def test_no_cap_makes_an_interval_narrower_than_its_error(score, error, df, level, effective):
+    """On the scale of log odds each end is at least the normal quantile times the error away, and at most that of t."""
+    found = interval(score, error, df=df, level=level, low=0.0, high=1.0, effective=effective)
+    slope, middle = 1 / (score * (1 - score)), special.logit(score)
+    least, most = stats.norm.ppf((1 + level) / 2), stats.t.ppf((1 + level) / 2, df)
+    for sign, end in ((-1, found.low), (1, found.high)):
+        assert sign * end >= sign * special.expit(middle + sign * least * error * slope) - 1e-9
+        assert sign * end <= sign * special.expit(middle + sign * most * error * slope) + 1e-9
+
+
+def test_large_clusters_that_are_wrong_widen_an_interval():
+    """20 merges of 20 pairs among 3,980 pairs found exactly: 800 of 8,760 items, with precision 1/20."""
+    true = np.repeat(np.arange(4380), 2)
+    pred = np.where(true < 400, true // 20, true)
+    ev = fb.evaluate(true, pred, metrics=["precision", "f1"])
+    n, weight = 4000, 8760.0
+    score = (7960 + 800 / 20) / weight
+    squares = 20 * (40 * (1 / 20 - score)) ** 2 + 3980 * (2 * (1 - score)) ** 2
+    error = math.sqrt(n / (n - 1) * squares) / weight
+    assert ev.overall.precision == pytest.approx(score, rel=1e-12)
+    assert ev.errors["precision"] == pytest.approx(error, rel=1e-9)
+    found, reach = ev.interval("precision"), 1.9599 * error / (score * (1 - score))
+    assert found.low <= special.expit(special.logit(score) - reach)
+    assert found.high >= special.expit(special.logit(score) + reach)
 
 
 def test_losses_mirror_rates():
