@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flag_values import arguments_of, check_report, column_names, read_flags
+from fastbcubed.cli.flag_values import arguments_of, check_report, column_names, columns_by_run, read_flags
 from fastbcubed.cli.gate_options import BOUND, add_bound_flags, bounds_of, code_of, with_slices, write_page
 from fastbcubed.cli.options import (
     OR_COLUMNS,
@@ -37,7 +37,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "named", nargs="+", metavar="NAME=PATH",
         help="the runs to compare, given in the same way; one without NAME= is called by the stem of its file",
     )  # fmt: skip
-    add_input_flags(parser)
+    add_input_flags(parser, by_run=True)
     add_score_flags(parser)
     group = parser.add_argument_group("comparison")
     baseline = (
@@ -62,7 +62,9 @@ def run(options: argparse.Namespace) -> int:
     check_report(options)
     bounds, worse = bounds_of(options)
     arguments = arguments_of(fastbcubed.compare, options) | read_flags(options)
-    arguments["runs"] = runs_of(options.named, in_table=options.table is not None)
+    runs = arguments["runs"] = runs_of(options.named, in_table=options.table is not None)
+    for name, given in (("item", options.run_item), ("cluster", options.run_cluster)):
+        arguments[name] = columns_by_run(arguments[name], given, name, list(runs))
     if options.table is not None:
         arguments["truth"] = column_names(options.truth)
     arguments = with_slices(with_scores(arguments, _scores_of([*bounds, *worse])), [*bounds, *worse])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
@@ -104,6 +104,22 @@ def columns_of_sides(text: str, flag: str, sides: tuple[str, ...] = ("truth's", 
     return found[0] if len(found) == 1 else tuple(side or None for side in found)
 
 
+def columns_by_run(of_sides: Any, given: Sequence[str], flag: str, runs: Sequence[str]) -> Any:
+    """Return the columns of truth and runs: those of both sides, with those of single runs in their place."""
+    if not given:
+        return of_sides
+    of_truth, of_runs = of_sides if isinstance(of_sides, tuple) else (of_sides, of_sides)
+    found = {} if of_runs is None or isinstance(of_runs, Unnamed) else dict.fromkeys(runs, of_runs)
+    for text in given:
+        run, sign, column = text.partition("=")
+        if not (run and sign and column):
+            raise OptionError(
+                f"--run-{flag} is the name of a run, an equals sign and its column, not {text!r}"
+            )
+        found[run] = column_names(column)
+    return None if isinstance(of_truth, Unnamed) else of_truth, found
+
+
 def score_names(texts: list[str]) -> list[str]:
     """Return the names of scores in a flag that may be repeated."""
     names = [name for text in texts for name in split(text, ",")]
@@ -187,16 +203,31 @@ def with_links(arguments: dict[str, Any], options: argparse.Namespace) -> dict[s
     if arguments["table"] is not None:
         raise OptionError("--links goes with two inputs; with --table both are columns of one table")
     from fastbcubed.inputs.clustering import Clustering
+    from fastbcubed.inputs.pair import per_side
 
-    item = arguments["item"]
-    with rewording(_of_links), warnings_said():
-        made = Clustering.from_links(
-            arguments[side], columns_of(options.link_left), columns_of(options.link_right),
-            score=options.link_score, threshold=options.threshold, ascending=options.ascending,
-            verdict=options.verdict, items=options.link_items,
-            item=item[side == "prediction"] if isinstance(item, tuple) else item, memory_limit=options.memory_limit,
-        )  # fmt: skip
-    return {**arguments, side: made}
+    made: dict[str, Any] = {}
+    for k, each in enumerate(("truth", "prediction")):
+        if side not in (each, "both"):
+            continue
+        parts = ("link_left", "link_right", "link_score", "verdict")
+        left, right, score, verdict = (_of_side(options, name, k) for name in parts)
+        scored = side != "both" or each == "prediction"
+        with rewording(_of_links), warnings_said():
+            made[each] = Clustering.from_links(
+                arguments[each], left, right, score=score, threshold=options.threshold if scored else None,
+                ascending=options.ascending and scored, verdict=verdict, items=options.link_items,
+                item=per_side(arguments["item"], "item")[k], memory_limit=options.memory_limit,
+            )  # fmt: skip
+    return {**arguments, **made}
+
+
+def _of_side(options: argparse.Namespace, part: str, k: int) -> Any:
+    """Return the column of a part of links; of both sides, it may be a pair."""
+    given = getattr(options, part)
+    if options.links != "both" or given is None:
+        return columns_of(given) if part in ("link_left", "link_right") else given
+    of_sides = columns_of_sides(given, part.replace("_", "-"))
+    return of_sides[k] if isinstance(of_sides, tuple) else of_sides
 
 
 def _of_links(part: Any) -> Any:

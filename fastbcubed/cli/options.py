@@ -62,6 +62,13 @@ OPTIONS = {
     "cluster": _option(
         "--cluster", default=CLUSTER, metavar="NAME", help="column of clusters (default: cluster)"
     ),
+    **{
+        f"run_{part}": _option(
+            f"--run-{part}", **_REPEATED, default=[], metavar="RUN=NAME",
+            help=f"column of {part}s of one run, where it has another than --{part} says; repeatable",
+        )
+        for part in ("item", "cluster")
+    },
     "weight": _option(
         "--weight", metavar="NAME",
         help="column of weights, or a file with the columns item and weight{weight}",
@@ -306,9 +313,14 @@ def add_input_flags(
     item: str = "item",
     sides: tuple[str, str] = ("truth", "prediction"),
     outside: str = "they are not scored, but are false positives for the items they are clustered with",
+    *,
+    by_run: bool = False,
 ) -> None:
     """Add the flags of the two sides and their policies; `outside` explains that policy."""
-    names = f"table {item} cluster weight attributes unmatched nulls duplicates noise overlapping max_pairs"
+    runs = "run_item run_cluster " * by_run
+    names = (
+        f"table {item} cluster {runs}weight attributes unmatched nulls duplicates noise overlapping max_pairs"
+    )
     first, second = sides
     words = {"first": first, "second": second, "FIRST": first.upper(), "SECOND": second.upper()}
     add_options(parser.add_argument_group("input"), names, outside=outside, **words)
@@ -337,9 +349,10 @@ def add_link_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags for TRUTH or PREDICTION given as links."""
     group = parser.add_argument_group("links (pairs of items instead of items and clusters)")
     group.add_argument(
-        "--links", nargs="?", const="prediction", choices=("prediction", "truth"), metavar="SIDE",
-        help="the prediction is a table of links, one for each pair of items, or with --links=truth the truth; its "
-        "clusters are what they connect",
+        "--links", nargs="?", const="prediction", choices=("prediction", "truth", "both"), metavar="SIDE",
+        help="the prediction is a table of links, one for each pair of items, or with --links=truth the truth, or "
+        "both; clusters are what they connect. Of both, --threshold and --ascending are the prediction's, and columns "
+        "may be pairs, the truth's first",
     )  # fmt: skip
     add_options(group, "threshold ascending link_left link_right link_score verdict no_verdict link_items")
 

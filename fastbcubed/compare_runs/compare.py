@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ from fastbcubed.errors import ColumnError, OptionError, arg, first_few, naming, 
 from fastbcubed.evaluate import Progress, evaluation
 from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.pair import Given, Pair, PerSide, default_for_truth_only, open_pairs
-from fastbcubed.inputs.tables import CLUSTER, ITEM
+from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.intervals import check_level
 from fastbcubed.results.items import attribute_sides
@@ -38,6 +38,8 @@ from fastbcubed.runtime.threads import Pool
 __all__ = ["compare"]
 
 Align = Literal["common", "each"]
+#: Columns for both sides, or a pair: the truth's, and those of all runs or of each by name.
+PerRun = PerSide | Mapping[str, ColumnName] | tuple[ColumnName | None, Mapping[str, ColumnName]]
 #: The baseline that is chosen once the runs are scored.
 BEST = "best"
 
@@ -52,8 +54,8 @@ def compare(
     bootstrap: int = 0,
     seed: int = 0,
     unit: str = "component",
-    item: PerSide = ITEM,
-    cluster: PerSide = CLUSTER,
+    item: PerRun = ITEM,
+    cluster: PerRun = CLUSTER,
     weight: Any = None,
     slices: SliceKey | Iterable[SliceKey] = (),
     attributes: Any = None,
@@ -103,8 +105,11 @@ def compare(
         What could have been drawn otherwise, as a whole: "component", a connected component of the truth and all runs
         (of the two runs compared where one of all runs is heavy: see `Comparison.deltas`); "true_cluster", which is
         right only with ``unmatched="outside"``; or a column of the truth, in memory and with ``align="common"``.
-    item, cluster, weight, slices, attributes, metrics, beta, weighting, unmatched, nulls, duplicates, noise
-        As for `evaluate`. Of a pair of columns the second is that of all runs. Policies are those of all runs: if one
+    item, cluster : str, list of str, dict, or tuple of two of these
+        As for `evaluate`. Of a pair of columns the second is that of all runs, or a dict from the name of a run to its
+        columns; a dict alone leaves the truth's open, as it does those of runs that are not in it.
+    weight, slices, attributes, metrics, beta, weighting, unmatched, nulls, duplicates, noise
+        As for `evaluate`. Policies are those of all runs: if one
         is made of links, items that only the truth has are alone by default.
     overlapping, max_pairs, table, paths, engine, memory_limit, spill_dir, threads, progress
         As for `evaluate`. Differences of overlapping runs have standard errors by component alone. The disk engine
@@ -156,8 +161,10 @@ def compare(
     truth_only = "singleton" if alone else "drop"
     unit = check_unit(unit)
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
+    columns = [_columns_by_run(given, names, part) for part, given in (("item", item), ("cluster", cluster))]
+    own = [of_runs[names[0]] for of_runs in columns]
     first = Request(
-        Given(truth, runs[names[0]], item, cluster, weight, table, attributes, overlapping),
+        Given(truth, runs[names[0]], own[0], own[1], weight, table, attributes, overlapping),
         policies,
         weighting=weighting,
         metrics=as_metrics(metrics, outside=policies.prediction == "outside"),
@@ -169,7 +176,7 @@ def compare(
     )
     threads = as_threads(threads)
     with reporting(progress) as report, Pool(threads, report) as pool:
-        found = _answers(first, runs, names, baseline, engine, align, unit, pool)
+        found = _answers(first, runs, columns, names, baseline, engine, align, unit, pool)
         by_itself = [_by_itself(found, k) for k in range(len(names))]
     evs = {name: evaluation(*of_run, arguments) for name, of_run in zip(names, found.runs, strict=True)}
     _require_values(unit, evs[baseline])
@@ -210,6 +217,19 @@ def _names(runs: Any, baseline: Any) -> list[str]:
     return list(runs)
 
 
+def _columns_by_run(given: PerRun, names: list[str], argument: str) -> dict[str, PerSide]:
+    """Return the columns of truth and prediction for each run."""
+    of_truth, of_runs = given if isinstance(given, tuple) and len(given) == 2 else (None, given)
+    if not isinstance(of_runs, Mapping):
+        return dict.fromkeys(names, cast(PerSide, given))
+    if strange := [name for name in of_runs if name not in names]:
+        raise OptionError(
+            f"{arg(argument)} names a column of {first_few(strange)}, which is no run; there are "
+            f"{', '.join(map(repr, names))}. The truth's column comes first, in a pair"
+        )
+    return {name: (cast(Any, of_truth), of_runs.get(name)) for name in names}
+
+
 class _Found(NamedTuple):
     """The engine's answers by run, and whether their rows and true clusters are known to be the same."""
 
@@ -238,6 +258,7 @@ def _by_itself(found: _Found, k: int) -> dict[str, Any] | None:
 def _answers(
     first: Request,
     runs: Mapping[str, Any],
+    columns: list[dict[str, PerSide]],
     names: list[str],
     baseline: str,
     engine: Any,
@@ -246,7 +267,11 @@ def _answers(
     pool: Pool,
 ) -> _Found:
     """Score all runs, with the engine that the largest needs; a column that is the unit is one of the baseline's."""
-    requests = [replace(first, given=replace(first.given, prediction=runs[name])) for name in names]
+    items, clusters = columns
+    given = [
+        replace(first.given, prediction=runs[run], item=items[run], cluster=clusters[run]) for run in names
+    ]
+    requests = [replace(first, given=each) for each in given]
     if engine == "spark" or any(
         map(is_spark, [source for each in requests for source in each.given.sources])
     ):
