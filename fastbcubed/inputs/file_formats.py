@@ -29,7 +29,10 @@ SUFFIXES = {
     "Arrow IPC": (".arrow", ".feather", ".ipc", ".arrows"),
     "CSV": tuple(f"{name}{end}" for name in (".csv", ".tsv") for end in COMPRESSED),
     "JSON lines": tuple(f"{name}{end}" for name in (".jsonl", ".ndjson") for end in COMPRESSED),
+    "JSON": tuple(f".json{end}" for end in COMPRESSED),
 }
+#: The formats of text.
+TEXT = ("CSV", "JSON lines", "JSON")
 #: Text of either kind, recognised by its beginning; below a directory it may be a note.
 PLAIN_TEXT = tuple(f".txt{end}" for end in COMPRESSED)
 #: Suffixes of table files.
@@ -73,12 +76,12 @@ def sniff(path: str, place: Place = LOCAL) -> str:
         return "Arrow IPC stream"
     elif place.unnamed or name.endswith(PLAIN_TEXT):
         return _form_of_text(path, place)
-    elif form := next((form for form in ("CSV", "JSON lines") if name.endswith(SUFFIXES[form])), None):
+    elif form := next((form for form in TEXT if name.endswith(SUFFIXES[form])), None):
         return form
     else:
         raise FileFormatError(
-            f"{path} is not Parquet, Arrow IPC, CSV or JSON lines: it begins with {head[:4]!r}, Parquet with "
-            f"b'PAR1'. Write it as Parquet; text files should be named *.csv, *.tsv, *.txt or *.jsonl."
+            f"{path} is not Parquet, Arrow IPC, CSV or JSON: it begins with {head[:4]!r}, Parquet with "
+            f"b'PAR1'. Write it as Parquet; text files should be named *.csv, *.tsv, *.txt, *.jsonl or *.json."
         )
     raise FileFormatError(
         f"{path} is truncated: it begins with {expected} but ends with {tail[-len(expected) :]!r} "
@@ -417,6 +420,8 @@ class TextFile:
     form = ""
     #: the likely reason for a missing column
     hint = ""
+    #: columns that are text for lack of a type
+    untyped: Sequence[str] = ()
 
     def __init__(self, path: str, table: pa.Table) -> None:
         self.path, self._table = path, table
@@ -462,6 +467,7 @@ class CsvFile(TextFile):
                 super().__init__(
                     path, pyarrow.csv.read_csv(text, parse_options=parse, convert_options=convert)
                 )
+        self.untyped = self.names
         if any(not name or any(map(str.isdigit, name)) for name in self.names):
             self.hint = _no_header(head.splitlines()[0], path, len(self.names))
 

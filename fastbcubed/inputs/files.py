@@ -42,6 +42,7 @@ from fastbcubed.inputs.file_formats import (
     DELIMITERS,
     PLAIN_TEXT,
     SUFFIXES,
+    TEXT,
     CsvFile,
     IpcFile,
     JsonFile,
@@ -53,6 +54,7 @@ from fastbcubed.inputs.file_formats import (
     sniff,
 )
 from fastbcubed.inputs.id_columns import Column
+from fastbcubed.inputs.json_documents import open_json
 from fastbcubed.inputs.locations import LOCAL, Place, is_pattern, is_uri, locate, matches, split_pattern
 from fastbcubed.inputs.pipes import held, place_of
 from fastbcubed.inputs.tables import (
@@ -112,7 +114,7 @@ def open_files(source: Any) -> Files:
     if len(set(formats.values())) > 1:
         found = ", ".join(f"{path} is {form}" for path, form in list(formats.items())[:3])
         raise FileFormatError(f"{name} mixes formats ({found}). Read one format at a time.")
-    opener: Any = {"Parquet": ParquetFile, "CSV": CsvFile, "JSON lines": JsonFile}.get(
+    opener: Any = {"Parquet": ParquetFile, "CSV": CsvFile, "JSON lines": JsonFile, "JSON": open_json}.get(
         formats[files[0].path], IpcFile
     )
     return Files(_map_files(files, opener), name, root)
@@ -156,7 +158,8 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
         refuse_result(name, below)
         files = [path for path_there, path in below.items() if not _hidden(path_there)]
         by_form = [[path for path in files if path.lower().endswith(ends)] for ends in SUFFIXES.values()]
-        known = list(filter(None, by_form))
+        *others, documents = by_form  # JSON beside tables is about these
+        known = list(filter(None, others)) or list(filter(None, [documents]))
         if len(known) > 1:
             shown = " and ".join(f"{os.path.relpath(some[0], name)} among {len(some)}" for some in known)
             raise FileFormatError(
@@ -269,7 +272,7 @@ class Files(Source):
         names = [*own, *(key for key in self._folders[0] if key not in own)]
         hint = getattr(files[0], "hint", "")
         super().__init__(names, where, self._count, self._columns, type_of=self._kind, hint=hint)
-        typed = () if isinstance(files[0], CsvFile) else own
+        typed = set(own).difference(getattr(files[0], "untyped", ()))
         self.untyped = frozenset(self.names).difference(typed)
         self._kinds: dict[str, pa.DataType] = {}
         #: text is read whole, to find its types
@@ -819,10 +822,10 @@ def bytes_of_text(source: Any) -> int:
     """Return about how many bytes a source in text files occupies when held; 0 for any other."""
     if not is_path(source):
         return 0
-    endings = (*SUFFIXES["CSV"], *SUFFIXES["JSON lines"], *PLAIN_TEXT)
+    endings = (*(end for form in TEXT for end in SUFFIXES[form]), *PLAIN_TEXT)
     found, _ = files_of(source)
     texts = (each for each in found if each.path.lower().endswith(endings) or each.place.unnamed)
-    return sum(_of_file(*each) for each in texts if sniff(each.path, each.place) in ("CSV", "JSON lines"))
+    return sum(_of_file(*each) for each in texts if sniff(each.path, each.place) in TEXT)
 
 
 def _of_file(place: Place, path: str) -> int:
