@@ -405,7 +405,7 @@ def same_input(ev: Any, n_items: int) -> Iterator[Notice]:
     source = ev.origin.same_source
     if source is not None and (ev.origin.by_name or n_items >= FEW_ITEMS):
         yield Notice(WARNING, f"Truth and prediction are the same {source}, so every score is perfect.", {})
-    elif source is None and (n_items >= FEW_ITEMS or (ev.origin.by_name and n_items > 1)):
+    elif source is None and (n_items >= FEW_ITEMS or (ev.origin.by_name and n_items > 2)):
         same = "Truth and prediction have the same clusters"
         if isinstance(ev.contingency, NoCells):
             if n_items >= FEW_ITEMS and _is_perfect(ev):

@@ -215,8 +215,8 @@ def test_fail_on_warning(tmp_path, paths, capsys) -> None:
 def test_notes_are_named_where_no_warning_is_wanted(tmp_path, capsys) -> None:
     """Two of 130 items are lacking: f1 is 2 r / (1 + r) of r = 129 / 130 if they were alone, which is a note."""
     for name, n in (("truth", 130), ("pred", 128)):
-        table = pa.table({"item": range(n), "cluster": [k // 2 if k % 5 else 99 + k for k in range(n)]})
-        pq.write_table(table, tmp_path / f"{name}.parquet")
+        clusters = [f"{name} {k // 2 if k % 5 else 99 + k}" for k in range(n)]
+        pq.write_table(pa.table({"item": range(n), "cluster": clusters}), tmp_path / f"{name}.parquet")
     files = [str(tmp_path / f"{name}.parquet") for name in ("truth", "pred")]
     assert cli.main(["evaluate", *files, "--fail-on-warning"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "passed: no warning (1 note: dropping-truth-flatters)"

@@ -460,8 +460,8 @@ def test_labels_that_agree_by_value_are_the_same_input(tmp_path) -> None:
     truth = {item: str(own) for item, own in numbers.items()}
     codes = [each["code"] for each in fb.compare(numbers, {"a": truth, "b": PREDICTION}).warnings]
     assert "same-input" in codes
-    path = write(tmp_path / "few.parquet", {"a": 1, "b": 1, "c": 2})
-    assert "same-input" in found(path, write(tmp_path / "copy.parquet", {"a": "1", "c": "2"}))
+    path = write(tmp_path / "few.parquet", {"a": 1, "b": 1, "c": 2, "d": 3})
+    assert "same-input" in found(path, write(tmp_path / "copy.parquet", {"a": "1", "c": "2", "d": "3"}))
     with pytest.warns(fb.EvaluationWarning, match="Sample and prediction are the same file"):
         estimates = fb.estimate(path, path)
     assert estimates.warnings[0]["code"] == "same-input"
