@@ -35,7 +35,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "thresholds give a column of clusters each"
     )
     add_options(parser, "thresholds", thresholds=several)
-    add_options(parser, "ascending left right score verdict no_verdict items")
+    add_options(parser, "ascending left right score verdict no_verdict sources no_sources items")
     item = "column of --items, if that has several (default: item)"
     add("--item", default=ITEM, metavar="NAME", help=item)
     add("--out", metavar="PATH", help="Parquet file to write, with a row for each item")
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     with announcing_compilation(), warnings_said():
         links = read_links(
             options.links, columns_of(options.left), columns_of(options.right), score=options.score,
-            scored=bool(thresholds), verdict=options.verdict, items=options.items,
+            scored=bool(thresholds), verdict=options.verdict, sources=options.sources, items=options.items,
             item=columns_of(options.item) or ITEM, allowance=Allowance(options.memory_limit),
         )  # fmt: skip
         if thresholds:

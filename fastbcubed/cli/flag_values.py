@@ -197,8 +197,11 @@ def with_links(arguments: dict[str, Any], options: argparse.Namespace) -> dict[s
     side = options.links
     if side is None:
         for name in LINK_FLAGS:
-            if (value := getattr(options, name)) is not None and (value is not False or name == "verdict"):
-                raise OptionError(f"--{name.replace('_', '-')} goes with --links")
+            if (value := getattr(options, name)) is not None and (
+                value is not False or name in ("verdict", "sources")
+            ):
+                flag = "link_sources" if name == "sources" else name
+                raise OptionError(f"--{flag.replace('_', '-')} goes with --links")
         return arguments
     if arguments["table"] is not None:
         raise OptionError("--links goes with two inputs; with --table both are columns of one table")
@@ -215,8 +218,9 @@ def with_links(arguments: dict[str, Any], options: argparse.Namespace) -> dict[s
         with rewording(_of_links), warnings_said():
             made[each] = Clustering.from_links(
                 arguments[each], left, right, score=score, threshold=options.threshold if scored else None,
-                ascending=options.ascending and scored, verdict=verdict, items=options.link_items,
-                item=per_side(arguments["item"], "item")[k], memory_limit=options.memory_limit,
+                ascending=options.ascending and scored, verdict=verdict, sources=options.sources,
+                items=options.link_items, item=per_side(arguments["item"], "item")[k],
+                memory_limit=options.memory_limit,
             )  # fmt: skip
     return {**arguments, **made}
 

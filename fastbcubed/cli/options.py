@@ -23,6 +23,7 @@ LINK_FLAGS = (
     "link_right",
     "link_score",
     "verdict",
+    "sources",
     "link_items",
 )
 
@@ -176,6 +177,14 @@ OPTIONS = {
     "no_verdict": _option(
         "--no-verdict", dest="verdict", action="store_const", const=False,
         help="all rows are links, whatever a column that seems to have verdicts says",
+    ),
+    "sources": _option(
+        "--link-sources", dest="sources", metavar="A,B", type=lambda text: tuple(text.split(",")),
+        help="names of the tables of the left and the right items, whose ids become source+id",
+    ),
+    "no_sources": _option(
+        "--no-link-sources", dest="sources", action="store_const", const=False,
+        help="an id means one item in both tables of the left and the right items",
     ),
     "items": _option(
         "--items", metavar="PATH",
@@ -354,7 +363,11 @@ def add_link_flags(parser: argparse.ArgumentParser) -> None:
         "both; clusters are what they connect. Of both, --threshold and --ascending are the prediction's, and columns "
         "may be pairs, the truth's first",
     )  # fmt: skip
-    add_options(group, "threshold ascending link_left link_right link_score verdict no_verdict link_items")
+    add_options(
+        group,
+        "threshold ascending link_left link_right link_score verdict no_verdict sources no_sources "
+        "link_items",
+    )
 
 
 def add_report_flags(parser: argparse.ArgumentParser) -> None:

@@ -28,7 +28,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("truth", metavar="TRUTH", help=f"the true clustering: {FILES}")
     add("edges", metavar="LINKS", help="table of links with scores, one row for each pair of items")
-    add_options(parser.add_argument_group("links"), "ascending left right score verdict no_verdict items")
+    add_options(
+        parser.add_argument_group("links"),
+        "ascending left right score verdict no_verdict sources no_sources items",
+    )
     group = parser.add_argument_group("truth")
     add_options(group, "item cluster weight attributes", item="a+b is one id", weight="")
     add = group.add_argument

@@ -49,7 +49,7 @@ from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:
     from fastbcubed.inputs.link_clusters import Connected
-    from fastbcubed.inputs.link_columns import VerdictColumn
+    from fastbcubed.inputs.link_columns import Sources, VerdictColumn
 
 
 def by_position(truth: Any, prediction: Any, weight: Any, overlapping: bool) -> tuple[Any, Any, Any]:
@@ -531,6 +531,7 @@ class Clustering:
         threshold: float | None = None,
         ascending: bool = False,
         verdict: VerdictColumn = None,
+        sources: Sources = None,
         items: Any = None,
         item: ColumnName = ITEM,
         name: str = "the links",
@@ -559,6 +560,11 @@ class Clustering:
             The column that says whether two items match: same, different or unsure, or other words for these, such as
             yes and no, true and false, 1 and 0. Only matches connect. A column that seems to be one has to be named;
             False says that none is, so that all rows are links.
+        sources : tuple of str or False, optional
+            The names of the two tables that the left and the right items are from, such as ``("crm", "web")``: an item
+            is then (source, id), as in a truth with ``item=["source", "id"]``, and a number that both tables have is
+            two items. Columns that tools write of two tables, such as ``ltable_id``, take it; False says that an id
+            means one item in both.
         items : table, path, Clustering, or array-like, optional
             The complete list of items. Those without a connecting link are singletons. By default the items of the
             links; `evaluate` treats any others as singletons, not as missing.
@@ -626,6 +632,7 @@ class Clustering:
             score=score,
             scored=scored,
             verdict=verdict,
+            sources=sources,
             items=items,
             item=item,
             name=name,
@@ -642,7 +649,14 @@ class Clustering:
 
     @classmethod
     def from_pairs(
-        cls, left: Any, right: Any, *, items: Any = None, verdict: Any = None, name: str = UNNAMED
+        cls,
+        left: Any,
+        right: Any,
+        *,
+        items: Any = None,
+        verdict: Any = None,
+        sources: Sources = None,
+        name: str = UNNAMED,
     ) -> Clustering:
         """Make a clustering from two arrays of items that belong together pair by pair: the connected components.
 
@@ -657,6 +671,8 @@ class Clustering:
             of the pairs, and `evaluate` treats any others as singletons, not as missing. Pass ``[]`` if there are none.
         verdict : array-like of shape (n_pairs,), optional
             Whether the two items of each pair match, as in `from_links`; only those that match connect. By default all.
+        sources : tuple of str or False, optional
+            The names of the two tables that the left and the right items are from, as in `from_links`.
         name : str, optional
             Name of the clustering in messages.
 
@@ -679,7 +695,9 @@ class Clustering:
             for what, values in (("items", items), ("left items", left), ("right items", right))
             if values is not None or what != "items"
         ]
-        links = links_of(columns[-2], columns[-1], columns[0] if len(columns) > 2 else None, name, verdict)
+        links = links_of(
+            columns[-2], columns[-1], columns[0] if len(columns) > 2 else None, name, verdict, sources
+        )
         labels, connected = connect(links)
         warn_of(connected, stacklevel=2)
         return cls(as_column(labels, "cluster"), links.items, None, None, name, links=connected)

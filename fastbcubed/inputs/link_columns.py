@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from fastbcubed.errors import ColumnError, Either, OptionError, arg, quoted
 from fastbcubed.inputs.suggestions import Typed, similar
@@ -32,6 +32,10 @@ SCORES = (
     "match_probability", "match_weight", "score", "z_score", "match_score", "probability", "similarity",
     "confidence", "weight",
 )  # fmt: skip
+
+
+#: How two tables are named.
+NAMED = Either('sources=("a", "b")', "--link-sources a,b")
 
 
 class LinkColumns(NamedTuple):
@@ -65,12 +69,14 @@ def choose_links(
     *,
     scored: bool = False,
     verdict: VerdictColumn = None,
+    sources: Sources = None,
 ) -> LinkColumns:
     """Return the columns of a table of links; a score column is looked for if none is named.
 
     Without names, items are the columns written by a known tool, or the only two with paired left and right names, or
     the only two. Missing or ambiguous columns raise ColumnError; so does a missing score if links must be `scored`.
     """
+    both = both_sources(sources)
     if not (verdict is None or verdict is False or isinstance(verdict, str)):
         raise OptionError(
             f"{arg('verdict')} is the name of a column, or False if no column has verdicts, not {quoted(verdict)}."
@@ -112,12 +118,51 @@ def choose_links(
             f"The verdicts of {rows.where} are the column of an item or of scores: {verdict}. Name another with "
             f"{arg('verdict', ...)}."
         )
+    if both is not None:
+        found = _with_sources(rows, found, both)
+    elif sources is None and found.left[0].lower().startswith("ltable_") and len(found.left) == 1:
+        ask_sources(
+            f"The columns {found.left[0]} and {found.right[0]} of {rows.where} have the ids of two tables"
+        )
     doubtful = (
         _doubtful(rows, rest, {score, *scores}, judged=scored and bool(scores)) if verdict is None else ()
     )
     return found._replace(
         score=chosen, tool=_tool_of(found, chosen), scores=scores, verdict=verdict or None, doubtful=doubtful
     )
+
+
+def ask_sources(why: str) -> NoReturn:
+    """Raise ColumnError, as ids may be those of two tables that number their rows alike."""
+    raise ColumnError(
+        f"{why}, which may number their rows alike. Name the tables with {NAMED}, so that an item is its table and its "
+        f"number; if an id means one item in both, pass {Either('sources=False', '--no-link-sources')}."
+    )
+
+
+def both_sources(sources: Sources) -> tuple[str, str] | None:
+    """Return the names of the tables of the left and the right items; None if they are not named."""
+    if sources is None or sources is False:
+        return None
+    given = list(sources) if isinstance(sources, tuple | list) else []
+    if len(given) != 2 or not all(isinstance(name, str) and name for name in given):
+        raise OptionError(
+            f"{Either('sources', '--link-sources')} names the tables of the left and the right items, as in "
+            f"{NAMED}, not {sources!r}."
+        )
+    return given[0], given[1]
+
+
+def _with_sources(rows: Source, found: LinkColumns, sources: tuple[str, str]) -> LinkColumns:
+    """Return the columns of items whose ids begin with the name of their table."""
+    if own := [
+        name for name in (*found.left, *found.right) if "source" in name.lower() and len(found.left) > 1
+    ]:
+        raise OptionError(
+            f"The items of {rows.where} have a column for their source, {own[0]}, so that "
+            f"{Either('sources', '--link-sources')} says it twice."
+        )
+    return found._replace(sources=sources, items=["source", *found.items])
 
 
 def _doubtful(rows: Source, rest: list[str], scores: set[Any], *, judged: bool) -> tuple[str, ...]:

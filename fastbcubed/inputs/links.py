@@ -45,7 +45,14 @@ from fastbcubed.inputs.file_formats import in_blocks
 from fastbcubed.inputs.files import Stream, as_rows, bytes_of_text, open_stream
 from fastbcubed.inputs.id_columns import Column, as_column, in_order_of
 from fastbcubed.inputs.keys import check_kinds, proved_keys, seeded_keys, text_parts
-from fastbcubed.inputs.link_columns import LinkColumns, VerdictColumn, choose_links
+from fastbcubed.inputs.link_columns import (
+    LinkColumns,
+    Sources,
+    VerdictColumn,
+    ask_sources,
+    both_sources,
+    choose_links,
+)
 from fastbcubed.inputs.tables import (
     BLOCK_ROWS,
     ITEM,
@@ -122,9 +129,10 @@ def read_blocks(
         if doubtful and len(found[0]):
             refuse_verdicts({name: data[name] for name in doubtful}, where)
             doubtful = ()
-        left, right = (
-            column_of(data, own, columns.items, where, untyped) for own in (columns.left, columns.right)
-        )
+        ids = columns.items if columns.sources is None else columns.items[1:]
+        left, right = (column_of(data, own, ids, where, untyped) for own in (columns.left, columns.right))
+        if columns.sources is not None:
+            left, right = map(of_source, (left, right), columns.sources)
         scores, precision, rounded = None, HALF, None
         if columns.score is not None:
             values = storage_of(data[columns.score])
@@ -139,6 +147,30 @@ def read_blocks(
         span = span_of(data[unused]) if unused is not None else None
         yield Block(first_row, left, right, scores, precision, rounded, verdicts, span)
         first_row += len(left)
+
+
+def _ask_of_two_frames(links: Any, columns: LinkColumns, name: str) -> None:
+    """Raise if a MultiIndex of links has an id with itself, or two ids in both orders, as only two frames have them."""
+    index: Any = links if is_pandas(links, "MultiIndex") else getattr(links, "index", None)
+    if not is_pandas(index, "MultiIndex") or index.nlevels != 2:
+        return
+    if is_pandas(links, "DataFrame") and columns.left[0] in links.columns:
+        return
+    ids, names = index.get_level_values(0).append(index.get_level_values(1)).factorize()
+    left, right = ids[: len(index)], ids[len(index) :]
+    there, back = left * len(names) + right, right * len(names) + left
+    if twice := np.flatnonzero((left >= 0) & (right >= 0) & np.isin(back, there)).tolist():
+        how = "itself" if left[twice[0]] == right[twice[0]] else "one in both orders"
+        first = quoted(names[left[twice[:1]]].tolist()[0])
+        ask_sources(f"The MultiIndex of {name} has id {first} with {how}, as pairs of two frames have")
+
+
+def of_source(column: Column, source: str) -> Column:
+    """Return ids that begin with the name of their table."""
+    parts = [pa.chunked_array([pa.repeat(source, len(column))]), *column.parts]
+    found = Column(["source", *column.names], parts, column.where)
+    found.untyped = column.untyped
+    return found
 
 
 def cut_columns(left: Column, right: Column, verdicts: NDArray[np.int64] | None = None) -> Iterator[Block]:
@@ -547,6 +579,7 @@ def read_links(
     score: str | None = None,
     scored: bool = False,
     verdict: VerdictColumn = None,
+    sources: Sources = None,
     items: Any = None,
     item: ColumnName = ITEM,
     name: str = "the links",
@@ -568,6 +601,8 @@ def read_links(
         Whether scores are required: they are looked for if no column is named. Otherwise they are read only if named.
     verdict : str or False, optional
         The column that says whether two items match: only matches are links. False: all rows are links.
+    sources : tuple of str or False, optional
+        The names of the tables of the left and the right items, which become composite ids (source, id).
     items : table, path, Column, or array-like, optional
         The complete list of items; repeated ones count once.
     item : str or list of str
@@ -600,7 +635,9 @@ def read_links(
     given = as_links(table, name)
     stream = open_stream(given)
     rows = _rows(given, name) if stream is None else stream.without_rows(name)
-    columns = choose_links(rows, left, right, score, scored=scored, verdict=verdict)
+    columns = choose_links(rows, left, right, score, scored=scored, verdict=verdict, sources=sources)
+    if sources is None:
+        _ask_of_two_frames(table, columns, name)
     if stream is None:
         refuse_judged(given, rows, columns)
     if not scored and score is None:
@@ -616,8 +653,17 @@ def read_links(
     return found
 
 
-def links_of(left: Column, right: Column, others: Column | None, name: str, verdicts: Any = None) -> Links:
+def links_of(
+    left: Column,
+    right: Column,
+    others: Column | None,
+    name: str,
+    verdicts: Any = None,
+    sources: Sources = None,
+) -> Links:
     """Return the links between corresponding rows of two columns; `others` are further items."""
+    if (both := both_sources(sources)) is not None:
+        left, right = map(of_source, (left, right), both)
     if len(left) != len(right):
         raise ColumnError(
             f"{name}: each pair has two items, but there are {len(left)} left and {len(right)} right ones."

@@ -30,7 +30,7 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import as_rows, bytes_of_text
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.link_clusters import as_thresholds, warn_if_out_of_range
-from fastbcubed.inputs.link_columns import VerdictColumn
+from fastbcubed.inputs.link_columns import Sources, VerdictColumn
 from fastbcubed.inputs.links import JoinedLinks, Links, read_links, warn_if_distances
 from fastbcubed.inputs.pair import Given, Pair, open_pair
 from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
@@ -78,6 +78,7 @@ def sweep(
     right: ColumnName | None = None,
     score: str | None = None,
     verdict: VerdictColumn = None,
+    sources: Sources = None,
     items: Any = None,
     thresholds: Iterable[float] | None = None,
     ascending: bool = False,
@@ -114,6 +115,8 @@ def sweep(
     verdict : str or False, optional
         Column that says whether two items match, as for `Clustering.from_links`: other pairs join at no threshold, and
         a warning counts those that are joined all the same. False: no column does.
+    sources : tuple of str or False, optional
+        Names of the tables of the left and the right items, as for `Clustering.from_links`.
     items : array-like or table, optional
         All items that there are, so that links with others raise; those without a link are alone.
     thresholds : list of float, optional
@@ -198,6 +201,7 @@ def sweep(
         score=score,
         scored=True,
         verdict=verdict,
+        sources=sources,
         items=everyone,
         item=item,
         allowance=allowance,

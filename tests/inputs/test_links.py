@@ -288,7 +288,7 @@ def test_pairs_in_other_containers() -> None:
 )  # fmt: skip
 def test_columns_of_known_tools(columns: str, left: str, score: str | None, items: str) -> None:
     table = {name: [0, 1] for name in columns.split()}
-    found = read_links(table, scored=score is not None).columns
+    found = read_links(table, scored=score is not None, sources=False).columns
     assert (found.left, found.score, found.items) == ([left], score, [items])
     assert found.right == [columns.split()[columns.split().index(left) + 1]]
 
