@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -57,32 +58,39 @@ def parse_expression(text: str, called: Any) -> Expression:
     7.0
     """
     try:
-        if len(text) > LONGEST or not WRITTEN.fullmatch(text):
-            raise ValueError
-        tree = ast.parse(text.strip(), mode="eval").body
-        names = [each.id for each in _parts(tree) if isinstance(each, ast.Name)]
+        return _parsed(text.strip())
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
         short = text if len(text) <= 80 else f"{text[:80]}…"
         raise OptionError(
             f"{called} is a name, or numbers and names with + - * / and parentheses, such as "
             f"'5*pair_fp + pair_fn', not {quoted(short)}"
         ) from None
-    return Expression(text.strip(), tuple(dict.fromkeys(names)), tree)
 
 
-def _parts(tree: ast.AST) -> list[ast.AST]:
-    """Return all numbers and names; raise ValueError for anything else than arithmetic."""
+@lru_cache(64)  # a threshold that is chosen in a thousand samples asks for its cost in each
+def _parsed(text: str) -> Expression:
+    if len(text) > LONGEST or not WRITTEN.fullmatch(text):
+        raise ValueError
+    tree = ast.parse(text, mode="eval").body
+    return Expression(text, tuple(dict.fromkeys(_names(tree))), tree)
+
+
+def _names(tree: ast.AST) -> Iterator[str]:
+    """Yield all names; raise ValueError for anything else than arithmetic."""
     match tree:
         case ast.BinOp(left, op, right) if type(op) in OPERATORS:
-            return _parts(left) + _parts(right)
+            yield from _names(left)
+            yield from _names(right)
         case ast.UnaryOp(op, operand) if type(op) in OPERATORS:
-            return _parts(operand)
-        case ast.Constant(float()) | ast.Name():
-            return [tree]
+            yield from _names(operand)
+        case ast.Name(name):
+            yield name
+        case ast.Constant(float()):
+            pass
         case ast.Constant(int() as value) if not isinstance(value, bool):
             float(value)
-            return [tree]
-    raise ValueError
+        case _:
+            raise ValueError
 
 
 def _value(tree: ast.AST, known: dict[str, Floats]) -> Any:

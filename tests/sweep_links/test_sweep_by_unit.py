@@ -16,6 +16,7 @@ from test_sweep_against_naive import Case, cases, swept
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning, OptionError
+from fastbcubed.runtime import expressions
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 NAMES = [
@@ -150,6 +151,22 @@ def test_the_threshold_is_chosen_anew_in_each_draw() -> None:
     assert min(chosen) <= found.threshold_low <= found.threshold_high <= max(chosen)
     assert found.low < found.expected < found.high
     assert sweep.interval("pair_f1") == sweep.chosen("pair_f1").interval
+
+
+def test_a_cost_is_parsed_once_for_all_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    truth, links = data(5, n=12)
+    sweep = fb.sweep(truth, links)
+    parsed: list[str] = []
+    parse = expressions.ast.parse
+    cost = "+".join(["2*pair_fp", "3*pair_fn"] * 40)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            expressions.ast, "parse", lambda *args, **how: parsed.append(args[0]) or parse(*args, **how)
+        )
+        by_unit = sweep.chosen(cost, draws=20, seed=1)
+    assert parsed.count(cost) == 1
+    of_one = sweep.chosen("80*pair_fp + 120*pair_fn", draws=20, seed=1)  # the sum of the 40 terms of each
+    assert by_unit.to_dict() == pytest.approx(of_one.to_dict(), rel=1e-12)
 
 
 def test_draws_do_not_depend_on_order_and_names() -> None:
