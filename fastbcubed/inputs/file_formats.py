@@ -39,8 +39,8 @@ PLAIN_TEXT = tuple(f".txt{end}" for end in COMPRESSED)
 ENDS = (*(end for ends in SUFFIXES.values() for end in ends), *PLAIN_TEXT)
 #: Maximum rows and minimum bytes of a Parquet page.
 PAGE_ROWS, PAGE_BYTES = 1 << 31, 16
-#: Bytes of a row from which on a file is read in batches, and bytes of a batch.
-WIDE, BYTES_AT_ONCE = 1 << 12, 1 << 26
+#: Bytes of a row from which on a file is read in batches, bytes of a batch, and rows that show how wide they are.
+WIDE, BYTES_AT_ONCE, FIRST_ROWS = 1 << 12, 1 << 26, 64
 _ERRORS = (
     pa.ArrowException,
     OSError,
@@ -228,13 +228,23 @@ class ParquetFile:
         self._metadata.write_metadata_file(written)
         return pq.read_metadata(io.BytesIO(written.getvalue().replace(b"ARROW:schema", b"arrow.schema")))
 
+    def _shown_width(self, names: Sequence[str]) -> int:
+        """Return the bytes of a row of columns, by the first rows: a value that repeats is in the file only once."""
+        varying = [name for name in names if not has_width(self.schema.field(name).type)]
+        if not (varying and self._metadata.num_row_groups):
+            return 0
+        with self._open(
+            metadata=self._metadata, buffer_size=self._place.read_ahead, pre_buffer=False
+        ) as file:
+            first = next(file.iter_batches(FIRST_ROWS, [0], varying, use_threads=False), None)
+        return int(first.nbytes) // max(1, first.num_rows) if first is not None else 0
+
     def read(self, names: Sequence[str]) -> list[pa.ChunkedArray]:
         """Read columns."""
         with self._open() as file:
             columns, n_rows = list(dict.fromkeys(names)), max(1, self._metadata.num_rows)
-            width = (
-                self.bytes_in_memory // n_rows
-            )  # of all columns: details of one may be damaged, and end the process
+            # of all columns: details of one may be damaged, and end the process
+            width = max(self.bytes_in_memory // n_rows, self._shown_width(columns))
             if width < WIDE:
                 table = file.read(columns=columns)
             else:  # list() would hear no signal between batches

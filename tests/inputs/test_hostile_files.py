@@ -31,7 +31,7 @@ from fastbcubed.errors import (
     OutOfMemoryError,
     WeightError,
 )
-from fastbcubed.inputs import files
+from fastbcubed.inputs import file_formats, files
 from fastbcubed.inputs.file_formats import reading
 from fastbcubed.inputs.files import RESULTS, open_files
 from fastbcubed.inputs.json_depth import Nesting
@@ -206,6 +206,18 @@ def test_nothing_to_score_by_position(tmp_path: Path) -> None:
             evaluate([], [], engine=engine)
         with refused(EmptyInputError, "no rows"):
             evaluate("item", "cluster", table=path, engine=engine)
+
+
+def test_long_texts_that_repeat_are_read_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between batches signals are heard; the file has each text once, so its size says nothing of the rows."""
+    monkeypatch.setattr(file_formats, "BYTES_AT_ONCE", 100_000)
+    texts = ["a" * 5000, "b" * 5000] * 50  # 500,000 bytes in memory, 10,000 in the file
+    pq.write_table(pa.table({"item": range(100), "cluster": texts}), tmp_path / "a.parquet")
+    (column,) = file_formats.ParquetFile(str(tmp_path / "a.parquet")).read(["cluster"])
+    assert column.to_pylist() == texts
+    assert [len(chunk) for chunk in column.chunks] == [19] * 5 + [
+        5
+    ]  # 5,004 bytes, offsets included, 19 times
 
 
 @pytest.mark.parametrize("kind", ["parquet", "arrow"])
