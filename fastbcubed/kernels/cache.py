@@ -6,12 +6,14 @@ kernels compiled with the image are therefore linked into a writable directory.
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import stat
 import sys
 import tempfile
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -53,6 +55,10 @@ fallbacks: set[str] = set()
 CHECKSUM = 4
 #: The file in each directory of the cache that is locked while an index is changed.
 LOCK = "fastbcubed.lock"
+#: Seconds to wait for that lock, which is held for milliseconds, and between two attempts to take it.
+WAIT, BETWEEN = 2.0, 0.02
+#: Directories whose lock was not released in that time; there is no further wait for it.
+_held_too_long: set[str] = set()
 
 _lock = threading.Lock()
 
@@ -138,12 +144,21 @@ class CheckedFile(IndexDataCacheFile):
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Lock the directory, where that is possible: of two indexes saved at once, one would be lost."""
+        """Lock the directory, where that is possible: of two indexes saved at once, one would be lost.
+
+        Raises OSError if another process does not release it: it may have been stopped, and no signal is heard here.
+        """
         with ExitStack() as stack:
             if sys.platform != "win32":
-                with suppress(OSError):
-                    lock = stack.enter_context(open(Path(self._cache_path, LOCK), "ab"))
-                    fcntl.flock(lock, fcntl.LOCK_EX)
+                path, taken = os.path.join(self._cache_path, LOCK), True
+                with suppress(OSError):  # there are no locks, or the directory is read-only
+                    lock = os.open(
+                        path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o666
+                    )  # also where it is a pipe
+                    stack.callback(os.close, lock)
+                    taken = _taken(lock, self._cache_path)
+                if not taken:
+                    raise OSError(errno.EWOULDBLOCK, f"another process holds {path}")
             yield
 
     def _dump(self, obj: Any) -> bytes:
@@ -151,7 +166,8 @@ class CheckedFile(IndexDataCacheFile):
         return data + _checksum(data)
 
     def _load_data(self, name: str) -> Any:
-        data = memoryview(Path(self._data_path(name)).read_bytes())
+        with open(self._data_path(name), "rb", opener=_without_waiting) as file:
+            data = memoryview(file.read())
         if _checksum(data[:-CHECKSUM]) != data[-CHECKSUM:]:
             raise ValueError(f"{name} is damaged")
         return pickle.loads(data)
@@ -165,6 +181,31 @@ class CheckedFile(IndexDataCacheFile):
         except FileNotFoundError:
             return {}
         return overloads if made_by == [self._version, self._source_stamp] else {}
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file, which must not be a pipe: that would wait for a writer, or for what it writes."""
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)
+    raise OSError(errno.EINVAL, f"{path} is no file")
+
+
+def _taken(lock: int, directory: str) -> bool:
+    """Lock a file; return whether that was done before the wait was over."""
+    until = time.monotonic() + WAIT
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if directory in _held_too_long or time.monotonic() > until:
+                _held_too_long.add(directory)
+                return False
+            time.sleep(BETWEEN)
+        else:
+            _held_too_long.discard(directory)
+            return True
 
 
 def _checksum(data: bytes | memoryview) -> bytes:
