@@ -12,6 +12,7 @@ from typing import Any
 
 from fastbcubed.render.document import Chart
 from fastbcubed.render.number_formats import label
+from fastbcubed.render.vega import svg_of
 
 
 @dataclass(frozen=True)
@@ -538,11 +539,9 @@ REFERENCES = ("clip-path", "fill", "stroke", "mask", "filter")
 
 def drawn(chart: Chart) -> str:
     """Return a chart as SVG."""
-    import vl_convert
-
     spec = _enlarged(finished(_DRAWS[chart.draws](*chart.data)))
     spec["config"]["aria"] = False  # descriptions of Vega-Lite, which breaks on titles with a backslash
-    return as_inline(vl_convert.vegalite_to_svg(json.dumps(spec)), chart.id, chart.said)
+    return as_inline(svg_of(json.dumps(spec)), chart.id, chart.said)
 
 
 def _enlarged(spec: Any) -> Any:

@@ -16,6 +16,8 @@ import numpy as np
 import pytest
 
 import fastbcubed as fb
+from fastbcubed.errors import FastBCubedError
+from fastbcubed.render import vega
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.threads import Pool
 
@@ -164,6 +166,38 @@ def test_forking_while_another_thread_evaluates():
     """
     out, err, status = finish(run(code))
     assert (out, status) == ("done\n", 0), err
+
+
+@pytest.mark.process
+@pytest.mark.pictures
+@fork_only
+def test_a_page_in_a_forked_child_of_a_process_that_made_one():
+    """The converter's threads are lost in the child, which would wait for them for ever."""
+    pytest.importorskip("vl_convert")
+    code = """
+        import os, warnings
+        import fastbcubed as fb
+
+        ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1], attributes={"part": list("xxyy")}, slices=["part"])
+        before = str(ev.report())
+        warnings.simplefilter("ignore")
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if str(ev.report()) == before == str(ev.report()) else 3)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert str(ev.report()) == before
+        print("done")
+    """
+    out, err, status = finish(run(code), 120)
+    assert (out, status) == ("done\n", 0), err
+
+
+@fork_only
+def test_charts_of_a_forked_child_fail_by_name(monkeypatch):
+    monkeypatch.setattr(vega, "_state", vega._State(lost=True))
+    monkeypatch.setattr(vega.sys, "executable", "/no/such/python")
+    with pytest.raises(FastBCubedError, match="forked from one that has made charts"):
+        vega.svg_of("{}")
 
 
 @pytest.mark.process

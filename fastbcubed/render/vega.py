@@ -1,0 +1,80 @@
+"""Vega-Lite to SVG: in this process, or, where that would wait for ever, in one of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+from fastbcubed.errors import FastBCubedError
+
+#: What the other process runs: a line of JSON in, another one out.
+CODE = """
+import json, sys, vl_convert
+for line in sys.stdin.buffer:
+    try:
+        answer = {"svg": vl_convert.vegalite_to_svg(line.decode())}
+    except Exception as error:
+        answer = {"error": str(error)}
+    sys.stdout.buffer.write(json.dumps(answer).encode() + b"\\n")
+    sys.stdout.buffer.flush()
+"""
+
+
+class _State:
+    """Whether the converter of this process has lost its threads, and the process that converts in its place."""
+
+    def __init__(self, *, lost: bool = False) -> None:
+        self.lost = lost
+        self.lock = threading.Lock()  # guards the pipes of the other process: one question at a time
+        self.other: subprocess.Popen[bytes] | None = None
+
+
+_state = _State()
+
+
+def svg_of(spec: str) -> str:
+    """Return a chart, which is JSON in one line, as SVG.
+
+    The converter has threads, which a forked child (of multiprocessing, or of a server that loads before it forks)
+    lacks: it would wait for them for ever. There another process converts; it takes a second to start, and ends with
+    this one, whose end closes its pipe.
+    """
+    if not _state.lost:
+        import vl_convert
+
+        svg: str = vl_convert.vegalite_to_svg(spec)
+        return svg
+    with _state.lock:
+        try:
+            if _state.other is None or _state.other.poll() is not None:
+                command = [sys.executable, "-c", CODE]
+                _state.other = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            asked, answered = _state.other.stdin, _state.other.stdout
+            assert asked is not None and answered is not None
+            asked.write(spec.encode() + b"\n")
+            asked.flush()
+            answer = json.loads(answered.readline())
+        except (OSError, ValueError) as error:
+            raise FastBCubedError(
+                "charts cannot be made in a process that was forked from one that has made charts, and no other could "
+                f"be started to make them: {error}. Start this process anew (spawn), or make the page in the parent"
+            ) from error
+        except BaseException:  # such as Ctrl-C: the next question must not get the answer to this one
+            if _state.other is not None:
+                _state.other.kill()
+            raise
+    if "error" in answer:
+        raise ValueError(answer["error"])
+    return str(answer["svg"])
+
+
+def _forked() -> None:
+    global _state
+    _state = _State(lost=_state.lost or "vl_convert" in sys.modules)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
