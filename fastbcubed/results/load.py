@@ -17,7 +17,7 @@ from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import CELL, SIDES, Contingency, OneSided, ScoredRows
-from fastbcubed.errors import FastBCubedError, FileFormatError, NotKeptError, arg
+from fastbcubed.errors import FileFormatError, NotKeptError, arg
 from fastbcubed.inputs.arrays import table_of
 from fastbcubed.inputs.reading_notes import CODES
 from fastbcubed.metrics.metric import Metric
@@ -28,6 +28,7 @@ from fastbcubed.results.items import Items, Kept, TableItems
 from fastbcubed.results.large_tables import LargeTable
 from fastbcubed.results.origin import Origin
 from fastbcubed.results.save import as_path
+from fastbcubed.results.saved_checks import require_sound
 from fastbcubed.results.saved_files import (
     ITEMS,
     MANIFEST,
@@ -71,7 +72,9 @@ def read_saved(directory: Any, make: Make, *, check: bool = True) -> Any:
     with ExitStack() as stack:
         head, files = _open_all(path, stack, whole=check)
         of_tables = "kind" in head
-        if not (check or of_tables) and (found := _unread(path, head, files)) is not None:
+        with _told(path):
+            found = None if check or of_tables else _unread(path, head, files)
+        if found is not None:
             stack.pop_all()
             return make(found, head)
         many = _has_many_slices(head)
@@ -82,6 +85,7 @@ def read_saved(directory: Any, make: Make, *, check: bool = True) -> Any:
             for name, file in files.items()
         }
     with _told(path):
+        require_sound(tables, head)
         if of_tables:
             return make({name.removesuffix(".parquet"): table for name, table in tables.items()}, head)
         return make(_assembled(head, tables), head)
@@ -123,7 +127,7 @@ def _told(path: Path) -> Iterator[None]:
     """Raise FileFormatError with the result's path for errors in its files."""
     try:
         yield
-    except (FastBCubedError, pa.ArrowException, KeyError, OverflowError, TypeError, ValueError) as error:
+    except (pa.ArrowException, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise FileFormatError(f"{path} holds no saved evaluation: {error}") from error
 
 
@@ -140,25 +144,24 @@ def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) 
         assert isinstance(ev, Evaluation)
         return ev
 
-    with _told(path):
-        how = _how(head)
-        stored = {name: StoredTable(file) for name, file in files.items()}
-        tables = LazyTables(
-            {side: stored[f"{side}_clusters.parquet"] for side in SIDES},
-            how["weighting"] == "outer", head["recall_alone"], whole, lambda: _page(path, head),
-        )  # fmt: skip
-        items = stored.get(ITEMS)
-        slices = stored[SLICES] if _has_many_slices(head) and SLICES in files else None
-        known = {
-            **how,
-            "n_codes": {side: tables.clusters[side].num_rows for side in SIDES},
-            "n_items": head["summary"]["true"]["items"],
-            "total_weight": sum(row["weight"] for row in head["outcomes"] if row["side"] == "true"),
-        }
-        rows = None if items is None else StoredRows(items, weighted=how["weighted"])
-        cells = LazyCells(stored["cells.parquet"], whole, rows, known)
-        kept = None if items is None else TableItems(items, head["left_out"])
-        return _of_manifest(head, cells, kept, tables.labels, slices, tables)
+    how = _how(head)
+    stored = {name: StoredTable(file) for name, file in files.items()}
+    tables = LazyTables(
+        {side: stored[f"{side}_clusters.parquet"] for side in SIDES},
+        how["weighting"] == "outer", head["recall_alone"], whole, lambda: _page(path, head),
+    )  # fmt: skip
+    items = stored.get(ITEMS)
+    slices = stored[SLICES] if _has_many_slices(head) and SLICES in files else None
+    known = {
+        **how,
+        "n_codes": {side: tables.clusters[side].num_rows for side in SIDES},
+        "n_items": head["summary"]["true"]["items"],
+        "total_weight": sum(row["weight"] for row in head["outcomes"] if row["side"] == "true"),
+    }
+    rows = None if items is None else StoredRows(items, weighted=how["weighted"])
+    cells = LazyCells(stored["cells.parquet"], whole, rows, known)
+    kept = None if items is None else TableItems(items, head["left_out"])
+    return _of_manifest(head, cells, kept, tables.labels, slices, tables)
 
 
 def _page(path: Path, head: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -31,6 +31,7 @@ from fastbcubed.metrics.registry import METRICS
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.extended_bcubed import Shares
 from fastbcubed.results.items import Kept, TableItems
+from fastbcubed.results.saved_checks import require_names
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.output_files import (
@@ -133,8 +134,12 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         )
     marked = head.pop("marked", {})
     try:
+        stamps = [Stamp(**each) for each in head["files"].values()]
+        if any(type(figure) is not int for stamp in stamps for figure in stamp):
+            raise ValueError("its files have no sizes and checksums")
+        require_names(head["files"])
         return dict(_with_messages(head, marked)) if marked else head
-    except (SyntaxError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, SyntaxError, TypeError, ValueError) as error:
         raise FileFormatError(f"{directory} holds no saved evaluation: {MANIFEST}: {error}") from error
 
 

@@ -150,7 +150,7 @@ def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
         known = (
             (rows[f"good_{kind}_{unit}"], rows[f"bad_{kind}_{unit}"])
             for unit in ("rate", "distance")
-            if f"good_{kind}_{unit}" in rows
+            if {f"good_{kind}_{unit}", f"bad_{kind}_{unit}"} <= rows.keys()
         )
         good, bad = next(known, (None, None))
         if good is None or bad is None:

@@ -8,20 +8,24 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from forging import sealed_anew
 
 import fastbcubed as fb
+from fastbcubed.errors import FileFormatError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs pipes and devices")
 
 TESTS = Path(__file__).parents[1]
 
 
-def damage(path: Path, seed: int, share: float) -> Counter[str]:
+def damage(path: Path, seed: int, share: float, script: str = "damaging.py") -> Counter[str]:
     """Return how many edits ended in which way."""
     folders = (Path(fb.__file__).parents[1], TESTS / "oracles", TESTS / "results")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
-    command = [sys.executable, str(TESTS / "results" / "damaging.py"), str(path), str(seed), str(share)]
+    command = [sys.executable, str(TESTS / "results" / script), str(path), str(seed), str(share)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=1800)
     assert done.returncode == 0, done.stdout[-300:] + done.stderr
     assert "FAILED" not in done.stdout, "\n".join(
@@ -42,3 +46,43 @@ def test_more_edits(tmp_path: Path) -> None:
     """A share of 1 tries them all, in minutes: `python tests/results/damaging.py DIRECTORY 1 1`."""
     found = damage(tmp_path, 1, 0.5)
     assert found["refused"] > 600
+
+
+def test_some_forgeries(tmp_path: Path) -> None:
+    """Their checksums are right, and what they say is not: no crash, and no error that is not ours."""
+    found = damage(tmp_path, 0, 0.02, "forging.py")
+    assert found["refused"] > 10
+
+
+@pytest.mark.slow
+def test_more_forgeries(tmp_path: Path) -> None:
+    found = damage(tmp_path, 1, 0.3, "forging.py")
+    assert found["refused"] > 300
+
+
+@pytest.mark.parametrize(
+    "name", ["../secret.parquet", "/etc/passwd", "a/b.parquet", "..", "a\\b.parquet", ""]
+)
+def test_files_of_a_manifest_stay_in_its_directory(name: str, tmp_path: Path) -> None:
+    fb.evaluate([0, 0, 1], [0, 1, 1]).save(tmp_path)
+    stamp = {"bytes": 1, "crc32": 1}
+    sealed_anew(tmp_path, lambda head: head["files"].update({name: stamp}))
+    with pytest.raises(FileFormatError, match="names files outside of its directory"):
+        fb.load(tmp_path)
+    for wrong in ({"bytes": 1}, {"bytes": "1", "crc32": 1}, [1], None):
+        sealed_anew(tmp_path, lambda head, wrong=wrong: head.update(files={"items.parquet": wrong}))
+        with pytest.raises(FileFormatError, match="holds no saved evaluation"):
+            fb.load(tmp_path)
+
+
+def test_a_code_out_of_range_is_named(tmp_path: Path) -> None:
+    fb.extended_bcubed({"a": {1}, "b": {1, 2}}, {"a": {1}, "b": {1}}).save(tmp_path)
+    cells = pq.read_table(tmp_path / "cells.parquet")
+    codes = pa.array([[0]] + [[7]] * (cells.num_rows - 1), cells["true_clusters"].type)
+    at = cells.column_names.index("true_clusters")
+    pq.write_table(cells.set_column(at, "true_clusters", codes), tmp_path / "cells.parquet")
+    sealed_anew(tmp_path)
+    with pytest.raises(
+        FileFormatError, match=r"'true_clusters' is from 0 to 1 in any result, and here from 0 to 7"
+    ):
+        fb.load(tmp_path)

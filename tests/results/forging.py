@@ -1,0 +1,172 @@
+"""Forges saved results, with right checksums, and uses them; run by test_damaged_results in a process of its own.
+
+    python forging.py DIRECTORY SEED SHARE
+
+A table that says what no result says has to be refused when it is loaded, or to give answers, or a FastBCubedError.
+Prints a line for each forgery; only a share of them is made, drawn by the seed.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import saved_results
+
+import fastbcubed as fb
+from fastbcubed.errors import FastBCubedError
+from fastbcubed.results.saved_files import MANIFEST, _checksum
+from fastbcubed.runtime.output_files import stamp_of
+
+#: What numbers become.
+NUMBERS: dict[str, Any] = {
+    "-1": -1,
+    "-2": -2,
+    "huge": 1 << 62,
+    "1e300": 1e300,
+    "NaN": float("nan"),
+    "inf": float("inf"),
+}
+
+
+def changed(column: pa.ChunkedArray, value: Any) -> pa.Array | None:
+    """Return a column of numbers that is this number everywhere; None where that cannot be."""
+    try:
+        return pa.array([value] * len(column), column.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError):
+        return None
+
+
+def forged_columns(column: pa.ChunkedArray) -> Iterator[tuple[str, pa.Array]]:
+    n, kind = len(column), column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        for name, value in NUMBERS.items():
+            made = changed(column, value)
+            if made is not None:
+                yield name, made
+        yield "last alone is -1", pa.array([*column.to_pylist()[:-1], *[-1][: n > 0]], kind)
+        other = pa.float64() if pa.types.is_integer(kind) else pa.int64()
+        yield f"as {other}", pa.array([k + (0.5 if other == pa.float64() else 0) for k in range(n)], other)
+    if pa.types.is_large_list(kind) and pa.types.is_integer(kind.value_type):
+        for name, value in (
+            ("codes of -1", -1),
+            ("huge codes", 1 << 62 if kind.value_type.bit_width == 64 else 1 << 30),
+        ):
+            yield name, pa.array([[value] for _ in range(n)], kind)
+        yield "empty lists", pa.array([[] for _ in range(n)], kind)
+        yield "flat", pa.array(range(n), pa.int64())
+    yield "null", pa.nulls(n, kind)
+    yield "as text", pa.array([f"x{k}" for k in range(n)])
+    yield "as booleans", pa.array([True] * n)
+    yield "as lists", pa.array([[1]] * n)
+
+
+def forgeries(path: Path) -> Iterator[tuple[str, str, pa.Table]]:
+    """Yield what is done to which file, and the table that results."""
+    for file in sorted(path.glob("*.parquet")):
+        table = pq.read_table(file)
+        for at, name in enumerate(table.column_names):
+            for what, made in forged_columns(table[name]):
+                yield f"{name} {what}", file.name, table.set_column(at, name, made)
+            yield f"without {name}", file.name, table.remove_column(at)
+        for rows in {0, 1, table.num_rows - 1} - {table.num_rows}:
+            yield f"{rows} rows", file.name, table.slice(0, max(0, rows))
+        yield "rows twice", file.name, pa.concat_tables([table, table])
+
+
+def sealed_anew(path: Path, change: Callable[[dict[str, Any]], Any] = lambda head: None) -> None:
+    """Write the manifest with the stamps of the files as they are now, and its checksum."""
+    head = json.loads((path / MANIFEST).read_text())
+    for name in filter(lambda name: (path / name).is_file(), head["files"]):
+        with open(path / name, "rb") as file:
+            head["files"][name] = stamp_of(file)._asdict()
+    change(head)
+    del head["crc32"]
+    (path / MANIFEST).write_text(json.dumps({**head, "crc32": _checksum(head)}))
+
+
+def answers(result: Any) -> Iterator[Callable[[], Any]]:
+    """Yield what can be asked of any saved result."""
+    yield lambda: repr(result)
+    yield lambda: result.to_json()
+    yield lambda: result.warnings
+    yield lambda: result._repr_html_()
+    if isinstance(result, fb.Evaluation):
+        yield lambda: result.summary
+        yield lambda: result.interval("f1")
+        yield lambda: result.metric("omega")
+        for score in ("pair_f1", "f1", "extended_bcubed_f1", "nmi"):
+            yield lambda score=score: result.metric(score)
+        for side in ("true", "pred"):
+            yield lambda side=side: result.clusters(side)
+        yield lambda: result.slices("true_size")
+        yield lambda: result.slices("country")
+        yield lambda: result.items()
+        yield lambda: result.item("c")
+        yield lambda: result.repairs(limit=3)
+    for name in (
+        "scores",
+        "deltas",
+        "slice_deltas",
+        "curve",
+        "best",
+        "merges",
+        "estimates",
+        "sliced",
+        "ranking",
+        "split",
+        "merged",
+    ):
+        yield lambda name=name: found() if callable(found := getattr(result, name, None)) else found
+
+
+def outcome(path: Path) -> str:
+    """Return how a forged result ended: refused, or used; raise what no user should see."""
+    try:
+        result = fb.load(path)
+    except FastBCubedError as error:
+        assert str(error) and len(str(error)) < 2000
+        return "refused"
+    for ask in answers(result):
+        try:
+            ask()
+        except (FastBCubedError, AttributeError) as error:
+            if isinstance(error, AttributeError) and not str(error).startswith("'"):
+                raise
+    return "used"
+
+
+def main(directory: Path, seed: int, share: float) -> None:
+    warnings.simplefilter("ignore")
+    rng = random.Random(seed)
+    for kind, save in saved_results.KINDS.items():
+        path, at = directory / kind, directory / "forged"
+        save(path)
+        for what, name, table in forgeries(path):
+            if rng.random() > share:
+                continue
+            shutil.copytree(path, at)
+            try:
+                pq.write_table(table, at / name)
+                sealed_anew(at)
+                found = outcome(at)
+            except Exception as error:
+                found = f"FAILED with {error!r}"
+                if len(sys.argv) > 4:
+                    import traceback
+
+                    found += "".join(traceback.format_exception(error)[-3:])
+            print(found, kind, name, what, flush=True)
+            shutil.rmtree(at)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))
