@@ -390,42 +390,42 @@ def test_a_file_is_no_directory_to_load(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_integers_of_64_bits_without_a_sign_are_read_back(tmp_path: Path) -> None:
     large = pa.array([2**64 - 1, 2**64 - 1, 0], pa.uint64())
-    truth = pa.table({"item": [1, 2, 3], "cluster": large, "group": large})
-    ev = fb.evaluate(truth, truth, noise=2**64 - 1, slices="group")
+    truth = pa.table({"item": [1, 2, 3], "cluster": large, "band": large})
+    ev = fb.evaluate(truth, truth, noise=2**64 - 1, slices="band")
     for keep in ("scores", "cells", "items"):
         ev.save(tmp_path / keep, keep=keep)
         loaded = fb.load(tmp_path / keep)
-        assert loaded.sliced["group"].to_pylist() == ev.sliced["group"].to_pylist()
+        assert loaded.sliced["band"].to_pylist() == ev.sliced["band"].to_pylist()
         assert loaded.policies.noise == 2**64 - 1 and loaded.f1 == ev.f1 == 1
 
 
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 def test_scores_of_slices_without_weight_stay_missing(tmp_path: Path) -> None:
-    truth = pa.table({"item": [1, 2], "cluster": [1, 1], "group": ["x", "x"], "weight": [0.0, 0.0]})
-    more = pa.table({"item": [3], "cluster": [2], "group": ["y"], "weight": [1.0]})
+    truth = pa.table({"item": [1, 2], "cluster": [1, 1], "band": ["x", "x"], "weight": [0.0, 0.0]})
+    more = pa.table({"item": [3], "cluster": [2], "band": ["y"], "weight": [1.0]})
     ev = fb.evaluate(
         pa.concat_tables([truth, more]),
         {1: 1, 2: 1, 3: 2},
         weight="weight",
         weighting="outer",
-        slices="group",
+        slices="band",
     )
     ev.save(tmp_path, keep="scores")
     for each in (ev, fb.load(tmp_path)):
-        assert each.slices("group", order_by="f1").schema.field("f1").type == pa.float64()
-        assert np.isnan(each.sliced["group"]["f1"].to_pylist()[0])
+        assert each.slices("band", order_by="f1").schema.field("f1").type == pa.float64()
+        assert np.isnan(each.sliced["band"]["f1"].to_pylist()[0])
 
 
 def test_slices_that_are_no_finite_numbers_stay_apart(tmp_path: Path) -> None:
     """JSON has neither NaN nor infinities: they are texts in it, and numbers again once loaded."""
     group = pa.array([math.nan, None, math.inf, -math.inf, 1.5])
-    truth = pa.table({"item": range(5), "cluster": [1, 1, 2, 2, 3], "group": group})
-    ev = fb.evaluate(truth, dict(enumerate([1, 2, 2, 3, 3])), slices="group")
+    truth = pa.table({"item": range(5), "cluster": [1, 1, 2, 2, 3], "band": group})
+    ev = fb.evaluate(truth, dict(enumerate([1, 2, 2, 3, 3])), slices="band")
     ev.save(tmp_path, keep="scores")
-    rows = json.loads(ev.to_json())["slices"]["group"]
-    assert [row["group"] for row in rows] == ["-inf", 1.5, "inf", "nan", None]
-    loaded = fb.load(tmp_path).sliced["group"]
-    assert repr(loaded.to_pylist()) == repr(ev.sliced["group"].to_pylist())
+    rows = json.loads(ev.to_json())["slices"]["band"]
+    assert [row["band"] for row in rows] == ["-inf", 1.5, "inf", "nan", None]
+    loaded = fb.load(tmp_path).sliced["band"]
+    assert repr(loaded.to_pylist()) == repr(ev.sliced["band"].to_pylist())
 
 
 def test_a_result_of_an_earlier_version_names_it(tmp_path: Path) -> None:
