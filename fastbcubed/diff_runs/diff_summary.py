@@ -17,7 +17,8 @@ from fastbcubed.render.json import plain
 from fastbcubed.render.number_formats import count, percent
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Scores
-from fastbcubed.results.warnings import NOTE, WARNING, found_in, from_saved, to_saved
+from fastbcubed.results.notices import NOTE, WARNING
+from fastbcubed.results.warnings import found_in, from_saved, to_saved
 
 if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_result import Diff

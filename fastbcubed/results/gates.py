@@ -28,10 +28,11 @@ from fastbcubed.metrics.functions import as_contingency, compute
 from fastbcubed.metrics.metric import Metric, meets, without_rounding
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
 from fastbcubed.render.number_formats import count, counted, label, score_text
+from fastbcubed.results.notices import NOTE, WARNING
 from fastbcubed.results.slice_bins import Bins, element_of
 from fastbcubed.results.slices import Element, name_columns, names_element
 from fastbcubed.results.table import Table
-from fastbcubed.results.warnings import FLATTERED, MOSTLY_COMMON, NOTE, WARNING, covered, if_alone
+from fastbcubed.results.warnings import FLATTERED, MOSTLY_COMMON, covered, if_alone
 from fastbcubed.runtime.arguments import number
 
 #: Shares of the items of a side that the other has; from 0 to 1, the more the better.

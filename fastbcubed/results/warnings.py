@@ -40,21 +40,19 @@ from fastbcubed.inputs.pair import per_side
 from fastbcubed.inputs.spellings import SEPARATOR, way_alike
 from fastbcubed.metrics.metric import f_measure
 from fastbcubed.render.number_formats import count, label, percent, score_text
+from fastbcubed.results.label_checks import (
+    counts_as_weights,
+    labels_like_nulls,
+    labels_with_spaces,
+    several_in_one_label,
+)
+from fastbcubed.results.notices import NOTE, WARNING, Notice
 from fastbcubed.results.slices import name_columns
 from fastbcubed.runtime.arguments import is_path, path_of
 from fastbcubed.runtime.key_partitions import sampled_rows
 
-WARNING, NOTE = "warning", "note"
 #: With fewer items shares show nothing: so few can be read in full.
 FEW_ITEMS = 20
-
-
-class Notice(NamedTuple):
-    """A message: "warning" if the scores may mislead, "note" if they are right but need care; its figures."""
-
-    level: str
-    message: str
-    figures: dict[str, Any]
 
 
 def sentence(found: Mapping[str, Any]) -> Message:
@@ -832,6 +830,10 @@ CODES = {
         "One predicted cluster holds a large share of all items, of many true clusters.",
         giant_cluster,
     ),
+    "labels-like-nulls": Code("Labels read as missing values, and are clusters.", labels_like_nulls),
+    "labels-with-spaces": Code("Labels differ by the white space around them alone.", labels_with_spaces),
+    "several-in-one-label": Code("Labels look like several clusters in one text.", several_in_one_label),
+    "counts-as-weights": Code("Weights look like the counts of a contingency table.", counts_as_weights),
     "few-units": Code("The scores stand on few clusters, or on one of great weight.", few_units),
     "slices-without-scores": Code("There are slices, and no score that slices have.", slices_without_scores),
     "slices-of-nulls": Code(
@@ -858,7 +860,7 @@ OF_UNMATCHED = {
 }
 OF_SLICES = {"slices-without-scores", "slices-of-nulls", "small-slice"}
 #: Those that may be warnings; the others are notes, which are looked for when they are first read.
-MAY_WARN = CODES.keys() - {"few-units", "small-slice", "not-checked"}
+MAY_WARN = CODES.keys() - {"counts-as-weights", "few-units", "small-slice", "not-checked"}
 
 
 def found_in(ev: Any, codes: Collection[str] = CODES) -> list[dict[str, Any]]:

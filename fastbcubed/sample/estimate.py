@@ -19,17 +19,9 @@ from fastbcubed.inputs.reading_notes import notes_of_side
 from fastbcubed.inputs.tables import CLUSTER, ITEM
 from fastbcubed.render.number_formats import amount, count, counted, percent, score_text
 from fastbcubed.results.intervals import Interval, check_level, t_quantile
+from fastbcubed.results.notices import NOTE, WARNING, Notice
 from fastbcubed.results.origin import by_names
-from fastbcubed.results.warnings import (
-    FEW_ITEMS,
-    FEW_UNITS,
-    FLATTERED,
-    NOTE,
-    WARNING,
-    Notice,
-    give,
-    same_source,
-)
+from fastbcubed.results.warnings import FEW_ITEMS, FEW_UNITS, FLATTERED, give, same_source
 from fastbcubed.runtime.arguments import is_one_of, refuse_bare, true_or_false, whole_number
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool

@@ -25,8 +25,8 @@ from fastbcubed.metrics.pairs import pairs
 from fastbcubed.metrics.registry import METRICS, computed_as, known_as, resolve
 from fastbcubed.render.number_formats import counted, score_text
 from fastbcubed.results.items import AlignedItems, without_noise
+from fastbcubed.results.notices import NOTE
 from fastbcubed.results.table import Table
-from fastbcubed.results.warnings import NOTE
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import as_several, is_one_of
 from fastbcubed.runtime.expressions import Expression, is_expression, parse_expression

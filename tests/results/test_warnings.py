@@ -61,7 +61,7 @@ def test_every_entry_has_code_level_message_and_figures() -> None:
 
 def test_warnings_alone_are_python_warnings_and_carry_their_code() -> None:
     truth = {f"i{k}": k // 2 for k in range(180)}
-    linked = {item: cluster for item, cluster in truth.items() if cluster % 3}
+    linked = {item: f"p{cluster}" for item, cluster in truth.items() if cluster % 3}
     with pytest.warns(EvaluationWarning) as told:
         ev = fb.evaluate(truth, linked, slices={"few": ["i2", "i3"]})
     assert [warning["level"] for warning in ev.warnings] == ["warning", "note"]
@@ -207,8 +207,8 @@ def test_few_items_labelled() -> None:
 @pytest.mark.parametrize(
     ("spelled", "way"),
     [
-        (lambda item: f"{item} ", "white space"),
-        (lambda item: item.upper(), "upper and lower case"),
+        (lambda item: f"{item} ", "the spaces around"),
+        (lambda item: item.upper(), "in lower case"),
         (lambda item: f"00{item}", "leading zeros"),
         (lambda item: f"source:{item}", "before the last"),
     ],

@@ -1,0 +1,167 @@
+"""Checks of labels: texts for missing values, white space, several clusters in one; and of counts as weights."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.cells.cell_parts import NoCells
+from fastbcubed.cells.contingency import SIDES
+from fastbcubed.errors import Word, arg, first_few
+from fastbcubed.render.number_formats import count
+from fastbcubed.results.items import without_noise
+from fastbcubed.results.notices import NOTE, WARNING, Notice
+from fastbcubed.runtime.key_partitions import sampled_rows
+
+#: Texts that stand for a missing value, in lower case.
+MISSING = {"", "-", "?", "n/a", "#n/a", "na", "nan", "nat", "nil", "none", "null", "<na>", "(null)"}
+#: The clusters of a side whose labels are looked at, the largest ones: of up to so many codes; of more, the largest.
+LOOKED_AT, CODES_SORTED = 4096, 1 << 20
+#: With more items than these, a sample of the rows is looked at.
+SAMPLED_FROM = 1 << 17
+#: Signs between several clusters in one text; a comma is in names, too.
+SEPARATORS = "|;,"
+#: Labels that a message shows.
+SHOWN = 3
+
+
+def labels_like_nulls(ev: Any, n_items: int) -> Iterator[Notice]:
+    """Warn of clusters of several items whose label is blank, or a text that stands for a missing value."""
+    for word, labels, n in _labels(ev, n_items):
+        sizes = zip(labels, n.tolist(), strict=True)
+        found = {text: size for text, size in sizes if size > 1 and text.strip().lower() in MISSING}
+        if not found:
+            continue
+        total, first = sum(found.values()), next(iter(found))
+        if len(found) == 1:
+            advice = f"stands for no cluster, pass {arg('noise', {word: first})}, which takes each such item as alone;"
+            advice = f"it {advice} or write it as null, and pass {arg('nulls', ...)}"
+        else:
+            advice = f"they stand for no cluster, write them as null, and pass {arg('nulls', ...)}"
+        about = "About " if _is_sampled(ev, n_items) else ""
+        message = (
+            f"{about}{count(total)} items have labels in the {Word(word)} that read as missing values "
+            f"({first_few(found, SHOWN)}), and each such label is one cluster. If {advice}."
+        )
+        yield Notice(WARNING, message, {"side": word, "n_items": total, "labels": list(found)})
+
+
+def labels_with_spaces(ev: Any, n_items: int) -> Iterator[Notice]:
+    """Warn of clusters whose labels differ by the white space around them alone."""
+    for word, labels, n in _labels(ev, n_items):
+        sizes = dict(zip(labels, n.tolist(), strict=True))
+        spaced = [text for text in labels if text != text.strip() and text.strip().lower() not in MISSING]
+        times = Counter(map(str.strip, sizes)) if spaced else Counter[str]()
+        found = [text for text in spaced if times[text.strip()] > 1]
+        if found:
+            pairs = ", ".join(
+                f"{first_few([text])} beside {first_few([text.strip()])}" for text in found[:SHOWN]
+            )
+            several = len(found) > 1
+            message = (
+                f"{count(len(found))} label{'s' * several} of the {Word(word)} differ{'' if several else 's'} from "
+                f"another by the white space around alone ({pairs}{', …' * (len(found) > SHOWN)}), which makes two "
+                "clusters of one. Strip the labels."
+            )
+            figures = {"side": word, "n_clusters": len(found), "n_items": sum(sizes[text] for text in found)}
+            yield Notice(WARNING, message, {**figures, "labels": found[:SHOWN]})
+
+
+def several_in_one_label(ev: Any, n_items: int) -> Iterator[Notice]:
+    """Warn if clusters may overlap, each item has one, and labels look like several clusters in one text."""
+    table = ev.contingency
+    if not table.overlapping:
+        return
+    for word, labels, _ in _labels(ev, n_items):
+        if getattr(table, word).overlaps:
+            continue
+        for sign in SEPARATORS:
+            cells = [text for text in labels if re.search(rf"\S\s*{re.escape(sign)}\s*\S", text)]
+            parts = Counter(part.strip() for text in labels for part in set(text.split(sign)))
+            if cells and (
+                sign != "," or any(parts[part.strip()] > 1 for text in cells for part in text.split(sign))
+            ):
+                message = (
+                    f"Each item has one label in the {Word(word)}, and {count(len(cells))} of these look like "
+                    f"several clusters in one text ({first_few(cells, SHOWN)}). Each is read as one cluster: split "
+                    f"the texts at {sign!r}, and give an item a row for each of its clusters."
+                )
+                figures = {"side": word, "n_clusters": len(cells), "separator": sign, "labels": cells[:SHOWN]}
+                yield Notice(WARNING, message, figures)
+                break
+
+
+def counts_as_weights(ev: Any, n_items: int) -> Iterator[Notice]:
+    """Note that scores of pairs take a row as one item, if the weights look like the counts of a contingency table."""
+    table = ev.contingency
+    of_pairs = [metric.name for metric in ev.metrics if metric.family == "pairs"]
+    if not of_pairs or table.overlapping or isinstance(table, NoCells) or not table.weighted:
+        return
+    if not 1 < table.n_cells == n_items <= CODES_SORTED:
+        return
+    weight = table.weight
+    if not (weight > 1).any() or (weight % 1 != 0).any():
+        return
+    shown = ", ".join(of_pairs[:SHOWN]) + ", …" * (len(of_pairs) > SHOWN)
+    message = (
+        f"The weights are whole numbers, and no two of the {count(n_items)} rows have the same labels on both sides, "
+        f"as in a contingency table. A row counts as one item, whatever its weight, so that there are no pairs within "
+        f"it in the scores of pairs ({shown}). If these are numbers of items, pass "
+        f"fb.Contingency.from_cells(true, pred, n) as {arg('contingency', ...)} to the functions of fb.metrics."
+    )
+    yield Notice(NOTE, message, {"n_rows": n_items, "scores": of_pairs})
+
+
+def _labels(ev: Any, n_items: int) -> Iterator[tuple[str, list[str], NDArray[np.integer]]]:
+    """Yield the texts of the largest clusters of each side whose labels are texts, and their numbers of items.
+
+    The disk engine would read its input once more for them.
+    """
+    table = ev.contingency
+    if isinstance(table, NoCells) or not hasattr(ev.kept.items, "label_keys"):
+        return
+    for side, word in zip(SIDES, ("truth", "prediction"), strict=True):
+        sampled, one = _is_sampled(ev, n_items), np.zeros(1, np.int64)
+        labels_of = ev.kept.items.labels if sampled else ev.kept.cluster_labels
+        if not table.n_codes[side] or not _is_text(labels_of(side, one).type):
+            continue
+        labels, n = (_of_sample if sampled else _of_largest)(ev, side)
+        texts = labels.to_pylist()
+        known = np.array([text is not None for text in texts], bool)
+        yield word, [text for text in texts if text is not None], n[known]
+
+
+def _is_sampled(ev: Any, n_items: int) -> bool:
+    return n_items > SAMPLED_FROM and not ev.contingency.overlapping
+
+
+def _of_sample(ev: Any, side: str) -> tuple[pa.Array, NDArray[np.integer]]:
+    """Return labels of clusters with several rows in a sample, so that none need be counted, and about their sizes."""
+    keys = ev.kept.items.label_keys()[SIDES.index(side)]
+    rows = sampled_rows(keys.size)
+    _, first, n = np.unique(keys[rows], return_index=True, return_counts=True)
+    chosen = np.flatnonzero(n > 1)
+    chosen = chosen[np.argsort(n[chosen])[-LOOKED_AT:]]
+    labels = ev.kept.items.labels(side, rows[first[chosen]])
+    return without_noise(labels, ev.kept.policies.noise_of(side)), n[chosen] * keys.size // rows.size
+
+
+def _of_largest(ev: Any, side: str) -> tuple[pa.Array, NDArray[np.integer]]:
+    n = ev.contingency.true_n if side == "true" else ev.contingency.pred_n
+    codes = np.arange(n.size)
+    if n.size > CODES_SORTED:
+        codes = np.array([np.argmax(n)])
+    elif n.size > LOOKED_AT:
+        codes = np.sort(np.argpartition(n, -LOOKED_AT)[-LOOKED_AT:])
+    return ev.kept.cluster_labels(side, codes), n[codes]
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
