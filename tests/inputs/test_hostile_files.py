@@ -258,6 +258,7 @@ CSV = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*read as missing values:fastbcubed.errors.EvaluationWarning")
 @pytest.mark.parametrize("content", CSV.values(), ids=CSV)
 def test_csv(content: tuple[bytes, Any], tmp_path: Path) -> None:
     path, expected = tmp_path / "rows.csv", content[1]
