@@ -27,7 +27,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "links", metavar="LINKS",
-        help="table of links, one for each pair of items: file, glob or directory (Parquet, Arrow IPC, CSV, JSON "
+        help="table of links, one for each pair of items: file, glob or directory (Parquet, Arrow IPC, CSV, JSON, JSON "
         "lines), by path or URI; - is standard input",
     )  # fmt: skip
     several = (

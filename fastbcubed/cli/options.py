@@ -9,7 +9,9 @@ from fastbcubed.align.policies import Duplicates, Nulls, Weighting
 from fastbcubed.cells.contingency import MAX_PAIRS
 from fastbcubed.inputs.tables import CLUSTER, ITEM
 
-FILES = "file, glob or directory (Parquet, Arrow IPC, CSV, JSON lines), by path or URI; - is standard input"
+FILES = (
+    "file, glob or directory (Parquet, Arrow IPC, CSV, JSON, JSON lines), by path or URI; - is standard input"
+)
 OR_COLUMNS = f"{FILES}; with --table, a column"
 
 #: Flags of gates, which are no arguments of the library's `evaluate`; see `cli.gate_options`.

@@ -480,6 +480,9 @@ def _in_flags(part: str | Part) -> str:
     if not isinstance(part, Argument) or part.name not in OPTIONS:
         return str(part)
     flag = OPTIONS[part.name].flags[0]
+    if by_run := [value[1] for value in part.values if _is_by_run(value)]:
+        ((run, column),) = by_run[0].items()
+        return f"--run-{part.name} {shlex.quote(f'{run}={_escaped(column)}')}"
     value = alternatives(_value(part.name, value) for value in part.values)
     return f"{flag} {value}".rstrip()
 
@@ -497,6 +500,15 @@ def _value(name: str, value: Any) -> str:
     return ",".join(value) if isinstance(value, list) else str(value)
 
 
+def _is_by_run(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict)
+
+
+def _escaped(names: str | list[str] | None) -> str:
+    each = [names or ""] if isinstance(names, str | None) else names
+    return "+".join(re.sub(r"([,+\\])", r"\\\1", name) for name in each)
+
+
 def _columns(names: str | list[str] | tuple[str | list[str] | None, ...]) -> str:
     r"""Return columns in the syntax of a flag; those of a side that are not named are left empty.
 
@@ -506,9 +518,7 @@ def _columns(names: str | list[str] | tuple[str | list[str] | None, ...]) -> str
     "'item,source+no\\, or id'"
     """
     sides = names if isinstance(names, tuple) else (names,)
-    named = ([side or ""] if isinstance(side, str | None) else side for side in sides)
-    joined = ("+".join(re.sub(r"([,+\\])", r"\\\1", name) for name in each) for each in named)
-    return shlex.quote(",".join(joined))
+    return shlex.quote(",".join(map(_escaped, sides)))
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from fastbcubed.compare_runs.differences import require_replicates
 from fastbcubed.compare_runs.rankings import told
 from fastbcubed.engines import memory
 from fastbcubed.engines.request import Answer, Request, as_metrics, as_slices, as_threads
-from fastbcubed.errors import ColumnError, OptionError, arg, first_few, naming, quoted
+from fastbcubed.errors import ColumnError, Either, OptionError, arg, first_few, naming, quoted
 from fastbcubed.evaluate import Progress, evaluation
 from fastbcubed.inputs.arrays import is_spark
 from fastbcubed.inputs.pair import Given, Pair, PerSide, default_for_truth_only, open_pairs
@@ -223,9 +223,10 @@ def _columns_by_run(given: PerRun, names: list[str], argument: str) -> dict[str,
     if not isinstance(of_runs, Mapping):
         return dict.fromkeys(names, cast(PerSide, given))
     if strange := [name for name in of_runs if name not in names]:
+        named, hint = Either(argument, f"--run-{argument}"), ". The truth's column comes first, in a pair"
         raise OptionError(
-            f"{arg(argument)} names a column of {first_few(strange)}, which is no run; there are "
-            f"{', '.join(map(repr, names))}. The truth's column comes first, in a pair"
+            f"{named} names a column of {first_few(strange)}, which is no run; there are "
+            f"{', '.join(map(repr, names))}{Either(hint, '')}"
         )
     return {name: (cast(Any, of_truth), of_runs.get(name)) for name in names}
 
@@ -269,7 +270,8 @@ def _answers(
     """Score all runs, with the engine that the largest needs; a column that is the unit is one of the baseline's."""
     items, clusters = columns
     given = [
-        replace(first.given, prediction=runs[run], item=items[run], cluster=clusters[run]) for run in names
+        replace(first.given, prediction=runs[run], item=items[run], cluster=clusters[run], run=run)
+        for run in names
     ]
     requests = [replace(first, given=each) for each in given]
     if engine == "spark" or any(

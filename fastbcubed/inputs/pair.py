@@ -154,6 +154,7 @@ class Given:
     #: the source of weights if neither side has them: the truth of a diff
     weighing: Clustering | None = None
     names: tuple[str, str] = NAMES
+    run: str | None = None  #: the name of the prediction, if it is one of several runs
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "overlapping", true_or_false(self.overlapping, "overlapping"))
@@ -211,7 +212,14 @@ def read_pair(given: Given) -> Pair:
         else:
             truth, prediction, weight = by_position(truth, prediction, weight, given.overlapping)
             sides = _from_two(
-                truth, prediction, given.item, given.cluster, weight, given.overlapping, given.names
+                truth,
+                prediction,
+                given.item,
+                given.cluster,
+                weight,
+                given.overlapping,
+                given.names,
+                given.run,
             )
     weight_table: tuple[Column, np.ndarray] | None = None
     if isinstance(weight, str):
@@ -308,6 +316,7 @@ def _from_two(
     weight: Any,
     overlapping: bool,
     names: tuple[str, str],
+    run: str | None,
 ) -> tuple[Clustering, Clustering]:
     series = is_pandas(truth, "Series") and is_pandas(prediction, "Series")
     if series and not truth.index.equals(prediction.index):
@@ -319,7 +328,7 @@ def _from_two(
         refuse_items_of_clusters(truth, prediction)
     refuse_items_with_clusters(truth, prediction)
     refuse_one_result(truth, prediction)
-    asked = side_requests(item, cluster, names)
+    asked = side_requests(item, cluster, names, run)
     sides = [
         one_side(given, own, weight, overlapping)
         for given, own in zip((truth, prediction), asked, strict=True)
@@ -366,7 +375,7 @@ class SideRequest(NamedTuple):
 
 
 def side_requests(
-    item: PerSide, cluster: PerSide, names: tuple[str, str] = NAMES
+    item: PerSide, cluster: PerSide, names: tuple[str, str] = NAMES, run: str | None = None
 ) -> tuple[SideRequest, SideRequest]:
     """Return the requests to the truth and to the prediction."""
     given = {"item": per_side(item, "item"), "cluster": per_side(cluster, "cluster")}
@@ -374,7 +383,7 @@ def side_requests(
     order = order_of(item)
     return (
         SideRequest(names[0], truth, Typed(0, prediction), order),
-        SideRequest(names[1], prediction, Typed(1, truth), order),
+        SideRequest(names[1], prediction, Typed(1, truth, run=run), order),
     )
 
 
@@ -734,7 +743,7 @@ class _Opening:
         """Open two tables, at least one of them in files or a stream."""
         weight = given.weight
         name_of_weight = weight if isinstance(weight, str) else None
-        asked = side_requests(given.item, given.cluster, given.names)
+        asked = side_requests(given.item, given.cluster, given.names, given.run)
 
         def make(k: int, rows: Any) -> tuple[Clustering, ...]:
             return (one_side(rows, asked[k], name_of_weight, False),)

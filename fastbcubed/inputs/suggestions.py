@@ -49,6 +49,7 @@ class Typed:
 
     `others` have the other sides' columns by argument, in order; `side` is the place among them: of the truth 0, of
     the prediction 1, of the truth of a diff, which is read first, 2. Without them the arguments are of a single table.
+    A prediction that is a `run` among several has its columns named for it alone.
 
     Examples
     --------
@@ -57,10 +58,12 @@ class Typed:
     'item=["source", "id"] and cluster="c"'
     >>> Message(Typed(1, {"item": "item"})({"item": ["id"]}))
     'item=("item", "id")'
+    >>> Message(Typed(1, {"cluster": Unnamed("cluster")}, run="new")({"cluster": ["entity"]}))
+    'cluster=(None, {"new": "entity"})'
     """
 
-    def __init__(self, side: int = 0, *others: Mapping[str, Names]) -> None:
-        self._side, self._others = side, others
+    def __init__(self, side: int = 0, *others: Mapping[str, Names], run: str | None = None) -> None:
+        self._side, self._others, self._run = side, others, run
 
     def __call__(self, columns: Mapping[str, Sequence[str]]) -> str:
         """Return arguments with these columns as values."""
@@ -69,6 +72,9 @@ class Typed:
     def _value(self, argument: str, names: Names) -> Any:
         own = _column(names)
         found: list[Names | None] = [_column(other.get(argument, names)) for other in self._others]
+        if self._run is not None:
+            (truth,) = found
+            return (None if isinstance(truth, Unnamed) else truth), {self._run: own}
         if self._side != 1:  # sides that are read later, and not named, stay so
             found = [None if isinstance(each, Unnamed) else each for each in found]
         found.insert(self._side, own)

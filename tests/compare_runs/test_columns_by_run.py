@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
-from fastbcubed.errors import OptionError
+from fastbcubed.errors import ColumnError, OptionError
 
 TRUTH = pa.table({"unique_id": [1, 2, 3, 4, 5], "cluster": [0, 0, 1, 1, 2]})
 #: Precision 2/3, 2/3, 1/3, 1, 1.
@@ -56,7 +57,30 @@ def test_the_same_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert cli.main([*asked, "--run-item", "my_id"]) == 2
     assert "--run-item is the name of a run, an equals sign and its column" in capsys.readouterr().err
     assert cli.main([*asked, "--run-item", "other=my_id"]) == 2
-    assert "--item names a column of 'other', which is no run" in capsys.readouterr().err
+    assert (
+        "--run-item names a column of 'other', which is no run; there are 'splink', 'ours'\n"
+        in capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_a_question_about_one_run_names_it(
+    engine: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The other run has columns of its own, so that a pair of names would be wrong for it."""
+    truth, splink, own = write(tmp_path)
+    runs = {"own": own, "kept": splink}
+    how: dict[str, Any] = {"item": ("unique_id", {"own": "my_id", "kept": "unique_id"}), "engine": engine}
+    with pytest.raises(ColumnError, match=re.escape('cluster=("cluster", {"kept": "cluster_id"})')):
+        fb.compare(truth, runs, cluster=("cluster", {"own": "entity"}), **how)
+    with pytest.raises(ColumnError, match=re.escape('cluster=(None, {"kept": "cluster_id"})')):
+        fb.compare(truth, runs, cluster={"own": "entity"}, **how)
+    asked = ["compare", str(truth), f"own={own}", f"kept={splink}", "--run-cluster", "own=entity"]
+    asked += ["--item", "unique_id", "--run-item", "own=my_id", "--engine", engine]
+    assert cli.main(asked) == 2
+    assert (
+        "Say which: --run-cluster kept=cluster_id; or --run-cluster kept=cluster." in capsys.readouterr().err
+    )
 
 
 def test_links_on_both_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
