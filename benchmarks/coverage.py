@@ -21,10 +21,18 @@ import fastbcubed as fb
 from fastbcubed.compare_runs.differences import Differences, freedom_of_difference
 from fastbcubed.metrics.aggregation import cell_scores
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.sums_by_unit import SumsByUnit, difference_quotients, effective_units
+from fastbcubed.metrics.sums_by_unit import (
+    SumsByUnit,
+    difference_quotients,
+    effective_units,
+    is_mean_of_clusters,
+    is_share_of_pairs,
+    pairs_of,
+)
 from fastbcubed.results.influences import is_mean
-from fastbcubed.results.intervals import LESS_VARIANCE_OF_SUMS, degrees_of_freedom, interval
-from fastbcubed.results.standard_errors import FEW_DEGREES, standard_error
+from fastbcubed.results.intervals import degrees_of_freedom
+from fastbcubed.results.standard_errors import Errors, freedom_of, moved_by_another, standard_error
+from fastbcubed.results.unit_cells import Units
 from fastbcubed.runtime.threads import Pool
 
 Floats = NDArray[np.float64]
@@ -120,6 +128,9 @@ class Sampled(NamedTuple):
     sizes: Floats  #: of the terms of the score; shape (n_samples,)
     moved: Floats  #: shape (n_samples, N_COMPONENTS)
     effective: Callable[[int], float]  #: of the components of a sample
+    largest: (
+        Floats | None
+    )  #: the share of the largest component in what a score is a share of; shape (n_samples,)
 
     @classmethod
     def of(cls, people: Population, ev: fb.Evaluation, metric: Metric) -> Sampled:
@@ -140,7 +151,19 @@ class Sampled(NamedTuple):
 
         wanted = float(score(sums.sum(axis=1) * drawn / N_COMPONENTS))
         sizes = np.max(np.abs(np.column_stack([values, slopes * totals])), axis=1)
-        return cls(wanted, values, sizes, moved, effective)
+        behind = behind_score(metric, sums)
+        largest = (
+            None if behind is None else np.max(np.where(counts > 0, behind, 0.0), axis=1) / (counts @ behind)
+        )
+        return cls(wanted, values, sizes, moved, effective, largest)
+
+
+def behind_score(metric: Metric, sums: Floats) -> Floats | None:
+    """Return what a score is a share or mean of by component; None of other scores."""
+    if is_share_of_pairs(metric):
+        _, _, tp, fp, fn = sums
+        return pairs_of(metric, tp + fp, tp + fn)
+    return sums[0] if is_mean(metric) or is_mean_of_clusters(metric) else None
 
 
 def sums_of(ev: fb.Evaluation, unit: Labels, metric: Metric) -> tuple[Floats, Callable[[Floats], Any]]:
@@ -186,12 +209,16 @@ def errors(
 def covered(people: Population, metric: Metric) -> float:
     """Return the share of samples whose interval holds the score of the population, of those that have one."""
     own, hits, n = Sampled.of(people, people.runs[0], metric), 0, 0
-    how = {} if is_mean(metric) else {"less": LESS_VARIANCE_OF_SUMS, "fewest": FEW_DEGREES}
+    how = freedom_of(metric, moved_by_another(metric, None if own.largest is None else 1.0))
     for k, (error, df) in enumerate(errors(people, own.moved, own.sizes, how)):
-        df = df if error else own.effective(k)
-        effective = own.effective(k) if is_mean(metric) and metric.combine is None else math.nan
-        ends = {"low": metric.low, "high": metric.high}
-        low, high = interval(float(own.values[k]), error, df=df, level=0.95, effective=effective, **ends)
+        df, largest = (
+            df if error else own.effective(k),
+            None if own.largest is None else float(own.largest[k]),
+        )
+        units = Units(people.drawn, own.effective(k) if is_mean(metric) else math.nan, math.nan)
+        moved, name = moved_by_another(metric, largest), metric.name
+        found = Errors({name: error}, {name: float(df)}, {name: moved}, units)
+        low, high = found.interval(metric, float(own.values[k]), 0.95)
         hits, n = hits + (low <= own.wanted <= high), n + (low == low)
     return hits / n
 
@@ -201,13 +228,14 @@ def covered_difference(people: Population, metric: Metric) -> float:
     before, after = (Sampled.of(people, ev, metric) for ev in people.runs)
     wanted, hits, key = after.wanted - before.wanted, 0, ("new", metric.name)
     sizes = np.maximum(before.sizes, after.sizes)
-    how = {} if is_mean(metric) else {"less": LESS_VARIANCE_OF_SUMS}
+    how, mean = freedom_of(metric, 0.0), is_mean(metric)
     for k, (error, df) in enumerate(errors(people, after.moved - before.moved, sizes, how)):
-        if how or not error:
-            effective = min(own.effective(k) for own in (before, after))
-            df = freedom_of_difference(df, effective) if error else effective
+        effective = min(own.effective(k) for own in (before, after))
+        df = float(freedom_of_difference(df, effective)) if error else effective
         delta = float(after.values[k] - before.values[k]) if error else 0.0
-        low, high = Differences(None, {key: error}, {key: df}, {}).interval("new", metric, delta, 0.95)
+        share = float(before.largest[k]) if mean and before.largest is not None else math.nan
+        units = {"new": Units(people.drawn, math.nan, share)}
+        low, high = Differences(None, {key: error}, {key: df}, units).interval("new", metric, delta, 0.95)
         hits += low <= wanted <= high
     return hits / people.counts.shape[0]
 

@@ -65,6 +65,7 @@ JSON (--json): one object. Later versions may add keys; these stay.
                   with a baseline n_items, baseline_n_items, and a reason if fewer items are scored than then
   errors, units   score -> standard error by component of truth and prediction; {n, effective, largest_share}
   degrees_of_freedom  score -> those of Student's t in its interval
+  moved_by        score -> share by which the ends of its interval move on
 """
 
 SHOWN = """\

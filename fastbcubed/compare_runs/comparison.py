@@ -300,7 +300,7 @@ class Comparison(Shown, HasTable):
             same = len(set(found.units_of.values())) == 1
             for name, units in list(found.units_of.items())[: 1 if same else None]:
                 warn_of_units(units, self.unit, stacklevel=3, of="" if same else f"{label(name)}: ")
-            for name, scores in found.carried_by_few().items():
+            for name, scores in found.carried_by_few(self.metrics).items():
                 whose = "" if len(self.experiments) == 1 else f"{label(name)}: "
                 warn_of_few(scores, found.units_of[name], self.unit, stacklevel=3, of=whose)
         elif self.experiments and (no_room := why_no_room(self)) is not None:

@@ -288,12 +288,13 @@ def _how_sure(comparison: Comparison) -> list[str]:
         return [f"No standard error is known{why}."]
     line = f"± is one standard error of the difference, from {_groups(units)}"
     uneven = {name: own for name, own in units.items() if own.n > 1 and are_uneven(own)}
+    found_few = comparison._differences.carried_by_few(comparison.metrics)
     if uneven:
         effective = min(own.effective for own in uneven.values())
         whose = f" for {_named(list(uneven))}" * (len(uneven) < len(units))
         line += f",{whose} so uneven that they carry no more information than {effective:.1f} equal ones: "
         line += "this standard error is too small"
-    elif few := distinct([name for own in comparison._differences.carried_by_few().values() for name in own]):
+    elif few := distinct([name for own in found_few.values() for name in own]):
         line += f", few of which carry {_listed(few[:NAMED])} or the error"
     single = [name for name, own in units.items() if own.n < 2]
     found = [f"{line}."]

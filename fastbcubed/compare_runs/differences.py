@@ -50,9 +50,11 @@ from fastbcubed.results.influences import (
 )
 from fastbcubed.results.intervals import (
     LESS_VARIANCE_OF_SUMS,
+    MOVE_OF_MEANS,
     Interval,
     degrees_of_freedom,
     share_not_seen,
+    share_of_another,
     t_quantile,
 )
 from fastbcubed.results.slices import slice_codes
@@ -62,6 +64,7 @@ from fastbcubed.results.standard_errors import (
     TRUE_CLUSTER,
     RowUnits,
     carried_by_few,
+    freedom_of,
     standard_error,
     too_small,
     unit_of_cells,
@@ -216,7 +219,9 @@ class Differences:
     def interval(self, experiment: str, metric: Metric, delta: float, level: float) -> Interval:
         """Return the interval of a difference: percentiles of its replicates, else by Student's t.
 
-        Where no unit differs, units that were not drawn may: as many as their share of the weight allows.
+        Where no unit differs, units that were not drawn may: as many as their share of the weight allows. A difference
+        of means moves on by what one more unit, as large as the largest, could change, as `Errors.interval` does; of
+        other scores no such move is known.
         """
         key = experiment, metric.name
         error = self.errors.get(key, math.nan)
@@ -234,14 +239,20 @@ class Differences:
         else:
             reach = t_quantile(level, self.df[key]) * error
         most = metric.high - metric.low  # two scores can differ by
+        units = self.units_of.get(experiment)
+        if error > 0 and units is not None and is_mean(metric) and math.isfinite(most):
+            reach += MOVE_OF_MEANS * share_of_another(units.largest_share) * most
         return Interval(max(delta - reach, -most), min(delta + reach, most))
 
-    def carried_by_few(self) -> dict[str, list[str]]:
+    def carried_by_few(self, metrics: Sequence[Metric]) -> dict[str, list[str]]:
         """Return, by experiment, the scores whose error few units carry."""
         found = {}
         for name, units in self.units_of.items():
-            own = {score: error for (run, score), error in self.errors.items() if run == name}
-            found[name] = carried_by_few(own, {score: self.df[name, score] for score in own}, units)
+            own, df = (
+                {score: value for (run, score), value in known.items() if run == name}
+                for known in (self.errors, self.df)
+            )
+            found[name] = carried_by_few(metrics, own, df, units, {})
         return found
 
 
@@ -338,8 +349,9 @@ def estimated(comparison: Comparison) -> Differences:
     errors = standard_error(powers.by_run[0], units.n, scores_of_runs)
     keys_of_scores = [(name, m.name) for name in comparison.runs for m in metrics]
     by_score = dict(zip(keys_of_scores, errors.ravel().tolist(), strict=True))
-    df = degrees_of_freedom(powers.by_run[0], powers.by_run[1], units.n)
-    df = np.where(errors == 0, units.effective, df)
+    less = np.array([freedom_of(m, 0.0)["less"] for m in metrics])
+    df = degrees_of_freedom(powers.by_run[0], powers.by_run[1], units.n, less=less)
+    df = np.where(errors == 0, units.effective, freedom_of_difference(df, units.effective))
     by_df = dict(zip(keys_of_scores, df.ravel().tolist(), strict=True))
     drawn = {}
     if drawing is not None:
@@ -365,13 +377,13 @@ def estimated(comparison: Comparison) -> Differences:
     )
 
 
-def freedom_of_difference(df: float, effective: float) -> float:
+def freedom_of_difference(df: Any, effective: float) -> Any:
     """Return the degrees of freedom of a difference of scores, behind which are so many equal units.
 
     There are few where these are few: a sample may lack the large units that most of the difference is in, and does
     not show that it does.
     """
-    return min(df, FEW_DEGREES) if effective < FEW_BEHIND else df
+    return np.minimum(df, FEW_DEGREES) if effective < FEW_BEHIND else df
 
 
 class DifferencesOfSums:

@@ -53,7 +53,7 @@ from fastbcubed.render.json import as_json
 from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Scores
-from fastbcubed.results.intervals import Interval, check_level, interval
+from fastbcubed.results.intervals import Interval, check_level
 from fastbcubed.results.slices import (
     IN_JSON,
     SliceKey,
@@ -297,8 +297,7 @@ class Diff(Shown, HasTable):
             )
         judgement = self._require_judged(metric.name)
         value, found = judgement.overall([metric])[metric.name], judgement.errors([metric])
-        how: dict[str, Any] = {"level": check_level(level), "low": metric.low, "high": metric.high}
-        return interval(value, found.of[metric.name], df=found.df[metric.name], **how)
+        return found.interval(metric, value, check_level(level))
 
     def scores(self, *, level: float = 0.95) -> Table:
         """Return the overall scores, with standard errors and intervals where these are known.

@@ -45,6 +45,12 @@ STEPS, ALIKE = STEP * 2.0 ** (-4.0 * np.arange(6)), 0.01
 #: The step in the true negatives of an item, as a share.
 STEP_OF_NEGATIVES = 2.0**-14
 
+#: How often linked pairs and true pairs count in what a score is a share of. Of all pairs, which accuracies are shares
+#: of, most are between units.
+SHARES_OF_PAIRS = {"pair_precision": (1.0, 0.0), "pair_recall": (0.0, 1.0)} | dict.fromkeys(
+    ("pair_f1", "pair_jaccard", "pair_fowlkes_mallows", "adjusted_rand"), (1.0, 1.0)
+)
+
 
 class Additive(NamedTuple):
     """Sums by unit, and the sums over all cells from their totals."""
@@ -196,6 +202,17 @@ class SumsByUnit:
         amounts, squares = (self.totals(metric, by_unit, of) for of in (np.abs, np.square))
         return effective_number(amounts, squares, function, self.count(max(each.size for each in by_unit)))
 
+    def largest_share(self, metric: Metric) -> float | None:
+        """Return the share of the largest unit in what a score is a share or mean of: clusters, or pairs; else None."""
+        if is_share_of_pairs(metric):
+            tp, fp, fn = self.sums("pairs").by_unit[-3:]
+            by_unit = pairs_of(metric, tp + fp, tp + fn)
+        elif is_mean_of_clusters(metric):
+            by_unit = self.sums(metric.sums[0]).by_unit[0]
+        else:
+            return None
+        return largest_share(by_unit, self.add(by_unit))
+
     def function(self, metric: Metric) -> tuple[list[Floats], Callable[[Floats], Any]]:
         """Return the sums by unit of a score, and its formula by their totals, which may be arrays of these."""
         parts = (
@@ -210,6 +227,27 @@ class SumsByUnit:
             return metric.of_sums(dict(zip(metric.sums, fields, strict=True)))
 
         return [each for part in parts for each in part.by_unit], score
+
+
+def is_share_of_pairs(metric: Metric) -> bool:
+    """Return whether a score is a share of the pairs of one side or both, or is made of such shares."""
+    return (metric.alias_of or metric.name) in SHARES_OF_PAIRS
+
+
+def is_mean_of_clusters(metric: Metric) -> bool:
+    """Return whether a score is a mean over clusters, or F of such means."""
+    return bool(metric.sums) and all(name.startswith("means of ") for name in metric.sums)
+
+
+def pairs_of(metric: Metric, linked: Floats, true: Floats) -> Floats:
+    """Return the pairs by unit that a score is a share of."""
+    of_linked, of_true = SHARES_OF_PAIRS[metric.alias_of or metric.name]
+    return of_linked * linked + of_true * true
+
+
+def largest_share(by_unit: Floats, total: float) -> float:
+    """Return the share of the largest unit; 0 where there is nothing."""
+    return float(np.max(by_unit)) / total if total > 0 else 0.0
 
 
 def difference_quotients(function: Callable[[Floats], Any], at: Floats) -> Floats:

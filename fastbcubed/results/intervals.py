@@ -16,9 +16,12 @@ from fastbcubed.types import Floats
 
 #: From this many degrees of freedom on, an expansion about the normal quantile is exact to 1e-10.
 MANY = 200
-#: How much less variance few influences seem to have, by their effective number: those of means over items, and of
-#: other scores, of which a sample often lacks the few large units that decide them (see `benchmarks/coverage.py`).
-LESS_VARIANCE, LESS_VARIANCE_OF_SUMS = 3.0, 8.0
+#: How much less variance few influences seem to have, by their effective number, where no largest unit says what a
+#: sample may lack: those of means without an upper end, and of other scores (see `benchmarks/coverage.py`).
+LESS_VARIANCE_OF_AMOUNTS, LESS_VARIANCE_OF_SUMS = 3.0, 8.0
+#: The part of what one more unit, as large as the largest, could change that ends of intervals move by: of means over
+#: items or clusters, and of shares of pairs, whose number goes with the square of a unit's size.
+MOVE_OF_MEANS, MOVE_OF_PAIRS = 0.5, 2.0
 #: The distance from the end of its range that rounding may leave to a score.
 ROUNDING = 1e-12
 #: The lowest value of scores that are 0 by chance, but for few that have no lowest one.
@@ -38,17 +41,17 @@ def check_level(level: Any) -> float:
 
 
 def degrees_of_freedom(
-    squares: Any, fourths: Any, n_units: Any, *, less: float = LESS_VARIANCE, fewest: float = 1.0
+    squares: Any, fourths: Any, n_units: Any, *, less: Any = 0.0, fewest: float = 1.0
 ) -> Any:
     """Return the degrees of freedom of a variance from the sums of second and fourth powers of units' influences.
 
     By Satterthwaite these are twice the square of the variance over the variance of its estimate, which is that of the
-    squares. Few influences seem to have less of it than they have, by a share of `less` over their effective number.
-    There are `fewest` degrees at least, and at most one for each unit but one.
+    squares. Few influences may seem to have less of it than they have, by a share of `less` over their effective
+    number. There are `fewest` degrees at least, and at most one for each unit but one.
 
-    >>> float(degrees_of_freedom(300.0, 900.0, 300))  # as of normal influences: 300 / (1 + 3 / 100)
-    291.2621359223301
-    >>> float(degrees_of_freedom(8.0, 8.0, 1000))  # eight alike carry all: 128 / 7.936 / (1 + 3 / 8)
+    >>> float(degrees_of_freedom(8.0, 8.0, 1000))  # eight alike carry all: 128 / 7.936
+    16.129032258064516
+    >>> float(degrees_of_freedom(8.0, 8.0, 1000, less=3.0))  # 128 / 7.936 / (1 + 3 / 8)
     11.730205278592376
     """
     most = np.maximum(np.subtract(n_units, 1.0), 1.0)
@@ -69,6 +72,15 @@ def share_not_seen(effective: float, level: float) -> float:
     return float(1.0 - ((1.0 - level) / 2) ** (1.0 / effective))
 
 
+def share_of_another(largest: float) -> float:
+    """Return the share of the weight that another unit as large as the largest would have, from the share of that.
+
+    >>> share_of_another(0.25)  # one more of 25, beside 100
+    0.2
+    """
+    return largest / (1.0 + largest)
+
+
 def interval(
     score: float,
     error: float,
@@ -78,6 +90,8 @@ def interval(
     low: float,
     high: float,
     effective: float = math.nan,
+    moved: float = 0.0,
+    always: bool = False,
 ) -> Interval:
     """Return the interval of a score that goes from `low` to `high`, which may be infinite, by Student's t.
 
@@ -86,7 +100,11 @@ def interval(
     effective number is `df`. An amount of 0 has none, as no unit shows how much there may be. A score without a lower
     end is taken to go from -1, as the adjusted Rand index does, unless it is less. Of a mean of values from
     `low` to `high`, over `effective` equal units, few degrees of freedom make the interval no wider than if each value
-    were one of these two. It is never narrower than by the normal quantile: a unit's size may go with its value.
+    were one of these two; but it is never narrower than by the normal quantile, as a unit's size may go with its value.
+
+    A sample may lack the unit that decides, and its variance does not say so. So each end moves on by the share
+    `moved` of its way to the end of the range, or to what is no better than chance: by what units that were not drawn
+    could change. The interval of a score without an error moves only if it shall `always`.
 
     >>> found = interval(0.9, 0.03, df=10, level=0.95, low=0.0, high=1.0)
     >>> round(found.low, 4), round(found.high, 4)  # log(9) -+ 2.2281 * 0.03 / (0.9 * 0.1)
@@ -94,12 +112,29 @@ def interval(
     >>> found = interval(0.9, 0.03, df=1, level=0.95, low=0.0, high=1.0, effective=100)
     >>> round(found.low, 4), round(found.high, 4)  # log(9) -+ 1.96 * 0.03 / (0.9 * 0.1), as Wilson's is narrower
     (0.824, 0.9453)
+    >>> found = interval(0.9, 0.03, df=10, level=0.95, low=0.0, high=1.0, moved=0.1)
+    >>> round(found.low, 4), round(found.high, 4)  # 0.8107 - 0.1 * 0.9, 0.9498 + 0.1 * 0.1
+    (0.7207, 0.9598)
     >>> found = interval(1.0, 0.0, df=100, level=0.95, low=0.0, high=1.0)
     >>> round(found.low, 4), found.high
     (0.9638, 1.0)
     """
     if math.isnan(error) or math.isnan(score):
         return Interval(math.nan, math.nan)
+    found = _of_those_drawn(score, error, df=df, level=level, low=low, high=high, effective=effective)
+    if not moved or (not always and without_rounding(error, score) == 0):
+        return found
+    down, up = (min(moved, 1.0) * min(way, 1.0) for way in (score - low, high - score))
+    return Interval(
+        max(found.low - down, low) if math.isfinite(low) else found.low,
+        min(found.high + up, high) if math.isfinite(high) else found.high,
+    )
+
+
+def _of_those_drawn(
+    score: float, error: float, *, df: float, level: float, low: float, high: float, effective: float
+) -> Interval:
+    """Return the interval that does not move."""
     sure = without_rounding(error, score) == 0
     at_end = _to_one_side(score, low, high, share_not_seen(df, level), room=ROUNDING if sure else 0.0)
     if at_end is not None or sure:

@@ -279,10 +279,13 @@ def _of_manifest(
 
 
 def _errors(head: Mapping[str, Any]) -> Errors:
-    """Return the standard errors of a manifest; before degrees of freedom were saved, there was one by unit but one."""
+    """Return the standard errors of a manifest; before degrees of freedom were saved, there was one by unit but one.
+
+    Intervals moved by nothing before it was saved how far.
+    """
     of, units = with_nan(head["errors"]), Units(**head["units"])
     df = head.get("degrees_of_freedom") or dict.fromkeys(of, max(1, units.n - 1))
-    return Errors(of, df, units)
+    return Errors(of, df, head.get("moved_by") or dict.fromkeys(of, 0.0), units)
 
 
 def _policies(definition: Mapping[str, Any]) -> Policies:

@@ -287,6 +287,7 @@ def described(ev: Evaluation, slices: Mapping[str, Any]) -> dict[str, Any]:
     of_errors = {
         "errors": dict(found.of),
         "degrees_of_freedom": dict(found.df),
+        "moved_by": dict(found.moved),
         "units": found.units._asdict(),
     }
     return content | of_errors

@@ -28,16 +28,27 @@ from fastbcubed.errors import (
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.sums import overall
-from fastbcubed.metrics.sums_by_unit import SumsByUnit, has_sums_by_unit, scores_and_slopes, weight_of_cells
+from fastbcubed.metrics.sums_by_unit import (
+    SumsByUnit,
+    has_sums_by_unit,
+    is_mean_of_clusters,
+    is_share_of_pairs,
+    scores_and_slopes,
+    weight_of_cells,
+)
 from fastbcubed.results.clusters import known_by_unit, require_items
 from fastbcubed.results.figures import resolved
 from fastbcubed.results.influences import is_mean, needed_by, powers_of_scores, slopes
 from fastbcubed.results.intervals import (
+    LESS_VARIANCE_OF_AMOUNTS,
     LESS_VARIANCE_OF_SUMS,
+    MOVE_OF_MEANS,
+    MOVE_OF_PAIRS,
     Interval,
     check_level,
     degrees_of_freedom,
     interval,
+    share_of_another,
 )
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.table import Table
@@ -142,26 +153,53 @@ def standard_error(squares: Any, n_units: Any, score: Any = 1.0) -> Any:
         return without_rounding(np.sqrt(squares * factor), score)
 
 
+def moved_by_another(metric: Metric, largest: float | None) -> float:
+    """Return how far the ends of the interval of a score move for units that were not drawn: `moved` of `interval`.
+
+    `largest` is the share of the largest unit in what the score is a share or mean of; None if that is not known. A
+    score without an upper end does not move, as nothing says how much more a unit could have.
+    """
+    if largest is None or not math.isfinite(largest) or math.isinf(metric.high):
+        return 0.0
+    return (MOVE_OF_PAIRS if is_share_of_pairs(metric) else MOVE_OF_MEANS) * share_of_another(largest)
+
+
+def freedom_of(metric: Metric, moved: float) -> dict[str, float]:
+    """Return how `degrees_of_freedom` finds those of a score: with a divisor where its interval does not move."""
+    if is_mean(metric):
+        return {"less": LESS_VARIANCE_OF_AMOUNTS if math.isinf(metric.high) else 0.0}
+    return {"less": 0.0 if moved else LESS_VARIANCE_OF_SUMS, "fewest": FEW_DEGREES}
+
+
 class Found(NamedTuple):
-    """Standard errors by name of the score, and the degrees of freedom of each."""
+    """Standard errors by name of the score, and what else their intervals take: see `Errors`."""
 
     of: dict[str, float]
-    df: dict[str, float]  #: as in `Errors`
+    df: dict[str, float]
+    moved: dict[str, float]
 
     @classmethod
     def by_name(
         cls,
-        rows: Iterable[tuple[str, float, float, float, float]],
-        effective: Callable[[str], float],
-        **how: float,
+        rows: Iterable[tuple[Metric, float, float, float, float]],
+        effective: Callable[[Metric], float],
+        largest: Callable[[Metric], float | None],
     ) -> Found:
-        """Take name, sums of second and fourth powers of influences, number of units, and size of each score."""
-        found = cls({}, {})
-        for name, squares, fourths, n_units, size in rows:
-            error = float(standard_error(squares, n_units, size))
-            df = degrees_of_freedom(squares, fourths, n_units, **how) if error else effective(name)
-            found.of[name], found.df[name] = error, float(df)
+        """Take score, sums of second and fourth powers of influences, number of units, and size of each."""
+        found = cls({}, {}, {})
+        for metric, squares, fourths, n_units, size in rows:
+            error, moved = (
+                float(standard_error(squares, n_units, size)),
+                moved_by_another(metric, largest(metric)),
+            )
+            df = degrees_of_freedom(squares, fourths, n_units, **freedom_of(metric, moved)) if error else None
+            found.of[metric.name], found.moved[metric.name] = error, moved
+            found.df[metric.name] = float(effective(metric) if df is None else df)
         return found
+
+    def with_others(self, others: Found) -> Found:
+        """Return them with those of other scores."""
+        return Found(*(own | other for own, other in zip(self, others, strict=True)))
 
 
 def errors_of_units(
@@ -180,30 +218,26 @@ def errors_of_units(
     means, others = [m for m in every if is_mean(m)], [m for m in every if not is_mean(m)]
     powers, sizes = powers_of_scores(units, means, beta, known, pool, pieces)
     counted, (squares, fourths) = powers.units, powers.by_run[:, 0].tolist()
-    rows = (
-        (m.name, *own, counted.n, size) for m, *own, size in zip(means, squares, fourths, sizes, strict=True)
-    )
-    found = Found.by_name(rows, lambda _: counted.effective)
+    rows = ((m, *own, counted.n, size) for m, *own, size in zip(means, squares, fourths, sizes, strict=True))
+    found = Found.by_name(rows, lambda _: counted.effective, lambda _: counted.largest_share)
     if others:
         by_unit = SumsByUnit(units.table, units.by_cell(), units.n, pool, units.n_joined)
-        of_sums = errors_of_sums(by_unit, others, counted.n)
-        found = Found(found.of | of_sums.of, found.df | of_sums.df)
-    of, df = ({m.name: each[m.name] for m in every} for each in found)
-    return Errors(of, df, counted)
+        found = found.with_others(errors_of_sums(by_unit, others, counted.n))
+    of, df, moved = ({m.name: each[m.name] for m in every} for each in found)
+    return Errors(of, df, moved, counted)
 
 
 def errors_of_sums(by_unit: SumsByUnit, metrics: Iterable[Metric], n_units: int) -> Found:
     """Return the standard errors of scores that are functions of sums by unit; `n_units` have weight."""
-    known = {metric.name: metric for metric in metrics}
 
-    def rows() -> Iterator[tuple[str, float, float, float, float]]:
-        for metric in known.values():
+    def rows() -> Iterator[tuple[Metric, float, float, float, float]]:
+        for metric in metrics:
             moved, size, n = by_unit.moved(metric)
             squares = moved * moved
             n = max(n, n_units + moved.size - by_unit.n)
-            yield metric.name, by_unit.add(squares), by_unit.add(squares**2), n, size
+            yield metric, by_unit.add(squares), by_unit.add(squares**2), n, size
 
-    return Found.by_name(rows(), lambda name: by_unit.effective(known[name]), **OF_SUMS)
+    return Found.by_name(rows(), by_unit.effective, by_unit.largest_share)
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,10 +390,10 @@ class Influence(NamedTuple):
 
 #: Results of no more cells than this are written and sent with their standard errors; larger ones if these are known.
 ALWAYS = 1_000_000
-#: Fewer equal units than this are few, and no more degrees of freedom, which scores have at least that are no means.
-FEW, FEW_DEGREES = 30, 1.5
-#: How `degrees_of_freedom` finds those of scores that are no means.
-OF_SUMS = {"less": LESS_VARIANCE_OF_SUMS, "fewest": FEW_DEGREES}
+#: Fewer equal units than this are few, and no more that carry an error.
+FEW, FEW_CARRY = 30, 2.0
+#: The degrees of freedom that scores have at least whose intervals do not move and that are no means.
+FEW_DEGREES = 1.5
 COMPONENT, TRUE_CLUSTER = "component", "true_cluster"
 #: The columns of `Evaluation.scores`.
 SCORES = pa.schema(
@@ -374,6 +408,9 @@ class Errors(NamedTuple):
 
     of: Mapping[str, float]
     df: Mapping[str, float]  #: degrees of freedom; where the error is 0 the effective number of units
+    moved: Mapping[
+        str, float
+    ]  #: the share by which the ends of intervals move, for units that were not drawn
     units: Units
     apart: Mapping[str, Units] | None = None  #: of scores that are of other cells
 
@@ -381,11 +418,13 @@ class Errors(NamedTuple):
         """Return the interval of a score."""
         return interval(value, self.of[metric.name], level=level, **self.scale(metric))
 
-    def scale(self, metric: Metric) -> dict[str, float]:
+    def scale(self, metric: Metric) -> dict[str, Any]:
         """Return what `interval` takes besides score, error and level."""
         is_plain = is_mean(metric) and metric.combine is None  # F of means is no mean of values
         effective = self.units.effective if is_plain else math.nan
-        return {"df": self.df[metric.name], "low": metric.low, "high": metric.high, "effective": effective}
+        own: dict[str, Any] = {"df": self.df[metric.name], "moved": self.moved[metric.name]}
+        own |= {"low": metric.low, "high": metric.high, "effective": effective}
+        return {**own, "always": is_mean_of_clusters(metric)}
 
 
 class ScoreErrors:
@@ -496,8 +535,7 @@ class ScoreErrors:
         if (reason := self._why_too_small(unit)) is not None:
             warnings.warn(too_small(unit, reason), EvaluationWarning, stacklevel=stacklevel + 1)
         warn_of_units(found.units, unit, stacklevel=stacklevel + 2)
-        others = {m.name: found.of[m.name] for m in metrics if m.name in found.of and not is_mean(m)}
-        few = carried_by_few(others, found.df, found.units)  # intervals of means over items hold all the same
+        few = carried_by_few(metrics, found.of, found.df, found.units, found.moved)
         warn_of_few(few, found.units, unit, stacklevel=stacklevel + 2)
         return found
 
@@ -511,8 +549,8 @@ class ScoreErrors:
             own = figures.elsewhere(apart[0]).standard_errors._found(apart, unit)
             rest = [m for m in metrics if m not in apart]
             here = self._found(rest, unit) if rest else own
-            of, df = {**here.of, **own.of}, {**here.df, **own.df}
-            return here._replace(of=of, df=df, apart=dict.fromkeys(own.of, own.units))
+            both = Found(*map(dict, here[:3])).with_others(Found(*map(dict, own[:3])))
+            return Errors(*both, here.units, dict.fromkeys(own.of, own.units))
         table = self._cells
         require_items(table, metrics, figures.beta, by_unit=True)
         if unit == COMPONENT:
@@ -521,10 +559,11 @@ class ScoreErrors:
         if not is_one_of(unit, (COMPONENT, TRUE_CLUSTER)):
             codes = self._codes_of(unit)
             rows = RowUnits.of(table, np.zeros(codes.size, np.int64), 1, codes)
-            counted, moves = rows.units(0), rows.influences(table, means, figures.beta)
+            named, counted = {m.name: m for m in means}, rows.units(0)
+            moves = rows.influences(table, means, figures.beta)
             powers = (
                 (
-                    name,
+                    named[name],
                     float(rows.by_group(own.moved**2)[0]),
                     float(rows.by_group(own.moved**4)[0]),
                     counted.n,
@@ -532,10 +571,9 @@ class ScoreErrors:
                 )
                 for name, own in moves.items()
             )
-            found = Found.by_name(powers, lambda _: counted.effective)
+            found = Found.by_name(powers, lambda _: counted.effective, lambda _: counted.largest_share)
             if others and self._why_too_small(unit) is None:
-                of_sums = errors_of_sums(self._by_column(rows), others, counted.n)
-                found = Found(found.of | of_sums.of, found.df | of_sums.df)
+                found = found.with_others(errors_of_sums(self._by_column(rows), others, counted.n))
             return Errors(*found, counted)
         known = figures.metrics, figures.overall
         with Pool() as pool:
@@ -627,11 +665,26 @@ class ScoreErrors:
         return Table(pa.Table.from_pylist(rows, SCORES))
 
 
-def carried_by_few(errors: Mapping[Any, float], df: Mapping[Any, float], units: Units) -> list[Any]:
-    """Return the scores whose error few of many units carry: other samples may have more of these, or none."""
+def carried_by_few(
+    metrics: Iterable[Metric],
+    errors: Mapping[str, float],
+    df: Mapping[str, float],
+    units: Units,
+    moved: Mapping[str, float],
+) -> list[str]:
+    """Return the scores whose error few of many units carry: other samples may have more of these, or none.
+
+    These are scores of no more degrees of freedom than two equal units give.
+    """
     if units.n < FEW or are_uneven(units):
         return []
-    return [key for key, error in errors.items() if error > 0 and df[key] <= FEW_DEGREES]
+    known = [m for m in metrics if errors.get(m.name, 0.0) > 0]
+    return [m.name for m in known if df[m.name] <= freedom_of_few(**freedom_of(m, moved.get(m.name, 0.0)))]
+
+
+def freedom_of_few(less: float, fewest: float = 1.0) -> float:
+    """Return the degrees of freedom of an error that two of many units carry alike."""
+    return max(fewest, 2.0 * FEW_CARRY / (1.0 + less / FEW_CARRY))
 
 
 def warn_of_few(scores: Sequence[str], units: Units, unit: str, *, stacklevel: int, of: str = "") -> None:

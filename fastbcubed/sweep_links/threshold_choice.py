@@ -100,7 +100,7 @@ def choose_again(
     units: UnitSums,
     best: Best,
     where: str | Iterable[str] | None,
-    scale: Mapping[str, float],
+    scale: Mapping[str, Any],
     level: float,
     draws: int,
     seed: int,

@@ -17,10 +17,22 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.metrics.sums_by_unit import difference_quotients, effective_units
+from fastbcubed.metrics.sums_by_unit import (
+    difference_quotients,
+    effective_units,
+    is_share_of_pairs,
+    largest_share,
+    pairs_of,
+)
 from fastbcubed.results.influences import is_mean
 from fastbcubed.results.intervals import degrees_of_freedom
-from fastbcubed.results.standard_errors import OF_SUMS, Errors, are_uneven, standard_error
+from fastbcubed.results.standard_errors import (
+    Errors,
+    are_uneven,
+    freedom_of,
+    moved_by_another,
+    standard_error,
+)
 from fastbcubed.results.unit_cells import Units, units_of_shares
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
@@ -277,14 +289,23 @@ class UnitSums:
 
         units = units_of_weight(self.weight)
         error, mean = float(self.errors(metric, np.array([point]))[0]), is_mean(metric)
+        by_another = moved_by_another(
+            metric, units.largest_share if mean else self._largest_share(metric, point)
+        )
         if error == 0:
             df = units.effective if mean else effective_units(self._by_unit(metric, point), score)
         else:
-            how = {} if mean else OF_SUMS
-            df = float(
-                degrees_of_freedom(float(np.sum(moved**2)), float(np.sum(moved**4)), self.n_units, **how)
-            )
-        return Errors({metric.name: error}, {metric.name: df}, units)
+            squares, fourths = (float(np.sum(moved**power)) for power in (2, 4))
+            df = float(degrees_of_freedom(squares, fourths, self.n_units, **freedom_of(metric, by_another)))
+        return Errors({metric.name: error}, {metric.name: df}, {metric.name: by_another}, units)
+
+    def _largest_share(self, metric: Metric, point: int) -> float | None:
+        """Return the share of the largest unit in the pairs that a score is a share of at a point; None of others."""
+        if not is_share_of_pairs(metric):
+            return None
+        tp, fp, true = (self.at(name, point) for name in ("tp", "fp", "together"))
+        pairs = pairs_of(metric, tp + fp, true)
+        return largest_share(pairs, float(np.sum(pairs)))
 
     def of_subset(self, subset: Subset, curve: Curve) -> UnitSums:
         """Return the sums of the same units over the rows of a subset, for its curve."""

@@ -161,7 +161,8 @@ def test_json_keeps_its_shape(paths, capsys) -> None:
     found = _json(capsys, *paths, "--slice", "country")
     assert list(found) == [
         "fastbcubed", "truth", "prediction", "definition", "overall", "coverage", "summary", "outcomes",
-        "slices", "warnings", "not_computed", "manifest", "errors", "degrees_of_freedom", "units",
+        "slices", "warnings", "not_computed", "manifest", "errors", "degrees_of_freedom",
+        "moved_by", "units",
     ]  # fmt: skip
     assert set(found["definition"]) >= {
         "average", "weighted", "weighting", "beta", "unmatched", "nulls", "duplicates", "noise",

@@ -77,7 +77,9 @@ def check_deltas(table, expected, unit=None, level=0.95):
         quantile = student.ppf(
             (1 + level) / 2, expected.degrees_of_freedom(row["experiment"], row["score"], unit)
         )
-        low, high = float(exact.delta) - quantile * exact.se, float(exact.delta) + quantile * exact.se
+        largest = float(max(expected.shares_for(row["experiment"], unit)))
+        reach = quantile * exact.se + (largest / (1 + largest) / 2 if row["se"] else 0.0)
+        low, high = float(exact.delta) - reach, float(exact.delta) + reach
         low, high = max(low, -1.0), min(high, 1.0)  # scores from 0 to 1 differ by no more
         rounding = 1e-12 * (1 + quantile)  # which the error has, and is multiplied with it
         assert (row["low"], row["high"]) == pytest.approx((low, high), rel=1e-9, abs=rounding, nan_ok=True)

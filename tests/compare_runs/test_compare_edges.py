@@ -24,6 +24,7 @@ from fastbcubed.errors import (
     SliceError,
     WeightError,
 )
+from fastbcubed.results.intervals import t_quantile
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 
@@ -48,14 +49,17 @@ def delta(cmp, experiment, score):
 
 
 def test_a_split_cluster():
-    """Recall falls from 1 to 4/5; d_u are 2, -3, 1 over 25, and t with 2 degrees of freedom is 4.3027."""
+    """Recall falls from 1 to 4/5; d_u are 2, -3, 1 over 25, and of 2 degrees of freedom, as of fewer than six units,
+    t has 1.5: 6.0167. Another unit of 2 items beside the 5 would have 2/7 of the weight, half of which is 1/7.
+    """
     cmp = fb.compare(TRUTH, {"old": TRUTH, "new": SPLIT})
     row = delta(cmp, "new", "recall")
     se = math.sqrt(21) / 25
+    reach = t_quantile(0.95, 1.5) * se + 1 / 7
     assert row["delta"] == pytest.approx(-1 / 5, rel=1e-12)
     assert row["se"] == pytest.approx(se, rel=1e-12)
-    assert row["low"] == pytest.approx(-1 / 5 - 4.302652729911275 * se, rel=1e-9)
-    assert row["high"] == pytest.approx(-1 / 5 + 4.302652729911275 * se, rel=1e-9)
+    assert row["low"] == pytest.approx(max(-1 / 5 - reach, -1), rel=1e-9)
+    assert row["high"] == pytest.approx(min(-1 / 5 + reach, 1), rel=1e-9)
     assert row["holds"] is False
     assert delta(cmp, "new", "f1")["delta"] == pytest.approx(-1 / 9, rel=1e-12)
 

@@ -7,6 +7,7 @@ import math
 import naive_resampling as twin
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 import fastbcubed as fb
 
@@ -101,12 +102,18 @@ def test_a_score_that_rests_on_few_components_has_a_wide_interval_and_says_so() 
 
 
 def test_no_interval_of_a_difference_leaves_what_two_scores_can_differ_by() -> None:
-    """One component of 375 pairs makes all of the difference, so that Student's t has one degree of freedom."""
+    """One component of 375 pairs makes all of the difference, so that Student's t has two degrees of freedom, and
+    another one beside all 1,500 pairs could make a difference of a fifth.
+    """
     true = np.repeat(np.arange(1500), 2)
     bad = true.copy()
     bad[:750] = 0
     deltas = fb.compare(true, {"bad": bad, "good": true.copy()}, metrics=["f1", "precision", "mcc"]).deltas()
     rows = {row["score"]: row for row in deltas.to_pylist()}
     assert rows["f1"]["se"] > 0.1
-    assert [(rows[name]["low"], rows[name]["high"]) for name in ("f1", "precision")] == [(-1.0, 1.0)] * 2
+    for name in ("f1", "precision"):
+        row = rows[name]
+        reach = student.ppf(0.975, 2 / (1 - 1 / 1126)) * row["se"] + 0.25 / 1.25 / 2
+        ends = max(row["delta"] - reach, -1.0), min(row["delta"] + reach, 1.0)
+        assert (row["low"], row["high"]) == pytest.approx(ends, rel=1e-2)
     assert rows["mcc"]["high"] <= 2.0

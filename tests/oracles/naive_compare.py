@@ -68,17 +68,32 @@ class Compared:
 
         The weight is the mean over the runs of a component's share of the run's items.
         """
-        shares: dict[int, Fraction] = {}
         unit = self.components()
+        if len(self.runs) < 3 or max(self.shares(unit).values()) <= Fraction(1, 10):
+            return unit
+        return self._pair(experiment).components()
+
+    def _pair(self, experiment: str) -> Compared:
+        names = (experiment, self.baseline)
+        return Compared({name: run for name, run in self.runs.items() if name in names}, self.baseline)
+
+    def shares(self, unit: Units) -> dict[Hashable, Fraction]:
+        """Return the mean over the runs of a unit's share of the run's items."""
+        shares: dict[Hashable, Fraction] = {}
         for run in self.runs.values():
-            total = sum(map(run.weight.get, run.true))
-            for e in run.true:
+            there = [e for e in run.true if e in unit]
+            total = sum(map(run.weight.get, there))
+            for e in there:
                 share = Fraction(run.weight[e]) / Fraction(total) / len(self.runs)
                 shares[unit[e]] = shares.get(unit[e], Fraction(0)) + share
-        if len(self.runs) < 3 or max(shares.values()) <= Fraction(1, 10):
-            return unit
-        pair = {name: run for name, run in self.runs.items() if name in (experiment, self.baseline)}
-        return Compared(pair, self.baseline).components()
+        return shares
+
+    def shares_for(self, experiment: str, unit: Units | None = None) -> list[Fraction]:
+        """Return the shares of the units that the error of a delta is by."""
+        every, own = self.components(), self.components_for(experiment)
+        if unit is None and own != every:
+            return list(self._pair(experiment).shares(own).values())
+        return list(self.shares(every if unit is None else unit).values())
 
     def true_clusters(self) -> dict[Item, Cluster]:
         return {e: cluster for run in self.runs.values() for e, cluster in run.true.items()}
@@ -125,13 +140,20 @@ class Compared:
         )
 
     def degrees_of_freedom(self, experiment: str, score: str, unit: Units | None = None) -> float:
-        """Return 2 S2^2 / (S4 - S2^2 / U) / (1 + 3 S4 / S2^2) of the sums of powers of d_u, from 1 to U - 1."""
+        """Return 2 S2^2 / (S4 - S2^2 / U) of the sums of powers of d_u, from 1 to U - 1.
+
+        Of fewer than six units, in number or by the squares of their shares, there are 1.5 at most.
+        """
+        of_shares = 1 / float(sum(share**2 for share in self.shares_for(experiment, unit)))
+        return min(1.5 if of_shares < 6 else math.inf, self._satterthwaite(experiment, score, unit))
+
+    def _satterthwaite(self, experiment: str, score: str, unit: Units | None) -> float:
         moved = self.differences(experiment, score, unit)
         n, second, fourth = len(moved), *(sum(Fraction(d) ** k for d in moved.values()) for k in (2, 4))
         spread = fourth - second**2 / n
         if float(second) <= 1e-24 or spread <= fourth * Fraction(1, 10**13):
             return max(1, n - 1)
-        return float(min(max(2 * second**2 / spread / (1 + 3 * fourth / second**2), 1), max(1, n - 1)))
+        return float(min(max(2 * second**2 / spread, 1), max(1, n - 1)))
 
     def _own_units(self, run: str, unit: Units, subset: Iterable[Item] | None) -> set[Hashable]:
         twin = self.runs[run]

@@ -53,7 +53,7 @@ def test_by_hand() -> None:
         "effective_units": pytest.approx(4.0),
     }  # fmt: skip
     wider = ev.interval("recall", level=0.99)
-    assert wider.low < low < 0.875 < high < wider.high < 1
+    assert wider.low < low < 0.875 < high <= wider.high <= 1
 
 
 def repeated(*columns: list[int], times: int = 7) -> list[list[str]]:
@@ -301,9 +301,10 @@ def test_few_units_that_carry_an_error_are_told() -> None:
         low, high = ev.interval("pair_recall")
     assert [each.filename for each in warned] == [__file__] and low < 0.9 and high > 0.999
     assert warned[0].message.code == "few-carry-error"
-    with pytest.warns(EvaluationWarning, match="carry 'pair_recall', 'pair_f1' or the error: "):
+    with pytest.warns(EvaluationWarning, match="carry 'recall', 'pair_recall', 'pair_f1' or the error: "):
         ev.scores()
-    low, high = ev.interval("recall")  # of 40, at least one more may be wrong, and hardly five
+    with pytest.warns(EvaluationWarning, match="carry 'recall' or the error: "):
+        low, high = ev.interval("recall")  # of 40, at least one more may be wrong, and hardly five
     assert 0.85 < low < 0.95 and high > 0.998
 
 
