@@ -7,6 +7,7 @@ kernels compiled with the image are therefore linked into a writable directory.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import pickle
 import stat
@@ -25,9 +26,18 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+import llvmlite
 import numba
+import numpy as np
 from numba.core import types
-from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    NullCache,
+    UserProvidedCacheLocator,
+    UserWideCacheLocator,
+)
 from numba.core.runtime.nrt import rtsys
 
 from fastbcubed.kernels.jit import failures
@@ -47,6 +57,10 @@ PLACES = ("/tmp", "/var/tmp", "/dev/shm")
 
 #: Files of source code, with the time of their last change and their size.
 Stamps = Mapping[str, tuple[int, int] | None]
+#: What finds Numba's directories for all packages: the one of NUMBA_CACHE_DIR, and the one of the user.
+SHARED = (UserProvidedCacheLocator, UserWideCacheLocator)
+#: The files that all kernels are compiled by: constants, instructions and options stand in others than their own.
+COMMON = tuple(sorted(map(str, Path(__file__).parent.glob("*.py"))))
 
 #: The temporary directory in which kernels are cached, if any.
 fallbacks: set[str] = set()
@@ -213,33 +227,71 @@ def _checksum(data: bytes | memoryview) -> bytes:
 
 
 class CheckedCache(FunctionCache):
-    """Numba's cache of a kernel, in files with checksums, for the sources of all kernels that it calls."""
+    """Numba's cache of a kernel, in files with checksums, for the content of all that it is compiled from.
 
-    def __init__(self, function: Any, stamps: Stamps) -> None:
+    Numba goes by the path and the time of the kernel's file alone: another copy of the package would not find kernels
+    of the same sources.
+    """
+
+    def __init__(self, function: Any, content: str) -> None:
+        files: Any = partial(_Files, content=content)
+        self._impl_class = files
         super().__init__(function)
-        self._cache_file = CheckedFile(self._cache_path, self._impl.filename_base, [*stamps.values()])
+        self._cache_file = CheckedFile(self._cache_path, self._impl.filename_base, content)
+
+
+class _Files(CompileResultCacheImpl):
+    """Where the files of a kernel are: in directories that others share, by content, not by path."""
+
+    def __init__(self, function: Any, content: str) -> None:
+        def named(locator: Any, file: str) -> str:
+            return f"{Path(file).parent.name}_{content}"
+
+        by_content = {"get_suitable_cache_subpath": classmethod(named)}
+        locators: Any = [
+            type(each.__name__, (each,), by_content) if each in SHARED else each
+            for each in super()._locator_classes
+        ]
+        self._locator_classes = locators
+        super().__init__(function)
+
+
+@cache
+def _content(sources: tuple[str, ...]) -> str:
+    """Return a digest of files of source code and of the versions of what compiles them."""
+    digest = hashlib.blake2b(repr((numba.__version__, llvmlite.__version__, np.__version__)).encode())
+    for source in sources:
+        with suppress(OSError):
+            digest.update(_digest(source))
+    return digest.hexdigest()[:40]
+
+
+@cache
+def _digest(source: str) -> bytes:
+    return hashlib.blake2b(Path(source).read_bytes()).digest()
 
 
 def _opened(function: Any, loaded: Stamps) -> Any:
     """Return the cache of a kernel whose sources had the stamps `loaded`; Numba's null cache if there is none."""
+    content = _content(tuple(loaded))  # read before it is asked whether it is still what was loaded
     if any(_stamp.__wrapped__(source) != stamp for source, stamp in loaded.items()):
         return NullCache()  # another version was installed since: our compiled code does not match it
     try:
-        opened = CheckedCache(function, loaded)
+        opened = CheckedCache(function, content)
     except RuntimeError:  # Numba found no writable directory
-        opened = _opened_in(temporary(), function, loaded)
+        opened = _opened_in(temporary(), function, content)
     if opened.cache_path is not None:
         _link_compiled(Path(function.__code__.co_filename), Path(opened.cache_path))
     return opened
 
 
-def _opened_in(directory: str | None, function: Any, loaded: Stamps) -> Any:
+def _opened_in(directory: str | None, function: Any, content: str) -> Any:
     if directory is None:
         return NullCache()
     with _lock:
         named, config.CACHE_DIR = config.CACHE_DIR, directory
         try:
-            opened = CheckedCache(function, loaded)
+            opened = CheckedCache(function, content)
         except RuntimeError:
             return NullCache()
         finally:
@@ -334,7 +386,7 @@ def dispatcher(
         compiled._cache = Uncached(missed)
         return compiled
     compiled = _compiled(function, names, options | {"pipeline_class": OfWholes})
-    loaded = {source: _stamp(source) for source in sources}
+    loaded = {source: _stamp(source) for source in (*COMMON, *sorted({*sources} - {*COMMON}))}
     opened = partial(_opened, compiled.py_func, loaded) if WANTED else NullCache
     compiled._cache = Sturdy(opened, missed)
     return compiled

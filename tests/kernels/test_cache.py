@@ -1,14 +1,18 @@
 """Files of compiled kernels that several processes write at once."""
 
 import errno
+import importlib.util
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
+from types import ModuleType
 
+import numpy as np
 import pytest
 
-from fastbcubed.kernels import cache
+from fastbcubed.kernels import cache, jit
 
 WRITERS, SIGNATURES = 8, 20
 
@@ -119,3 +123,67 @@ def test_pipes_in_the_place_of_files_are_not_waited_for(tmp_path, name: str) -> 
     else:
         with pytest.raises(OSError, match="is no file"):
             file.load(1)
+
+
+KERNEL = """
+from fastbcubed.kernels.jit import kernel
+
+@kernel
+def add_one(values):
+    for i in range(values.size):
+        values[i] += 1
+"""
+
+
+def loaded(path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Load a file as the module of one name, as another process with another copy of it would."""
+    spec = importlib.util.spec_from_file_location("own_kernels", path)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "own_kernels", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(jit.never_compiled(), reason="kernels are not compiled")
+def test_another_copy_of_the_same_sources_finds_their_kernels(tmp_path, monkeypatch) -> None:
+    """As a new environment or checkout does; a changed byte is another kernel, at whatever time it was written."""
+    monkeypatch.setattr(cache.config, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache, "WANTED", True)
+    found = []
+    for place, text in (("a", KERNEL), ("b", KERNEL), ("c", KERNEL.replace("+= 1", "+= 2")), ("d", KERNEL)):
+        path = tmp_path / place / "kernels" / "own_kernels.py"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+        os.utime(path, (1, 1))
+        kernel, values = loaded(path, monkeypatch).add_one, np.zeros(2, np.int64)
+        with jit.compiling():
+            kernel(values)
+        found.append((values.tolist(), sum(kernel.dispatcher.stats.cache_hits.values())))
+    assert found == [([1, 1], 0), ([1, 1], 1), ([2, 2], 0), ([1, 1], 1)]
+    assert len(list((tmp_path / "cache").glob("kernels_*/*.nbi"))) == 2
+
+
+def test_kernels_are_kept_by_all_they_are_compiled_from(tmp_path, monkeypatch) -> None:
+    """Instructions, options and constants stand in other files than the kernel's own, and versions in none."""
+    named = {Path(path).name for path in cache.COMMON}
+    assert {"cache.py", "cells.py", "intrinsics.py", "jit.py", "libraries.py"} <= named
+    for place in "ab":
+        (tmp_path / place).mkdir()
+        for name in ("one.py", "two.py"):
+            (tmp_path / place / name).write_text(f"{name} = 1")
+
+    def content(place: str) -> str:
+        return cache._content.__wrapped__(
+            tuple(str(tmp_path / place / name) for name in ("one.py", "two.py"))
+        )
+
+    assert content("a") == content("b")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "one.py").write_text("one.py = 1")
+    (tmp_path / "c" / "two.py").write_text("two.py = 2")
+    assert content("c") != content("a")
+    before = content("a")
+    for library in (cache.numba, cache.llvmlite, cache.np):
+        with monkeypatch.context() as patch:
+            patch.setattr(library, "__version__", "0.0.1")
+            assert content("a") != before

@@ -35,6 +35,8 @@ def parameters(function: Any) -> list[str]:
         (caching.IndexDataCacheFile._data_path, ["name"]),
         (caching.IndexDataCacheFile._dump, ["obj"]),
         (caching.IndexDataCacheFile._save_data, ["name", "data"]),
+        *((each.get_suitable_cache_subpath, ["py_file"]) for each in cache.SHARED),
+        (caching.CompileResultCacheImpl.__init__, ["py_func"]),
         (codegen.JITCodeLibrary._optimize_final_module, []),
         (codegen.JITCodeLibrary._finalize_final_module, []),
         (codegen.JITCodeLibrary._optimize_functions, ["ll_module"]),
@@ -52,6 +54,8 @@ def test_private_functions_take_what_they_are_given(function: Any, names: list[s
 def test_private_attributes_are_there() -> None:
     kernel = numba.njit(lambda x: x)
     assert {"_compile_for_args", "_cache", "_compiler", "overloads"} <= set(dir(kernel))
+    assert caching.FunctionCache._impl_class is caching.CompileResultCacheImpl
+    assert {*cache.SHARED} <= {*caching.CompileResultCacheImpl._locator_classes}
     assert {"_compile_core", "_customize_flags"} <= set(dir(kernel._compiler))
     assert all(
         (typed_passes.InlineOverloads, typed_passes.NopythonRewrites, untyped_passes.InlineClosureLikes)

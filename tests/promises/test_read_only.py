@@ -188,6 +188,19 @@ def test_kernels_whose_source_was_replaced_since_are_not_kept(image: Image) -> N
 
 @pytest.mark.process
 @pytest.mark.slow
+def test_another_copy_of_the_package_finds_the_kernels(image: Image, tmp_path: Path) -> None:
+    named = {"NUMBA_CACHE_DIR": str(image.tmp / "cache")}
+    assert image.kernel(**named) == [named["NUMBA_CACHE_DIR"]]
+    (tmp_path / "other").mkdir()
+    other = Image(tmp_path / "other")
+    assert other.kernel(**named) == [named["NUMBA_CACHE_DIR"], "1"]
+    changed = other.root / "site" / "fastbcubed" / "kernels" / "intrinsics.py"
+    changed.write_bytes(changed.read_bytes() + b"# changed\n")
+    assert other.kernel(**named) == [named["NUMBA_CACHE_DIR"]]
+
+
+@pytest.mark.process
+@pytest.mark.slow
 def test_no_temporary_directory_is_made_where_none_is_needed(image: Image) -> None:
     assert image.kernel() == [str(image.root / "site" / "fastbcubed" / "kernels")]
     code = "from fastbcubed.runtime.progress_bar import kept; print(kept())"
