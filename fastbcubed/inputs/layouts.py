@@ -58,7 +58,7 @@ TRUTH_WORDS = {"truth", "true", "gold", "golden", "reference", "gt", "labels", "
 PREDICTION_WORDS = {"pred", "preds", "prediction", "predictions", "predicted", "output", "system", "response"}
 #: Words for clusters, and words that may come with them: names of these alone are asked for where `cluster` is there.
 CLUSTER_WORDS = TRUTH_WORDS | PREDICTION_WORDS | {
-    "cluster", "clusters", "clusterid", "entity", "entities", "entityid", "group", "groupid", "label", "component",
+    "cluster", "clusters", "clusterid", "entity", "entities", "entityid", "label", "component",
     "community",
 }  # fmt: skip
 WITH_CLUSTERS = {

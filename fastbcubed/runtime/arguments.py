@@ -120,7 +120,7 @@ def whole_number(value: Any, name: str, of: str = "", *, least: int = 0, most: i
     """
     if not is_whole(value) or not least <= value <= most:
         kind = f"a number of {of}" if of else "a whole number"
-        bounds = f"from {least:,} to {most:,}" if is_whole(value) and value > most else f"{least:,} or more"
+        bounds = f"from {least:,} to {most:,}" if most < sys.maxsize else f"{least:,} or more"
         raise OptionError(f"{arg(name)} is {kind}, {bounds}, not {quoted(value)}")
     return int(value)
 

@@ -55,7 +55,7 @@ CHANGING = ("over", "under", "elm_over", "elm_under", "tp", "fp", "true_given_pr
 LEAST_OF_TRUE, STEPS = 0.25, 12
 #: Squares that are less than this share of their terms, of which they are the difference, are added up anew from what
 #: each unit moves: rounding may have changed them.
-CANCELLED = 1e-6
+CANCELLED = 1e-9
 
 
 class Events(NamedTuple):
@@ -265,7 +265,7 @@ class UnitSums:
         mean = np.sum(slopes * totals, axis=0) ** 2 / n
         squares -= mean
         for place in np.flatnonzero(~(squares > CANCELLED * (sizes + mean))).tolist():
-            squares[place] = np.sum(self.moved(metric, int(points[place])) ** 2)
+            squares[place] = np.sum(self._moved(metric, int(points[place]), slopes[:, place]) ** 2)
         scores = self.curve.figures(metric.name, points)
         return np.asarray(standard_error(squares, self.n_units, scores))
 
@@ -276,8 +276,10 @@ class UnitSums:
     def moved(self, metric: Metric, point: int) -> Floats:
         """Return how much each unit that has weight moves a score at a point; 0 on average."""
         totals = self.totals(OF_FAMILY[str(family_of(metric))])[:, [point]]
-        slopes, by_unit = self._slopes(metric, totals)[:, 0], self._by_unit(metric, point)
-        moved = sum(slope * each for slope, each in zip(slopes, by_unit, strict=True))
+        return self._moved(metric, point, self._slopes(metric, totals)[:, 0])
+
+    def _moved(self, metric: Metric, point: int, slopes: Floats) -> Floats:
+        moved = sum(slope * each for slope, each in zip(slopes, self._by_unit(metric, point), strict=True))
         return np.asarray(moved - np.mean(moved))
 
     def errors_at(self, metric: Metric, point: int) -> Errors:

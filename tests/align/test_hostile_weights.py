@@ -115,7 +115,7 @@ def test_weight_tables() -> None:
         evaluate(TRUTH, PREDICTION, weight={"a": 1.0, "b": 2.0})
     with refused(DuplicateItemError, "1 of 4", "the weight table", "'b'", "one weight"):
         evaluate(TRUTH, PREDICTION, weight={"item": ["a", "b", "b", "c"], "weight": [1, 2, 2, 3]})
-    with refused(ColumnError, "the weight table", "'weight'", "item, u, x", "weight="):
+    with refused(ColumnError, "the weight table", "'weight'", "item, u, x", "item="):
         evaluate(TRUTH, PREDICTION, weight={"item": ["a"], "u": [1], "x": [1]})
     with refused(WeightError, "1 of 4", "-1.0", "row 3"):
         evaluate(TRUTH, PREDICTION, weight={**weight, "never seen": -1.0})

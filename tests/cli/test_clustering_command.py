@@ -116,7 +116,7 @@ def test_no_links(capsys: pytest.CaptureFixture[str]) -> None:
     ("flags", "message"),
     [
         ("--threshold high", "--threshold is a number, or several with commas between them, not 'high'"),
-        ("--threshold nan", "--threshold is NaN"),
+        ("--threshold nan", "--threshold is a number, the score that links have to reach, not nan"),
         ("--out clusters.csv", "--out is a Parquet file"),
         ("--out no/where/c.parquet --threshold 0.9", ""),
         ("--left unique_id_l", "--right is missing"),
@@ -183,7 +183,7 @@ TRUTH_BY_ITEM = dict(zip(TRUTH["item"], TRUTH["cluster"], strict=True))
         ("--links --link-left unique_id_l", "--link-right is missing"),
         ("--links --link-left unique_id_l --link-right unique_idr", "Did you mean --link-right unique_id_r?"),
         ("--links --link-score prob", "Name the right one with --link-score."),
-        ("--links=both", "invalid choice: 'both'"),
+        ("--links=all", "invalid choice: 'all'"),
     ],
 )
 def test_wrong_use_of_links(flags: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -182,11 +182,14 @@ def test_columns_of_one_table(tmp_path):
 
 
 def test_nulls_of_one_table_follow_the_policy():
-    """A null label says that the item is not on that side."""
+    """With nulls="drop", a null label says that the item is not on that side."""
+    options = {"nulls": "drop"}
     table = pa.table({"cluster": [1, 1, 2, 2, 3], "a": [1, 1, 2, 2, 3], "b": [1, 1, None, None, None]})
-    cmp = fb.compare("cluster", {"old": "a", "new": "b"}, table=table, unmatched={"truth": "singleton"})
+    cmp = fb.compare(
+        "cluster", {"old": "a", "new": "b"}, table=table, unmatched={"truth": "singleton"}, **options
+    )
     assert delta(cmp, "new", "recall")["delta"] == pytest.approx(-1 / 5)
-    cmp = fb.compare("cluster", {"old": "a", "new": "b"}, table=table)
+    cmp = fb.compare("cluster", {"old": "a", "new": "b"}, table=table, **options)
     assert cmp.scores().column("n_items").to_pylist() == [2, 2]
 
 

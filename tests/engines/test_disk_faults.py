@@ -223,7 +223,7 @@ def both_sides(**columns):
 #: columns in place of others, options, the error, and what it says
 FAULTS_OF_ONE_TABLE = {
     "no labels of the truth": (
-        {"t": every(50, None, third)}, {"unmatched": "raise"}, AlignmentError,
+        {"t": every(50, None, third)}, {"unmatched": "raise", "nulls": "drop"}, AlignmentError,
         "3 of 120 items of the prediction ('p' of the table) are missing from the truth ('t' of the table) "
         "(first: 0, 50, 100)",
     ),

@@ -258,7 +258,6 @@ def test_lengths() -> None:
         pa.table({"item": pa.nulls(0), "cluster": pa.nulls(0)}),
         Clustering.from_clusters([]),
         Clustering.from_clusters([[]]),
-        Clustering.from_pairs([], []),
     ],
 )
 def test_nothing_to_score(nothing: Any) -> None:

@@ -701,7 +701,8 @@ def test_csv_types() -> None:
 
     assert types("1", "-2", None) == "int64"
     assert types("007", "8") == "string"
-    assert types("1.0", "2") == types("12e4", "13e5") == types("+1", "2") == "string"
+    assert types("1.0", "2") == "double"  # whole numbers, as pandas writes them beside a gap
+    assert types("12e4", "13e5") == types("+1", "2") == "string"
     assert types("12345678901234567890", "1") == "string"
     assert types("a", "1") == "string"
     assert types(None, None) == "string"

@@ -67,7 +67,7 @@ def test_the_delimiter_cuts_all_rows_alike(head: str, mark: str) -> None:
 
 
 def test_a_delimiter_that_is_not_sure_is_asked_for() -> None:
-    with pytest.raises(FileFormatError, match=r"apart by ';' or by '\|'.*first line is 'a;b\|c;d'"):
+    with pytest.raises(FileFormatError, match=r"separated by ';' or by '\|'.*first line is 'a;b\|c;d'"):
         delimiter_of("a;b|c;d\n1;2|3;4\n", "t.csv")
     assert delimiter_of("name, first\tcluster\nA, B\tc\n", "t.tsv") == "\t"
 
