@@ -186,11 +186,14 @@ VERDICTS = """\
 Examples
   fastbcubed estimate-pairs pairs.csv
   fastbcubed estimate-pairs pairs.csv --by-stratum --json
+  fastbcubed estimate-pairs labelled.csv --prediction old=old.parquet --prediction new=new.parquet --weight weight
 
 JSON (--json): one object. Later versions may add keys; these stay.
   level           the confidence of the intervals
   estimates       list of {stratum (with --by-stratum), score, estimate, se (null where a stratum has one judged pair),
-                  low, high, n_judged, n_unsure, n_unjudged, low_unsure, high_unsure}
+                  low, high, n_judged, n_unsure, n_unjudged, low_unsure, high_unsure}; with --prediction also run
+                  (of several), n_components, n_outside
+  weight          the column of weights of labelled pairs; null without it
 """
 
 CLUSTERED = """\

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flag_values import check_report, write_result
+from fastbcubed.cli.compare_command import runs_of
+from fastbcubed.cli.flag_values import check_report, columns_of, write_result
 from fastbcubed.cli.options import add_options
 from fastbcubed.cli.output import Terminal, print_json, then, warnings_said
+from fastbcubed.inputs.tables import CLUSTER, ITEM
 
 if TYPE_CHECKING:
     from fastbcubed.sample.judged_pairs import PairEstimates
@@ -19,7 +21,17 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add(
         "pairs",
         metavar="PAIRS",
-        help="what sample-pairs wrote, with verdicts: CSV, Parquet, JSON lines; - is stdin",
+        help="what sample-pairs wrote, with verdicts; or with --prediction labelled pairs of any origin: CSV, Parquet, "
+        "JSON lines; - is stdin",
+    )
+    group = parser.add_argument_group("labelled pairs")
+    group.add_argument(
+        "--prediction", action="append", default=[], metavar="[NAME=]PATH",
+        help="clusters that labelled pairs score; repeatable, for several runs",
+    )  # fmt: skip
+    add_options(group, "left right verdict sources no_sources item cluster", item="of the prediction")
+    group.add_argument(
+        "--weight", metavar="NAME", help="column of the pairs with one over the chance that each was drawn"
     )
     add(
         "--by-stratum",
@@ -37,7 +49,15 @@ def run(options: argparse.Namespace) -> int:
 
     check_report(options)
     with warnings_said():
-        found = fastbcubed.estimate_pairs(options.pairs, by_stratum=options.by_stratum, level=options.level)
+        runs: Any = runs_of(options.prediction, in_table=False) or None
+        if runs and len(runs) == 1 and "=" not in options.prediction[0]:
+            (runs,) = runs.values()
+        found = fastbcubed.estimate_pairs(
+            options.pairs, prediction=runs, left=columns_of(options.left), right=columns_of(options.right),
+            verdict=options.verdict, weight=options.weight, sources=options.sources,
+            item=columns_of(options.item) or ITEM, cluster=columns_of(options.cluster) or CLUSTER,
+            by_stratum=options.by_stratum, level=options.level,
+        )  # fmt: skip
     with then(lambda: write_result(options, found, {})):
         if options.json:
             print_json(found.to_json())
@@ -52,7 +72,7 @@ def print_estimates(found: PairEstimates, terminal: Terminal) -> None:
     from fastbcubed.render.number_formats import count, label, percent, score_text
     from fastbcubed.render.text import paragraph
 
-    names = [name for name in ("stratum", "score") if name in found.column_names]
+    names = [name for name in ("stratum", "run", "score") if name in found.column_names]
     rows, unsure = found.to_pylist(), any(found["n_unsure"].to_pylist())
     header = [*names, "estimate", "se", "low", "high", "judged", "unsure", "not judged"]
     header += ["low if unsure", "high if unsure"] if unsure else []
@@ -70,7 +90,8 @@ def print_estimates(found: PairEstimates, terminal: Terminal) -> None:
     terminal.line("\n".join(map(paragraph, found.sentences)) + "\n")
     terminal.grid(Grid(header, grid, len(names)))
     terminal.line(
-        f"\nlow to high: interval of {percent(found.level)}; judged, unsure, not judged: draws of pairs of the score"
+        f"\nlow to high: interval of {percent(found.level)}; judged, unsure, not judged: "
+        f"{'pairs' if 'n_components' in found.column_names else 'draws of pairs'} of the score"
     )
     if unsure:
         terminal.line("if unsure: the estimate if all that is unsure went the one way, or the other")

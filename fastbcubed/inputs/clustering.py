@@ -27,7 +27,7 @@ from fastbcubed.inputs.arrays import is_pandas, join_pieces, refuse_unread
 from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.keys import comparable_keys
-from fastbcubed.inputs.layouts import Reading, choose_columns
+from fastbcubed.inputs.layouts import Reading, choose_columns, refuse_retrieved
 from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.inputs.suggestions import Typed
 from fastbcubed.inputs.tables import (
@@ -405,6 +405,7 @@ class Clustering:
                 f"{name}: from_dict takes a dict from item to cluster, not {type(mapping).__name__}."
             )
         items, labels = list(mapping), list(mapping.values())
+        refuse_retrieved(mapping, name, overlapping=overlapping)
         if any(isinstance(value, (set, frozenset)) for value in labels):
             items, labels = _flatten_sets(mapping, overlapping, name)
         elif _are_columns(mapping):

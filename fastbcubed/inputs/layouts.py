@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.errors import ColumnError, arg, first_few
+from fastbcubed.errors import ColumnError, OptionError, arg, first_few, quoted
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import plain, to_numpy
 from fastbcubed.inputs.link_columns import links_hint, require_columns
@@ -323,3 +323,22 @@ def _refuse_links(rows: Source, column: str) -> None:
             f"{first_few(linking[:4].tolist())}): they tell which clusters are related, not which items are in one. "
             "Leave them out, or export without relations."
         )
+
+
+def refuse_retrieved(mapping: Mapping[Any, Any], name: str, *, overlapping: bool) -> None:
+    """Raise OptionError if a dict has lists or sets of its own keys, as a map from an image to its duplicates has.
+
+    Sets may as well be of clusters, each called by one of its items, which then is in the cluster of its name.
+    """
+    kinds = (list, tuple) if overlapping else (list, tuple, set, frozenset)
+    for item, others in mapping.items():
+        if not isinstance(item, str) or not isinstance(others, kinds):
+            continue
+        named = [each for each in others if isinstance(each, str) and each != item and each in mapping]
+        if any(isinstance(others, list | tuple) or each not in mapping[each] for each in named):
+            raise OptionError(
+                f"{name}: a dict has a cluster or a set of clusters for each item, but {quoted(item)} has other items "
+                f"of it (such as {quoted(named[0])}), as a map from images to duplicates has. These are links: pass "
+                "Clustering.from_links([(item, other) for item, others in found.items() for other in others], "
+                "items=list(found))."
+            )

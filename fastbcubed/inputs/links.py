@@ -634,7 +634,7 @@ def read_links(
     """
     given = as_links(table, name)
     stream = open_stream(given)
-    rows = _rows(given, name) if stream is None else stream.without_rows(name)
+    rows = rows_of_links(given, name) if stream is None else stream.without_rows(name)
     columns = choose_links(rows, left, right, score, scored=scored, verdict=verdict, sources=sources)
     if sources is None:
         _ask_of_two_frames(table, columns, name)
@@ -692,7 +692,8 @@ def _require_room(rows: Source, allowance: Allowance, of_link: int, given: Any) 
         allowance.require(of_link * len(rows), f"the {len(rows):,} links of {rows.where}")
 
 
-def _rows(source: Any, name: str) -> Source:
+def rows_of_links(source: Any, name: str) -> Source:
+    """Return a table of links, or raise ColumnError if it is none."""
     if isinstance(source, Mapping) and not any(map(is_array, source.values())):
         raise ColumnError(
             f"{name} should be a table of links, or a list of pairs, not a dict of single values. Items and their "

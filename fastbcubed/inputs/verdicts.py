@@ -36,7 +36,9 @@ NAMES = (
 OF_ZINGG = {"2": UNSURE, "2.0": UNSURE}
 
 #: Verdicts as numbers: those of arrays.
-CODES = {SAME: 1, DIFFERENT: 0, UNSURE: -1, None: -1}
+CODES = {SAME: 1, DIFFERENT: 0, UNSURE: -1}
+#: The number of a row without a verdict.
+UNJUDGED = -2
 #: Rows of a table that are looked at for verdicts among columns whose name does not say so.
 LOOKED_AT = 1 << 14
 
@@ -62,15 +64,15 @@ def refuse_strange(strange: Iterable[str], n: int, n_rows: int, where: str) -> N
 
 
 def as_verdicts(values: Any, name: str, where: str) -> Int64s:
-    """Return verdicts as numbers: 1 same, 0 different, -1 unsure or none. Shapes: returns (n_rows,)."""
+    """Return verdicts as numbers: 1 same, 0 different, -1 unsure, -2 none. Shapes: returns (n_rows,)."""
     texts, codes = _encoded(values)
     known = {**MEANT, **OF_ZINGG} if name.lower() == NAMES[-1] else MEANT
     strange = [word for word in texts if word is not None and word.lower() not in known]
     if strange:
         wrong = [k for k, word in enumerate(texts) if word in strange]
         refuse_strange(strange, int(np.isin(codes, wrong).sum()), codes.size, f"column {name!r} of {where}")
-    table = [-1 if word is None else CODES[known[word.lower()]] for word in texts]
-    return np.array([*table, -1], np.int64)[codes]
+    table = [UNJUDGED if word is None else CODES[known[word.lower()]] for word in texts]
+    return np.array([*table, UNJUDGED], np.int64)[codes]
 
 
 def are_verdicts(name: str, values: Any) -> bool:

@@ -13,10 +13,11 @@ import numpy as np
 from fastbcubed.align.policies import Duplicates, Nulls, Policies
 from fastbcubed.engines.request import Request, as_threads
 from fastbcubed.engines.sampled_cells import touch
-from fastbcubed.errors import Message, OptionError, arg, quoted, without_advice
+from fastbcubed.errors import Either, Message, OptionError, arg, quoted, without_advice
+from fastbcubed.inputs.link_columns import Sources
 from fastbcubed.inputs.pair import Given, PerSide, one_side, side_requests
 from fastbcubed.inputs.reading_notes import notes_of_side
-from fastbcubed.inputs.tables import CLUSTER, ITEM
+from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
 from fastbcubed.render.number_formats import amount, count, counted, percent, score_text
 from fastbcubed.results.intervals import Interval, check_level, t_quantile
 from fastbcubed.results.notices import NOTE, WARNING, Notice
@@ -25,7 +26,7 @@ from fastbcubed.results.warnings import FEW_ITEMS, FEW_UNITS, FLATTERED, give, s
 from fastbcubed.runtime.arguments import is_one_of, refuse_bare, true_or_false, whole_number
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool
-from fastbcubed.sample import judged_pairs
+from fastbcubed.sample import judged_pairs, labelled_pairs
 from fastbcubed.sample.cluster_estimators import (
     CLUSTER_SIZE,
     UNIFORM,
@@ -486,8 +487,23 @@ def _left_to_draw(sample: ClusterSample, population_clusters: int | None, sampli
     return 1.0 - n / population_clusters
 
 
-def estimate_pairs(labelled: Any, *, by_stratum: bool = False, level: float = 0.95) -> PairEstimates:
-    """Estimate how good a change is from pairs of items that people have judged.
+def estimate_pairs(
+    labelled: Any,
+    *,
+    prediction: Any = None,
+    left: ColumnName | None = None,
+    right: ColumnName | None = None,
+    verdict: str | None = None,
+    weight: str | None = None,
+    sources: Sources = None,
+    item: ColumnName = ITEM,
+    cluster: ColumnName = CLUSTER,
+    by_stratum: bool = False,
+    level: float = 0.95,
+) -> PairEstimates:
+    """Estimate how good a change, or a clustering, is from pairs of items that people have judged.
+
+    With `prediction`, pairs may be from anywhere; without it, they are those of `Diff.sample_pairs`.
 
     Parameters
     ----------
@@ -496,7 +512,21 @@ def estimate_pairs(labelled: Any, *, by_stratum: bool = False, level: float = 0.
         verdict in the column of this name: "same", "different" or "unsure"; yes, 1 and true also stand for "same", and
         no, 0 and false for "different". Of the other columns it needs pair, repeats, score, n_pairs, change,
         probability, sign, z, and stratum, share and self_pairs where they were; all rows have to be there, in whatever
-        order. The clusterings are not needed.
+        order. The clusterings are not needed. With `prediction`: labelled pairs in any container of links, a table, a
+        path, arrays or tuples, with two items and a verdict in these words; empty ones are left out. A pair counts
+        once.
+    prediction : Clustering, table, path or dict, or dict of str to one of these, optional
+        The clusters to be scored, or several runs by name. A pair of which an item is in no cluster is apart.
+    left, right : str or list of str, optional
+        Columns of the two items of labelled pairs, as for `Clustering.from_links`.
+    verdict : str, optional
+        Their column of verdicts, where its name is not verdict, is_match, label or the like.
+    weight : str, optional
+        Their column of weights, one over the chance that a pair was drawn. By default all pairs count alike.
+    sources : tuple of str or False, optional
+        Names of the tables of the left and the right items, as for `Clustering.from_links`.
+    item, cluster : str or list of str
+        Columns of the prediction.
     by_stratum : bool
         Whether to give each stratum its own scores, which are those of its items, in place of the scores of all.
     level : float
@@ -509,13 +539,21 @@ def estimate_pairs(labelled: Any, *, by_stratum: bool = False, level: float = 0.
         Its columns: stratum (if requested), score: the one that the pairs were drawn for and others that are sums over
         the same pairs; estimate, se, low, high; n_judged, n_unsure, n_unjudged: how many draws of pairs of this score
         are judged "same" or "different", are "unsure", have no verdict; low_unsure and high_unsure: what the estimate
-        would be if all that is unsure went the one way, and the other.
+        would be if all that is unsure went the one way, and the other. Of labelled pairs: run (if there are several),
+        the scores pair_precision, pair_recall and pair_f1, and besides n_components, the groups of pairs that share
+        items, and n_outside, the pairs of which an item is in no cluster; n_judged are the pairs that count for it.
 
     Raises
     ------
     JudgementError
         If a verdict is none of these, two verdicts on the same two items differ, a stratum has no verdict at all, pairs
-        were lost, or a column was changed.
+        were lost, or a column was changed; or of labelled pairs, an item is paired with itself.
+    AlignmentError
+        If no item of labelled pairs is in the prediction.
+    OverlapError
+        If one is in several of its clusters.
+    WeightError
+        If a weight is no positive number, or two differ on the same two items.
     DuplicateItemError
         If a pair is there twice.
     ColumnError
@@ -538,6 +576,12 @@ def estimate_pairs(labelled: Any, *, by_stratum: bool = False, level: float = 0.
     well: judges may stop anywhere, as the first pairs of a sample are a sample. An EvaluationWarning names pairs that
     were skipped before that, and strata whose verdicts are all "unsure": the scores of all are then those of the items
     of the other strata, and NaN where there are none.
+
+    Of labelled pairs, a score is a ratio of sums of weights: of the pairs that are together and match, to those that
+    are together (precision), to the matches (recall), and twice them to the sum of both (F1). Its error is that of a
+    ratio over m groups, the connected components of the judged pairs: the root of m / (m - 1) times the sum of
+    ((a - R b) / B)², where a and b are the sums of a group, B is the sum of all b, and groups with b = 0 are left out.
+    A sample that was not drawn at random says nothing of other pairs, and no sample of what no blocking rule proposed.
 
     References
     ----------
@@ -562,5 +606,29 @@ def estimate_pairs(labelled: Any, *, by_stratum: bool = False, level: float = 0.
     bad_split_rate   0.066667  0.066667  0.012298  0.15847    0.050000      0.10000
     <BLANKLINE>
     2 rows
+
+    Of three labelled pairs, two match, one of which is together, as the other pair is.
+
+    >>> labelled = [("a", "b", "same"), ("a", "c", "same"), ("d", "e", "different")]
+    >>> found = fb.estimate_pairs(labelled, prediction={"a": 1, "b": 1, "c": 2, "d": 3, "e": 3})
+    >>> found["score"].to_pylist(), found["estimate"].to_pylist()
+    (['pair_precision', 'pair_recall', 'pair_f1'], [0.5, 0.5, 0.5])
     """
-    return judged_pairs.estimate(labelled, true_or_false(by_stratum, "by_stratum"), level)
+    by_stratum, level = true_or_false(by_stratum, "by_stratum"), check_level(level)
+    if prediction is None:
+        of_labelled = {"left": left, "right": right, "verdict": verdict, "weight": weight, "sources": sources}
+        if given := [arg(name) for name, value in of_labelled.items() if value is not None]:
+            raise OptionError(
+                f"{', '.join(map(str, given))}: this is for labelled pairs, which need the clusters that are scored. "
+                f"Pass {Either('prediction=', '--prediction')}."
+            )
+        return judged_pairs.estimate(labelled, by_stratum, level)
+    if by_stratum:
+        raise OptionError(
+            f"{Either('by_stratum', '--by-stratum')} is for pairs that sample_pairs drew, not for labelled pairs "
+            "with a prediction."
+        )
+    pairs = labelled_pairs.read_labelled(
+        labelled, left, right, verdict=verdict, weight=weight, sources=sources
+    )
+    return PairEstimates(labelled_pairs.estimate(pairs, prediction, level, item, cluster), level, weight)

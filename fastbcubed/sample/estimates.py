@@ -458,14 +458,15 @@ def pairs_page(found: Any, asked: Asked) -> Page:
         section("Verdict", found.sentences, charts=_charts(found.to_pylist(), found.level)),
         section("Figures", grids=[grid_of(found, LISTED)], notes=notes),
     ]
-    return page_of("judged pairs", asked.title or "What people say of the change", {}, sections)
+    of = "clusters" if "n_components" in found.column_names else "change"
+    return page_of("judged pairs", asked.title or f"What people say of the {of}", {}, sections)
 
 
 def _charts(rows: Sequence[Mapping[str, Any]], level: float) -> list[dict[str, Any]]:
     """Return the chart of estimates with intervals; none where there is no row."""
     shown = [
-        {"name": ": ".join(str(row[name]) for name in ("stratum", "score") if name in row), "value": row["estimate"],
-         "low": row["low"], "high": row["high"]}
+        {"name": ": ".join(str(row[name]) for name in ("stratum", "run", "score") if name in row),
+         "value": row["estimate"], "low": row["low"], "high": row["high"]}
         for row in rows[:CHARTED]
     ]  # fmt: skip
     text = f"Lines are intervals of {100 * level:g} %."

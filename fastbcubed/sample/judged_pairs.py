@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 from fastbcubed.errors import (
     ColumnError,
     DuplicateItemError,
+    Either,
     EvaluationWarning,
     JudgementError,
     MetricError,
@@ -26,7 +27,7 @@ from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.inputs.file_formats import as_it_was
 from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.suggestions import did_you_mean
-from fastbcubed.inputs.tables import Source
+from fastbcubed.inputs.tables import Source, listed
 from fastbcubed.inputs.verdicts import DIFFERENT, MEANT, SAME, UNSURE, VERDICTS, refuse_strange, word_of
 from fastbcubed.render import html, text
 from fastbcubed.render.document import Prose
@@ -55,23 +56,26 @@ KINDS = {"split": "splitting", "merge": "merging"}
 
 
 class PairEstimates(Table):
-    """Scores of a change, estimated from judged pairs: a table of them, which begins with the verdict.
+    """Scores of a change, or of clusterings, estimated from judged pairs: a table, which begins with the verdict.
 
     Made by `fastbcubed.estimate_pairs`.
 
     Attributes
     ----------
     sentences : list of str
-        How much of the splitting and of the merging is right, and how sure that is; by stratum, if there are any.
+        How much of the splitting and of the merging is right, and how sure that is; by stratum, if there are any. Of
+        labelled pairs, how many that are together match, how many matches are together, and what that does not say.
     level : float
         The confidence of the intervals.
+    weight : str or None
+        The column of weights of labelled pairs, if there was one.
     """
 
-    __slots__ = ("level",)
+    __slots__ = ("level", "weight")
 
-    def __init__(self, arrow: pa.Table, level: float) -> None:
+    def __init__(self, arrow: pa.Table, level: float, weight: str | None = None) -> None:
         super().__init__(arrow)
-        self.level = level
+        self.level, self.weight = level, weight
 
     @property
     def sentences(self) -> list[str]:
@@ -79,7 +83,10 @@ class PairEstimates(Table):
         by_stratum: dict[Any, dict[str, Any]] = {}
         for row in self.to_pylist():
             by_stratum.setdefault(row.get("stratum"), {})[row["score"]] = row
-        lines = [_verdict(rows) for rows in list(by_stratum.values())[:TOLD]]
+        if "n_components" in self.column_names:
+            lines = of_labelled(self.to_pylist(), weighted=self.weight is not None)
+        else:
+            lines = [_verdict(rows) for rows in list(by_stratum.values())[:TOLD]]
         if "stratum" in self.column_names:
             lines = [f"{label(name)}: {line}" for name, line in zip(by_stratum, lines, strict=False)]
         if len(by_stratum) > TOLD:
@@ -91,7 +98,7 @@ class PairEstimates(Table):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
-        return {"level": self.level, "estimates": self.to_pylist()}
+        return {"level": self.level, "weight": self.weight, "estimates": self.to_pylist()}
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return the estimates as JSON; NaN becomes null."""
@@ -109,7 +116,7 @@ class PairEstimates(Table):
 
     @classmethod
     def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> PairEstimates:
-        return cls(tables["estimates"], head["level"])
+        return cls(tables["estimates"], head["level"], head.get("weight"))
 
     def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
         """Write an HTML report: how much of the change is right, and the estimates with their intervals.
@@ -139,7 +146,42 @@ class PairEstimates(Table):
         return f"<div>{html.drawn([Prose(self.sentences)])}{super()._repr_html_()}</div>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PairEstimates, (self.to_arrow(), self.level)
+        return PairEstimates, (self.to_arrow(), self.level, self.weight)
+
+
+#: What a sample of labelled pairs cannot say, with weights and without them.
+NOT_SAID = (
+    "Shares are of pairs like the labelled ones, not of all pairs, unless they were drawn at random or weight= has one "
+    "over the chance of each. Recall is of the matches that were labelled: pairs that no blocking rule proposed are "
+    "missing.",
+    "Recall is of the matches that could be drawn: pairs that no blocking rule proposed are missing.",
+)
+
+
+def of_labelled(rows: Sequence[Mapping[str, Any]], *, weighted: bool) -> list[str]:
+    """Return sentences on the pairs of each run, and one on what they cannot say."""
+    lines = []
+    for start in range(0, len(rows), 3):
+        precision, recall, f1 = rows[start : start + 3]
+        told = []
+        for row, what, none in (
+            (precision, "of the pairs that are together match", "no judged pair is together"),
+            (recall, "of the matches are together", "no judged pair matches"),
+        ):
+            share = "" if math.isnan(row["estimate"]) else percent_with_error(row["estimate"], row["se"])
+            told.append(f"{share} {what}{_ends(row, percent)}" if share else none)
+        text = f"{', and '.join(told)}."
+        if not math.isnan(f1["estimate"]):
+            text = f"{text[:-1]}; F1 is {score_text(f1['estimate'])}{_ends(f1, score_text)}."
+        if "run" in precision:
+            text = f"{label(precision['run'])}: {text}"
+        if n := precision["n_outside"]:
+            have = "pair has" if n == 1 else "pairs have"
+            text += f" {count(n)} {have} an item in no cluster, and count{'s' * (n == 1)} as apart."
+        if any(math.isnan(row["se"]) and row["n_components"] == 1 for row in (precision, recall)):
+            text += " Pairs that share items make a single component, so that no interval is known."
+        lines.append(text[0].upper() + text[1:] if "run" not in precision else text)
+    return [*lines, NOT_SAID[weighted]]
 
 
 def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
@@ -183,7 +225,7 @@ def _settled(row: Mapping[str, Any], whole: float = 1.0) -> Mapping[str, Any]:
 
 def _ends(row: Mapping[str, Any], write: Callable[[float], str], whole: float = 1.0) -> str:
     """Return an interval in parentheses; nothing of an estimate that is exact, as all pairs were judged."""
-    if row["high"] - row["low"] < NEGLIGIBLE * whole:
+    if math.isnan(row["low"]) or row["high"] - row["low"] < NEGLIGIBLE * whole:
         return ""
     return f" ({' to '.join(write(row[end] / whole) for end in ('low', 'high'))})"
 
@@ -318,6 +360,11 @@ def read_judged(labelled: Any) -> Judged:
             f"{type(labelled).__name__}"
         )
     where = source.where
+    if not {"pair", "probability", "z"} & set(source.names):
+        raise ColumnError(
+            f"There is no column 'pair' in {where} ({listed(source.names)}), as sample_pairs writes it. Of other "
+            f"labelled pairs, pass the clusters that are to be scored as {Either('prediction=', '--prediction')}."
+        )
     rows = _read(source)
     score = _one_score(rows, source)
     _require_as_drawn(rows, score, where)

@@ -644,3 +644,16 @@ def test_either_end_may_say_that_its_bytes_are_uuids() -> None:
     for ends in ((bare[:2].cast(pa.uuid()), bare[1:]), (bare[:2], bare[1:].cast(pa.uuid()))):
         table = Clustering.from_links(pa.table(ends, ["left", "right"])).to_table()
         assert (sorted(table["item"].to_pylist()), set(table["cluster"].to_pylist())) == (names, {0})
+
+
+@pytest.mark.parametrize("kind", [list, set, frozenset, tuple])
+def test_a_map_to_duplicates_is_to_be_read_as_links(kind: type) -> None:
+    found = {"a": kind(["b"]), "b": kind(["a", "c"]), "c": kind([]), "d": kind([])}
+    with pytest.raises(OptionError, match=r"'a' has other items of it \(such as 'b'\).*from_links"):
+        fb.Clustering.from_dict(found)
+    with pytest.raises(OptionError, match="from_links"):
+        fb.evaluate({"a": 1, "b": 1, "c": 1, "d": 2}, found)
+    links = [(item, other) for item, others in found.items() for other in others]
+    assert fb.Clustering.from_links(links, items=list(found)).labels.keys().tolist() == [0, 0, 0, 1]
+    # sets of clusters that are called by one of their items are no such map
+    assert len(fb.Clustering.from_dict({"a": {"a"}, "b": {"a"}, "c": {"c"}})) == 3

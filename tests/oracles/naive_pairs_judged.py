@@ -76,3 +76,37 @@ def counts(twin: Naive, score: str, i: Item, j: Item, verdict: str) -> bool:
 
 def judge(ideal: Mapping[Item, Hashable], i: Item, j: Item) -> str:
     return "same" if ideal[i] == ideal[j] else "different"
+
+
+def labelled_scores(
+    pairs: list[tuple[Item, Item, str, Fraction]], cluster: Mapping[Item, Hashable]
+) -> dict[str, tuple[Fraction, float, int]]:
+    """Return precision, recall and F1 of labelled pairs: the score, its standard error by component, and these.
+
+    A pair is (left, right, verdict, weight), each there once; components are of items that any pair joins.
+    """
+    groups: list[set[Item]] = []
+    for i, j, _, _ in pairs:
+        met = [g for g in groups if i in g or j in g]
+        groups = [g for g in groups if g not in met] + [{i, j}.union(*met)]
+    found = {}
+    for score in ("pair_precision", "pair_recall", "pair_f1"):
+        sums = []
+        for group in groups:
+            a = b = Fraction(0)
+            for i, j, verdict, weight in pairs:
+                if i in group and verdict != "unsure":
+                    together = i in cluster and j in cluster and cluster[i] == cluster[j]
+                    same = verdict == "same"
+                    times = {"pair_precision": 1, "pair_recall": 1, "pair_f1": 2}[score]
+                    a += times * weight * (together and same)
+                    b += weight * (together * (score != "pair_recall") + same * (score != "pair_precision"))
+            if b:
+                sums.append((a, b))
+        whole, m = sum(b for _, b in sums), len(sums)
+        if not m:
+            continue
+        ratio = sum(a for a, _ in sums) / whole
+        squares = sum(((a - ratio * b) / whole) ** 2 for a, b in sums)
+        found[score] = ratio, float(squares * m / (m - 1)) ** 0.5 if m > 1 else float("nan"), m
+    return found

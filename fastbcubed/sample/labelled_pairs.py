@@ -1,0 +1,300 @@
+"""Precision, recall and F1 of pairs, estimated from labelled pairs, with errors by connected component."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fastbcubed import kernels
+from fastbcubed.errors import (
+    AlignmentError,
+    ColumnError,
+    JudgementError,
+    OptionError,
+    OverlapError,
+    WeightError,
+    arg,
+    first_few,
+)
+from fastbcubed.inputs.arrays import from_texts, join_pieces, table_of
+from fastbcubed.inputs.clustering import Clustering
+from fastbcubed.inputs.files import open_stream
+from fastbcubed.inputs.id_columns import Column, in_order_of
+from fastbcubed.inputs.keys import comparable_keys
+from fastbcubed.inputs.link_columns import NAMED, Sources, choose_links
+from fastbcubed.inputs.links import Faults, as_links, read_blocks, rows_of_links
+from fastbcubed.inputs.pair import one_side, side_requests
+from fastbcubed.inputs.tables import ColumnName, is_array, listed
+from fastbcubed.inputs.verdicts import CODES, DIFFERENT, NAMES, SAME, UNJUDGED, UNSURE
+from fastbcubed.results.intervals import degrees_of_freedom, interval
+from fastbcubed.types import Floats, Int64s
+
+#: What the labelled pairs are called in messages.
+WHERE = "the labelled pairs"
+
+
+class Labelled(NamedTuple):
+    """Labelled pairs, each once: rows of both items, verdicts, weights, and components of pairs that share items."""
+
+    left: Column
+    right: Column
+    verdicts: Int64s
+    weights: Floats
+    components: Int64s
+    n_unjudged: int  #: pairs without a verdict, which are left out
+    where: str
+
+
+def read_labelled(
+    labelled: Any,
+    left: ColumnName | None = None,
+    right: ColumnName | None = None,
+    *,
+    verdict: str | None = None,
+    weight: str | None = None,
+    sources: Sources = None,
+) -> Labelled:
+    """Read and check labelled pairs, from any source of links."""
+    given = as_links(labelled, WHERE)
+    stream = open_stream(given)
+    rows = rows_of_links(given, WHERE) if stream is None else stream.without_rows(WHERE)
+    if verdict is None:
+        named = [name for name in rows.names if name.lower() in NAMES]
+        if len(named) != 1 and NAMES[0] not in named:
+            raise ColumnError(
+                f"{'Several columns' if named else 'No column'} of {rows.where} may have the verdicts "
+                f"({listed(named or rows.names)}). Name it with {arg('verdict', *named or (...,))}."
+            )
+        verdict = NAMES[0] if NAMES[0] in named else named[0]
+    columns = choose_links(rows, left, right, weight, verdict=verdict, sources=sources)
+    columns = columns._replace(score=weight, scores=())
+    source, faults = rows if stream is None else stream, Faults(rows.where)
+    found = [
+        each
+        for each in read_blocks(source, columns, rows.where)
+        if not faults.are_in(each._replace(scores=None))
+    ]
+    faults.refuse()
+    ends = [_joined([getattr(each, side) for each in found]) for side in ("left", "right")]
+    verdicts = np.concatenate([each.verdicts for each in found if each.verdicts is not None])
+    weights = np.ones(verdicts.size)
+    if weight is not None:
+        weights = np.concatenate([each.scores for each in found if each.scores is not None])
+        if (wrong := np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))).size:
+            raise WeightError(
+                f"Weights of pairs are positive numbers, one over the chance to be drawn, but {wrong.size} of "
+                f"{weights.size} in column {weight!r} of {rows.where} are not (first rows: "
+                f"{first_few(wrong.tolist())})."
+            )
+    return _each_once(ends[0], in_order_of(ends[0], ends[1], strict=False), verdicts, weights, rows.where)
+
+
+def _joined(columns: list[Column]) -> Column:
+    """Return columns of consecutive rows as one."""
+    if len(columns) == 1:
+        return columns[0]
+    first = columns[0]
+    parts = [
+        join_pieces(list(pieces), first.where)
+        for pieces in zip(*(each.parts for each in columns), strict=True)
+    ]
+    found = Column(first.names, parts, first.where)
+    found.untyped = first.untyped
+    return found
+
+
+def _each_once(left: Column, right: Column, verdicts: Int64s, weights: Floats, where: str) -> Labelled:
+    """Return the judged pairs, each once whatever its order, or raise if verdicts or weights of one differ."""
+    judged = np.flatnonzero(verdicts != UNJUDGED)
+    if not judged.size:
+        raise JudgementError(
+            f"No pair of {where} has a verdict, such as same or different, yes or no, 1 or 0."
+        )
+
+    def shown(pairs: Int64s) -> str:
+        return first_few(list(zip(left.first_of(pairs), right.first_of(pairs), strict=True)))
+
+    keys = comparable_keys([left, right])
+    ids, codes = np.unique(np.concatenate([each[judged] for each in keys]), return_inverse=True)
+    one, other = codes[: judged.size].astype(np.int64), codes[judged.size :].astype(np.int64)
+    if (alone := judged[one == other]).size:
+        raise JudgementError(
+            f"{alone.size} of {judged.size} judged pairs of {where} are of an item with itself (first: "
+            f"{shown(alone)}). Leave them out; of two tables that are numbered alike, name these with "
+            f"{NAMED}."
+        )
+    pairs = np.minimum(one, other) * ids.size + np.maximum(one, other)
+    # the verdict that was decided comes first, before unsure
+    order = np.lexsort((np.arange(judged.size), verdicts[judged] < 0, pairs))
+    begins = np.flatnonzero(np.diff(pairs[order], prepend=-1))
+    of_first = order[begins][np.cumsum(np.diff(pairs[order], prepend=-1) != 0) - 1]
+    differ = (verdicts[judged][order] >= 0) & (verdicts[judged][order] != verdicts[judged][of_first])
+    if (wrong := judged[order[differ]]).size:
+        raise JudgementError(
+            f"{wrong.size} rows of {where} have a verdict that contradicts another on the same two items (first: "
+            f"{shown(wrong)}). Decide on one, or write unsure in all of them."
+        )
+    if (wrong := judged[order[weights[judged][order] != weights[judged][of_first]]]).size:
+        raise WeightError(
+            f"{wrong.size} rows of {where} have another weight than another row of the same two items (first: "
+            f"{shown(wrong)}). A pair has one chance to be drawn."
+        )
+    components = np.arange(ids.size)
+    kernels.components.find_components(one, other, components)
+    kept = np.sort(order[begins])
+    rows = judged[kept]
+    return Labelled(
+        left.chosen(rows), right.chosen(rows), verdicts[rows], weights[rows], components[one[kept]],
+        verdicts.size - judged.size, where,
+    )  # fmt: skip
+
+
+def runs_of(prediction: Any) -> dict[str | None, Any]:
+    """Return the predictions by run; None is the name of a single one. A dict from item to cluster is a single one."""
+    if isinstance(prediction, Mapping) and prediction and all(map(_is_clustering, prediction.values())):
+        if strange := [name for name in prediction if not isinstance(name, str)]:
+            raise OptionError(f"The names of runs are texts, not {first_few(strange)}.")
+        return dict(prediction)
+    return {None: prediction}
+
+
+def _is_clustering(value: Any) -> bool:
+    """Return whether a value of a dict is a clustering rather than a label; of texts, only paths of tables are."""
+    if isinstance(value, str):
+        return (
+            value.endswith((".parquet", ".csv", ".arrow", ".feather", ".jsonl", ".json", ".tsv"))
+            or "://" in value
+        )
+    return isinstance(value, Clustering | Mapping) or is_array(value) or hasattr(value, "__fspath__")
+
+
+def are_together(labelled: Labelled, side: Clustering) -> tuple[Any, int]:
+    """Return which pairs are in one cluster, and how many have an item in none. Shapes: returns (n_pairs,)."""
+    if side.items is None:
+        raise ColumnError(
+            f"{side.name} has labels without ids of items, so that pairs cannot be looked up in it. Give a table with "
+            "items, a dict from item to cluster, or Clustering.from_labels(labels, items=ids)."
+        )
+    side.items.refuse_nulls()
+    side.labels.refuse_nulls()
+    items = in_order_of(labelled.left, side.items, strict=False)
+    left, right, keys = comparable_keys([labelled.left, labelled.right, items])
+    ids, codes = np.unique(np.concatenate([left, right]), return_inverse=True)
+    at = np.minimum(np.searchsorted(ids, keys), ids.size - 1)
+    rows = np.flatnonzero(ids[at] == keys)
+    if not rows.size and not side.omits_singletons:
+        there, here = (
+            first_few(each.first_of(np.arange(min(3, len(each))))) for each in (labelled.left, items)
+        )
+        raise AlignmentError(
+            f"No item of {labelled.where} is in {side.name} (items such as {there} there, {here} here). Ids have to be "
+            "equal."
+        )
+    at, labels = at[rows], side.labels.keys()[rows]
+    row_of = np.full(ids.size, -1)
+    row_of[at[::-1]] = np.arange(rows.size)[::-1]
+    if (twice := rows[labels != labels[row_of[at]]]).size:
+        raise OverlapError(
+            f"{twice.size} rows of {side.name} put an item of {labelled.where} into a second cluster (first: "
+            f"{first_few(side.items.first_of(twice))}). Pairs of clusters that overlap cannot be estimated."
+        )
+    one, other = row_of[codes[: left.size]], row_of[codes[left.size :]]
+    known = (one >= 0) & (other >= 0)
+    together = known.copy()
+    together[known] = labels[one[known]] == labels[other[known]]
+    return together, 0 if side.omits_singletons else int(np.count_nonzero(~known))
+
+
+class Share(NamedTuple):
+    """An estimated share of pairs; each figure is a column of the result."""
+
+    estimate: float
+    se: float
+    low: float
+    high: float
+    n_judged: int
+    n_unsure: int
+    n_unjudged: int
+    low_unsure: float
+    high_unsure: float
+    n_components: int
+    n_outside: int
+
+
+#: Numerators and denominators: how often a pair counts that is together and a match, together alone, a match alone.
+SCORES = {
+    "pair_precision": ((1, 0, 0), (1, 1, 0)),
+    "pair_recall": ((1, 0, 0), (1, 0, 1)),
+    "pair_f1": ((2, 0, 0), (2, 1, 1)),
+}
+
+
+def shares(labelled: Labelled, side: Clustering, level: float) -> dict[str, Share]:
+    """Estimate precision, recall and F1 of the pairs of a clustering."""
+    together, n_outside = are_together(labelled, side)
+    same, different, unsure = (labelled.verdicts == CODES[each] for each in (SAME, DIFFERENT, UNSURE))
+    kinds = [together & same, together & different, ~together & same]
+    mass = [
+        math.fsum(labelled.weights[each].tolist()) for each in (*kinds, together & unsure, ~together & unsure)
+    ]
+    tp, fp, fn, more, others = mass
+    found = {}
+    for name, (counted, of) in SCORES.items():
+        part, whole = (
+            labelled.weights * sum(times * kind for times, kind in zip(each, kinds, strict=True))
+            for each in (counted, of)
+        )
+        value, se, low, high, n_units = _ratio(part, whole, labelled.components, level)
+
+        def share(tp: float, fp: float, fn: float, counted: Any = counted, of: Any = of) -> float:
+            whole = of[0] * tp + of[1] * fp + of[2] * fn
+            return counted[0] * tp / whole if whole else math.nan
+
+        of_score = sum(each for each, times in zip(kinds, of, strict=True) if times)
+        n_unsure = int(np.count_nonzero(together & unsure if name == "pair_precision" else unsure))
+        found[name] = Share(
+            value, se, low, high, int(np.count_nonzero(of_score)), n_unsure, labelled.n_unjudged,
+            share(tp, fp + more, fn + others), share(tp + more, fp, fn), n_units, n_outside,
+        )  # fmt: skip
+    return found
+
+
+def _ratio(
+    part: Floats, whole: Floats, components: Int64s, level: float
+) -> tuple[float, float, float, float, int]:
+    """Return a ratio of sums over pairs, its error and interval by component, and the number of these."""
+    parts, wholes = (np.bincount(components, each) for each in (part, whole))
+    own = wholes > 0
+    parts, wholes = parts[own], wholes[own]
+    m, total = int(own.sum()), math.fsum(wholes.tolist())
+    if not m:
+        return math.nan, math.nan, math.nan, math.nan, 0
+    value = math.fsum(parts.tolist()) / total
+    if m == 1:
+        return value, math.nan, math.nan, math.nan, 1
+    moves = (parts - value * wholes) / total
+    squares, fourths = (math.fsum((moves**power).tolist()) for power in (2, 4))
+    error = math.sqrt(m / (m - 1) * squares)
+    effective = total * total / math.fsum((wholes**2).tolist())
+    df = float(degrees_of_freedom(squares, fourths, m)) if squares else effective
+    ends = interval(value, error, df=df, level=level, low=0.0, high=1.0, effective=effective)
+    return value, error, *ends, m
+
+
+def estimate(labelled: Labelled, prediction: Any, level: float, item: ColumnName, cluster: ColumnName) -> Any:
+    """Return the table of estimates of each run, as `fastbcubed.estimate_pairs` does."""
+    rows: list[tuple[str | None, str, Share]] = []
+    for run, given in runs_of(prediction).items():
+        name = "the prediction" if run is None else f"run {run!r}"
+        asked = side_requests(item, cluster)[1]._replace(name=name)
+        rows += [
+            (run, *each) for each in shares(labelled, one_side(given, asked, None, False), level).items()
+        ]
+    columns: dict[str, Any] = {} if rows[0][0] is None else {"run": from_texts([run for run, _, _ in rows])}
+    columns["score"] = from_texts([score for _, score, _ in rows])
+    for name, values in zip(Share._fields, zip(*(each for _, _, each in rows), strict=True), strict=True):
+        columns[name] = np.array(values)
+    return table_of(columns)
