@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import math
@@ -9,14 +10,21 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
-from fastbcubed.errors import MORE_MEMORY, FastBCubedError, FileFormatError, OutOfMemoryError, lacks_memory
+from fastbcubed.errors import (
+    MORE_MEMORY,
+    FastBCubedError,
+    FileFormatError,
+    OutOfMemoryError,
+    first_few,
+    lacks_memory,
+)
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.json_depth import BLOCK, Nesting
 from fastbcubed.inputs.locations import LOCAL, Place
@@ -466,17 +474,19 @@ class CsvFile(TextFile):
             if alone:
                 begin += b"\n"
             parse = pyarrow.csv.ParseOptions(delimiter=delimiter_of(head, path))
-            types = dict.fromkeys(_names(begin, parse), pa.string())
-            convert = pyarrow.csv.ConvertOptions(
-                column_types=types,
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            )
-            with pa.BufferReader(begin) if alone else place.open_text(path) as text:
-                super().__init__(
-                    path, pyarrow.csv.read_csv(text, parse_options=parse, convert_options=convert)
+            try:
+                convert = pyarrow.csv.ConvertOptions(
+                    column_types=dict.fromkeys(_names(begin, parse), pa.string()),
+                    null_values=[""],
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
                 )
+                with pa.BufferReader(begin) if alone else place.open_text(path) as text:
+                    table = pyarrow.csv.read_csv(text, parse_options=parse, convert_options=convert)
+            except pa.ArrowInvalid as error:
+                _require_even(path, place, parse.delimiter, error)
+                raise
+            super().__init__(path, table)
         self.untyped = self.names
         if any(not name or any(map(str.isdigit, name)) for name in self.names):
             self.hint = _no_header(head.splitlines()[0], path, len(self.names))
@@ -512,6 +522,39 @@ class JsonFile(TextFile):
                     found = pyarrow.json.read_json(text, read_options=blocks, parse_options=parse)
                 table = found.select(table.column_names)
             super().__init__(path, table)
+
+
+def _require_even(path: str, place: Place, delimiter: str, error: Exception) -> None:
+    """Raise for the first row of a CSV file with more or fewer fields than its first line, if there is one."""
+    if "columns, got" not in str(error):
+        return
+    with place.open_text(path) as file, suppress(csv.Error):
+        rows = csv.reader(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""), delimiter=delimiter)
+        names = next(row for row in rows if row)
+        begins = rows.line_num + 1
+        for row in rows:
+            if row and len(row) != len(names):
+                break
+            begins = rows.line_num + 1
+        else:
+            return
+        if not any("\n" in field for field in row):  # else a quotation mark is left open
+            raise _uneven(path, begins, row, names, delimiter) from error
+
+
+def _uneven(path: str, line: int, row: list[str], names: list[str], delimiter: str) -> FileFormatError:
+    n_names = len(names)
+    fields = f"{len(row)} field{'s' * (len(row) != 1)}"
+    if names[0].startswith("#"):
+        advice = "The first line is a comment: leave out such lines, so that the file begins with the names."
+    elif len(row) > n_names:
+        mark = "a tab" if delimiter == "\t" else repr(delimiter)
+        advice = f"Quote values that contain {mark}, or leave out what is too much."
+    else:
+        advice = "Add the fields that are missing, which may be empty, or leave out the line."
+    return FileFormatError(
+        f"line {line:,} of {path} has {fields} ({first_few(row)}), and the names of columns are {n_names}. {advice}"
+    )
 
 
 def _names(begin: bytes, parse: Any) -> list[str]:

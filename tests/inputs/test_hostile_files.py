@@ -97,7 +97,19 @@ FOREIGN = {
     "latin1.csv": (b"item,cluster\n\xe9,1\n", "Text has to be UTF-8"),
     "utf16.csv": ("item,cluster\n1,1\n".encode("utf-16"), "is text in UTF-16. Text has to be UTF-8"),
     "utf16be.jsonl": (b"\xfe\xff" + '{"item": 1}\n'.encode("utf-16-be"), "is text in UTF-16"),
-    "ragged.csv": (b"item,cluster\na,1\nb\n", "Expected 2 columns, got 1"),
+    "short.csv": (
+        b"item,cluster\na,1\n\nb\n",
+        "has 1 field ('b'), and the names of columns are 2. Add the fields that are missing",
+    ),
+    "long.csv": (
+        b'item,cluster\n"a\n,a",1\nb,1\nc,Smith, John\n',
+        "has 3 fields ('c', 'Smith', ' John'), and the names of columns are 2. Quote values that contain ','",
+    ),
+    "long.tsv": (b"item\tcluster\na\t1\t\n", "Quote values that contain a tab"),
+    "comment.csv": (
+        b"# made by a tool\nitem,cluster\na,1\n",
+        "has 2 fields ('item', 'cluster'), and the names of columns are 1. The first line is a comment",
+    ),
     "open quote.csv": (b'item,cluster\n"a,1\nb,1\nc,2\n', "cannot be read as CSV"),
     "not zipped.csv.gz": (b"item,cluster\na,1\n", "cannot be read as CSV"),
 }
@@ -112,6 +124,15 @@ def test_foreign_files(name: str, tmp_path: Path) -> None:
         evaluate(path, PREDICTION)
     with refused(FileFormatError, name, said):
         evaluate(TRUTH, str(path))
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_the_line_of_an_uneven_row(engine: Any, tmp_path: Path) -> None:
+    """Empty lines count, and so do those within a value."""
+    for name, line in (("short.csv", 4), ("long.csv", 5), ("long.tsv", 2), ("comment.csv", 2)):
+        (tmp_path / name).write_bytes(FOREIGN[name][0])
+        with refused(FileFormatError, f"line {line} of {tmp_path / name} has"):
+            evaluate(tmp_path / name, PREDICTION, engine=engine)
 
 
 LINE = b'{"item": "%s", "cluster": 1, "more": %s}\n'
