@@ -55,7 +55,9 @@ RULES: dict[str, Rule] = {
         ("baseline", "experiment", "score", "delta"), frozenset({"baseline", "experiment", "score"}),
         frozenset({"holds"}), frozenset({"replicates"}), all_known=True,
     ),
-    "estimates": Rule(("score", *sorted(_ESTIMATES)), frozenset({"score"}), known=_ESTIMATES | {"n_clusters"}),
+    "estimates": Rule(
+        ("score", *sorted(_ESTIMATES)), frozenset({"score", "run", "stratum"}), known=_ESTIMATES | {"n_clusters"},
+    ),
     "curve": _CURVE,
     "points": _CURVE,
     "merges": _LINKS,
