@@ -16,6 +16,7 @@ from fastbcubed.compare_runs.units import counted_apart, metrics_with_errors, wh
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError, OptionError
 from fastbcubed.metrics.bcubed import distinct
 from fastbcubed.metrics.metric import lead_score, without_rounding
+from fastbcubed.metrics.sums_by_unit import is_share_of_pairs
 from fastbcubed.render.document import (
     PAGE,
     Block,
@@ -403,6 +404,8 @@ def note(comparison: Comparison) -> str:
     text = f"low, high: {level} intervals, {how}; a difference holds if its interval excludes 0."
     if n > 1:
         text += f" They are widened, so that those of the {n} runs for one score hold together (Bonferroni)."
+    if any(is_share_of_pairs(metric) for metric in comparison.metrics):
+        text += " Those of scores of pairs may be far too narrow, as few large clusters decide these."
     return text
 
 

@@ -117,3 +117,12 @@ def test_no_interval_of_a_difference_leaves_what_two_scores_can_differ_by() -> N
         ends = max(row["delta"] - reach, -1.0), min(row["delta"] + reach, 1.0)
         assert (row["low"], row["high"]) == pytest.approx(ends, rel=1e-2)
     assert rows["mcc"]["high"] <= 2.0
+
+
+def test_intervals_of_scores_of_pairs_are_said_to_be_too_narrow() -> None:
+    true = np.repeat(np.arange(40), 2)
+    runs = {"old": np.where(true < 8, true // 2, true), "new": np.where(true < 4, true // 2, true)}
+    told = "Those of scores of pairs may be far too narrow"
+    for metrics, said in ((["f1"], False), (["f1", "pair_f1"], True)):
+        text = " ".join(repr(fb.compare(true, runs, metrics=metrics)).split())
+        assert (told in text) == said
