@@ -142,6 +142,23 @@ MAY_OVERLAP = f"if clusters may overlap, pass {arg('overlapping', True)}; else c
 #: Advice where weights are zero.
 OR_OUTER = f", or pass {arg('weighting', 'outer')}, which allows zeros"
 
+
+def visible(text: str, kept: str = "") -> str:
+    r"""Return a text with characters that cannot be seen, or that turn others around, as their escapes.
+
+    Examples
+    --------
+    >>> print(visible("\x1b[1m \u202eabc\n", kept="\n"), end="")
+    \x1b[1m \u202eabc
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
+
+
+#: What lines of messages have that is not printed.
+SPACES = "\n\t\u00a0"
+
 #: A token of a part.
 _TOKEN = re.compile(r"\0(Argument|Either|Word)(\(.*?\))\0", re.DOTALL)
 
@@ -169,7 +186,7 @@ class Message(str):
         parts: list[str | Part] = [before]
         for kind, values, after in zip(found[::3], found[1::3], found[2::3], strict=True):
             parts += [kinds[kind](*ast.literal_eval(values)), after]
-        message = super().__new__(cls, "".join(map(str, parts)))
+        message = super().__new__(cls, visible("".join(map(str, parts)), SPACES))
         message.parts = tuple(parts)
         return message
 
@@ -183,7 +200,7 @@ class Message(str):
 
     def render(self, word: Callable[[Any], str]) -> str:
         """Return the text with each part in other words."""
-        return "".join(map(word, self.parts))
+        return visible("".join(map(word, self.parts)), SPACES)
 
     def replaced(self, change: Callable[[Any], Any]) -> Message:
         """Return the message with other parts."""
@@ -291,16 +308,22 @@ class NotKeptError(FastBCubedError):
 
 
 #: The advice of errors for lack of memory.
-MORE_MEMORY = (
-    "Free some, or allow the process more: see ulimit -v, and the limit of its container. Evaluations of large files "
-    f"take less with {arg('engine', 'disk')}"
-)
+ALLOW_MORE = "Free some, or allow the process more: see ulimit -v, and the limit of its container"
+MORE_MEMORY = f"{ALLOW_MORE}. Evaluations of large files take less with {arg('engine', 'disk')}"
+#: What the system's loader says of a library for which there is no memory.
+_UNMAPPED = ("failed to map segment", "cannot allocate memory", "cannot map zero-fill pages")
 
 
 def lacks_memory(error: BaseException) -> bool:
     """Return whether this is an error for lack of memory, whoever raises it."""
     without_thread = isinstance(error, RuntimeError) and "can't start new thread" in str(error)
-    return isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM or without_thread
+    said = str(error).lower() if isinstance(error, ImportError) else ""
+    return (
+        isinstance(error, MemoryError)
+        or getattr(error, "errno", None) == errno.ENOMEM
+        or without_thread
+        or any(each in said for each in _UNMAPPED)
+    )
 
 
 def first_few(values: Iterable[object], limit: int = 3) -> str:

@@ -108,6 +108,8 @@ def _run(argv: Sequence[str] | None) -> int:
         say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         return WRONG
     except ImportError as error:
+        if lacks_memory(error):
+            return _out_of_memory(error)
         said = lacking(error)
         if said is None:
             return _report(error)

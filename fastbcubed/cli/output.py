@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from fastbcubed.errors import Argument, Either, EvaluationWarning, IdTypeError, Message, Part, alternatives
+from fastbcubed.errors import (
+    SPACES,
+    Argument,
+    Either,
+    EvaluationWarning,
+    IdTypeError,
+    Message,
+    Part,
+    alternatives,
+    visible,
+)
 from fastbcubed.inputs.arrays import from_numpy, to_numpy
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.render import markdown
@@ -115,10 +125,12 @@ def _part(loss: float, whole: float) -> float:
 FEW_SLICES = 12
 #: Empty columns between two columns of a table.
 GAP = 2
+#: Characters of a name in a table; longer ones are cut, also in a pipe: JSON and Parquet have them whole.
+LONGEST_NAME = 100
 
 
 class Terminal:
-    """Writes lines and tables to stdout; a pipe gets no colours, and full names."""
+    """Writes lines and tables to stdout; a pipe gets no colours, and names of up to `LONGEST_NAME` characters."""
 
     def __init__(self) -> None:
         self.to_people = sys.stdout.isatty()
@@ -127,13 +139,17 @@ class Terminal:
             reconfigure(errors="backslashreplace")
 
     def line(self, text: str = "") -> None:
-        """Write a line, or several."""
+        """Write a line, or several, with nothing that a terminal obeys."""
+        self._write(visible(text, SPACES))
+
+    def _write(self, text: str) -> None:
         with to_stdout():
             sys.stdout.write(f"{text}\n")
 
     def title(self, text: str) -> None:
         """Write a heading after an empty line."""
-        self.line(f"\n\033[1m{text}\033[0m" if self._styled else f"\n{text}")
+        text = visible(text)
+        self._write(f"\n\033[1m{text}\033[0m" if self._styled else f"\n{text}")
 
     def show(self, blocks: Iterable[Block]) -> None:
         """Write headings, sentences and tables."""
@@ -177,7 +193,12 @@ class Terminal:
             grid = grid.without("error")
         grid = grid.texts
         table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
-        widths = needed(grid) if self.width is None else _fitted(needed(grid), grid.names, self.width)
+        widths = [
+            width if wrap or at >= grid.names else min(width, LONGEST_NAME)
+            for at, width in enumerate(needed(grid))
+        ]
+        if self.width is not None:
+            widths = _fitted(widths, grid.names, self.width)
         for at, (name, width) in enumerate(zip(grid.header, widths, strict=True)):
             table.add_column(
                 name,
@@ -197,7 +218,7 @@ class Terminal:
         )
         with console.capture() as captured:
             console.print(table)
-        self.line("\n".join(line.rstrip() for line in captured.get().splitlines()))
+        self._write("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
     def gates(self, gates: Sequence[Gate]) -> None:
         """Write the results of gates, if there are any."""
@@ -430,7 +451,7 @@ def then(write: Callable[[], Any]) -> Iterator[None]:
 def say(message: str) -> None:
     """Write a message on stderr, which may be closed."""
     try:
-        print(f"fastbcubed: {message}", file=sys.stderr, flush=True)
+        print(f"fastbcubed: {visible(message, SPACES)}", file=sys.stderr, flush=True)
     except OSError:
         give_up(sys.stderr)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, Union
 
+from fastbcubed.errors import visible
 from fastbcubed.render.number_formats import (
     amount,
     count,
@@ -111,9 +112,12 @@ class Grid:
     @property
     def texts(self) -> Grid:
         """The same with cells as texts."""
+        written = self.rows
+        if self.forms:
+            written = [[TEXT[self.form(at)](cell) for at, cell in enumerate(row)] for row in self.rows]
+        rows = [[visible(str(cell), "\u00a0") for cell in row] for row in written]
         if not self.forms:
-            return self
-        rows = [[TEXT[self.form(at)](cell) for at, cell in enumerate(row)] for row in self.rows]
+            return replace(self, header=[*map(label, self.header)], rows=rows)
         forms = ["figure" if form in NUMBERS else "text" for form in self.forms]
         return Grid([*map(label, self.header)], rows, self.names, forms, left=self.left)
 

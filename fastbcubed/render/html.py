@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fastbcubed.errors import visible
 from fastbcubed.render.document import (
     NUMBERS,
     PAGE,
@@ -23,7 +24,7 @@ from fastbcubed.render.document import (
     Prose,
 )
 from fastbcubed.render.json import halved
-from fastbcubed.render.number_formats import count, label, visible
+from fastbcubed.render.number_formats import count, label
 from fastbcubed.render.text import drawn as as_text
 from fastbcubed.render.text import sentence
 from fastbcubed.runtime.arguments import path_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
+from fastbcubed.errors import visible
 from fastbcubed.render.document import NUMBERS, Block, Grid, Heading, Notices, Prose
-from fastbcubed.render.number_formats import visible
 
 
 def drawn(blocks: Iterable[Block], say: Callable[[str], str] = str) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from fastbcubed.errors import visible
 from fastbcubed.metrics.metric import ROUNDED, without_rounding
 
 #: What clusters of an outcome are called when they are counted, if not as the outcome.
@@ -219,17 +220,6 @@ def named(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(label, value))
     return label(value)
-
-
-def visible(text: str, kept: str = "") -> str:
-    r"""Return a text with characters that cannot be seen, or that turn others around, as their escapes.
-
-    Examples
-    --------
-    >>> print(visible("\x1b[1m \u202eabc\n", kept="\n"), end="")
-    \x1b[1m \u202eabc
-    """
-    return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
 
 
 def signed(value: float) -> str:

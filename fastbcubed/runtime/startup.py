@@ -30,6 +30,15 @@ def lacking(error: ImportError) -> str | None:
     )
 
 
+def _told(error: BaseException) -> str | None:
+    from fastbcubed.errors import ALLOW_MORE, lacks_memory
+
+    if lacks_memory(error):
+        cause = (str(error).strip() or type(error).__name__).splitlines()[-1]
+        return f"out of memory: {cause.rstrip('.')}. {ALLOW_MORE}"
+    return lacking(error) if isinstance(error, ImportError) else None
+
+
 def _is_command_line() -> bool:
     name = os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0]
     return name == "fastbcubed" or sys.orig_argv[-len(sys.argv) - 1 :][:2] == ["-m", "fastbcubed"]
@@ -37,7 +46,7 @@ def _is_command_line() -> bool:
 
 def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     stopped = isinstance(error, KeyboardInterrupt)
-    said = "stopped" if stopped else lacking(error) if isinstance(error, ImportError) else None
+    said = "stopped" if stopped else _told(error)
     if said is None:
         sys.__excepthook__(kind, error, trace)
         return

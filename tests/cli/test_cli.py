@@ -926,3 +926,24 @@ def test_help_names_no_flag_that_a_command_lacks() -> None:
         for action in parser._actions:
             named = re.findall(r"(?<![\w-])--[a-z][a-z-]*", elsewhere.sub("", str(action.help)))
             assert own.issuperset(named), f"{command.name}: {action.option_strings or action.dest}: {named}"
+
+
+def test_messages_and_tables_have_nothing_that_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
+    """Long names are cut for people; a library for which there is no memory is no missing one."""
+    from fastbcubed.cli.output import LONGEST_NAME, Terminal, say
+    from fastbcubed.errors import ColumnError, lacks_memory
+    from fastbcubed.render.document import Grid
+
+    assert str(ColumnError("no column \x1b[2Jx,\nnor \x9by")) == "no column \\x1b[2Jx,\nnor \\x9by"
+    say("no file \x1b[2J")
+    assert capsys.readouterr().err == "fastbcubed: no file \\x1b[2J\n"
+    for forms in ((), ("name", "count")):
+        Terminal().grid(
+            Grid(["\x1b[1ma", "n"], [["\x1b[2J" + "x" * 5000, "7"]], 1, forms and ("text", "text"))
+        )
+        header, row = capsys.readouterr().out.splitlines()
+        assert header.startswith("\\x1b[1ma ")
+        assert row.startswith("\\x1b[2Jxx") and "…" in row and row.endswith(" 7")
+        assert len(row) < LONGEST_NAME + 10
+    unmapped = ImportError("numpy failed: libblas.so: failed to map segment from shared object")
+    assert lacks_memory(unmapped) and not lacks_memory(ImportError("no module named numpy"))
