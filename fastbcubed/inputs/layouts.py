@@ -148,6 +148,8 @@ def choose_columns(
             named[part] = []
     names = [name for name in rows.names if name != taken]
     ways = _ways(names, named["item"], named["cluster"])
+    if not ways and "cluster" in named["item"]:
+        raise _twice(rows, ["cluster"])
     if not ways:
         raise _missing(rows, named, names)
     if len(ways) > 1:
@@ -157,9 +159,7 @@ def choose_columns(
         )
     (way,) = ways
     if common := [name for name in way.item.columns if name in way.cluster.columns]:
-        raise ColumnError(
-            f"item and cluster are the same column of {rows.where}: {', '.join(common)}. Name two."
-        )
+        raise _twice(rows, common)
     for layout in LAYOUTS:
         if layout.links is not None and way.cluster.columns[0].lower() in layout.clusters:
             _refuse_links(rows, layout.links)
@@ -273,6 +273,10 @@ def _of_layout(
         own = (name,) if source is None else (source, name)
         if not set(own) & set(cluster.columns):
             yield _Way(Part(own, BY_TOOL), cluster, layout, marked)
+
+
+def _twice(rows: Source, names: Sequence[str]) -> ColumnError:
+    return ColumnError(f"item and cluster are the same column of {rows.where}: {', '.join(names)}. Name two.")
 
 
 def _missing(rows: Source, named: Mapping[str, Sequence[str]], names: Sequence[str]) -> ColumnError:

@@ -212,6 +212,31 @@ def test_many_slices_that_are_written(tmp_path):
     assert grown(f"'t', 'p', table={path}", f"'t', 'p', table={small}", slices="'a'", out=out) < MOST
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["'a'", "('a', 'b')"])
+def test_many_slices_that_are_written_shown_and_loaded(key, tmp_path):
+    """600,000 names of 100 letters: whole, they take 114 MiB; nothing that shows or saves the result reads them so."""
+    n, rng = 600_000, np.random.default_rng(0)
+    own = pa.array(np.char.add("value ", np.char.zfill(rng.permutation(n).astype(str), 94)))
+    i, out = np.arange(n), repr(str(tmp_path / "out"))
+    path = write(
+        tmp_path / "rows.parquet", pa.table({"t": i // 3, "p": i // 4, "a": own, "b": i % 7}), 1 << 17
+    )
+    few = "{'t': [0, 1], 'p': [0, 0], 'a': ['x', 'y'], 'b': [1, 2]}"
+    before = f"""
+        options = dict(engine="disk", memory_limit="64MiB", slices={key})
+        fb.evaluate("t", "p", table={few}, out={str(tmp_path / "few")!r}, **options)
+    """
+    evaluated = f"""
+        ev = fb.evaluate("t", "p", table={path}, out={out}, **options)
+        assert ev.slices({key}, limit=10).num_rows == 10
+        str(ev), ev.to_json(), ev.report().html
+    """
+    assert growth(before, evaluated) < MOST
+    loaded = f"ev = fb.load({out}); ev.slices({key}, limit=10), ev.to_json()"
+    assert growth("", loaded) < MOST
+
+
 # -- What is held as a whole -------------------------------------------------------------------------
 
 
