@@ -148,8 +148,9 @@ def choose_columns(
             named[part] = []
     names = [name for name in rows.names if name != taken]
     ways = _ways(names, named["item"], named["cluster"])
-    if not ways and "cluster" in named["item"]:
-        raise _twice(rows, ["cluster"])
+    for part, other in (("item", "cluster"), ("cluster", "item")):
+        if part in named[other] and not named[part] and part in names:  # that part's own column
+            raise _twice(rows, [part])
     if not ways:
         raise _missing(rows, named, names)
     if len(ways) > 1:
