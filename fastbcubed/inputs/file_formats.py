@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -526,6 +525,8 @@ class JsonFile(TextFile):
 
 def _require_even(path: str, place: Place, delimiter: str, error: Exception) -> None:
     """Raise for the first row of a CSV file with more or fewer fields than its first line, if there is one."""
+    import csv
+
     if "columns, got" not in str(error):
         return
     with place.open_text(path) as file, suppress(csv.Error):
