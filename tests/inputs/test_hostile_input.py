@@ -266,6 +266,16 @@ def test_nothing_to_score(nothing: Any) -> None:
             evaluate(*sides)
 
 
+@pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+def test_links_that_are_none() -> None:
+    """A linker that found nothing leaves each item alone: recall is (1/2 + 1/2 + 1) / 3."""
+    none = Clustering.from_pairs([], [])
+    for sides in ((none, TRUTH), (none, none)):
+        with refused(EmptyInputError, "no rows"):
+            evaluate(*sides)
+    assert scores(TRUTH, none) == (1, 2 / 3)
+
+
 def test_empty_labels() -> None:
     for labels in (
         [],

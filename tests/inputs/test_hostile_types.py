@@ -175,6 +175,7 @@ STRINGS = [
 STRINGS += ["日本", "𝄞", "-1", "NaN", "None", "null", "nan", "1e5", "\n", "\t", "\ufeff", "\ufffd"]
 
 
+@pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 def test_strange_strings_stay_apart() -> None:
     n = len(STRINGS)
     for labels in (
@@ -280,7 +281,7 @@ def test_missing_and_ambiguous_columns() -> None:
             evaluate(TRUTH, PREDICTION, item=names)
     with refused(OptionError, "item", "twice"):
         evaluate(TRUTH, PREDICTION, item=["item", "item"])
-    with refused(ColumnError, "same column", "the truth", "cluster"):
+    with refused(ColumnError, "same column", "the truth", "Name two"):
         evaluate(TRUTH, PREDICTION, item=["item", "cluster"])
     for option in ({"item": "id"}, {"cluster": "label"}):
         with refused(OptionError, "no table", *option.values()):
@@ -492,6 +493,7 @@ def test_items_left_out_are_named_where_none_is_in_common(engine) -> None:
         evaluate({0: "a"}, {-2: "b", 0: None}, nulls="drop", engine=engine)
 
 
+@pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 @pytest.mark.parametrize("kind", ["S", "U", ">U", "T"])
 def test_texts_of_fixed_length_go_on_behind_a_nul(kind) -> None:
     """Arrow would cut them there; NUL characters at the end are NumPy's padding."""
