@@ -148,7 +148,7 @@ class Terminal:
 
     def title(self, text: str) -> None:
         """Write a heading after an empty line."""
-        text = visible(text)
+        text = visible(text, SPACES)
         self._write(f"\n\033[1m{text}\033[0m" if self._styled else f"\n{text}")
 
     def show(self, blocks: Iterable[Block]) -> None:

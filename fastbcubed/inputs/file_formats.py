@@ -240,6 +240,9 @@ class ParquetFile:
         varying = [name for name in names if not has_width(self.schema.field(name).type)]
         if not (varying and self._metadata.num_row_groups):
             return 0
+        _require_unchanged(
+            self._place, self.path, self._state
+        )  # else its metadata would not fit, and it seem damaged
         with self._open(
             metadata=self._metadata, buffer_size=self._place.read_ahead, pre_buffer=False
         ) as file:

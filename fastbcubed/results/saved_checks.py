@@ -42,7 +42,7 @@ _CLUSTERS = Rule(
     ("cluster", "n_items", "weight"), frozenset({"outcome"}), frozenset({"exact"}), frozenset({"cluster"}),
     frozenset({"n_items", "weight"}),
 )  # fmt: skip
-_LINKS = Rule(("threshold",), free=frozenset({"cluster", "left", "right"}), known=frozenset({"threshold"}))
+_LINKS = Rule(("threshold",), free=frozenset({"cluster", "left", "right"}))
 _CURVE = Rule(("threshold", "clusters"), known=frozenset({"threshold", "clusters", "largest", "singletons"}))
 _ESTIMATES = frozenset({"estimate", "se", "low", "high"})
 #: Columns by file.
@@ -53,7 +53,7 @@ RULES: dict[str, Rule] = {
     "scores": Rule(("run",), frozenset({"run"}), all_known=True),
     "deltas": Rule(
         ("baseline", "experiment", "score", "delta"), frozenset({"baseline", "experiment", "score"}),
-        frozenset({"holds"}), frozenset({"replicates"}), all_known=True,
+        frozenset({"holds"}), frozenset({"replicates"}), frozenset({"delta"}),
     ),
     "estimates": Rule(
         ("score", *sorted(_ESTIMATES)), frozenset({"score", "run", "stratum"}), known=_ESTIMATES | {"n_clusters"},
@@ -110,14 +110,24 @@ def _require_columns(file: str, table: pa.Table, rule: Rule, slicing: set[str]) 
             _require(pa.types.is_boolean(kind), file, name, "true or false", kind)
         elif not pa.types.is_null(kind):
             if name.startswith("n_") or name in ("n", "clusters", "largest", "singletons"):
-                _whole(file, name, column, least=0, nulls=not rule.all_known and name not in rule.known)
+                _whole(
+                    file,
+                    name,
+                    column,
+                    least=0,
+                    nulls=not rule.all_known and name not in rule.known,
+                )
             else:
                 _require(pa.types.is_float64(kind), file, name, "float64", kind)
                 if column.null_count and (rule.all_known or name in rule.known):
                     raise FileFormatError(f"{file}: column {name!r} has {column.null_count} nulls")
+    if "largest_share" in names:
+        shares = to_numpy(table["largest_share"].combine_chunks())
+        _refuse_rows(file, "largest_share", (shares < 0) | (shares > 1), shares)
     if {"df", "se"} <= set(names):  # an interval needs them
         df, se = (to_numpy(table[name].combine_chunks()) for name in ("df", "se"))
-        _refuse_rows(file, "df", (df < 1) | (df > MOST) | (np.isnan(df) & (se > 0)), df)
+        there = ~(np.isnan(se) | to_numpy(pc.is_null(table["se"]).combine_chunks()))  # else they had no room
+        _refuse_rows(file, "df", there & ((df < 1) | (df > MOST) | (np.isnan(df) & (se > 0))), df)
 
 
 def _require_there(file: str, table: pa.Table, names: tuple[str, ...]) -> None:
@@ -164,12 +174,14 @@ def _whole(
     return np.ascontiguousarray(column.cast(pa.int64()).fill_null(-1).to_numpy())
 
 
-def _finite(file: str, name: str, column: pa.ChunkedArray, *, nulls: bool = False) -> None:
+def _finite(
+    file: str, name: str, column: pa.ChunkedArray, *, nulls: bool = False, undefined: bool = False
+) -> None:
     _require(pa.types.is_float64(column.type), file, name, "float64", column.type)
     if column.null_count and not nulls:
         raise FileFormatError(f"{file}: column {name!r} has {column.null_count:,} nulls")
     values = to_numpy(column.drop_null().combine_chunks())
-    _refuse_rows(file, name, ~np.isfinite(values), values)
+    _refuse_rows(file, name, ~np.isfinite(values) & ~(undefined & np.isnan(values)), values)
 
 
 #: Columns of cells of disjoint and of overlapping clusters, as `saved_files` writes them.
@@ -202,7 +214,7 @@ def _require_items(items: pa.Table, n: NDArray[np.int64], *, every: bool) -> Non
     """Require as many rows in each cell as it counts; unless `every`, cells that are not scored have no rows."""
     file = "items.parquet"
     _require_there(file, items, ("item", "true_cluster", "pred_cluster", "weight", "cell"))
-    _finite(file, "weight", items["weight"])
+    _finite(file, "weight", items["weight"], undefined=True)  # of items that are not scored and have none
     cell = _whole(file, "cell", items["cell"], least=0, below=n.size, nulls=True)
     counted = np.bincount(cell[cell >= 0], minlength=n.size)
     other = (counted != n) & ((counted > 0) | every)

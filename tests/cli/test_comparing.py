@@ -74,7 +74,7 @@ def test_what_is_printed(paths, capsys):
     out = capsys.readouterr().out
     # f1: old 2 * 0.75 / 1.75, new 2 * 0.875 / 1.875
     assert out.startswith(
-        "No clear difference between old and new: F1 0.86 → 0.93 (+0.08 ± 0.08, which may\nbe chance"
+        "No clear difference between old and new: F1 0.86 → 0.93 (+0.08 ± 0.08, which few\ngroups of items make"
     )
     assert "Comparison of 2 runs on 8 items that all of them score" in out
     # recall: old (1 + 1 + 1/2 + 1/2) / 4, new (1 + 1 + 1 + 1/2) / 4

@@ -595,7 +595,7 @@ def test_the_text_and_the_page_begin_with_which_run_is_better(tmp_path, baseline
     [
         # one of four pairs is found in new alone: an error of 2 / 1.875^2 / 8
         ([1, 1, 2, 2, 3, 3, 4, 5], [1, 1, 2, 2, 3, 3, 4, 4], {},
-         "No clear difference between old and new: F1 0.93 → 1.00 (+0.07 ± 0.07, which may be chance)."),
+         "No clear difference between old and new: F1 0.93 → 1.00 (+0.07 ± 0.07, which few groups of items make)."),
         ([1, 1, 2, 2, 3, 3, 4, 5], [1, 1, 2, 2, 3, 3, 4, 4],
          {"metrics": "adjusted_rand", "unit": "true_cluster"},
          "new is better on these items: adjusted_rand 0.83721 → 1 (+0.16279; no standard error is known)."),

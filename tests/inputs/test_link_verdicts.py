@@ -196,7 +196,12 @@ def test_what_is_no_verdict_is_told_with_count() -> None:
 
 def test_every_word_has_one_meaning() -> None:
     assert set(MEANT.values()) == set(VERDICTS)
-    assert as_verdicts(pa.array([" Yes ", "NO", None, "not sure"]), "v", "x").tolist() == [1, 0, -1, -1]
+    assert as_verdicts(pa.array([" Yes ", "NO", None, "not sure"]), "v", "x").tolist() == [
+        1,
+        0,
+        -2,
+        -1,
+    ]  # -2: none
     assert as_verdicts(pa.array([0, 1, 2]), "z_isMatch", "x").tolist() == [0, 1, -1]
 
 

@@ -115,4 +115,5 @@ def test_a_kernel_is_compiled_anew_when_one_that_it_calls_has_changed(tmp_path) 
             command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
         )
         assert done.stdout == f"{1 + added}\n"
-        assert len(list((tmp_path / "numba").rglob("*call*.nbc"))) == 1
+        kept = list((tmp_path / "numba").rglob("*call*.nbc"))  # by the content of the sources
+        assert len(kept) == (1 if added == 1 else 2)
