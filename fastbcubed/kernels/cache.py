@@ -35,8 +35,6 @@ from numba.core.caching import (
     FunctionCache,
     IndexDataCacheFile,
     NullCache,
-    UserProvidedCacheLocator,
-    UserWideCacheLocator,
 )
 from numba.core.runtime.nrt import rtsys
 
@@ -58,7 +56,7 @@ PLACES = ("/tmp", "/var/tmp", "/dev/shm")
 #: Files of source code, with the time of their last change and their size.
 Stamps = Mapping[str, tuple[int, int] | None]
 #: What finds Numba's directories for all packages: the one of NUMBA_CACHE_DIR, and the one of the user.
-SHARED = (UserProvidedCacheLocator, UserWideCacheLocator)
+SHARED = ("UserProvidedCacheLocator", "UserWideCacheLocator")  # once with an underscore
 #: The files that all kernels are compiled by: constants, instructions and options stand in others than their own.
 COMMON = tuple(sorted(map(str, Path(__file__).parent.glob("*.py"))))
 
@@ -249,7 +247,7 @@ class _Files(CompileResultCacheImpl):
 
         by_content = {"get_suitable_cache_subpath": classmethod(named)}
         locators: Any = [
-            type(each.__name__, (each,), by_content) if each in SHARED else each
+            type(each.__name__, (each,), by_content) if each.__name__.lstrip("_") in SHARED else each
             for each in super()._locator_classes
         ]
         self._locator_classes = locators
