@@ -394,6 +394,8 @@ def _id_text(value: Any) -> str:
 ROWS_COMPARED = 1 << 16
 #: Cells whose labels are compared before those of all.
 CELLS_COMPARED = 64
+#: Cells beyond which no codes are held as a whole: rows are compared, and only where every cluster is recovered.
+CELLS_AT_ONCE = 1 << 20
 #: A prediction with a tenth of the truth's items, and no others, may be the sample that was labelled.
 SAMPLE = 0.1
 
@@ -427,7 +429,7 @@ def _is_perfect(ev: Any) -> bool:
 def _same_names(ev: Any) -> bool:
     """Return whether the labels of clusters that share items are equal, whatever their types; none of those made."""
     table = ev.contingency
-    if table.overlapping:
+    if table.overlapping or table.n_cells > CELLS_AT_ONCE:  # whose codes may be on disk
         if not ev.has_items or not _is_perfect(ev):
             return False
         items = ev.kept_items()
