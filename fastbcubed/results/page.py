@@ -339,6 +339,8 @@ def definitions_content(ev: Evaluation) -> dict[str, Any]:
 def _otherwise(ev: Evaluation) -> Iterator[str]:
     """Yield the scores under other policies, where known."""
     found = ev.coverage
+    if not {"precision", "recall"} <= set(ev.overall):  # they would take all cells
+        return
     if found.n_truth_only and ev.policies.truth == "drop" and ev.figures.change_if_alone is not None:
         figures = if_alone(ev)
         if figures["f1_if_alone"] == figures["f1_if_alone"]:
