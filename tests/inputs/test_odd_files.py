@@ -120,7 +120,7 @@ CSV: dict[str, tuple[str | bytes, str]] = {
     "arrow": (IPC, RIGHT),
     "json lines": (LINES, REFUSED),
     "json": (RECORDS, REFUSED),
-    "gzip": (gzip.compress(PLAIN), REFUSED),
+    "gzip": (gzip.compress(PLAIN, mtime=0), REFUSED),
     "zip": (b"PK\3\4" + bytes(60), REFUSED),
 }
 
