@@ -38,7 +38,6 @@ __all__ = [
     "SparkJobError",
     "SpillError",
     "TooMuchWorkError",
-    "VerificationError",
     "WeightError",
     "first_few",
 ]
@@ -374,10 +373,6 @@ _ONE.maxlist = _ONE.maxtuple = _ONE.maxset = _ONE.maxfrozenset = _ONE.maxdict = 
 
 class GateError(FastBCubedError, AssertionError):
     """A score fails a gate of `Evaluation.check`; the message has a line for each failed gate."""
-
-
-class VerificationError(FastBCubedError):
-    """A result differs from a recomputation from its rows; the message names the items and scores."""
 
 
 class MissingPackageError(FastBCubedError, ImportError):

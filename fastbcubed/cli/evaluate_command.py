@@ -21,7 +21,6 @@ from fastbcubed.cli.output import (
     print_repairs,
     print_result,
     print_source_pairs,
-    say,
     say_warnings,
     then,
 )
@@ -123,7 +122,6 @@ def run(options: argparse.Namespace) -> int:
     opened = _costliest(ev, options.show) if options.show else []
     repairs = ev.repairs(limit=options.repairs) if options.repairs else None
     pairs = {name: ev.source_pairs(element_of(name)) for name in options.slice_pairs}
-    verified = ev.verify(options.verify) if options.verify else None
     tried = gates.judge(ev)
     with then(lambda: _write(options, ev, tried)):
         if options.json:
@@ -132,8 +130,6 @@ def run(options: argparse.Namespace) -> int:
                 repairs=None if repairs is None else repairs.to_pylist(),
                 source_pairs={name: table.to_pylist() for name, table in pairs.items()} or None,
             )  # fmt: skip
-            if verified is not None:
-                say(repr(verified))
         else:
             terminal = Terminal()
             print_evaluation(ev, terminal, worst=options.worst, order_by=order_by)
@@ -143,8 +139,6 @@ def run(options: argparse.Namespace) -> int:
                 print_repairs(ev, repairs, terminal)
             if terminal.to_people:
                 terminal.line(f"\n{_more(ev, options)}")
-            if verified is not None:
-                terminal.line(f"\n{verified!r}")
             terminal.gates(tried)
     return code_of(tried)
 

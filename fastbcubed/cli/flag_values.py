@@ -29,7 +29,7 @@ def arguments_of(function: Callable[..., Any], options: argparse.Namespace) -> d
 def evaluate_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `fastbcubed.evaluate` for the flags."""
     given = input_arguments(options)
-    if (options.show or options.verify or options.slice_pairs or options.report) and options.out is None:
+    if (options.show or options.slice_pairs or options.report) and options.out is None:
         given["keep"] = "items"
     elif options.keep is None and (options.worst != WORST_LISTED or options.order_by != LOSS):
         given["keep"] = "cells"  # they are asked for

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TextIO
 from fastbcubed._version import __version__
 from fastbcubed.cli.commands import parser
 from fastbcubed.cli.output import give_up, in_flags, say, to_stdout
-from fastbcubed.errors import MORE_MEMORY, FastBCubedError, OptionError, VerificationError, lacks_memory
+from fastbcubed.errors import MORE_MEMORY, FastBCubedError, OptionError, lacks_memory
 from fastbcubed.runtime.arguments import local_path, path_of
 from fastbcubed.runtime.exit_codes import FAULT, READER_GONE, STOPPED, TERMINATED, WRONG
 from fastbcubed.runtime.startup import lacking
@@ -93,9 +93,6 @@ def _run(argv: Sequence[str] | None) -> int:
     except BrokenPipeError:  # the reader, such as head, has closed the pipe
         give_up(sys.stdout)
         return READER_GONE
-    except VerificationError as error:
-        say(str(error))
-        return FAULT
     except FastBCubedError as error:
         say(in_flags(error.message))
         return WRONG

@@ -299,10 +299,6 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
         "--order-by", default="loss", metavar="loss|SCORE",
         help="list the clusters that cost most (loss, the default), or those of the worst score of this name",
     )  # fmt: skip
-    add(
-        "--verify", type=number, default=0, metavar="N",
-        help="work N items drawn at random, and the scores, out anew from the rows by their definition",
-    )  # fmt: skip
     add_options(group, "out")
     add_options(
         group, "keep", default=None, room=", or scores if there is no room for cells and nothing needs them"

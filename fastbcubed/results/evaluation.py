@@ -33,7 +33,6 @@ from fastbcubed.runtime.old_names import under_old_name
 if TYPE_CHECKING:
     from fastbcubed.results.gates import Gate
     from fastbcubed.results.page import Asked
-    from fastbcubed.results.verify_scores import Verified
 
 
 class Evaluation(Shown, HasTable):
@@ -745,43 +744,6 @@ class Evaluation(Shown, HasTable):
         from fastbcubed.results import gates as gating
 
         return gating.check(self, gates, scores)
-
-    def verify(self, n: int = 100, *, seed: int = 0) -> Verified:
-        """Recompute random items, and the scores over all, from the raw rows by their definition.
-
-        Labels are compared row by row; the cells, from which all else comes, are not used.
-
-        Parameters
-        ----------
-        n : int
-            How many items; each takes a look at all rows.
-        seed : int
-            Of the random numbers: the same seed draws the same items.
-
-        Returns
-        -------
-        Verified
-            How many items, scores and slicings agree; otherwise VerificationError says which differ, and by how much.
-            Of overlapping clusterings, scores over all items and slices are compared with the cells alone.
-
-        Raises
-        ------
-        VerificationError
-            If a figure differs.
-        NotKeptError
-            If the items were not kept.
-        OptionError
-            If the rows, which are held as a whole, take more memory than the limit of the disk engine.
-
-        Examples
-        --------
-        >>> import fastbcubed as fb
-        >>> fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]).verify()
-        verified: 4 items agree with the rows, and so do 7 scores over all items
-        """
-        from fastbcubed.results import verify_scores
-
-        return verify_scores.verify(self, n, seed)
 
     def to_dict(self, *, limit: int | None = IN_JSON) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""

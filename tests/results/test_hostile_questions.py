@@ -207,9 +207,6 @@ def test_arguments_of_another_kind(ev: Evaluation, odd: Any, tmp_path: Any) -> N
         fb.example(odd)
     with refused(OptionError, "repairs is a whole number, 0 or more"):
         ev.save(tmp_path, repairs=-1)
-    if odd != 5:
-        with refused(OptionError, "seed is a whole number"):
-            ev.verify(1, seed=odd)
 
 
 def test_items_that_are_not_there(ev: Evaluation, by_position: Evaluation) -> None:

@@ -186,7 +186,6 @@ def test_a_loaded_result_has_value_error_and_interval_of_scores_of_users(tmp_pat
         assert loaded.clusters("true").column_names[-1] == "recall"
         assert loaded.metric(jaccard) == 7 / 8
         assert loaded.scores(unit="part")["se"].to_pylist() == [1 / 8, None, None, None, None]  # of 1 and 3/4
-        assert "1 score over all items" in str(loaded.verify())
         with pytest.raises(NotKeptError, match="the function of parts is not saved with a result"):
             loaded.test("parts")
 
