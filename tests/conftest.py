@@ -1,10 +1,12 @@
 """What several test files need of pytest."""
 
+import collections
 import gc
 import json
 import os
 import signal
 import sys
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,6 +33,19 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "laptop"))
 # A shell lets what it starts in the background ignore Ctrl-C, and processes that tests start would ignore it, too.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(tryfirst=True)  # before marks choose
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark cases beyond as many as `cases` states as slow: those left are spread, and the same each time."""
+    of = collections.defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("cases") and not item.get_closest_marker("slow"):
+            of[item.nodeid.split("[")[0]].append(item)
+    for cases in of.values():
+        cases.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
+        for item in cases[cases[0].get_closest_marker("cases").args[0] :]:
+            item.add_marker("slow")
 
 
 def pytest_collection_finish() -> None:

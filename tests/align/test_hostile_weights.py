@@ -188,6 +188,7 @@ def test_weights_across_orders_of_magnitude(orders: int) -> None:
         assert ev.over_merge_rate == pytest.approx(float(1 - exact(true, pred, weight)[0]), rel=1e-9)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("weighting", ["pointwise", "outer"])
 @pytest.mark.parametrize("n_clusters", [1, 30, 200])
 def test_a_perfect_clustering_scores_exactly_one(n_clusters: int, weighting: str) -> None:

@@ -265,6 +265,7 @@ def test_narrow_keys_have_the_cells_of_wide_ones(n, weighted):
         assert len({table.rows.cell.tobytes() for table in tables}) == 1
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("n_clusters", [10, 5000])
 def test_a_box_has_room_for_the_ends_of_a_range_that_a_sample_misses(n_clusters):
     n = dense.FEWEST_TO_SAMPLE
@@ -325,6 +326,7 @@ def test_boxes_of_all_shapes(shape, weighted, monkeypatch):
     check(true.tolist(), pred.tolist(), weight, table="box")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("case", ["box", "grid", "missed", "absent", "frequent"])
 def test_when_a_box_is_closed(case, monkeypatch):
     """A box is closed as it stands if all rows are in it, and all have clusters of both sides."""
@@ -344,6 +346,7 @@ def test_when_a_box_is_closed(case, monkeypatch):
     assert len(closed) == (case in ("box", "grid"))
 
 
+@pytest.mark.slow
 def test_a_box_that_leaves_the_cache():
     """Sums of 90,000 slots are asked for ahead; what is found is what NumPy adds up."""
     rng, n, k = np.random.default_rng(10), 400_000, 300
@@ -454,6 +457,7 @@ def test_a_larger_sample_knows_more_pairs(monkeypatch):
     assert np.sort(found.n).tolist() == sorted(Counter(side.tolist()).values())
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("absent", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("heavy", ["true", "pred", "both"])
@@ -476,6 +480,7 @@ def test_heavy_clusters(heavy, weighted, absent):
     assert (partition.mix(np.int64(ABSENT_TRUE)) in plan.heavy) == absent
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("part_rows", [1, 50, 10_000])
 def test_parts_without_rows(part_rows):
     """Few keys reach few parts: the others stay empty at every stage."""
@@ -557,6 +562,7 @@ def test_keys_that_collide_in_the_hash_table(weighted):
     check(true, pred, weight, part_rows=40)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["true", "pred", "cells"])
 def test_more_entries_than_the_table_was_made_for(name, monkeypatch):
     """The workspace is for parts of usual size; where a part is larger, tables grow."""
@@ -627,6 +633,7 @@ def test_find_heavy_finds():
     assert partitioned.find_heavy([true]).size == 0
 
 
+@pytest.mark.slow
 def test_mixing_is_one_to_one():
     some = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, 10_000).tolist()
     some += [0, -1, 1, 2**63 - 1, -(2**63), *range(2, 1000)]
@@ -920,6 +927,7 @@ def test_match_of_keys_that_collide():
     assert (found.true_repeats, found.pred_repeats) == (0, 0)
 
 
+@pytest.mark.slow
 def test_match_at_full_size():
     """More rows than one part, one row block and one table are made for."""
     rng = np.random.default_rng(4)

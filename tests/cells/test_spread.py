@@ -53,6 +53,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.cases(1)
 @pairwise(
     shape=list(SHAPES), text=[False, True], weighted=[False, True], many_shards=SPILLS,
     indirect=["many_shards"],
@@ -76,6 +77,7 @@ def test_large_predicted_clusters(shape, text, weighted, many_shards):
         assert slices[0]["f1"] == pytest.approx(slices[1]["f1"], rel=1e-12)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("policy", ["drop", "singleton", "outside"])
 def test_items_of_one_side(policy, many_shards):
     rng = np.random.default_rng(1)
@@ -99,6 +101,7 @@ def test_a_stand_in_that_is_a_label(many_shards):
     assert both(true, pred)[0].summary["pred"]["clusters"] == 2
 
 
+@pytest.mark.cases(1)
 def test_the_files_that_are_written(many_shards, tmp_path):
     rng = np.random.default_rng(2)
     true, pred = rng.integers(0, 300, 900), np.where(rng.random(900) < 0.5, 3, rng.integers(0, 300, 900))

@@ -53,6 +53,7 @@ def test_cells_are_those_of_a_dictionary(data, n, bits, weighted):
         assert shared.n[shared.rows.cell].tolist() == of_row
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighting", ["pointwise", "outer"])
 def test_large_cells_small_tables_and_items_that_a_run_lacks(weighting, monkeypatch):
     """Weights of large cells are added up exactly; tables of usual size do not do for these parts."""
@@ -72,6 +73,7 @@ TRUE = RNG.integers(0, 30_000, 70_000)
 RUNS = {"a": TRUE // 2, "b": np.where(RNG.random(TRUE.size) < 0.1, -TRUE, TRUE), "c": RNG.permutation(TRUE)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["shared", "one run", "heavy", "outside"])
 def test_runs_share_the_rows_of_the_truth_where_they_can(kind, monkeypatch):
     true, runs, options = TRUE, RUNS, {}

@@ -814,6 +814,7 @@ def test_a_closed_pipe_is_no_error(paths) -> None:
         assert b"Traceback" not in err and b"BrokenPipe" not in err
 
 
+@pytest.mark.slow
 def test_files_are_written_though_nobody_reads_the_output(paths, tmp_path, monkeypatch) -> None:
     """The work is done by then; lines of a terminal are flushed one by one."""
     pq.write_table(pa.table({"left": ["a"], "right": ["b"], "score": [0.5]}), tmp_path / "links.parquet")

@@ -164,6 +164,7 @@ def test_what_holds_for_several_runs_is_told_once(tmp_path, capsys):
     assert len({text for _, _, text in texts}) == len(texts)
 
 
+@pytest.mark.slow
 def test_slices_without_errors_have_no_column_for_these(tmp_path, capsys):
     truth = pa.table({"item": [1, 1, 2, 3], "cluster": [1, 2, 1, 2], "k": list("aabb")})
     pq.write_table(truth, tmp_path / "t")

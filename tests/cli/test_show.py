@@ -48,6 +48,7 @@ def test_the_text_is_that_of_python(here, capsys) -> None:
     assert capsys.readouterr().out == f"{text}\n"
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -101,6 +102,7 @@ def test_evaluate_opens_the_costliest(here, capsys, engine) -> None:
     assert "cluster 1:" not in capsys.readouterr().out  # nothing costs anything
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     ("argv", "message"),
     [

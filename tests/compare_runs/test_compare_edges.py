@@ -556,6 +556,7 @@ FORTY = {"item": range(80), "cluster": [k // 2 for k in range(80)], "part": [k /
 OLD, NEW = ({k for k in range(40) if k % 10 < 5}, {*range(30, 36)})
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(
     ("baseline", "said"),
     [
@@ -719,6 +720,7 @@ def test_the_run_that_lacks_items_and_is_nowhere_better_is_not_as_good():
     assert repr(best).startswith("Which run is best is open")
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 @pytest.mark.parametrize("options", [{}, {"bootstrap": 80}, {"align": "each"}])
 def test_a_run_that_joins_all_leaves_the_errors_of_others(engine, options):

@@ -50,6 +50,7 @@ def test_equal_runs_do_not_differ(case):
             assert not row["holds"]
 
 
+@pytest.mark.slow
 @examples(100)
 @given(comparisons(least_runs=3, align=("common",)))
 def test_deltas_compose(case):
@@ -63,6 +64,7 @@ def test_deltas_compose(case):
         assert from_a[c, score]["delta"] == pytest.approx(composed, rel=1e-12, abs=1e-12)
 
 
+@pytest.mark.slow
 @examples(100)
 @given(comparisons(least_runs=2))
 def test_baseline_and_experiment_trade_places(case):
@@ -117,6 +119,7 @@ def test_with_each_a_run_is_what_evaluate_makes_of_it(case):
 # What does not count
 
 
+@pytest.mark.slow
 @examples(50)
 @given(comparisons(least_runs=2), st.data())
 def test_order_of_rows_and_runs(case, data):
@@ -163,6 +166,7 @@ def test_threads(case):
     assert str(one.deltas().to_pylist()) == str(four.deltas().to_pylist())
 
 
+@pytest.mark.cases(1)
 @examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=comparisons(30, least_runs=2))
 def test_engines(many_shards, case):
@@ -174,6 +178,7 @@ def arrow(rows):
     return pa.table({"item": list(rows), "cluster": list(rows.values())})
 
 
+@pytest.mark.slow
 @examples(50)
 @given(comparisons(least_runs=2))
 def test_dicts_tables_and_clusterings(case):

@@ -70,6 +70,7 @@ def moves(true, pred, weight, unit):
     return values, sums
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_errors_of_many_items(engine, monkeypatch):
     monkeypatch.setattr(unit_cells, "ROOM", 1000)

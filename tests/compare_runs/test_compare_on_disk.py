@@ -76,6 +76,7 @@ def by_cluster(cmp):
     return {row.pop("cluster"): row for row in cmp.clusters(order_by=None).to_pylist()}
 
 
+@pytest.mark.cases(1)
 @SETTINGS
 @given(case=comparisons(40, least_runs=2))
 def test_runs_on_common_items(many_shards, case):
@@ -96,6 +97,7 @@ def tables(truth, runs):
     return table(truth), {name: table(run) for name, run in runs.items()}
 
 
+@pytest.mark.cases(1)
 @pairwise(
     many_shards=SPILLED, ids=[int, str], labels=[int, "c{}".format],
     order=[["all", "odd", "even"], ["even", "odd", "all"]],
@@ -125,6 +127,7 @@ def test_clusters_and_slices(many_shards, ids, labels, order):
     assert_equal(on_disk.slices("country", deltas=False), in_memory.slices("country", deltas=False))
 
 
+@pytest.mark.cases(1)
 @pairwise(
     many_shards=SPILLED, nulls=["singleton", "drop"], labels=[int, "c{}".format],
     unmatched=["drop", "outside", {"truth": "drop", "prediction": "outside"}], align=["common", "each"],
@@ -166,6 +169,7 @@ def test_files_that_all_runs_share(many_shards, tmp_path):
     assert on_disk._true_numbers is None  # the codes of true clusters are the same
 
 
+@pytest.mark.cases(1)
 @pairwise(
     many_shards=SPILLED, align=["common", "each"], items=[True, False], from_file=[True, False],
     indirect=["many_shards"],
@@ -249,6 +253,7 @@ def test_further_items_are_refused_on_disk():
         fb.compare(truth, runs, unmatched="singleton", engine="disk")
 
 
+@pytest.mark.cases(1)
 @SETTINGS
 @given(case=comparisons(30, least_runs=2, align=("common",)), seed=st.integers(0, 3))
 def test_order_of_rows(many_shards, case, seed):

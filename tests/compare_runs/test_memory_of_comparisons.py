@@ -24,6 +24,7 @@ RUNS = {
 DISK = {"engine": "disk", "memory_limit": SMALLEST_LIMIT}
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("order_by", ["delta", "worse", "better", None])
 @pytest.mark.parametrize("limit", [1, 7, 1000, None])
 def test_clusters_in_ranges_are_those_of_memory(order_by, limit, monkeypatch):

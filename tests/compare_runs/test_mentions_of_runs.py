@@ -31,6 +31,7 @@ def entities(clustering):
     return list(found.values())
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("runs", [{"half": HALF}, {"half": HALF, "too": HALF}, {"all": ALL, "half": HALF}])
 def test_all_mentions_count(runs, engine):
@@ -135,6 +136,7 @@ def test_the_bootstrap_and_a_column_as_unit():
 # -- One run, or equal ones, and evaluate -------------------------------------------------------------
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("n_runs", [1, 2])
 @examples(12)

@@ -299,6 +299,7 @@ def test_a_class_that_goes_on_elsewhere_is_no_rag_bag():
 # -- the checker ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["f1", "mean_f1", "jaccard_distance", "informedness"])
 def test_scores_that_meet_all_four(name):
     report = check_constraints(name, checks=FOUR)
@@ -306,6 +307,7 @@ def test_scores_that_meet_all_four(name):
     assert all(finding.smallest is None for finding in report.values())
 
 
+@pytest.mark.slow
 def test_elm_ties_on_homogeneity():  # METRICS 3.2: ab|cd predicted as ac|b|d, cut to singletons
     for name in ("elm_f1", "elm_mean_f1"):
         finding = check_constraints(name, checks=["homogeneity"])["homogeneity"]
@@ -314,6 +316,7 @@ def test_elm_ties_on_homogeneity():  # METRICS 3.2: ab|cd predicted as ac|b|d, c
         assert finding.scores == (0, 0)
 
 
+@pytest.mark.slow
 def test_closest_cluster_f_violates_homogeneity():  # METRICS 13.2
     finding = check_constraints("closest_cluster_f1", checks=["homogeneity"])["homogeneity"]
     assert finding.verdict == "violated"
@@ -322,12 +325,14 @@ def test_closest_cluster_f_violates_homogeneity():  # METRICS 13.2
     assert finding.scores == pytest.approx([float(score) for score in scores])
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("name", ["mcc", "pointwise_ari", "markedness"])
 def test_ties_of_a_single_class(name):  # METRICS 13.2, last paragraph
     finding = check_constraints(name, checks=["completeness"])["completeness"]
     assert (finding.verdict, len(set(finding.smallest.truth.tolist()))) == ("tie", 1)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     ("name", "check", "verdict"),
     [
@@ -370,6 +375,7 @@ def test_no_step_makes_a_counterexample_smaller(name, check):
         assert all(outcome(each) != signs[finding.verdict] for each in finding.smallest.smaller())
 
 
+@pytest.mark.slow
 def test_any_function_will_do():
     sklearn = pytest.importorskip("sklearn.metrics")
     report = check_constraints(sklearn.v_measure_score, checks=FOUR, n_random=10)
@@ -578,6 +584,7 @@ def test_table_of_everything():
     assert max(map(len, repr(table).splitlines())) < 100
 
 
+@pytest.mark.slow
 def test_command(capsys):
     assert cli.main(["constraints", "--metric", "f1,elm", "--random", "2", "--examples"]) == 0
     shown = capsys.readouterr().out

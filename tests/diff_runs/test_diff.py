@@ -483,6 +483,7 @@ def test_units_are_clusters_of_the_baseline_by_that_name() -> None:
         d.interval("split_rate", unit="true_cluster")
 
 
+@pytest.mark.slow
 def test_errors_by_resampling() -> None:
     """Components drawn anew, 200 times, spread as the errors say."""
     rng = np.random.default_rng(2)
@@ -602,6 +603,7 @@ def test_noise_and_nulls_of_new_items(tmp_path: Path, unlabelled: Any) -> None:
 # Engines, threads
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("keep", ["cells", "items"])
 def test_disk_engine(tmp_path: Path, keep: Any, many_shards: Any) -> None:
     rng = np.random.default_rng(3)
@@ -766,6 +768,7 @@ def test_true_clusters_of_a_saved_diff_may_be_uuids(tmp_path: Path) -> None:
         assert list(map(str, each.items()["true_cluster"].to_pylist())) == names
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("keep", ["scores", "cells", "items"])
 @pytest.mark.parametrize("truth", [None, TRUTH])
 def test_slices_of_a_saved_diff_are_ordered_as_before(tmp_path: Path, keep: str, truth: Any) -> None:

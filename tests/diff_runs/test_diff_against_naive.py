@@ -165,6 +165,7 @@ def test_what_became_of_generated_clusters(pair):
         assert dict(zip(listed["cluster"].to_pylist(), listed["n_items"].to_pylist(), strict=True)) == wanted
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 @examples(40)
 @given(pair=pairs(), data=st.data())
@@ -216,6 +217,7 @@ def test_a_new_item_that_belongs_where_it_is(unlabelled):
     assert d.merge_rate == d.bad_merge_rate == close(2 / 9) and d.good_merge_rate == 0 and d.iq == -1
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 @examples(20)
 @given(pair=pairs(), data=st.data())

@@ -66,6 +66,7 @@ def draw_options(data, pair, policy, weighting):
     return options | {"metrics": SCORES[:5] if outside else SCORES}
 
 
+@pytest.mark.cases(2)
 @HALF
 @given(pairs(max_size=30), st.sampled_from(POLICIES), st.sampled_from(["pointwise", "outer"]), st.data())
 def test_listings(many_shards, ranges, pair, policy, weighting, data):
@@ -76,6 +77,7 @@ def test_listings(many_shards, ranges, pair, policy, weighting, data):
         assert_same_clusters(on_disk, in_memory, side, order_by)
 
 
+@pytest.mark.cases(1)
 @HALF
 @given(pairs(max_size=30), st.sampled_from(POLICIES), st.sampled_from(["pointwise", "outer"]), st.data())
 def test_saved_and_loaded(many_shards, ranges, tmp_path, pair, policy, weighting, data):
@@ -99,6 +101,7 @@ def test_saved_and_loaded(many_shards, ranges, tmp_path, pair, policy, weighting
         assert_same_clusters(again, in_memory, side)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("many_shards", ["some spilled"], indirect=True)
 @pytest.mark.parametrize("ranges", ["small ranges"], indirect=True)
 @pairwise(weight=[None, "w"], policy=POLICIES[:3], nulls=["singleton", "drop"])
@@ -136,6 +139,7 @@ def labels_of(kind, numbers):
     return pa.array(texts).cast(TYPES[kind])
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("many_shards", ["some spilled"], indirect=True)
 @pytest.mark.parametrize("ranges", ["small ranges"], indirect=True)
 @pytest.mark.parametrize("kind", list(TYPES))
@@ -309,6 +313,7 @@ def test_memory_stays_below_the_limit(work, text, tmp_path):
     assert growth(before, f"work(table={str(path)!r}, **options)") < 64 + 256
 
 
+@pytest.mark.slow
 def test_long_labels_are_named_and_written_a_few_at_a_time(tmp_path, monkeypatch):
     """20 MB of labels of each side, of which shards and tables hold a sixteenth of 64 MiB, about."""
     written, read, add, read_shard = [], [], TableWriter.add, Stash.read

@@ -195,6 +195,7 @@ def messages(*args, kind, **options):
     return found
 
 
+@pytest.mark.cases(10)
 @pytest.mark.parametrize("in_files", [False, True])
 @pytest.mark.parametrize("many_shards", ["some spilled"], indirect=True)
 @pytest.mark.parametrize("name", FAULTS)

@@ -74,6 +74,7 @@ def _array(name, values):
     return pa.array(values, pa.uint64() if unsigned else pa.string() if name == "both" else None)
 
 
+@pytest.mark.cases(1)
 @SETTINGS
 @given(
     pairs(max_size=30),
@@ -90,6 +91,7 @@ def test_joined_by_item(many_shards, pair, policy, weighting, data):
     assert_same_rows(*both(*tables_of(pair, data), slices=slices, keep="items", **options))
 
 
+@pytest.mark.cases(1)
 @SETTINGS
 @given(pairs(max_size=60, unmatched=False), st.data())
 def test_rows_that_correspond(many_shards, pair, data):
@@ -131,6 +133,7 @@ def write(table, path, **options):
     return str(path)
 
 
+@pytest.mark.cases(1)
 @pairwise(many_shards=SPILLS, policy=POLICIES[:4], nulls=["singleton", "drop"], indirect=["many_shards"])
 def test_files(many_shards, policy, nulls, tmp_path):
     weight = "w" if nulls == "singleton" else None
@@ -155,6 +158,7 @@ def test_files(many_shards, policy, nulls, tmp_path):
     )
 
 
+@pytest.mark.cases(1)
 @pairwise(
     many_shards=SPILLS,
     item=[None, "id"],
@@ -181,6 +185,7 @@ def test_one_table(many_shards, item, unmatched, tmp_path):
     assert_same_rows(*both("t", "p", unmatched=unmatched, **options))
 
 
+@pytest.mark.cases(1)
 def test_slices_by_size_alone(many_shards):
     rng = np.random.default_rng(8)
     true, pred = rng.integers(0, 90, 400), rng.integers(0, 60, 400)
@@ -190,6 +195,7 @@ def test_slices_by_size_alone(many_shards):
         assert_same_rows(*both(*map(pa.table, tables), slices=slices, weight=dict.fromkeys(range(400), 2.0)))
 
 
+@pytest.mark.cases(1)
 def test_scores_with_true_negatives(many_shards):
     rng = np.random.default_rng(5)
     true, pred = rng.integers(0, 40, 400), rng.integers(0, 40, 400)
@@ -225,6 +231,7 @@ KEYS = {
 }
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("kind", KEYS)
 @pytest.mark.parametrize("crossed", [False, True])
 def test_slices_that_are_merged_from_runs_on_disk(kind, crossed, many_runs):
@@ -242,6 +249,7 @@ def test_slices_that_are_merged_from_runs_on_disk(kind, crossed, many_runs):
     assert "rows, the first 10 shown" in repr(table) and repr(table).count("\n") < 20
 
 
+@pytest.mark.slow
 def test_no_more_slices_are_held_than_fit(many_runs, monkeypatch):
     """However many there are: those that wait, and two chunks of each run that is merged."""
     from fastbcubed.results import slice_sums
@@ -311,6 +319,7 @@ def test_many_slices_are_refused_whole_and_listed_written_and_loaded_in_part(
         ev.check("f1>=0@name=none")
 
 
+@pytest.mark.cases(1)
 def test_the_same_bits_for_any_number_of_threads(many_shards):
     rng = np.random.default_rng(2)
     true, pred = rng.integers(0, 300, 3000), rng.integers(0, 300, 3000)
@@ -326,6 +335,7 @@ def test_the_same_bits_for_any_number_of_threads(many_shards):
     assert sliced(1).equals(sliced(4))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 def test_saved_and_loaded(many_shards, tmp_path):
     truth, prediction = people()

@@ -88,6 +88,7 @@ def test_pairs_of_items(many_shards, pair, policy, data):
 # -- Against the memory engine ----------------------------------------------------------------------
 
 
+@pytest.mark.cases(1)
 @SETTINGS
 @given(pairs(max_size=30), st.sampled_from(POLICIES), st.data())
 def test_slices_and_items(many_shards, pair, policy, data):
@@ -103,6 +104,7 @@ def test_slices_and_items(many_shards, pair, policy, data):
     assert_same_rows(found, expected)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("ranges", ["small", "one"])
 @HALF
 @given(pair=pairs(max_size=30), policy=st.sampled_from(POLICIES), data=st.data())
@@ -133,6 +135,7 @@ def heavy():
     return {"t": true, "p": pred, "w": 10.0 ** rng.uniform(-6, 6, n), "k": rng.integers(0, 4, n)}
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("text", [False, True])
 def test_large_clusters(many_shards, heavy, text, tmp_path):
     sides = [np.char.add("x", heavy[name].astype(str)) if text else heavy[name] for name in "tp"]
@@ -194,6 +197,7 @@ def test_other_scores_are_worked_out_as_before(heavy, metrics):
     assert {name: beside[name] for name in plain} == pytest.approx(plain, rel=1e-14)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("n_clusters", [1, 3, 40])
 @pytest.mark.parametrize("policy", ["raise", "singleton"])
 def test_pairs_of_few_clusters_weigh_as_in_memory(many_shards, n_clusters, policy):
@@ -213,6 +217,7 @@ def test_pairs_of_few_clusters_weigh_as_in_memory(many_shards, n_clusters, polic
     np.testing.assert_allclose(*(each[figures].to_numpy() for each in told), rtol=1e-12, atol=1e-9)
 
 
+@pytest.mark.cases(1)
 def test_several_runs(many_shards, heavy):
     ids = np.arange(900)
     sides = [pa.table({"item": ids, "cluster": heavy[name]}) for name in "tp"]
@@ -268,6 +273,7 @@ def test_one_heavy_item():
 # -- What is chosen, kept, and held -----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_engine_is_chosen_by_size(tmp_path):
     n, path = 1_500_000, str(tmp_path / "big.parquet")
     pq.write_table(

@@ -61,6 +61,7 @@ def test_rows_that_correspond(many_shards, pair, data):
     assert_same(*both(true, pred, weight=weight, metrics=["pointwise", "bcubed", "pairs", "matching"][:2]))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("unmatched", ["drop", "outside", "singleton"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_few_clusters(many_shards, weighted, unmatched, monkeypatch):
@@ -105,6 +106,7 @@ def rows_with_faults(n=600, seed=3):
     return table(item[:500], true[item[:500]]), table(item[100:], pred[item[100:]])
 
 
+@pytest.mark.cases(1)
 @pairwise(
     many_shards=SPILLS, text=[False, True], policy=POLICIES[:4], nulls=["singleton", "drop"],
     indirect=["many_shards"],
@@ -127,6 +129,7 @@ def test_faults_by_policy(many_shards, text, policy, nulls, tmp_path):
     assert_same(*both(*tables, **options))
 
 
+@pytest.mark.cases(1)
 def test_one_table_of_files(many_shards, tmp_path):
     """Nulls say that a side lacks the item; folders give a column; an item column is checked for repeats."""
     rng = np.random.default_rng(0)
@@ -165,6 +168,7 @@ def test_files(kind, tmp_path, monkeypatch):
     assert_same(*both("t", "p", table=path))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_the_same_bits_for_any_number_of_threads(threads, many_shards):
     rng = np.random.default_rng(2)
@@ -248,6 +252,7 @@ def test_the_engine_is_chosen_by_size(tmp_path):
     assert fb.evaluate("t", "p", table=big, memory_limit=LIMIT).engine == "disk"
 
 
+@pytest.mark.cases(1)
 def test_errors_are_those_of_the_memory_engine(many_shards):
     truth = {"item": [f"i{k}" for k in range(50)], "cluster": [k // 2 for k in range(50)]}
     other = {"item": [*truth["item"][10:], "x", "y"], "cluster": [k // 3 for k in range(42)]}
@@ -417,6 +422,7 @@ def test_limits(monkeypatch, tmp_path):
 # -- What memory and disk have in common ------------------------------------------------------------
 
 
+@pytest.mark.cases(1)
 def test_groups_and_files_without_rows(many_shards, tmp_path):
     """Spark writes such files for partitions that have no rows."""
     rng = np.random.default_rng(4)

@@ -170,6 +170,7 @@ def test_nested_lines_are_refused_before_arrow_parses_them(end: str, tmp_path: P
         assert list(open_files(path).names) == ["item", "cluster", "more"], name
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("cut", [1, 2, 3, 5, 64])
 def test_blocks_may_end_anywhere_in_nested_lines(cut: int) -> None:
     """A twin walks over the signs one by one."""
@@ -447,6 +448,7 @@ def test_results_among_the_input(place: str, engine: Any, tmp_path: Path) -> Non
     evaluate(tmp_path / "d" / "part-0.parquet", PREDICTION, out=tmp_path / "dd", engine=engine)
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("pattern", "place"),
     [
@@ -555,6 +557,7 @@ def test_compressed_text_is_judged_by_what_is_in_it(tmp_path: Path) -> None:
         files.bytes_of_text(path)
 
 
+@pytest.mark.slow
 def test_parquet_of_wide_texts_is_read_in_batches_of_bytes(tmp_path: Path) -> None:
     """A signal is heard between batches; 1,500 rows of 100 kB are 150 MB, in batches of at most 64 MiB."""
     texts = [f"{i:08d}" + "ab" * 50_000 for i in range(1500)]

@@ -242,6 +242,7 @@ SAME_TYPES = {
 }
 
 
+@pytest.mark.cases(7)
 @pytest.mark.parametrize("kind", SAME_TYPES)
 def test_every_type_scores_the_same(kind: str) -> None:
     make, weight = SAME_TYPES[kind], np.arange(1.0, 10.0)

@@ -60,6 +60,7 @@ def truth_for(name: str, cluster: str = "cluster") -> pa.Table:
     return pa.table({**{part: OUTPUTS[name][part] for part in items}, cluster: [1, 2, 2], "more": [5, 6, 7]})
 
 
+@pytest.mark.cases(8)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_outputs_are_recognised_and_it_is_said(name: str, engine: str, tmp_path: Path) -> None:

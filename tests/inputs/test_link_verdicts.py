@@ -75,6 +75,7 @@ def sets(clustering: fb.Clustering) -> set[frozenset[str]]:
 RIGHT_SETS = {frozenset("ab"), frozenset("cd"), frozenset("e")}
 
 
+@pytest.mark.cases(18)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_matches_join_and_other_pairs_do_not(way: str, spelling: str, tmp_path: Path) -> None:

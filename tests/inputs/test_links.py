@@ -194,6 +194,7 @@ def test_ids_of_every_type(kind: str) -> None:
         assert made.labels.keys().tolist() == [0, 1, 1, 1, 2]
 
 
+@pytest.mark.cases(15)
 @pytest.mark.parametrize("container", TABLES)
 @pytest.mark.parametrize("block", [1, 3, 1 << 20])
 def test_tables_of_every_kind(container: str, block: int, tmp_path: Path, monkeypatch: Any) -> None:

@@ -77,6 +77,7 @@ def unseen_row(n=N):
     return np.setdiff1d(np.arange(n), sampled_rows(n))[0]
 
 
+@pytest.mark.slow
 @examples(80)
 @given(
     st.lists(st.lists(st.none() | texts, max_size=12), min_size=1, max_size=4),
@@ -252,6 +253,7 @@ def test_what_is_not_text_is_refused(kind, text):
         Column("cluster", [pa.chunked_array([wrong])]).keys()
 
 
+@pytest.mark.slow
 def test_few_texts_score_as_numbers():
     rng = np.random.default_rng(4)
     true, pred = rng.integers(0, 50, (2, N))

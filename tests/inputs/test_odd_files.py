@@ -253,6 +253,7 @@ def texts() -> Iterator[tuple[str, str, str | bytes, str]]:
             yield name, end, content, expected
 
 
+@pytest.mark.cases(48)
 @pytest.mark.parametrize(
     ("name", "end", "content", "expected"), list(texts()), ids=lambda value: str(value)[:20]
 )

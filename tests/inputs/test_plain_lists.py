@@ -26,6 +26,7 @@ def read(values: list[Any]) -> pa.ChunkedArray:
     return arrays.to_arrow(values, "labels") if plain is None else pa.chunked_array([plain])
 
 
+@pytest.mark.slow
 @examples(100)
 @given(
     st.lists(st.one_of(st.integers(-(2**63), 2**63 - 1), st.just(7)), min_size=1)

@@ -108,6 +108,7 @@ def write(path: str, table: pa.Table) -> str:
     return path
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("ending", ["parquet", "arrow", "arrows", "csv"])
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("scheme", ["file", "memory"])
@@ -124,6 +125,7 @@ def test_a_file_by_uri(scheme: str, engine: str, ending: str, memory: Any, tmp_p
     same(scores("t", "p", table=one, engine=engine), scores("t", "p", table=ONE))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("base", ["memory://data/set", "memory:///set", "file://{}/set"])
 def test_directories_and_globs(base: str, engine: str, memory: Any, tmp_path: Path) -> None:
@@ -280,6 +282,7 @@ STREAMS: dict[str, Callable[[pa.Table], Any]] = {
 }
 
 
+@pytest.mark.cases(1)
 @pairwise(name=list(STREAMS), engine=ENGINES, text=[True, False])
 def test_streams(name: str, engine: str, text: bool) -> None:
     stream = STREAMS[name]
@@ -299,6 +302,7 @@ def test_streams(name: str, engine: str, text: bool) -> None:
         )
 
 
+@pytest.mark.slow
 def test_slices_of_a_stream() -> None:
     """Columns that no side uses are spilled where they are sliced by."""
     labels = pa.array([f"c{k % 3}" for k in range(500)])
@@ -319,6 +323,7 @@ def test_what_is_a_stream() -> None:
         assert open_stream(other) is None
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("name", [name for name in COLUMNS if name.startswith("arrow")])
 def test_every_type_of_column(name: str) -> None:
     """Sliced batches of every encoding, with dictionaries of their own."""
@@ -380,6 +385,7 @@ def test_faults_of_streams() -> None:
             scores(table.to_reader(), PREDICTION, engine=engine)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_reader_that_raises_half_way(engine: str, tmp_path: Path) -> None:
     def half() -> Iterator[pa.RecordBatch]:

@@ -134,6 +134,7 @@ JSON = b"""{"item": 1, "cluster": "a", "seen": "2020-01-01", "tags": ["x"]}
 """
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("ending", PACKED)
 @pytest.mark.parametrize("name", ["t.jsonl", "t.ndjson", "t.csv"])
@@ -338,6 +339,7 @@ def stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
     return give
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("form", forms())
 def test_standard_input(form: str, engine: str, stdin: Callable[[bytes], None], tmp_path: Path) -> None:

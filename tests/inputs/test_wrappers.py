@@ -52,6 +52,7 @@ HOLDERS: dict[str, Any] = {
 }
 
 
+@pytest.mark.cases(5)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 @pytest.mark.parametrize("name", HOLDERS)
 def test_what_they_hold_is_read(name: str, engine: str) -> None:

@@ -162,6 +162,7 @@ def test_no_column_of_slices_or_clusters():
         assert not set(table.column_names) & set(COREFERENCE)
 
 
+@pytest.mark.slow
 def test_a_saved_evaluation_knows_the_items_of_one_side(tmp_path):
     for sides, _ in COREFERENCE_CASES.values():
         ev = fb.evaluate(*sides, metrics="coreference")
@@ -206,6 +207,7 @@ def test_counts_beyond_64_bits():
     assert r == close(((n - 2) / n + (n - 1) / n) / 2)
 
 
+@pytest.mark.slow
 def test_many_cells_and_threads():
     rng = np.random.default_rng(3)
     n = 60_000

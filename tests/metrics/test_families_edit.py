@@ -57,6 +57,7 @@ def test_matching_is_the_largest(n_left, n_right, data):
     assert found == expected
 
 
+@pytest.mark.slow
 def test_ties_at_size():
     """A long path of ties: only one way to match them all, from its end."""
     n = 300_000
@@ -161,6 +162,7 @@ def test_threads_and_blocks():
     assert runs[0] == runs[1] == runs[2]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("missing", [0, 5_000])
 def test_parts_have_clusters_of_their_own(missing):
     """What is found part by part is what is found in the same cells as one part."""

@@ -264,6 +264,7 @@ def test_swapping_the_sides(pair):
             assert ev[name] == pytest.approx(back[swap.get(name, name)], abs=1e-9 if name == "ami" else 1e-12)
 
 
+@pytest.mark.slow
 def test_threads_and_blocks():
     rng = np.random.default_rng(5)
     true, pred = rng.integers(0, 150_000, 400_000), rng.integers(0, 150_000, 400_000)

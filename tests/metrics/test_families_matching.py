@@ -194,6 +194,7 @@ def of_cells(true, pred, weight):
     }
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_many_cells(weighted, monkeypatch):
     monkeypatch.setattr(counterparts, "CELLS_AT_ONCE", 3 << 12)  # several blocks, the last one short
@@ -221,6 +222,7 @@ def exact(true, pred):
     return sides
 
 
+@pytest.mark.slow
 def test_counts_beyond_32_bits():
     n = 1 << 40
     cells = Contingency.from_cells([0, 0, 1], [0, 1, 1], [3 * n, n, n])

@@ -195,6 +195,7 @@ def test_swapping_the_sides(pair, _):
         assert ev[name] == back[swap.get(name, name)]
 
 
+@pytest.mark.slow
 def test_threads_and_blocks():
     rng = np.random.default_rng(5)
     true, pred = rng.integers(0, 200_000, 400_000), rng.integers(0, 200_000, 400_000)

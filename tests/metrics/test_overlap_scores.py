@@ -116,6 +116,7 @@ def test_what_clusters_that_lie_apart_tell_of_each_other_does_not_count():
     assert onmi("onmi_lfk", found) == onmi("onmi_max", found) == 0
 
 
+@pytest.mark.slow
 def test_small_clusters_of_many_items_keep_their_digits():
     """{0, 1, 2} against {0, 1, 3} among 10,000,000 items, worked in 40 digits.
 
@@ -135,6 +136,7 @@ def test_small_clusters_of_many_items_keep_their_digits():
     assert found == pytest.approx(float(expected), abs=1e-14)
 
 
+@pytest.mark.slow
 def test_a_cluster_of_many_items_costs_no_pairs():
     """Half a million items in one cluster, which the truth has in tens, and one item in two of these."""
     n = 500_000
@@ -153,6 +155,7 @@ def test_the_cheat_is_cheap():
     assert omega(sides_of(truth, cheat)) == 0
 
 
+@pytest.mark.slow
 def test_levels_of_a_hierarchy_are_paired_below_the_top():
     """All items in a root, and in pairs below it, against the pairs alone: found by hand.
 

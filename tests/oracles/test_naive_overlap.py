@@ -78,6 +78,7 @@ def test_six_objects_are_symmetric():
     assert not overlap.identical(CLASSES, CANDIDATES)
 
 
+@pytest.mark.slow
 def test_global_cice_can_punish_a_cut_of_a_mixed_cluster():  # METRICS 4.2, finding 1
     truth, mixed, cut = homogeneity()
     before, after = (overlap.cice_bcubed(truth, p) for p in (mixed, cut))
@@ -223,6 +224,7 @@ def ways(n):
     return [[set(c) for c in p] for p in partitions(list(range(n)))]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("weight", [None, {e: Fr(2 * e + 1, 3) for e in range(4)}])
 def test_partitions(weight):
     for truth, prediction in itertools.product(ways(4), repeat=2):

@@ -59,6 +59,7 @@ def weighted_or_not(pair):
     return st.none() | item_weights(pair.items)
 
 
+@pytest.mark.slow
 @many
 @given(covers(), st.data(), st.sampled_from(["drop", "singleton", "outside"]), NARROW)
 def test_extended_bcubed_and_elm(pair, data, unmatched, narrow):
@@ -147,6 +148,7 @@ def test_best_counterparts(pair, data, unmatched):
     assert (ev.overall["cluster_f1"] == 1) == twin.identical(*families)
 
 
+@pytest.mark.slow
 @many
 @given(pairs(unmatched=False), st.data(), st.sampled_from(WEIGHTINGS))
 def test_partitions_score_as_without_overlapping(pair, data, weighting):
@@ -196,6 +198,7 @@ def test_items_in_many_clusters(seed, data):
         assert ev.overall[part] == close(getattr(expected, part)), part
 
 
+@pytest.mark.slow
 @example(Covers([{1, 2, 3}, {1, 2, 3}, {3}], [{1, 2}, {1, 2}, {2, 3}, {3}]))
 @many
 @given(covers(unmatched=False))
@@ -215,6 +218,7 @@ def cice_bcubed(truth, prediction, weight, match, similarity):
     return [found[f"cice_bcubed_{part}"] for part in PARTS]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("match", "similarity"), READINGS)
 def test_cice_bcubed_of_the_same_clusters_is_exactly_one(match, similarity):
     """Whatever rounding does to the weights of clusters, and in another order on the other side."""
@@ -235,6 +239,7 @@ def test_cice_bcubed_of_a_light_item_among_heavy_ones(match, similarity):
         assert found == [close(getattr(expected, part)) for part in PARTS], light
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_items_in_many_clusters_some_of_which_are_large(weighted):
     """Mates are counted in short and in long lists of cells as they are found by pairs of clusters."""
@@ -279,6 +284,7 @@ def test_a_light_mate_among_many_heavy_ones():
     assert rates[:40] == [pytest.approx(1e-14 / sum(weight.values()), rel=1e-12, abs=0)] * 40
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("swapped", [False, True])
 def test_items_in_many_clusters_of_one_side(swapped):
     """Mates that share two clusters of both sides are met in a pair of one and counted on the other: once in all."""

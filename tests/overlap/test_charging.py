@@ -20,6 +20,7 @@ def losses_of(ev, side):
     return sorted(zip(*(ev.clusters(side)[name].to_pylist() for name in LOSSES), strict=True))
 
 
+@pytest.mark.slow
 @many
 @given(covers(), st.data(), st.sampled_from(["drop", "singleton", "outside"]))
 def test_losses_by_definition(tmp_path_factory, pair, data, unmatched):

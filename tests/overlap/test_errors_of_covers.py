@@ -91,6 +91,7 @@ def room(name: str) -> float:
     return 0.25 if name.startswith("onmi") else 0.05  # which jumps where one item more or less decides
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "most"), [(1, 3), (3, 4)])
 def test_errors_are_near_those_of_one_component_more_and_less(seed: int, most: int) -> None:
     truth, prediction = sample(seed, most=most)
@@ -101,6 +102,7 @@ def test_errors_are_near_those_of_one_component_more_and_less(seed: int, most: i
         assert ev.errors[name] == pytest.approx(error(moved[name]), rel=room(name)), name
 
 
+@pytest.mark.slow
 def test_errors_of_differences_are_near_those_of_one_component_more_and_less() -> None:
     truth, old = sample(1)
     _, new = sample(11)
@@ -113,6 +115,7 @@ def test_errors_of_differences_are_near_those_of_one_component_more_and_less() -
             assert se[name] == pytest.approx(error(moved[1][name] - moved[0][name]), rel=0.06), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_errors_of_differences_of_means_are_those_of_their_items(weighted: bool) -> None:
     """Each component adds its items' deviations, times their share, in one run less in the other."""

@@ -59,6 +59,7 @@ def clusters_of(ev: fb.Evaluation, side: str) -> list[tuple]:
 # Partitions
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 @given(pairs(), st.sampled_from(POLICIES), st.sampled_from(["none", "pointwise", "outer"]), st.randoms())
 def test_partitions_score_as_they_do_without_overlap(pair: Pair, unmatched, weighting, random) -> None:
@@ -304,6 +305,7 @@ def test_members_of_one_cluster_are_not_compared() -> None:
     assert ev.recall == pytest.approx(1 - 10 * 0.5 / n / n, abs=1e-15)
 
 
+@pytest.mark.slow
 def test_threads_do_not_change_a_bit() -> None:
     rows = covers(60_000, 1)
     first, *others = (

@@ -48,6 +48,7 @@ def dense(side: Memberships) -> np.ndarray:
     return table
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("prediction", SIDES)
 @pytest.mark.parametrize("truth", SIDES)
@@ -70,6 +71,7 @@ def test_what_true_clusters_share_with_all_predicted_ones_of_a_cell(truth, predi
     assert sides.same.tolist() == [*first, *of_pred]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("bits", [0, 3, 7])
 @pytest.mark.parametrize("side", SIDES)
 def test_pairs_of_clusters_that_several_cells_have(monkeypatch, side, bits):
@@ -124,6 +126,7 @@ def test_cells_are_found_by_pairs_of_clusters_only_where_that_saves_visits():
     assert n_pairs == {8: 0, 4 * N_CELLS: N_CELLS * 2 * 6}
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("many", ["true", "predicted"])
 @pytest.mark.parametrize("n_clusters", [2**15 - 1, 2**15 + 1])
 def test_cells_share_as_many_clusters_as_there_are(n_clusters, many):

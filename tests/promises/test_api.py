@@ -24,6 +24,7 @@ def promised() -> dict[str, Any]:
     return json.loads(public_api.STORED.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_what_is_promised_stays(promised: dict[str, Any], found: dict[str, Any]) -> None:
     broken = list(public_api.broken(promised, found))
     advice = (

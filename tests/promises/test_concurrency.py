@@ -252,6 +252,7 @@ def test_from_several_threads_at_once():
     assert found == expected * 3
 
 
+@pytest.mark.slow
 def test_one_evaluation_read_by_several_threads():
     """What is worked out when first asked for may be asked for twice at once."""
     true, pred = labels(8000)
@@ -320,6 +321,7 @@ def test_a_buffer_is_not_given_away_while_it_is_held(monkeypatch):
         assert (view == k).all()
 
 
+@pytest.mark.slow
 def test_scores_of_many_evaluations_that_share_buffers(monkeypatch):
     """Results outlive the next call: what they hold is not on a buffer that was given back."""
     expected = [scores(seed) for seed in range(3)]

@@ -391,6 +391,7 @@ def everything(ev):
     return dict(ev.overall), ev.summary, ev.coverage, ev.bounds, cells, values
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("weight", ["none", "wide"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_threads_never_change_a_bit(name, weight, small_parts):
@@ -401,6 +402,7 @@ def test_threads_never_change_a_bit(name, weight, small_parts):
     assert everything(one) == everything(two) == everything(four)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("weighting", ["pointwise", "outer"])
 def test_threads_never_change_a_bit_of_joined_tables(weighting, small_parts):
     """By item, with unmatched items on both sides and ids that are strings."""
@@ -432,6 +434,7 @@ def test_threads_never_change_a_bit_at_full_size(weight):
         assert np.array_equal(arrays[0], arrays[1]) and np.array_equal(arrays[0], arrays[2]), name
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("weight", ["none", "wide"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_parts_do_not_matter(name, weight, monkeypatch):
@@ -445,6 +448,7 @@ def test_parts_do_not_matter(name, weight, monkeypatch):
         assert cells_of(whole) == cells_of(codes)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("weight", ["none", "plain", "wide"])
 @pytest.mark.parametrize(("name", "kind"), [("few", "grid"), ("both heavy", "frequent"), ("one big", "box")])
 def test_condensed_rows_do_not_matter(name, kind, weight, small_parts, monkeypatch):

@@ -180,6 +180,7 @@ def counted(table: Any) -> dict[Any, int]:
     return dict(zip(table.column(0).to_pylist(), table["n_items"].to_pylist(), strict=True))
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_slices_by_any_type(kind: str, engine: str, tmp_path: Any) -> None:
@@ -212,6 +213,7 @@ def test_a_column_of_nulls_is_one_slice(make: Any, engine: str, keep: Any) -> No
         assert counted(ev.slices(by)) == {None: 7}
 
 
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("kind", KINDS)
 def test_slices_of_overlapping_clusterings_by_any_type(kind: str, tmp_path: Any) -> None:
     make, (first, second) = KINDS[kind]
@@ -358,6 +360,7 @@ def test_types_that_differ_from_block_to_block(tmp_path: Any) -> None:
 TAKEN = ("n_items", "weight", "precision", "recall_loss", "f1_se")
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", TAKEN)
 def test_attributes_may_be_called_as_columns_of_results(name: str, engine: str, tmp_path: Any) -> None:

@@ -55,6 +55,7 @@ def sample(n: int, noise: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
     return true, np.where(rng.random(n) < noise, rng.integers(0, n // 4, n), true)
 
 
+@pytest.mark.slow
 def test_random_labelings_are_shuffled_labels() -> None:
     """Mean and deviation are those of as many shuffles by the twin's own generator, within their errors."""
     true, pred = sample(48, 0.5)
@@ -69,6 +70,7 @@ def test_random_labelings_are_shuffled_labels() -> None:
     assert found.p_value == 1 / 401 and found.as_good == 0
 
 
+@pytest.mark.slow
 def test_p_values_of_chance_are_uniform() -> None:
     """Of unrelated labels, p-values are below 0.2 in a fifth: 60 tests, of which 4 to 22 are with probability 0.999."""
     values = [
@@ -89,6 +91,7 @@ def test_labels_order_and_engine_do_not_count(engine: Any) -> None:
     assert found != fb.evaluate(*sides).test("ari", draws=60, seed=4)
 
 
+@pytest.mark.slow
 def test_scores_of_any_kind_and_their_text() -> None:
     ev = fb.evaluate(*sample(40, 0.3))
     for name in ("f1", "muc_f1", "accuracy", "over_merge_rate", "ami", "ceaf_e_f1", "purity"):

@@ -106,6 +106,7 @@ def sides(tmp_path: Path, values: Any, n: int = 4) -> tuple[Path, Path]:
     return tmp_path / "t.parquet", tmp_path / "p.parquet"
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("name", CASES)
 def test_bins_of_both_engines_and_loaded(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk, "block_rows", lambda *_: 2)

@@ -26,6 +26,7 @@ def naive_curve(ev, side):
     return [math.fsum(losses[:n]) / total if total else math.nan for n in range(1, len(losses) + 1)]
 
 
+@pytest.mark.cases(1)
 @SETTINGS
 @given(pairs(max_size=30), st.data())
 def test_curves_of_both_engines(many_shards, tmp_path, pair, data):

@@ -63,6 +63,7 @@ def compare_units(n_samples: int) -> None:
     assert by_true["precision"] < 0.8 and by_true["f1"] < 0.8 and by_true["mean_f1"] < 0.8, by_true
 
 
+@pytest.mark.slow
 def test_components_cover_and_true_clusters_do_not() -> None:
     compare_units(200)
 

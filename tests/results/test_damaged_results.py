@@ -48,6 +48,7 @@ def test_more_edits(tmp_path: Path) -> None:
     assert found["refused"] > 600
 
 
+@pytest.mark.slow
 def test_some_forgeries(tmp_path: Path) -> None:
     """Their checksums are right, and what they say is not: no crash, and no error that is not ours."""
     found = damage(tmp_path, 0, 0.02, "forging.py")

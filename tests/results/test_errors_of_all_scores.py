@@ -217,6 +217,7 @@ def test_values_behind_errors_are_the_scores(merged: bool) -> None:
             assert by_unit.score(METRICS[name]) == pytest.approx(ev.overall[name], rel=1e-9, abs=1e-12), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [11, 12])
 def test_equal_units_that_stand_once_have_the_errors_of_all(seed: int) -> None:
     """With weights of 1 no unit stands for others; some clusters have items of one side only."""
@@ -240,6 +241,7 @@ def test_equal_units_that_stand_once_have_the_errors_of_all(seed: int) -> None:
         assert np.allclose(se[0], se[1], rtol=1e-9, atol=1e-12, equal_nan=True)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("seed", range(8))
 def test_intervals_stay_in_the_range_of_their_score(seed: int) -> None:
     """Omega is the adjusted Rand index where clusters do not overlap, and has its error."""

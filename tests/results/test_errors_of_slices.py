@@ -167,6 +167,7 @@ def rows_by_name(table: Any) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", ["scores", "items"])
 @pytest.mark.parametrize("of", ["evaluation", "diff"])
 def test_requested_slices_are_printed_and_written_with_errors(of, keep, tmp_path, capsys) -> None:

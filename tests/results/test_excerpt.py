@@ -45,6 +45,7 @@ def ev(request: pytest.FixtureRequest) -> fb.Evaluation:
         return fb.evaluate(table(0, 60, kind), table(first, 60, kind), attributes=attributes, **how)
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize("engine", ["memory", "saved"])
 def test_an_excerpt_opens_clusters_as_the_whole_does(ev: fb.Evaluation, engine: str, tmp_path: Path) -> None:
     if engine == "saved":

@@ -72,6 +72,7 @@ def test_check_of_slices(ev) -> None:
         ev.check("precision>=0.8@country=FR")
 
 
+@pytest.mark.slow
 def test_digits_tell_a_failed_gate_from_a_passed_one() -> None:
     n = 1_000_000
     truth = [0, 1, *range(1, n - 1)]
@@ -632,6 +633,7 @@ def test_sizes_of_compared_runs() -> None:
     assert [gate.passed for gate in try_worse(cmp, Bound("clusters_pred", 1.0))] == [True]
 
 
+@pytest.mark.slow
 def test_scores_that_round_to_their_best_end() -> None:
     """One of two million single items is put to another: one wrong pair of 2e12."""
     n = 2_000_000

@@ -38,6 +38,7 @@ NULLS = {
 }
 
 
+@pytest.mark.cases(4)
 @engines
 @pytest.mark.parametrize("labels", NULLS.values(), ids=NULLS)
 @pytest.mark.parametrize(("nulls", "expected"), [("drop", ["", "a"]), ("singleton", ["", "a", None])])
@@ -112,6 +113,7 @@ ACROSS: dict[str, tuple[Any, Any, list[Any]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.cases(4)
 @engines
 @pytest.mark.parametrize(("first", "second", "expected"), ACROSS.values(), ids=ACROSS)
 def test_ids_that_match_across_types(
@@ -127,6 +129,7 @@ def test_ids_that_match_across_types(
         assert each.subset(expected[:2]).keys() == ev.overall.keys()
 
 
+@pytest.mark.cases(4)
 @engines
 @pytest.mark.parametrize(("first", "second", "expected"), ACROSS.values(), ids=ACROSS)
 def test_parts_of_ids_that_match_across_types(

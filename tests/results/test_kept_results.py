@@ -120,6 +120,7 @@ def fresh_answers(engine: str, labels: str, policy: str) -> dict[str, str]:
     return text_of(answers(evaluate(engine, labels, policy)))
 
 
+@pytest.mark.cases(2)
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 @pairwise(way=list(KEPT), engine=["memory", "disk"], labels=list(LABELS), policy=POLICIES)
 def test_what_is_kept_answers_as_what_was_evaluated(
@@ -129,6 +130,7 @@ def test_what_is_kept_answers_as_what_was_evaluated(
     assert text_of(answers(kept)) == fresh_answers(engine, labels, policy)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 @pytest.mark.parametrize("keep", ["scores", "cells", "items"])
@@ -176,6 +178,7 @@ def test_rows_of_files_without_scored_items_are_no_exact_clusters(engine: str, t
         assert len(fb.load(tmp_path).clusters(side)) == 2
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 @pytest.mark.parametrize("keep", ["scores", "items"])
 def test_many_slices_are_in_their_file_alone(engine, keep, tmp_path, monkeypatch) -> None:
@@ -277,6 +280,7 @@ def test_scores_that_take_the_items_leave_the_others_alone(
     assert "elm" in repr(loaded)
 
 
+@pytest.mark.cases(6)
 @pytest.mark.parametrize("way", KEPT)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 @pytest.mark.parametrize(
@@ -325,6 +329,7 @@ LABEL_OF: dict[str, Callable[[list[int]], pa.Array]] = {
 }
 
 
+@pytest.mark.cases(2)
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 @pairwise(way=list(KEPT), policy=POLICIES, kind=list(LABEL_OF))
 def test_items_of_overlapping_clusterings(way: str, policy: str, kind: str, tmp_path: Path) -> None:
@@ -342,6 +347,7 @@ def a_formula(tp: Any, fp: Any, fn: Any, tn: Any) -> Any:
     return tp / (tp + fp + fn)
 
 
+@pytest.mark.slow
 def test_formulas_and_options_go_with_pickles() -> None:
     given = {"a": {1, 2}, "b": {1}, "c": {2}}, {"a": {1}, "b": {1, 2}, "c": {2}}
     for ev in (

@@ -97,6 +97,7 @@ def test_a_page_has_the_figures_of_the_result(
     assert wanted["clusters"]["pred"]["rows"][0]["opened"]["parts"]
 
 
+@pytest.mark.slow
 @examples(50)
 @given(
     seed=st.integers(0, 10_000),

@@ -30,6 +30,7 @@ def assert_adds_up(table, ev):
         assert min(table[loss].to_pylist()) >= 0
 
 
+@pytest.mark.cases(1)
 @SETTINGS
 @given(pairs(max_size=30), st.data())
 def test_losses_add_up(many_shards, tmp_path, pair, data):
@@ -53,6 +54,7 @@ def test_losses_add_up(many_shards, tmp_path, pair, data):
             assert_adds_up(table.filter(pc.equal(table["by"], by)), ev)
 
 
+@pytest.mark.cases(1)
 @SETTINGS
 @given(pairs(max_size=30), st.data())
 def test_subsets_have_their_share(many_shards, pair, data):

@@ -26,6 +26,7 @@ def chosen(ev: fb.Evaluation, mask: Any) -> list[Any]:
     return [name for name in listed if alone[name] == expected]
 
 
+@pytest.mark.cases(3)
 @pytest.mark.parametrize(
     "make", [list, np.array, pa.array, pl.Series, pd.Series, lambda mask: pa.chunked_array([mask])]
 )

@@ -62,6 +62,7 @@ def assert_opens(ev: fb.Evaluation, twin: Any, side: str, label: Any) -> None:
     assert found.parts.column_names[0] == f"{other}_cluster"
 
 
+@pytest.mark.cases(1)
 @SETTINGS
 @given(pairs(max_size=12), st.sampled_from(POLICIES), st.sampled_from(["pointwise", "outer"]), st.data())
 def test_every_cluster_opens_as_its_raw_rows(many_shards, tmp_path_factory, pair, policy, weighting, data):
@@ -179,6 +180,7 @@ def test_composite_ids_are_tuples() -> None:
     assert len(ev.items(pred_cluster=("u", np.int64(2)))) == 1
 
 
+@pytest.mark.slow
 def test_overlapping_clusters_open_by_sets_of_the_other_side(tmp_path: Path) -> None:
     truth = {"a": {1, 2}, "b": {1, 2}, "c": {1}, "d": {2}}
     prediction = {"a": {"x"}, "b": {"x"}, "c": {"x", "y"}, "d": {"y"}, "e": {"x"}}
@@ -253,6 +255,7 @@ def test_an_attribute_whose_name_is_taken_is_told_apart() -> None:
 # Cells
 
 
+@pytest.mark.cases(1)
 @SETTINGS
 @given(pairs(max_size=12), st.sampled_from(POLICIES), st.data())
 def test_cells_have_labels_and_losses(many_shards, tmp_path_factory, pair, policy, data):

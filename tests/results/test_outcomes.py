@@ -60,6 +60,7 @@ def assert_outcomes(ev, expected):
         assert ev.summary[row["side"]]["outcomes"][row["outcome"]] == row["n_clusters"]
 
 
+@pytest.mark.cases(1)
 @SETTINGS
 @given(pairs(max_size=25), st.data())
 def test_outcomes_by_definition(many_shards, tmp_path, pair, data):

@@ -37,6 +37,7 @@ def label_of(text: Any, labels: Any) -> Any:
     return next(each for each in labels if text in (each, str(each)))
 
 
+@pytest.mark.cases(1)
 @SETTINGS
 @given(pairs(max_size=9), st.sampled_from(POLICIES), st.sampled_from(["pointwise", "outer"]), st.data())
 def test_repairs_bring_what_rows_labelled_anew_bring(
@@ -123,6 +124,7 @@ def test_labels_of_one_kind_keep_their_type() -> None:
     assert ev.repairs()["cluster"][0].as_py() == "u, 1"
 
 
+@pytest.mark.slow
 def test_small_gains_keep_their_digits() -> None:
     n = 10**6
     truth = np.arange(n) // 2

@@ -59,6 +59,7 @@ def test_kills_before_and_after_each_rename_and_at_random_times(engine: str, tmp
     assert at_changes >= 36 and at_random == 80 and min(first, second) > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(5, "Input/output error")])

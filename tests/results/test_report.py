@@ -284,6 +284,7 @@ def test_ids_are_unique(hostile: str) -> None:
     assert links <= set(ids)
 
 
+@pytest.mark.slow
 def test_a_page_stays_small_whatever_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
     n = 400
     names = [f"{k}{'<&>' * 60}" for k in range(n)]
@@ -313,6 +314,7 @@ def test_a_diff_needs_no_truth(tmp_path: Path) -> None:
     assert plain.content["origin"]["command"] is None and not plain.content["clusters"]["baseline"]["rows"]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize(
     "given",
     [
@@ -435,6 +437,7 @@ def test_gates_are_on_the_page() -> None:
     assert [row["passed"] for row in content["gates"]["rows"]] == [False, True]
 
 
+@pytest.mark.slow
 def test_charts_are_saved(tmp_path: Path) -> None:
     ev = small()
     cmp = fb.compare(TRUTH, {"old": OLD, "new": NEW})
@@ -495,6 +498,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_work(
     assert small().report(tmp_path / "page.HTM").content["title"]
 
 
+@pytest.mark.slow
 def test_pages_of_runs_have_gates_charts_of_slices_and_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

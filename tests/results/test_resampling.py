@@ -53,6 +53,7 @@ def test_leaving_out_one_component_at_a_time() -> None:
         assert ev.errors[name] == pytest.approx(jackknife, rel=0.05), name
 
 
+@pytest.mark.slow
 def test_drawing_components_anew() -> None:
     """The bootstrap: raw rows of whole components, with fresh labels; its spread is known to 1 / sqrt(2 * 250)."""
     everybody = rows(400, seed=4)

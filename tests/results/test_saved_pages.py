@@ -92,6 +92,7 @@ def test_the_page_itself_is_the_same(tmp_path: Path) -> None:
     same_page(json.loads(Page(drawn).data), page(fb.load(tmp_path / "r")))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("engine", ["memory", pytest.param("disk", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", HOW)
 def test_the_saved_page_is_that_of_the_tables(
@@ -111,6 +112,7 @@ def test_the_saved_page_is_that_of_the_tables(
     same_page(page(fb.load(tmp_path / "r", check=False)), wanted)
 
 
+@pytest.mark.slow
 def test_title_and_gates_are_those_that_are_asked_for(tmp_path: Path) -> None:
     ev = saved(tmp_path / "r")
     large = fb.load(tmp_path / "r", check=False)
@@ -140,6 +142,7 @@ def test_another_page_is_made_from_the_tables(asked: dict[str, Any], tmp_path: P
     assert large.repairs("split", limit=4).num_rows == 4
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("most", ["MOST_CELLS", "MOST_MEMBERS"])
 def test_a_page_that_takes_too_much_is_not_saved(
     most: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -182,6 +185,7 @@ def test_nothing_is_lost_and_nothing_is_to_be_repaired(
         (tmp_path / "r" / "page.json").unlink(missing_ok=True)
 
 
+@pytest.mark.slow
 def test_a_page_that_was_changed_or_is_of_another_result_is_not_used(tmp_path: Path) -> None:
     saved(tmp_path / "r", seed=3)
     saved(tmp_path / "other", seed=4)
@@ -203,6 +207,7 @@ def test_a_page_of_another_version_is_not_used(tmp_path: Path, monkeypatch: pyte
     assert fb.load(tmp_path / "r", check=False).kept.lazy.page() is None
 
 
+@pytest.mark.slow
 def test_the_page_is_of_the_last_result_and_the_same_each_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,6 +236,7 @@ def test_few_cells_of_many_items_are_a_large_result(monkeypatch: pytest.MonkeyPa
     assert manifest.is_large({"cells.parquet": few})
 
 
+@pytest.mark.slow
 def test_a_page_leaves_repairs_out_that_take_all_of_many_cells(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

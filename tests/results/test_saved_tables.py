@@ -64,6 +64,7 @@ def result(request: pytest.FixtureRequest) -> Any:
     return RESULTS[request.param]()
 
 
+@pytest.mark.cases(1)
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 def test_a_loaded_result_answers_the_same(
     result: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -190,6 +191,7 @@ def test_loaded_estimates_answer_all(tmp_path: Path) -> None:
     assert found.scores(level=0.5).to_pandas().equals(est.scores(level=0.5).to_pandas())
 
 
+@pytest.mark.cases(2)
 def test_damage_is_refused(result: Any, tmp_path: Path) -> None:
     result.save(tmp_path)
     for file in sorted(tmp_path.iterdir()):

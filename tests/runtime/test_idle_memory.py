@@ -28,6 +28,7 @@ def test_new_memory_takes_the_place_of_idle_memory() -> None:
     assert [int(each[-1]) for each in kept] == list(range(1, 13))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(mmap, "MADV_FREE"), reason="the system keeps no idle memory")
 def test_a_small_buffer_does_not_take_a_large_one_from_the_next_call() -> None:
     gc.collect()
@@ -45,6 +46,7 @@ def test_a_small_buffer_does_not_take_a_large_one_from_the_next_call() -> None:
     assert int(again.min()) == 2 and small.size == 2 * MIB
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(mmap, "MADV_FREE"), reason="the system keeps no idle memory")
 def test_stages_of_other_sizes_keep_their_memory() -> None:
     """Each takes what the last one left, where it is up to three times as large, and no pages go to and fro."""

@@ -57,6 +57,7 @@ def covered(merged: int, sampling: str, drawn: int, n_samples: int) -> dict[str,
     return {name: n / n_samples for name, n in hits.items()}
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("sampling", ["uniform", "cluster_size"])
 @pytest.mark.parametrize(
     "merged", [pytest.param(3, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow), 15]

@@ -140,6 +140,7 @@ def test_worked_case(weight, expected):
                 assert row["low"] == pytest.approx(expected[name], abs=1e-12)
 
 
+@pytest.mark.slow
 def test_which_scores_a_sample_serves():
     ev = fb.evaluate(BASE, EXP)
     of = {name: set(by_score(judged(sample_pairs(ev, 20, score=name), IDEAL))) for name in PAIR_SCORES}
@@ -183,6 +184,7 @@ def test_unbiased_by_all_samples(score, weight):
         assert mean == pytest.approx(float(twins.exact(expected, ideal, name.name)), abs=1e-12)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_estimates_are_right_on_average(n):
     """All samples of n draws from three pairs, which come to 1/2; of these, 0.7 and 0.1 count: 1/2 * 0.8."""
@@ -453,6 +455,7 @@ def shapes(labelled, folder):
         yield pd.read_csv(folder / name) if name == "pandas.csv" else str(folder / name)
 
 
+@pytest.mark.slow
 def test_every_container_gives_the_same(tmp_path):
     base, exp, truth, group, weight = release(n=60)
     year = np.where(group == "x", 1990, 2001)

@@ -201,6 +201,7 @@ def test_saved_and_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["estimate-pairs", str(pairs)]) == 2 and "--prediction" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.9])
 def test_intervals_hold_what_they_say(level: float) -> None:
     """Records of clusters of 1 to 4 of 2,000; 150 components drawn by one record, all of whose pairs are labelled."""

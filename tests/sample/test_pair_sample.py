@@ -199,6 +199,7 @@ def chi_square(table, expected, score):
     return found
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("score", ["good_split_rate", "bad_merge_distance", "delta_precision"])
 @pytest.mark.parametrize("options", [{}, {"weighting": "outer"}, {"unmatched": "outside"}])
 def test_draws_are_as_frequent_as_they_should_be(score, options):
@@ -241,6 +242,7 @@ def patents(**options):
     return fb.evaluate(old, new, attributes=COUNTRIES, **options)
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_engine_and_threads_change_nothing(tmp_path):
     import pyarrow.parquet as pq
 

@@ -63,6 +63,7 @@ def ratios(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[tuple[float, float
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampling", ["uniform", "cluster_size"])
 def test_numerators_and_denominators_are_unbiased(ratios: Any, sampling: str) -> None:
     """Their means over all samples are sums over all true clusters, over K or over n, of METRICS 12's terms."""
@@ -91,6 +92,7 @@ def test_numerators_and_denominators_are_unbiased(ratios: Any, sampling: str) ->
         ), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampling", ["uniform", "cluster_size"])
 def test_the_adjustment_lessens_the_bias_of_a_ratio(sampling: str) -> None:
     """A ratio of unbiased means is biased in the order of 1/m; over all samples of 4 of 7 clusters, less is left.

@@ -41,6 +41,7 @@ def told(error: OptionError) -> str:
     return found[1]
 
 
+@pytest.mark.slow
 def test_links_are_refused_before_they_are_read(folder: Path) -> None:
     """Two million links take 32 bytes each while they are sorted, 24 while they are read with scores, 12 without."""
     links = folder / "links.parquet"

@@ -74,6 +74,7 @@ def test_zeros_of_either_sign_are_one_score() -> None:
     assert tree.n_used(-0.0) == tree.n_used(0.0) == 1
 
 
+@pytest.mark.slow
 def test_threads_change_nothing() -> None:
     rng = np.random.default_rng(0)
     n, m = 50_000, 3 << 20

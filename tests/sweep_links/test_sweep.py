@@ -506,6 +506,7 @@ def test_json_and_back(sweep: fb.Sweep) -> None:
     assert len(found["curve"]) == 5 and found["unmatched"] == {"truth": "singleton", "prediction": "drop"}
 
 
+@pytest.mark.slow
 def test_any_number_of_threads_gives_the_same_bits() -> None:
     rng = np.random.default_rng(3)
     truth = rng.integers(0, 900, 3000)
@@ -611,6 +612,7 @@ def test_what_merges_are_not_ordered_by(sweep: fb.Sweep, order_by: Any) -> None:
 # -- For people ------------------------------------------------------------------------------------
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("ascending", [False, True])
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
 def test_a_threshold_in_few_digits_gives_the_same_clusters(kind: Any, ascending: bool) -> None:
@@ -641,6 +643,7 @@ def good_linker() -> fb.Sweep:
     return fb.sweep({names[i]: c for i, c in truth.items()}, [(names[a], names[b], s) for a, b, s in links])
 
 
+@pytest.mark.slow
 def test_the_axis_shows_where_scores_of_a_good_linker_differ() -> None:
     sweep = good_linker()
     best = sweep.best("f1")
@@ -656,6 +659,7 @@ def test_the_axis_shows_where_scores_of_a_good_linker_differ() -> None:
     assert spec["layer"][0]["encoding"]["y"]["scale"]["domain"] == [labels[-1], 1.0]
 
 
+@pytest.mark.slow
 def test_precision_by_recall_names_thresholds() -> None:
     pytest.importorskip("altair")
     sweep = good_linker()

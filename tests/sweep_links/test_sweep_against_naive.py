@@ -133,6 +133,7 @@ def test_every_threshold_has_the_figures_of_evaluate(case: Case) -> None:
         assert again.coverage == ev.coverage
 
 
+@pytest.mark.slow
 @examples(60)
 @given(cases(max_size=12))
 def test_the_evaluation_at_the_best_threshold_is_that_of_evaluate(case: Case) -> None:

@@ -24,6 +24,7 @@ def close(value: float) -> Any:
     return pytest.approx(float(value), rel=1e-9, abs=1e-9, nan_ok=True)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(cases())
 def test_standard_errors_are_those_of_the_units_of_a_threshold_and_none_beyond(case: Case) -> None:
@@ -48,6 +49,7 @@ def test_standard_errors_are_those_of_the_units_of_a_threshold_and_none_beyond(c
         assert {name: found[f"{name}_se"] for name in names} == expected
 
 
+@pytest.mark.slow
 @examples(60)
 @given(cases(max_size=12), st.data())
 def test_each_slice_has_its_best_threshold(case: Case, data: st.DataObject) -> None:

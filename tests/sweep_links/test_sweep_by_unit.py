@@ -128,6 +128,7 @@ def test_a_drawn_curve_is_that_of_copied_rows() -> None:
             assert values[sweep._point(threshold)] == pytest.approx(value, rel=1e-9, abs=1e-9), metric.name
 
 
+@pytest.mark.slow
 def test_the_threshold_is_chosen_anew_in_each_draw() -> None:
     """Each draw is written out as rows, swept, and its best threshold looked up on all data."""
     truth, links = data(5, n=25)

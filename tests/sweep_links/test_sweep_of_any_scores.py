@@ -84,6 +84,7 @@ def reached(case: Case, threshold: float) -> list[tuple[str, str]]:
     return used
 
 
+@pytest.mark.slow
 @examples(40)
 @given(cases())
 def test_any_threshold_has_the_figures_of_evaluate(case: Case) -> None:

@@ -56,6 +56,7 @@ def merges(case: Case) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.slow
 @examples(80)
 @given(cases(max_size=12))
 def test_merges_are_those_of_the_clusters_and_change_what_they_change(case: Case) -> None:
@@ -192,6 +193,7 @@ def test_the_first_merges_are_the_first_of_all_however_they_are_cut(order_by: st
         assert sweep.merges(order_by=order_by, limit=limit).to_pylist() == expected[:limit]
 
 
+@pytest.mark.slow
 def test_all_merges_of_a_long_chain_take_no_square() -> None:
     n = 100_000
     left = np.arange(n - 1)

@@ -82,6 +82,7 @@ def test_any_size_can_be_made(shape: str, n_items: int) -> None:
     assert len(set(rows["true"].to_pylist())) == lay_out(shape, n_items).n_clusters
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_layouts_of_very_many_items(shape: str) -> None:
     n_items = 1 << (34 if shape == "heavy" else 40)
@@ -94,6 +95,7 @@ def test_layouts_of_very_many_items(shape: str) -> None:
 # What the prediction changes
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("n_items", [7, 1000, 40_000])
 def test_stated_shares_are_split_and_merged(shape: str, n_items: int) -> None:
@@ -139,6 +141,7 @@ def test_changes_do_not_depend_on_size() -> None:
 # The shuffle and the names
 
 
+@pytest.mark.cases(11)
 @pytest.mark.parametrize("n", [*range(1, 40), 97, 256, 257, 1000])
 def test_the_shuffle_is_one_to_one(n: int) -> None:
     key = np.random.default_rng(n).integers(0, 2**64, 4, np.uint64)
@@ -174,6 +177,7 @@ def test_rows_are_shuffled() -> None:
     assert abs(np.corrcoef(*orders)[0, 1]) < bound
 
 
+@pytest.mark.slow
 def test_no_two_names_are_equal() -> None:
     n = 500_000
     rows = whole(n, item="item", true="true", pred="pred")
@@ -311,6 +315,7 @@ def test_weights_are_uniform() -> None:
     assert ((counts - 4000) ** 2 / 4000).sum() < 97  # 49 degrees of freedom, 1 in 10,000
 
 
+@pytest.mark.slow
 def test_attributes_have_the_stated_shares() -> None:
     n = 300_000
     rows = whole(n, "singletons", country="country", year="year")
