@@ -19,7 +19,7 @@ from fastbcubed.cli.output import give_up, in_flags, say, to_stdout
 from fastbcubed.errors import MORE_MEMORY, FastBCubedError, OptionError, lacks_memory
 from fastbcubed.runtime.arguments import local_path, path_of
 from fastbcubed.runtime.exit_codes import FAULT, READER_GONE, STOPPED, TERMINATED, WRONG
-from fastbcubed.runtime.startup import lacking
+from fastbcubed.runtime.startup import lacking, stop_at_once
 
 #: Options that name a file or directory to write, by their name in argparse.
 OUTPUTS = {"out": "--out", "pairs_out": "--out", "report": "--report", "summary": "--summary"}
@@ -73,47 +73,50 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     _open_streams()
+    heard: list[BaseException] = []
     try:
-        with _raising_on_sigterm():
+        with _ended_by_signals(heard):
             try:
                 options = parser().parse_args(argv)
                 refuse_overwriting(options)
-                return int(options.run(options))
+                code = int(options.run(options))
             finally:
                 with to_stdout():
                     sys.stdout.flush()
-    except SystemExit as stop:  # argparse: --help, --version, a wrong flag
-        return stop.code if isinstance(stop.code, int) else WRONG
-    except KeyboardInterrupt:
-        say("stopped")
-        return STOPPED
-    except Terminated:
-        say("terminated")
-        return TERMINATED
-    except BrokenPipeError:  # the reader, such as head, has closed the pipe
-        give_up(sys.stdout)
-        return READER_GONE
-    except FastBCubedError as error:
-        say(in_flags(error.message))
-        return WRONG
-    except OSError as error:
-        if lacks_memory(error):
+    except BaseException as error:
+        return _code_of(heard[0] if heard else error)
+    return _code_of(heard[0]) if heard else code  # Python prints and forgets what callbacks from C raise
+
+
+def _code_of(error: BaseException) -> int:
+    """Say what ended the work, and return the exit code; raise again what is no end of a command."""
+    match error:
+        case SystemExit():  # argparse: --help, --version, a wrong flag
+            return error.code if isinstance(error.code, int) else WRONG
+        case KeyboardInterrupt():
+            say("stopped")
+            return STOPPED
+        case Terminated():
+            say("terminated")
+            return TERMINATED
+        case BrokenPipeError():  # the reader, such as head, has closed the pipe
+            give_up(sys.stdout)
+            return READER_GONE
+        case FastBCubedError():
+            say(in_flags(error.message))
+            return WRONG
+        case OSError() | ImportError() | Exception() if lacks_memory(error):
             return _out_of_memory(error)
-        if error.errno == errno.EBADF:  # a file closed by us
+        case OSError() if error.errno != errno.EBADF:  # a file closed by us
+            _give_up_if_full(sys.stdout)
+            say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+            return WRONG
+        case ImportError() if said := lacking(error):
+            say(said)
+            return WRONG
+        case Exception():
             return _report(error)
-        _give_up_if_full(sys.stdout)
-        say(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
-        return WRONG
-    except ImportError as error:
-        if lacks_memory(error):
-            return _out_of_memory(error)
-        said = lacking(error)
-        if said is None:
-            return _report(error)
-        say(said)
-        return WRONG
-    except Exception as error:
-        return _out_of_memory(error) if lacks_memory(error) else _report(error)
+    raise error
 
 
 def _out_of_memory(error: Exception) -> int:
@@ -153,18 +156,21 @@ def _give_up_if_full(stream: TextIO) -> None:
 
 
 @contextmanager
-def _raising_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the work as Ctrl-C does: by an exception, so that cleanup runs."""
+def _ended_by_signals(heard: list[BaseException]) -> Iterator[None]:
+    """Let SIGTERM and Ctrl-C end the work by an exception, so that cleanup runs, and keep it, as it may be lost."""
 
-    def terminate(*_: object) -> NoReturn:
-        raise Terminated
+    def end(number: int, _: object) -> NoReturn:
+        heard.append(KeyboardInterrupt() if number == signal.SIGINT else Terminated())
+        raise heard[-1]
 
+    usual = {signal.SIGINT: (signal.default_int_handler, stop_at_once), signal.SIGTERM: (signal.SIG_DFL,)}
     ours = threading.current_thread() is threading.main_thread()  # only this thread may set handlers
-    if not ours or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, terminate)
+    before = {number: signal.getsignal(number) for number in usual} if ours else {}
+    before = {number: handler for number, handler in before.items() if handler in usual[number]}
+    for number in before:
+        signal.signal(number, end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,16 +1,18 @@
 """How the process of the command line starts, before anything that takes a while is loaded.
 
-It ends on an error while loading with a line instead of a traceback, searches for garbage less often, and has no
-threads for products of matrices.
+It ends on an error while loading, or on Ctrl-C, with a line instead of a traceback, searches for garbage less often,
+and has no threads for products of matrices.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from contextlib import suppress
 from types import TracebackType
+from typing import NoReturn
 
 from fastbcubed._version import __version__, install
 from fastbcubed.runtime.exit_codes import STOPPED, WRONG
@@ -30,6 +32,16 @@ def lacking(error: ImportError) -> str | None:
     )
 
 
+def stop_at_once(*_: object) -> NoReturn:
+    """End the process on Ctrl-C while packages load: an exception may be lost there, in a callback from C.
+
+    Nothing has been written by then that would have to be removed.
+    """
+    with suppress(OSError):  # there is no stderr
+        os.write(2, b"fastbcubed: stopped\n")
+    os._exit(STOPPED)
+
+
 def _told(error: BaseException) -> str | None:
     from fastbcubed.errors import ALLOW_MORE, lacks_memory
 
@@ -45,14 +57,15 @@ def _is_command_line() -> bool:
 
 
 def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    stopped = isinstance(error, KeyboardInterrupt)
-    said = "stopped" if stopped else _told(error)
+    if isinstance(error, KeyboardInterrupt):
+        stop_at_once()
+    said = _told(error)
     if said is None:
         sys.__excepthook__(kind, error, trace)
         return
     if sys.stderr is not None:
         print(f"fastbcubed: {said}", file=sys.stderr, flush=True)
-    os._exit(STOPPED if stopped else WRONG)  # Python would end with 1
+    os._exit(WRONG)  # Python would end with 1
 
 
 if _is_command_line():
@@ -60,6 +73,9 @@ if _is_command_line():
         with suppress(OSError):  # stdout is full or closed: the command line says so
             print(f"fastbcubed {__version__}", flush=True)
             os._exit(0)  # loading the rest would take ten times as long
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not so in the background of a shell
+        with suppress(ValueError):  # loaded by another thread than the main one
+            signal.signal(signal.SIGINT, stop_at_once)
     gc.set_threshold(OBJECTS_AT_ONCE)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # by default NumPy starts one for each core
     if sys.excepthook is sys.__excepthook__:

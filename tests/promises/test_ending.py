@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -204,6 +205,51 @@ def test_what_ends_a_command_that_loads_is_one_line(what, package, code, said, t
     library = [sys.executable, "-c", "import fastbcubed as fb; fb.evaluate([1], [1])"]
     environment["FASTBCUBED_INTERPRET"] = "0"
     assert "Traceback" in subprocess.run(library, env=environment, capture_output=True, text=True).stderr
+
+
+#: A package that loses Ctrl-C while it is loaded, as a callback from C does.
+LOSES = """
+import os, signal
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    sum(range(99))
+except KeyboardInterrupt:
+    raise SystemExit(0)
+"""
+
+
+@pytest.mark.process
+def test_ctrl_c_is_not_lost_while_packages_load(tmp_path: Path) -> None:
+    (tmp_path / "numpy.py").write_text(LOSES)
+    environment = ENVIRONMENT | {"PYTHONPATH": f"{tmp_path}:{ENVIRONMENT['PYTHONPATH']}"}
+    for words, code, said in (
+        (["-m", "fastbcubed", "metrics"], 130, "fastbcubed: stopped\n"),
+        (["-c", "import fastbcubed"], 0, ""),  # a library leaves signals alone
+    ):
+        done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True)
+        assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"), [(signal.SIGINT, 130, "stopped"), (signal.SIGTERM, 143, "terminated")]
+)
+@pytest.mark.parametrize("then", ["goes on", "fails"])
+def test_a_signal_whose_exception_is_lost_ends_the_command(
+    number, code, said, then, monkeypatch, capsys
+) -> None:
+    def run(_: object) -> int:
+        with contextlib.suppress(BaseException):
+            os.kill(os.getpid(), number)
+            sum(range(99))
+        if then == "fails":
+            raise ImportError("cannot be loaded", name="numpy")
+        return 0
+
+    before = signal.getsignal(number)
+    monkeypatch.setattr("fastbcubed.cli.metrics_command.run", run)
+    assert cli.main(["metrics"]) == code
+    assert capsys.readouterr().err == f"fastbcubed: {said}\n"
+    assert signal.getsignal(number) == before
 
 
 @pytest.mark.process
