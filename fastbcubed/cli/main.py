@@ -105,7 +105,7 @@ def _code_of(error: BaseException) -> int:
         case FastBCubedError():
             say(in_flags(error.message))
             return WRONG
-        case OSError() | ImportError() | Exception() if lacks_memory(error):
+        case Exception() if lacks_memory(error):
             return _out_of_memory(error)
         case OSError() if error.errno != errno.EBADF:  # a file closed by us
             _give_up_if_full(sys.stdout)

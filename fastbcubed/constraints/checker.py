@@ -503,7 +503,10 @@ def cheat(items: Iterable[Hashable]) -> dict[Hashable, set[int]]:
     refuse_bare(items=items)
     if not isinstance(items, Iterable):
         raise OptionError(f"items is an iterable of ids, not {quoted(items)}")
-    return {item: {0, alone} for alone, item in enumerate(items, start=1)}
+    try:
+        return {item: {0, alone} for alone, item in enumerate(items, start=1)}
+    except TypeError as error:
+        raise OptionError(f"items are ids, such as texts and integers, but there is an {error}") from error
 
 
 #: Two different overlapping clusterings of the items 1, 2, 3 in which every pair of items shares three

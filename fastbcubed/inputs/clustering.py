@@ -42,7 +42,7 @@ from fastbcubed.inputs.tables import (
     unlisted,
     weight_array,
 )
-from fastbcubed.runtime.arguments import is_bare, path_of, true_or_false, whole_number
+from fastbcubed.runtime.arguments import a_text, is_bare, path_of, true_or_false, whole_number
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import RowNumbers
@@ -355,6 +355,7 @@ class Clustering:
         >>> len(fb.Clustering.from_labels([0, 0, 1]))
         3
         """
+        name = a_text(name, "name")
         if items is not None or weight is not None:
             refuse_other_indexes((labels, items, weight), name)
         return cls(
@@ -399,7 +400,7 @@ class Clustering:
         >>> len(fb.Clustering.from_dict({"a": 1, "b": 1, "c": 2}))
         3
         """
-        overlapping = true_or_false(overlapping, "overlapping")
+        overlapping, name = true_or_false(overlapping, "overlapping"), a_text(name, "name")
         if not isinstance(mapping, Mapping):
             raise OptionError(
                 f"{name}: from_dict takes a dict from item to cluster, not {type(mapping).__name__}."
@@ -449,6 +450,7 @@ class Clustering:
         >>> len(fb.Clustering.from_clusters([["a", "b"], ["c"]]))
         3
         """
+        name = a_text(name, "name")
         if isinstance(clusters, (str, bytes)) or not isinstance(clusters, Iterable) or is_bare(clusters):
             raise OptionError(
                 f"{name}: from_clusters takes a list of clusters, each a list of items, not "
@@ -512,6 +514,7 @@ class Clustering:
         >>> fb.Clustering.from_series(pd.Series([1, 1, 2], index=["a", "b", "c"])).items.take([1]).to_pylist()
         ['b']
         """
+        name = a_text(name, "name")
         if not is_pandas(series, "Series"):
             raise OptionError(
                 f"from_series takes a pandas Series, not {type(series).__name__}; "
@@ -619,7 +622,7 @@ class Clustering:
         from fastbcubed.runtime.memory_budget import Allowance
 
         allowance = Allowance(memory_limit)
-        ascending = true_or_false(ascending, "ascending")
+        ascending, name = true_or_false(ascending, "ascending"), a_text(name, "name")
         threshold = None if threshold is None else as_threshold(threshold)
         if isinstance(items, Clustering):
             if items.items is None:
@@ -691,6 +694,7 @@ class Clustering:
         from fastbcubed.inputs.link_clusters import connect, warn_of
         from fastbcubed.inputs.links import links_of
 
+        name = a_text(name, "name")
         columns = [
             as_column(values, "item", f"the {what} of {name}")
             for what, values in (("items", items), ("left items", left), ("right items", right))
@@ -752,7 +756,7 @@ class Clustering:
           items   'item' (string)
           labels  'cluster' (int64)
         """
-        return cls._of_table(table, {"item": item, "cluster": cluster}, weight, name, Typed())
+        return cls._of_table(table, {"item": item, "cluster": cluster}, weight, a_text(name, "name"), Typed())
 
     @classmethod
     def _of_table(

@@ -32,9 +32,9 @@ def similar(name: str, names: Iterable[str]) -> str | None:
     return lower[found[0]] if found else None
 
 
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return a question to end a message with, after a space; empty if no name is similar."""
-    found = similar(name, names)
+def did_you_mean(name: object, names: Iterable[str]) -> str:
+    """Return a question to end a message with, after a space; empty if it is no name, or none is similar."""
+    found = similar(name, names) if isinstance(name, str) else None
     return "" if found is None else f" Did you mean {found!r}?"
 
 

@@ -36,7 +36,7 @@ from fastbcubed.results.evaluation_text import KINDS, Cluster, Item
 from fastbcubed.results.items import Items, Kept, TableItems, without_noise
 from fastbcubed.results.slices import attribute_values
 from fastbcubed.results.table import Table, listed, order_of
-from fastbcubed.runtime.arguments import as_several, limit_of
+from fastbcubed.runtime.arguments import as_several, is_one_of, limit_of
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import RowNumbers
 
@@ -399,7 +399,7 @@ def list_items(
     items, rows, names = kept.require_items(), kept.rows, chosen_columns(kept, columns)
     here = np.flatnonzero(rows_in_clusters(kept, true_cluster, pred_cluster))
     table = item_columns(kept.cells, rows, metrics, here)
-    ranked_by = [name for name in names if name == order_by and name not in table.column_names]
+    ranked_by = [name for name in names if is_one_of(order_by, [name]) and name not in table.column_names]
     table = with_attributes(table, kept, ranked_by, here, table.num_columns)
     found = listed(table, metrics, order_by, limit, named_by=("row", "item", items.ids)).to_arrow()
     at = to_numpy(found["row"])

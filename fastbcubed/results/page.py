@@ -29,7 +29,6 @@ from fastbcubed.errors import (
     NotKeptError,
     OptionError,
     arg,
-    quoted,
 )
 from fastbcubed.inputs.arrays import table_of, to_numpy
 from fastbcubed.inputs.locations import at_home
@@ -70,7 +69,7 @@ from fastbcubed.results.slices import OURS, SliceKey, check_key, name_columns, s
 from fastbcubed.results.standard_errors import FEW
 from fastbcubed.results.table import LOSS, listed
 from fastbcubed.results.warnings import if_alone
-from fastbcubed.runtime.arguments import as_several, path_of, true_or_false, whole_number
+from fastbcubed.runtime.arguments import a_text, as_several, path_of, true_or_false, whole_number
 from fastbcubed.runtime.output_files import require_writable
 
 if TYPE_CHECKING:
@@ -706,8 +705,7 @@ class Asked:
         cls, *, title: Any = None, worst: Any = 20, members: Any = 10, columns: Any = (), by: Any = None
     ) -> Asked:
         """Check arguments as `Evaluation.report` takes them."""
-        if title is not None and not isinstance(title, str):
-            raise OptionError(f"title is a text, not {quoted(title)}")
+        title = None if title is None else a_text(title, "title")
         worst, members = whole_number(worst, "worst", most=MOST), whole_number(members, "members", most=MOST)
         names = as_several(columns)
         keys = [] if by is None else by if isinstance(by, list) else [by]

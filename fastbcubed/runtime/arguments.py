@@ -50,6 +50,17 @@ def true_or_false(value: Any, name: str) -> bool:
     return bool(value)
 
 
+def a_text(value: Any, name: str) -> str:
+    """Return a text, or raise OptionError.
+
+    >>> a_text("Run 7", "title")
+    'Run 7'
+    """
+    if not isinstance(value, str):
+        raise OptionError(f"{arg(name)} is a text, not {quoted(value)}")
+    return value
+
+
 def is_bare(value: Any) -> bool:
     """Return whether a value is a NumPy array without dimensions: it looks like a list, but has no elements.
 

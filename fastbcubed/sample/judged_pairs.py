@@ -288,7 +288,7 @@ def pair_score(name: object) -> PairScore:
     known = {RATES.name: RATES} | PAIR_SCORES
     if isinstance(name, str) and name in known:
         return known[name]
-    asked = did_you_mean(name, known) if isinstance(name, str) else ""
+    asked = did_you_mean(name, known)
     raise MetricError(f"judged pairs estimate {', '.join(known)}, not {quoted(name)}.{asked}")
 
 

@@ -36,7 +36,7 @@ from fastbcubed.results.slices import SliceKey, rows_for_json
 from fastbcubed.results.standard_errors import COMPONENT, warn_of_units
 from fastbcubed.results.table import HasTable, Table, require_limit
 from fastbcubed.results.warnings import give
-from fastbcubed.runtime.arguments import seed_of, true_or_false, whole_number
+from fastbcubed.runtime.arguments import is_one_of, seed_of, true_or_false, whole_number
 from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.sweep_links.curve import (
@@ -644,7 +644,7 @@ class Sweep(Shown, HasTable):
         """
         limit = require_limit(limit)
         point = None if threshold is None else self._point(threshold)
-        if self._saved is not None and order_by in (None, "f1_change"):
+        if self._saved is not None and is_one_of(order_by, (None, "f1_change")):
             best = self._leading.best
             at_best = point is not None and best is not None and point <= self._point(best.threshold)
             name = "merges_at_best" if at_best and "merges_at_best" in self._saved else "merges"

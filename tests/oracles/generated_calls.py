@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
+import os
 import random
 import signal
 import sys
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from odd_values import ODD
 from public_api import LINKS, MODULES, NEW, OLD, TRUTH, results
@@ -29,13 +31,30 @@ from public_api import LINKS, MODULES, NEW, OLD, TRUTH, results
 import fastbcubed as fb
 
 ORACLES = Path(__file__).parent
-#: Seconds after which a call hangs; on small input, any takes a fraction of one.
-HANGS = 60
+#: Seconds of processor time, and of waiting, after which a call hangs; on small input, any takes a fraction of one.
+HANGS, WAITS = 60, 600
 LABELS = [1, 1, 1, 2, 2, 3, 3, 4, 5, 5]
 OTHERS = [1, 1, 2, 2, 2, 3, 4, 4, 5, 5]
 SIDES = [LABELS, OTHERS, np.array(LABELS), pa.array(OTHERS), dict(zip("abcdefghij", LABELS, strict=True))]
 TABLES = [pa.table(TRUTH), pa.table(OLD), pa.table(NEW), SIDES[-1]]
 
+#: Tables of which a column is replaced by an odd one, and the arguments that may be such tables.
+COLUMNS = {"TRUTH": TRUTH, "OLD": OLD, "NEW": NEW, "LINKS": LINKS}
+TAKE_TABLES = (
+    "truth",
+    "prediction",
+    "baseline",
+    "experiment",
+    "sample",
+    "edges",
+    "table",
+    "runs",
+    "labels_pred",
+)
+#: Functions that take long for all scores, and are given one.
+OF_ONE = ("fastbcubed.constraints.table",)
+#: What is drawn: functions of one score, all other functions, methods of results and their parts.
+SHARES = {"score": 1, "function": 4, "method": 5}
 #: Arguments that are always given, as their defaults take long.
 LONG = ("metrics", "n_random", "draws")
 
@@ -61,7 +80,11 @@ GOOD: dict[str, list[Any]] = {
     **spread(("n_elsewhere", "first", "second", "large", "small", "k", "of"), [2, 3, 4]),
     "n_elsewhere": [0, 3],
     "side": ["true", "pred", "baseline", "experiment"],
-    "runs": [{"old": pa.table(OLD)}, TABLES[:2]],
+    "runs": [
+        {"old": pa.table(OLD)},
+        TABLES[:2],
+        {"old": pa.table(OLD), "new": pa.table(NEW), "": TABLES[-1]},
+    ],
     "edges": [pa.table(LINKS)],
     "table": [pa.table(LINKS), pa.table(TRUTH), None],
     "left": ["left", None, list("ab")],
@@ -136,6 +159,13 @@ class Subject(NamedTuple):
     name: str
     function: Callable[..., Any]
 
+    @property
+    def share(self) -> str:
+        """The key of `SHARES` that it is drawn by."""
+        if not self.name.startswith("fastbcubed."):
+            return "method"
+        return "score" if self.name.startswith("fastbcubed.metrics.") else "function"
+
 
 class Failure(NamedTuple):
     """What a call did that it may not, and how to call it again."""
@@ -165,17 +195,28 @@ def subjects() -> list[Subject]:
         found |= {
             f"{place}.{n}": getattr(module, n) for n in names if not inspect.isclass(getattr(module, n))
         }
-    for name, thing in made.items():
-        for method in dir(thing):
-            if not method.startswith("_") and ours(inspect.getattr_static(thing, method, None)):
-                found[f"{name}.{method}"] = getattr(thing, method)
-    return [Subject(name, function) for name, function in found.items() if callable(function)]
+    others = [method for name, thing in made.items() for method in methods(name, thing)]
+    return [Subject(name, function) for name, function in found.items() if callable(function)] + others
+
+
+def methods(name: str, thing: Any) -> list[Subject]:
+    """Return the public methods of a result, or of a part of one."""
+    names = [each for each in dir(thing) if not each.startswith("_")]  # what is promised alone
+    return [
+        Subject(f"{name}.{each}", getattr(thing, each))
+        for each in names
+        if ours(inspect.getattr_static(type(thing), each, None))
+    ]
 
 
 def ours(function: Any) -> bool:
     """Whether this is a function or method of the package."""
     inner = getattr(function, "__func__", function)
-    return inspect.isfunction(inner) and inner.__module__.startswith("fastbcubed")
+    return (
+        inspect.isfunction(inner)
+        and inner.__module__.startswith("fastbcubed")
+        and not inner.__code__.co_filename.endswith("old_names.py")
+    )
 
 
 def objects() -> dict[str, Any]:
@@ -190,6 +231,15 @@ def objects() -> dict[str, Any]:
     found["sweep of labels"] = fb.sweep(SIDES[-1], links)
     found["sides"] = fb.Clustering.from_labels(LABELS, items=list("abcdefghij"), weight=[1.0] * 10)
     found["constraints"] = fb.constraints.check_constraints("f1", n_random=2)
+    for name, kept in {
+        "ev": "ev of items",
+        "cmp": "cmp",
+        "diff": "diff",
+        "est": "est",
+        "sweep": "sweep",
+    }.items():
+        found[kept].save(f"saved {name}")
+        found[f"loaded {name}"] = fb.load(f"saved {name}")
     found["report"] = found["ev of items"].report()
     found["listing"] = found["ev of items"].clusters("true")
     found["cluster"] = found["ev of items"].cluster("true", 1)
@@ -203,10 +253,16 @@ class Generator:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.subjects = subjects()
+        self.shares = {share: [each for each in self.subjects if each.share == share] for share in SHARES}
 
     def argument(self, name: str) -> tuple[str, Any]:
-        """Return a value and its name: good, odd, or good in an odd container."""
+        """Return a value and its name: good, odd, a table with an odd column, or odd values in a list."""
         lot = self.random.random()
+        if name in TAKE_TABLES and lot > 0.75:
+            table = self.random.choice(list(COLUMNS))
+            column = self.random.choice(list(COLUMNS[table]))
+            key = self.random.choice(ten_rows())
+            return f"with_column({table!r}, {column!r}, {key!r})", with_column(table, column, key)
         if lot < 0.6 and name in GOOD:
             k = self.random.randrange(len(GOOD[name]))
             return f"GOOD[{name!r}][{k}]", GOOD[name][k]
@@ -215,9 +271,13 @@ class Generator:
             return f"[ODD[{key!r}]()] * 10", [ODD[key]()] * 10
         return f"ODD[{key!r}]()", ODD[key]()
 
-    def call(self) -> tuple[Subject, list[tuple[str, Any]], dict[str, tuple[str, Any]]]:
-        """Return a subject, and its arguments by position and by name."""
-        subject = self.random.choice(self.subjects)
+    def subject(self) -> Subject:
+        """Return what is called next."""
+        (share,) = self.random.choices(list(SHARES), SHARES.values())
+        return self.random.choice(self.shares[share])
+
+    def arguments(self, subject: Subject) -> tuple[list[tuple[str, Any]], dict[str, tuple[str, Any]]]:
+        """Return arguments by position and by name."""
         by_position, by_name = [], {}
         for each in inspect.signature(subject.function).parameters.values():
             wanted = each.default is each.empty or each.name in LONG or self.random.random() < 0.3
@@ -231,30 +291,81 @@ class Generator:
                 by_position.append(self.argument(each.name))
             elif wanted:
                 by_name[each.name] = self.argument(each.name)
-        return subject, by_position, by_name
+        if subject.name in OF_ONE:
+            by_name["metrics"] = "['f1']", ["f1"]
+        return by_position, by_name
+
+
+@cache
+def ten_rows() -> list[str]:
+    """Return the names of the odd values that may be a column of ten rows."""
+
+    def rows(value: Any) -> int:
+        try:
+            return len(value)
+        except TypeError:
+            return 0
+
+    return [
+        key
+        for key, make in ODD.items()
+        if rows(value := make()) == 10
+        and not hasattr(value, "columns")
+        and not isinstance(value, str | bytes)
+        and getattr(value, "ndim", 1) == 1
+    ]
+
+
+def with_column(table: str, column: str, key: str) -> Any:
+    """Return a table of `COLUMNS` with an odd column: of Arrow, or of what holds it."""
+    columns = COLUMNS[table]
+    n = len(columns[column])
+    values = ODD[key]()[:n]
+    try:
+        return pa.table(
+            columns | {column: pa.array(values) if not isinstance(values, pa.ChunkedArray) else values}
+        )
+    except (pa.ArrowException, TypeError, OverflowError):
+        return pd.DataFrame({name: list(each) for name, each in (columns | {column: values}).items()})
 
 
 def failures(seed: int, n: int) -> Iterator[Failure]:
     """Make generated calls in the current directory, and yield those that fail."""
     made = Generator(seed)
+    asked: list[tuple[Subject, str]] = []
+    Path("spilled").mkdir(exist_ok=True)
     for _ in range(n):
-        subject, by_position, by_name = made.call()
+        # a result of an odd call is asked further, before it is forgotten
+        subject, before = asked.pop() if asked else (made.subject(), "")
+        by_position, by_name = made.arguments(subject)
+        texts = [text for text, _ in by_position]
+        texts += [f"{name}={text}" for name, (text, _) in by_name.items()]
+        call = f"{before}{subject.name}({', '.join(texts)})"
+        returned: list[Any] = []
         values, named = [value for _, value in by_position], {name: each[1] for name, each in by_name.items()}
-        failure = tried(partial(subject.function, *values, **named))
+        failure = tried(partial(subject.function, *values, **named), returned.append)
         if failure is not None:
-            texts = [text for text, _ in by_position] + [
-                f"{name}={text}" for name, (text, _) in by_name.items()
+            yield Failure(call, *failure)
+        elif hidden := [path for path in (*os.listdir(), *os.listdir("spilled")) if path.startswith(".")]:
+            yield Failure(call, f"leftover: {hidden}", subject.name)
+            for path in hidden:
+                (Path("spilled", path) if os.path.lexists(f"spilled/{path}") else Path(path)).unlink()
+        elif returned and len(before) < 1000 and (further := methods("it", returned[0])):
+            asked += [
+                (made.random.choice(further), f"it = {call}; ") for _ in range(made.random.randrange(3))
             ]
-            yield Failure(f"{subject.name}({', '.join(texts)})", *failure)
 
 
-def tried(call: Callable[[], Any]) -> tuple[str, str] | None:
-    """Make a call, and return what it did that it may not, and where; None if it did well."""
+def tried(call: Callable[[], Any], then: Callable[[Any], Any] = lambda _: None) -> tuple[str, str] | None:
+    """Make a call, and return what it did that it may not, and where; hand on what it returned, and return None."""
     with warnings.catch_warnings(record=True) as given, ends_in_time():
         warnings.simplefilter("always")
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                repr(call())
+                result = call()
+                repr(result)
+                if hasattr(type(result), "_repr_html_") and type(result).__module__.startswith("fastbcubed"):
+                    result._repr_html_()
         except fb.FastBCubedError as error:
             if not str(error).strip():
                 return "no message", place_of(error)
@@ -263,6 +374,8 @@ def tried(call: Callable[[], Any]) -> tuple[str, str] | None:
             raise
         except BaseException as error:
             return f"{type(error).__name__}: {error}", place_of(error)
+        else:
+            then(result)
     for each in given:
         if not issubclass(each.category, fb.EvaluationWarning):
             return f"{each.category.__name__}: {each.message}", f"{each.filename}:{each.lineno}"
@@ -284,16 +397,22 @@ def ends_in_time() -> Iterator[None]:
         yield
         return
 
-    def late(*_: Any) -> None:
-        raise Hang(f"over {HANGS} s")
+    def late(number: int, _: Any) -> None:
+        raise Hang(f"over {HANGS} s of work" if number == signal.SIGPROF else f"over {WAITS} s")
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, HANGS)
+    timers = {
+        signal.SIGPROF: (signal.ITIMER_PROF, HANGS),
+        signal.SIGALRM: (signal.ITIMER_REAL, WAITS),
+    }
+    before = {number: signal.signal(number, late) for number in timers}
+    for timer, seconds in timers.values():
+        signal.setitimer(timer, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for number, (timer, _) in timers.items():
+            signal.setitimer(timer, 0)
+            signal.signal(number, before[number])
 
 
 def by_kind(found: Iterator[Failure]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,6 +21,7 @@ LINKS = {"left": ["a"], "right": ["b"], "score": [0.5]}
 EMPTY = pd.Categorical([])
 LAZY = pl.LazyFrame({"item": ["a"], "cluster": [1]}).select("nowhere")
 ev = fb.evaluate(*SIDES)
+kept = fb.evaluate(*SIDES, attributes={"item": ["a", "b", "c"], "town": ["x", "y", "y"]})
 sweep = fb.sweep(SIDES[0], LINKS)
 
 CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
@@ -54,6 +56,24 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
     "order": (fb.errors.MetricError, "about 5,000 digits", lambda: ev.cells(order_by=LONG)),
     "score": (fb.errors.MetricError, "the curve has no score", lambda: sweep.best(LONG)),
     "long path": (FileFormatError, "cannot write", lambda: ev.report("x" * 300)),
+    "name": (OptionError, "name is a text", lambda: fb.Clustering.from_labels(LABELS, name=LONG)),
+    "name of links": (OptionError, "name is a text", lambda: fb.Clustering.from_links(LINKS, name=LAZY)),
+    "name of pairs": (OptionError, "name is a text", lambda: fb.Clustering.from_pairs("a", "b", name=LAZY)),
+    "name of a table": (OptionError, "name is a text", lambda: fb.Clustering.from_table(LINKS, name=LAZY)),
+    "name of a dict": (OptionError, "name is a text", lambda: fb.Clustering.from_dict(SIDES[0], name=LONG)),
+    "name of clusters": (
+        OptionError,
+        "name is a text",
+        lambda: fb.Clustering.from_clusters([["a"]], name=LONG),
+    ),
+    "name of a series": (OptionError, "name is a text", lambda: fb.Clustering.from_series([1], name=LONG)),
+    "example": (OptionError, "there is no example", lambda: fb.example(LAZY)),
+    "ids": (OptionError, "items are ids", lambda: fb.constraints.cheat([[1]])),
+    "order of items": (
+        fb.errors.MetricError,
+        "cannot order by",
+        lambda: kept.items(order_by=pd.Series([1, 2])),
+    ),
     "source": (OptionError, "score is a name", lambda: sweep.best("1or 2")),
 }
 
@@ -73,6 +93,12 @@ def test_scores_of_links_by_runs() -> None:
     table = found.to_table().to_pandas()
     assert sorted(table.groupby("cluster").size()) == [1, 5]
     assert fb.sweep(dict.fromkeys("abcdef", 1), links).best().threshold == 0.5
+
+
+def test_order_of_the_merges_of_a_saved_sweep(tmp_path: Path) -> None:
+    sweep.save(tmp_path / "sweep")
+    with refused(fb.errors.NotKeptError, "a sweep is saved with"):
+        fb.load(tmp_path / "sweep").merges(order_by=pd.DataFrame({"a": [1, 2]}))
 
 
 def test_limits_beyond_all_rows() -> None:
