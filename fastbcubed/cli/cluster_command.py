@@ -174,6 +174,7 @@ def _print_json(
         "all_items_given": links.complete,
         "clusterings": told,
         "warnings": said,
+        "reading": {"links": columns.to_dict()},
         "out": options.out,
     }
     print_json(as_json(found))

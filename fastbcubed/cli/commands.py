@@ -59,6 +59,8 @@ JSON (--json): one object. Later versions may add keys; these stay.
   opened          with --show: list of clusters; see: fastbcubed show --help
   repairs         with --repairs: list of {rank, kind, side, cluster, n_items, weight, gain, running, precision_gain,
                   recall_gain, running_precision, running_recall}
+  reading         truth, prediction -> what its columns were taken for: item, cluster; of links left, right, score,
+                  verdict -> columns, reason, others (that it could also be); sources, tool. null without columns
   manifest        versions, engine, memory_limit, arguments that were given;
                   truth, prediction -> rows, fingerprint (of all rows, whatever their order and file format)
   gates           with gates: list of {gate, passed, score, slice, value, at_least | at_most | baseline, ...};
@@ -117,6 +119,7 @@ JSON (--json): one object. Later versions may add keys; these stay.
   warnings        list of {code, level (warning, note), message, figures}
   not_computed    score of a family -> reason
   opened          with --show: list of clusters; see: fastbcubed show --help
+  reading         baseline, experiment, truth -> what its columns were taken for, as of evaluate
   manifest        versions, engine, memory_limit, arguments that were given; baseline, experiment -> rows, fingerprint
   gates           with gates: list of {gate, passed, score, slice, value, at_least | at_most}
 """
@@ -194,6 +197,7 @@ JSON (--json): one object. Later versions may add keys; these stay.
                   low, high, n_judged, n_unsure, n_unjudged, low_unsure, high_unsure}; with --prediction also run
                   (of several), n_components, n_outside
   weight          the column of weights of labelled pairs; null without it
+  reading         labelled, prediction (of several by run) -> what its columns were taken for, as of evaluate
 """
 
 CLUSTERED = """\
@@ -213,6 +217,7 @@ JSON (--json): one object. Later versions may add keys; these stay.
   n_links, n_items                links and items that were read
   n_judged_different, n_unsure    pairs that --verdict keeps apart, and that have no verdict
   warnings                        a list of {code, level, message, ...}
+  reading                         links -> what their columns were taken for, as of evaluate
   all_items_given                 whether --items was given
   clusterings                     list of {threshold, column, n_connecting, clusters, singletons, largest}
 """
@@ -236,6 +241,7 @@ JSON (--json): one object. Later versions may add keys; these stay.
                   pred {n_items, n_clusters, mean_cluster_size, n_null, n_duplicates}
   warnings        list of {code, level (warning, note), message, figures}
   not_computed    score of a family -> reason
+  reading         sample, prediction -> what its columns were taken for, as of evaluate
 """
 
 SWEPT = """\
@@ -266,6 +272,7 @@ JSON (--json): one object. Later versions may add keys; these stay. An infinite 
                   recall_change, f1_change}: a link, the clusters it joins, and what the merge does
   slices          slicing -> list of {its attributes, n_items, weight, threshold, scores, <score>_at_common, cost}
   warnings        list of {code, level, message, figures}    not_computed    score -> reason
+  reading         truth, links -> what its columns were taken for, as of evaluate
 """
 
 WARM_UP = """\

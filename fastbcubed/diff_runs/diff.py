@@ -32,6 +32,7 @@ from fastbcubed.evaluate import Keep, Progress, carry_out, evaluation
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.pair import Given, SideRequest, one_side, open_pair, order_of, pair_of_table, per_side
+from fastbcubed.inputs.reading_notes import notes_of_side, reading_of
 from fastbcubed.inputs.suggestions import Typed
 from fastbcubed.inputs.tables import CLUSTER, DEFAULTS, ITEM, ColumnName
 from fastbcubed.metrics.metric import Metric
@@ -229,8 +230,10 @@ def diff(
         if known is None:
             known, _ = pair_of_table(truth, baseline, request.given.table, columns["item"][1], None)
             known = replace(known, attributes=None)  # they are those of the baseline
+        ev.origin = replace(ev.origin, notes=[*ev.origin.notes, *notes_of_side(known)])
         found = _judged(ev, known, judging, unlabelled)
         found._truth = by_names(arguments, [known.name])(known.name)
+        found._reading_of_truth = reading_of(known)
         found.evaluation.sliced = {slice_name(key): found.slices(key) for key in keys}
     found.evaluation.figures.slicings = {slice_name(key): key for key in keys}
     give(found.warnings)

@@ -100,6 +100,8 @@ class Diff(Shown, HasTable):
         What a reader should know: code, level, message, and figures of each.
     definition : dict
         What the scores mean: average, weighting, policies.
+    reading : dict
+        What the columns of each side were taken for, why, and what else they could be.
     manifest : dict
         Versions, engine, the arguments given, and rows and fingerprint of each side.
     coverage : SharedItems
@@ -137,6 +139,7 @@ class Diff(Shown, HasTable):
     ) -> None:
         """Take over an evaluation, its judgement by a truth, and saved figures that cannot be computed again."""
         self.evaluation, self.not_computed = evaluation, not_computed
+        self._reading_of_truth: dict[str, Any] | None = None
         self._judgement, self._judging, self._truth = judgement, list(judging), truth
         self._saved = saved or {}
 
@@ -189,6 +192,14 @@ class Diff(Shown, HasTable):
     def warnings(self) -> list[dict[str, Any]]:
         """Warnings and notes: code, level (warning or note), message, figures."""
         return list(self._saved["warnings"]) if "warnings" in self._saved else cautions(self)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What the columns of baseline, experiment and, if given, truth were taken for; see `Evaluation`."""
+        if "reading" in self._saved:
+            return dict(self._saved["reading"])
+        found = {side: self.evaluation.reading.get(place) for side, place in PLACES.items()}
+        return found if self._truth is None else {**found, "truth": self._reading_of_truth}
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -777,6 +788,7 @@ class Diff(Shown, HasTable):
             **numbers_of_cut(self._sliced, IN_JSON),
             "warnings": self.warnings,
             "not_computed": self.not_computed,
+            "reading": self.reading,
             "manifest": self.manifest,
         }
         if verdict is None:

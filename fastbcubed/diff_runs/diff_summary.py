@@ -157,7 +157,7 @@ def state_of(diff: Diff) -> dict[str, Any]:
     found = diff.to_dict()
     state: dict[str, Any] = {
         name: found.get(name)
-        for name in ("changes", "id_churn", "warnings", "not_computed", "truth", "verdict")
+        for name in ("changes", "id_churn", "warnings", "not_computed", "reading", "truth", "verdict")
     }
     state |= {"errors": found.get("errors", {}), "judging": [metric.name for metric in diff._judging]}
     if diff.verdict is not None:
@@ -171,6 +171,8 @@ def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
     verdict = figures and Verdict(**{each.name: _with_nan(figures[each.name]) for each in fields(Verdict)})
     saved = {"changes": state["changes"], "warnings": from_saved(state["warnings"]), "verdict": verdict}
     saved["id_churn"] = state.get("id_churn")
+    if "reading" in state:
+        saved["reading"] = state["reading"]
     if state["errors"]:
         saved["errors"] = _with_nan(state["errors"])
     judgement = None

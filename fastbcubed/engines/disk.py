@@ -23,7 +23,7 @@ from fastbcubed.engines.scoring import Scorer, columns_of_slices, require_room
 from fastbcubed.errors import EmptyInputError, Message, OptionError, WeightError, arg, naming
 from fastbcubed.inputs.fingerprint import BlocksSeen
 from fastbcubed.inputs.pair import Cut, Pair, open_pair, open_pairs
-from fastbcubed.inputs.reading_notes import notes_of
+from fastbcubed.inputs.reading_notes import notes_of, readings_of
 from fastbcubed.inputs.tables import BLOCK_ROWS
 from fastbcubed.results.clusters import ClusterRanges, NamesByKey, label_bytes
 from fastbcubed.results.figures import describe
@@ -129,6 +129,7 @@ def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOf
             summary=describe(parts.sizes, parts.n_items, parts.n_exact),
             bounds=bounds,
             notes=notes_of(aligner.firsts) + aligner.attribute_notes() + _not_kept(parts, spill),
+            reading=readings_of(aligner.firsts),
             pair=pair,
             contents=None if seen is None else seen.contents(),
             change_if_alone=parts.recall_if_alone,

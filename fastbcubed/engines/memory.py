@@ -17,7 +17,7 @@ from fastbcubed.cells.partitioned import WIDE, Plan, find_heavy
 from fastbcubed.engines.request import Answer, Labels, Request
 from fastbcubed.engines.scoring import OnePart, Scorer
 from fastbcubed.inputs.pair import Pair, open_pair
-from fastbcubed.inputs.reading_notes import notes_of
+from fastbcubed.inputs.reading_notes import notes_of, readings_of
 from fastbcubed.overlap.cover import build_cover
 from fastbcubed.results.items import AlignedItems, AttributeTable, CoverItems
 from fastbcubed.runtime.key_partitions import PART_ROWS, part_bits
@@ -47,6 +47,7 @@ def answer(pair: Pair, built: Built, request: Request, pool: Pool) -> Answer:
     return Answer(
         "memory", built.cells, scored, built.coverage, pair.names, built.items, built.labels, attributes,
         notes=notes_of(pair.first) + ([] if attributes is None else attributes.notes()),
+        reading=readings_of(pair.first),
         pair=pair,
         change_if_alone=built.cells.recall_if_alone,
     )  # fmt: skip

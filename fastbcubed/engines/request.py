@@ -144,6 +144,8 @@ class Answer:
         Fingerprints of the truth and the prediction, if computed during the run.
     notes : list of dict
         Notes for the reader on how the input was read.
+    reading : dict
+        What the columns of each side were taken for; see `readings_of`.
     kind : callable
         Makes the evaluation from its fields.
     complete : bool
@@ -165,6 +167,7 @@ class Answer:
     summary: dict[str, dict[str, Any]] | None = None
     bounds: Bounds | None = None
     notes: list[dict[str, Any]] = field(default_factory=list)
+    reading: dict[str, Any] = field(default_factory=dict)
     change_if_alone: float | None = None
     pair: Pair | None = None
     contents: list[Content] | None = None

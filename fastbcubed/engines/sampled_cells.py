@@ -23,8 +23,11 @@ from fastbcubed.engines.request import Request
 from fastbcubed.errors import AlignmentError, OptionError, arg, quoted
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import open_files
+from fastbcubed.inputs.id_columns import in_order_of
+from fastbcubed.inputs.keys import comparable_keys
 from fastbcubed.inputs.pair import Cut, Given, one_side, open_pair, side_requests
-from fastbcubed.inputs.reading_notes import notes_of_side
+from fastbcubed.inputs.reading_notes import notes_of_side, reading_of
+from fastbcubed.results.warnings import ROWS_COMPARED, agree
 from fastbcubed.runtime.arguments import is_one_of, is_path
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.spill import Packed, Spill
@@ -43,21 +46,38 @@ class Touched(NamedTuple):
     n_clusters: int  #: predicted clusters, with sampled items or not
     coverage: Coverage
     name: str  #: the name of the prediction
-    notes: list[dict[str, Any]]  #: the engine
+    notes: list[dict[str, Any]]  #: on how it was read
+    reading: dict[str, Any] | None  #: what its columns were taken for
+    same_names: bool = False  #: whether sampled items are in the same clusters, called alike
 
 
-def touch(engine: str | None, sample: Clustering, request: Request, pool: Pool) -> Touched:
+def touch(
+    engine: str | None, sample: Clustering, labels: Clustering, request: Request, pool: Pool
+) -> Touched:
     """Return the cells of a sample, unordered, by the named engine or the one that suits.
 
-    The sample has integer labels and no nulls; the request has the prediction and how to read it.
+    The sample has integer labels and no nulls; `labels` are those that it was given with, of all its rows. The request
+    has the prediction and how to read it.
     """
     if not is_one_of(engine, (None, "memory", "disk")):
         raise OptionError(f'{arg("engine")} is "memory" or "disk", not {quoted(engine)}')
     if engine is None:
         engine = "disk" if _is_large_file(request.given.prediction) else "memory"
-    found = (_in_blocks if engine == "disk" else _as_a_whole)(sample, request, pool)
+    found, first = (_in_blocks if engine == "disk" else _as_a_whole)(sample, request, pool)
     order = np.lexsort((found.pred_n, found.n, found.true))
-    return found._replace(true=found.true[order], n=found.n[order], pred_n=found.pred_n[order])
+    alike = np.unique(found.true).size == found.true.size and _are_called_alike(labels, first)
+    return found._replace(
+        true=found.true[order], n=found.n[order], pred_n=found.pred_n[order], same_names=alike
+    )
+
+
+def _are_called_alike(labels: Clustering, prediction: Clustering) -> bool:
+    """Return whether the labels of common items are equal by value; the prediction may be its first rows."""
+    some = prediction.slice(0, min(len(prediction), ROWS_COMPARED))
+    assert labels.items is not None and some.items is not None
+    own, others = comparable_keys([labels.items, in_order_of(labels.items, some.items, strict=False)])
+    _, rows, at = np.intersect1d(own, others, return_indices=True)
+    return agree(labels.labels.take(rows), some.labels.take(at))
 
 
 def _is_large_file(source: Any) -> bool:
@@ -68,7 +88,7 @@ def _is_large_file(source: Any) -> bool:
     return rows.can_be_cut and len(rows) > READ_WHOLE
 
 
-def _as_a_whole(sample: Clustering, request: Request, pool: Pool) -> Touched:
+def _as_a_whole(sample: Clustering, request: Request, pool: Pool) -> tuple[Touched, Clustering]:
     """Read the whole prediction, number its clusters, and count them."""
     prediction = _prediction(request.given)
     if prediction.items is None:
@@ -82,10 +102,11 @@ def _as_a_whole(sample: Clustering, request: Request, pool: Pool) -> Touched:
     sizes = np.bincount(clusters.codes)
     sampled = _is_there(rows.true_keys[there], rows.absent_true)
     touched = count_pairs(rows.true_keys[there][sampled], clusters.codes[sampled])
-    return Touched(
+    found = Touched(
         touched.true, touched.n, sizes[touched.pred], sizes.size, rows.coverage, prediction.name,
-        notes_of_side(prediction),
+        notes_of_side(prediction), reading_of(prediction),
     )  # fmt: skip
+    return found, prediction
 
 
 class Pairs(NamedTuple):
@@ -118,7 +139,7 @@ def _prediction(given: Given) -> Clustering:
     return found if found.weight is None else replace(found, weight=None)
 
 
-def _in_blocks(sample: Clustering, request: Request, pool: Pool) -> Touched:
+def _in_blocks(sample: Clustering, request: Request, pool: Pool) -> tuple[Touched, Clustering]:
     """Read the prediction in blocks, and shard its rows as the disk engine does."""
     require_limit(request.limit)
     given = request.given
@@ -128,7 +149,7 @@ def _in_blocks(sample: Clustering, request: Request, pool: Pool) -> Touched:
         both = Given(sample, given.prediction, given.item, given.cluster)
     pair = open_pair(both, Cut(disk.block_rows(request.limit, pool.threads), request.spill_dir))
 
-    def count(choice: Choice) -> Touched:
+    def count(choice: Choice) -> tuple[Touched, Clustering]:
         with Spill(request.spill_dir, named=request.spill_dir is not None) as spill:
             aligner = Aligner(pair, request.policies, choice, spill, request.limit, pool, outer=False)
             layout = Layout.of(pair.n_rows, request.limit)
@@ -137,9 +158,9 @@ def _in_blocks(sample: Clustering, request: Request, pool: Pool) -> Touched:
             with pool.wider() as readers:
                 coverage = aligner.run(rows.take, readers)
             true, n, pred_n, n_clusters = _cells(rows.all_shards(), spill, pool)
-            return Touched(
-                true, n, pred_n, n_clusters, coverage, pair.names[1], notes_of_side(aligner.firsts[1])
-            )
+            _, first = aligner.firsts
+            told = notes_of_side(first), reading_of(first)
+            return Touched(true, n, pred_n, n_clusters, coverage, pair.names[1], *told), first
 
     return disk.attempt(count)
 

@@ -17,7 +17,17 @@ from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import plain, to_numpy
 from fastbcubed.inputs.link_columns import links_hint, require_columns
 from fastbcubed.inputs.suggestions import Typed, Unnamed
-from fastbcubed.inputs.tables import ColumnName, Source, column_names, listed
+from fastbcubed.inputs.tables import (
+    BY_TOOL,
+    DEFAULT,
+    LEFT,
+    NAMED,
+    ROW,
+    ColumnName,
+    Source,
+    column_names,
+    listed,
+)
 
 
 @dataclass(frozen=True)
@@ -58,16 +68,13 @@ TRUTH_WORDS = {"truth", "true", "gold", "golden", "reference", "gt", "labels", "
 PREDICTION_WORDS = {"pred", "preds", "prediction", "predictions", "predicted", "output", "system", "response"}
 #: Words for clusters, and words that may come with them: names of these alone are asked for where `cluster` is there.
 CLUSTER_WORDS = TRUTH_WORDS | PREDICTION_WORDS | {
-    "cluster", "clusters", "clusterid", "entity", "entities", "entityid", "label", "component",
+    "cluster", "clusters", "clusterid", "entity", "entities", "entityid", "label", "group", "component",
     "community",
 }  # fmt: skip
 WITH_CLUSTERS = {
     "id", "ids", "no", "number", "name", "x", "y", "a", "b", "l", "r", "left", "right", "old", "new", "ground", "final",
     "resolved",
 }  # fmt: skip
-
-#: Reasons for a reading: how each part of it was found.
-NAMED, DEFAULT, BY_TOOL, LEFT = "named", "default name", "name that a tool writes", "only column left"
 
 
 class Part(NamedTuple):
@@ -89,7 +96,15 @@ class Reading(NamedTuple):
     def is_obvious(self) -> bool:
         """Whether both parts have default names, or clusters were named, and items have theirs or were named, too."""
         clusters = (DEFAULT,) if self.item.reason == DEFAULT else ()
-        return self.item.reason in (NAMED, DEFAULT) and self.cluster.reason in (NAMED, *clusters)
+        return self.item.reason in (NAMED, DEFAULT, ROW) and self.cluster.reason in (NAMED, *clusters)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON: columns, reason and others of each part, and the tool."""
+        parts = {"item": self.item, "cluster": self.cluster}
+        return {
+            name: {"columns": list(part.columns), "reason": part.reason, "others": [*map(list, part.others)]}
+            for name, part in parts.items()
+        } | {"tool": self.tool}
 
 
 class _Way(NamedTuple):

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from fastbcubed.errors import ColumnError, Either, OptionError, arg, quoted
 from fastbcubed.inputs.suggestions import Typed, similar
-from fastbcubed.inputs.tables import ColumnName, Source, column_names, listed
+from fastbcubed.inputs.tables import (
+    BY_TOOL,
+    DEFAULT,
+    LEFT,
+    NAMED,
+    ColumnName,
+    Source,
+    column_names,
+    listed,
+)
 from fastbcubed.inputs.verdicts import NAMES as VERDICTS
 
 #: The column of verdicts, or False if no column has any; None if it is not said.
@@ -35,7 +44,7 @@ SCORES = (
 
 
 #: How two tables are named.
-NAMED = Either('sources=("a", "b")', "--link-sources a,b")
+TWO_TABLES = Either('sources=("a", "b")', "--link-sources a,b")
 
 
 class LinkColumns(NamedTuple):
@@ -46,11 +55,29 @@ class LinkColumns(NamedTuple):
     score: str | None
     items: list[str]  #: names of the parts of an item
     tool: str | None = None  #: the tool that uses these names
-    recognised: bool = False  #: whether the items were found by names other than left and right
     scores: tuple[str, ...] = ()  #: all columns with names of scores, in order of precedence
     verdict: str | None = None  #: whether two items match
     sources: tuple[str, str] | None = None  #: names of the tables of the left and the right items
     doubtful: tuple[str, ...] = ()  #: columns that may hold verdicts, as their values show
+    reasons: Mapping[str, str] = {}  #: why each of these columns, by what it is; none of arrays
+
+    @property
+    def recognised(self) -> bool:
+        """Whether the items were found by names other than left and right."""
+        return self.reasons.get("left") in (BY_TOOL, LEFT)
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """Return the reading as JSON: columns, reason and others of each part, and the tool; None of arrays."""
+        if not self.reasons:
+            return None
+        parts: dict[str, Any] = {"left": self.left, "right": self.right}
+        parts |= {name: [own] for name in ("score", "verdict") if (own := getattr(self, name)) is not None}
+        others = {"score": [[name] for name in self.scores if name != self.score]}
+        found = {
+            name: {"columns": own, "reason": self.reasons[name], "others": others.get(name, [])}
+            for name, own in parts.items()
+        }
+        return found | {"sources": self.sources and list(self.sources), "tool": self.tool}
 
 
 class _Pair(NamedTuple):
@@ -127,16 +154,22 @@ def choose_links(
     doubtful = (
         _doubtful(rows, rest, {score, *scores}, judged=scored and bool(scores)) if verdict is None else ()
     )
+    reasons = dict(found.reasons)
+    if chosen is not None:
+        reasons["score"] = NAMED if score else DEFAULT if scores else LEFT
+    if verdict:
+        reasons["verdict"] = NAMED
     return found._replace(
-        score=chosen, tool=_tool_of(found, chosen), scores=scores, verdict=verdict or None, doubtful=doubtful
-    )
+        score=chosen, tool=_tool_of(found, chosen), scores=scores, verdict=verdict or None, doubtful=doubtful,
+        reasons=reasons,
+    )  # fmt: skip
 
 
 def ask_sources(why: str) -> NoReturn:
     """Raise ColumnError, as ids may be those of two tables that number their rows alike."""
     raise ColumnError(
-        f"{why}, which may number their rows alike. Name the tables with {NAMED}, so that an item is its table and its "
-        f"number; if an id means one item in both, pass {Either('sources=False', '--no-link-sources')}."
+        f"{why}, which may number their rows alike. Name the tables with {TWO_TABLES}, so that an item is its table "
+        f"and its number; if an id means one item in both, pass {Either('sources=False', '--no-link-sources')}."
     )
 
 
@@ -148,7 +181,7 @@ def both_sources(sources: Sources) -> tuple[str, str] | None:
     if len(given) != 2 or not all(isinstance(name, str) and name for name in given):
         raise OptionError(
             f"{Either('sources', '--link-sources')} names the tables of the left and the right items, as in "
-            f"{NAMED}, not {sources!r}."
+            f"{TWO_TABLES}, not {sources!r}."
         )
     return given[0], given[1]
 
@@ -197,7 +230,7 @@ def _as_named(rows: Source, left: list[str], right: list[str]) -> LinkColumns:
         )
     stems = {(pair.left, pair.right): pair.stem for pair in _pairs(rows.names)}
     items = [stems.get(names, "") for names in zip(left, right, strict=True)]
-    return LinkColumns(left, right, None, _item_names(items))
+    return LinkColumns(left, right, None, _item_names(items), reasons=dict.fromkeys(("left", "right"), NAMED))
 
 
 def _item_names(stems: Sequence[str]) -> list[str]:
@@ -225,16 +258,17 @@ def _recognised(rows: Source, others: Sequence[str]) -> LinkColumns:
     if ids:
         sources = [pair for pair in pairs if pair.stem.lower() in SOURCES and pair not in ids]
         parts = [*sources[:1], *ids]
+        why = BY_TOOL if len(parts) > 1 or ids[0].stem else DEFAULT
         return LinkColumns(
             [pair.left for pair in parts],
             [pair.right for pair in parts],
             None,
             _item_names([pair.stem for pair in parts]),
-            recognised=len(parts) > 1 or bool(ids[0].stem),
+            reasons={"left": why, "right": why},
         )
     rest = [name for name in names if name.lower() not in (*SCORES, *VERDICTS)]
     if len(rest) == 2:
-        return LinkColumns(rest[:1], rest[1:], None, ["item"], recognised=True)
+        return LinkColumns(rest[:1], rest[1:], None, ["item"], reasons={"left": LEFT, "right": LEFT})
     if named := [name for pair in _pairs(rows.names) for name in (pair.left, pair.right) if name in others]:
         raise _score_of_item(rows, named[0])
     clusters = {"item", "cluster"} <= set(rows.names)

@@ -29,13 +29,16 @@ from fastbcubed.inputs.clustering import Clustering, by_position
 from fastbcubed.inputs.files import Stream, as_rows, columns_used, open_stream, spool
 from fastbcubed.inputs.id_columns import Column, Order, as_column, in_order_of, joined_in_order
 from fastbcubed.inputs.keys import text_parts
-from fastbcubed.inputs.layouts import choose_weights
+from fastbcubed.inputs.layouts import Part, Reading, choose_weights
 from fastbcubed.inputs.pipes import held_once
-from fastbcubed.inputs.suggestions import Typed, did_you_mean
+from fastbcubed.inputs.suggestions import Typed, Unnamed, did_you_mean
 from fastbcubed.inputs.tables import (
     CLUSTER,
+    DEFAULT,
     DEFAULTS,
     ITEM,
+    NAMED,
+    ROW,
     ColumnName,
     Source,
     Stretch,
@@ -301,10 +304,16 @@ def pair_of_table(
         return truth, prediction
     columns, weights = read_columns(rows, groups, weight if isinstance(weight, str) else None)
     ids = columns[2] if len(columns) > 2 else None
+    of_items = Part((), ROW)
+    if ids is not None:
+        of_items = Part(tuple(items), DEFAULT if isinstance(named, Unnamed) else NAMED)
     sides = [
-        Clustering(labels, ids, weights, rows, f"{name} ({labels.name!r} of {rows.where})")
-        for labels, name in zip(columns, called, strict=False)
-    ]
+        Clustering(
+            labels, ids, weights, rows, f"{name} ({labels.name!r} of {rows.where})",
+            Reading(of_items, Part(tuple(group), NAMED)),
+        )
+        for labels, name, group in zip(columns, called, groups, strict=False)
+    ]  # fmt: skip
     return sides[0], sides[1]
 
 

@@ -1,4 +1,4 @@
-"""Notes on how the truth and the prediction were read: their columns, whole floats, links."""
+"""How the truth and the prediction were read, and notes on it: their columns, whole floats, links."""
 
 from __future__ import annotations
 
@@ -16,6 +16,17 @@ if TYPE_CHECKING:
 
 #: The codes of all notes.
 CODES = ("columns-recognised", "whole-floats", "made-of-links", "attributes-match-none", *OF_LINKS)
+
+
+def reading_of(side: Clustering) -> dict[str, Any] | None:
+    """Return what the columns of a side were taken for, why, and what else they could be; None if it has none."""
+    read = side.reading if side.links is None else side.links.columns
+    return None if read is None else read.to_dict()
+
+
+def readings_of(sides: Iterable[Clustering]) -> dict[str, Any]:
+    """Return the reading of the truth and of the prediction."""
+    return dict(zip(("truth", "prediction"), map(reading_of, sides), strict=True))
 
 
 def notes_of(sides: Iterable[Clustering]) -> list[dict[str, Any]]:

@@ -60,6 +60,10 @@ ColumnName = str | list[str]
 ITEM, CLUSTER = Unnamed("item"), Unnamed("cluster")
 DEFAULTS = {"item": ITEM, "cluster": CLUSTER}
 
+#: Why a column was taken for what it is. Items without a column are known by their row.
+NAMED, DEFAULT, BY_TOOL, LEFT = "named", "default name", "name that a tool writes", "only column left"
+ROW = "row number"
+
 #: Text that Arrow reads as a number.
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?([iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])$"
 

@@ -76,6 +76,9 @@ class Evaluation(Shown, HasTable):
         What a reader should know: code, level, message, and figures of each.
     definition : dict
         What the scores mean: average, weighting, policies.
+    reading : dict
+        What item and cluster of each side were taken from (left, right, score and verdict of links): columns, reason,
+        others that it could be; and the tool. None of a side without columns, such as a dict.
     manifest : dict
         Versions, engine, the arguments given, and rows and fingerprint of each side.
 
@@ -98,7 +101,7 @@ class Evaluation(Shown, HasTable):
         self.contingency, self.metrics, self.beta = kept.cells, figures.metrics, figures.beta
         self.coverage, self.policies, self.overall = figures.coverage, figures.policies, figures.overall
         self.not_computed, self.sliced = figures.not_computed, figures.sliced
-        self.names, self.engine = origin.names, origin.engine
+        self.names, self.engine, self.reading = origin.names, origin.engine, dict(origin.reading)
 
     _document = document
     __getstate__, __setstate__ = saved_files.state_of, saved_files.set_state

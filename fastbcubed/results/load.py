@@ -274,7 +274,8 @@ def _of_manifest(
             figures.outcomes = pa.Table.from_pylist(head["outcomes"], SCHEMA)
     names = {side: head[side] for side in ("truth", "prediction")}
     notes = [w for w in told if w["code"] in CODES]
-    origin = Origin(names, notes=notes, saved=head["manifest"])
+    reading = head.get("reading", dict.fromkeys(names))  # which earlier versions did not save
+    origin = Origin(names, notes=notes, reading=reading, saved=head["manifest"])
     return Evaluation(figures, Kept(contingency, policies, items, labels, lazy=lazy), origin)
 
 

@@ -20,7 +20,7 @@ from fastbcubed.inputs.locations import at_home
 from fastbcubed.inputs.pair import Pair
 from fastbcubed.results.slice_bins import Bins
 from fastbcubed.results.warnings import same_source, swapped_names
-from fastbcubed.runtime.arguments import is_path, path_of
+from fastbcubed.runtime.arguments import path_of
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
 
@@ -39,10 +39,12 @@ class Origin:
     engine: str = "memory"
     same_source: str | None = None  #: the kind of source that both sides share, if any
     swapped_names: str | None = None  #: why the sides may be in the wrong order, by their names
-    by_name: bool = False  #: whether the sides are named: by path or column
+    by_name: bool = False  #: whether a side is named: by path or column
     #: those that were not left out, as plain values
     arguments: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[dict[str, Any]] = ()  #: on how the input was read
+    #: what the columns of each side were taken for, why, and what else they could be; None of a side without columns
+    reading: Mapping[str, Any] = field(default_factory=dict)
     pair: Pair | None = field(default=None, repr=False)  #: both sides, to be read again
     contents: Sequence[Content] | None = None  #: contents of both sides, where already known
     saved: Mapping[str, Any] | None = None  #: the manifest, where it was read
@@ -57,9 +59,10 @@ class Origin:
             answer.engine,
             same_source(given),
             swapped_names(given),
-            given.table is not None or is_path(given.truth),
+            given.table is not None or any(answer.reading.values()),
             told,
             say(answer.notes),
+            answer.reading,
             answer.pair,
             answer.contents,
         )

@@ -278,6 +278,7 @@ def described(ev: Evaluation, slices: Mapping[str, Any]) -> dict[str, Any]:
         "slices": dict(slices),
         "warnings": ev.warnings,
         "not_computed": ev.not_computed,
+        "reading": ev.reading,
         "manifest": ev.manifest,
     }
     if own := {m.name: _declaration(m) for m in ev.metrics if m.name not in METRICS}:

@@ -406,35 +406,44 @@ def same_input(ev: Any, n_items: int) -> Iterator[Notice]:
     if source is not None and (ev.origin.by_name or n_items >= FEW_ITEMS):
         yield Notice(WARNING, f"Truth and prediction are the same {source}, so every score is perfect.", {})
     elif source is None and (n_items >= FEW_ITEMS or (ev.origin.by_name and n_items > 2)):
-        same = "Truth and prediction have the same clusters"
-        if isinstance(ev.contingency, NoCells):
+        whole, common = "Truth and prediction have", "All items that both sides have are in"
+        same = f"{whole if ev.coverage.complete else common} the same clusters"
+        if isinstance(ev.contingency, NoCells) or (_is_large(ev.contingency) and not ev.has_items):
             if n_items >= FEW_ITEMS and _is_perfect(ev):
-                how = f"pass {arg('keep', 'cells')} to check whether their names are the same, too, as in a copy"
+                keep = "cells" if isinstance(ev.contingency, NoCells) else "items"
+                how = f"pass {arg('keep', keep)} to check whether their names are the same, too, as in a copy"
                 yield Notice(NOTE, f"{same}; {how}.", {})
         elif _same_names(ev):
-            same = same if _is_perfect(ev) else "All items that both sides have are in the same clusters"
-            copy = "is one a copy of the other, or are both read from a column of the truth?"
-            yield Notice(WARNING, f"{same} under the same names: {copy}", {})
+            yield Notice(WARNING, f"{same} under the same names: {COPY}", {})
+
+
+#: What to ask about clusters of the same names.
+COPY = "is one a copy of the other, or are both read from a column of the truth?"
+
+
+def _is_large(table: Any) -> bool:
+    """Return whether clusters overlap, or codes of all cells may be on disk: labels are then compared by item."""
+    return bool(table.overlapping) or table.n_cells > CELLS_AT_ONCE
 
 
 def _is_perfect(ev: Any) -> bool:
-    """Return whether each cluster equals one of the other side; where there are cells, they are looked at last."""
+    """Return whether each cluster of scored items equals one of the other side; cells are looked at last."""
     table = ev.contingency
     if table.overlapping or isinstance(table, NoCells):
-        return ev.coverage.complete and all(s["exact"] == s["clusters"] for s in ev._sides.values())
+        return all(s["exact"] == s["clusters"] for s in ev._sides.values())
     may_be = table.n_cells <= min(table.n_codes.values())  # of which one may be of no cluster
-    return ev.coverage.complete and may_be and table.n_exact == table.n_cells
+    return bool(may_be and table.n_exact == table.n_cells)
 
 
 def _same_names(ev: Any) -> bool:
     """Return whether the labels of clusters that share items are equal, whatever their types; none of those made."""
     table = ev.contingency
-    if table.overlapping or table.n_cells > CELLS_AT_ONCE:  # whose codes may be on disk
-        if not ev.has_items or not _is_perfect(ev):
+    if _is_large(table):
+        if not _is_perfect(ev):
             return False
         items = ev.kept_items()
         rows = np.arange(min(len(items), ROWS_COMPARED))
-        return bool(items.labels("true", rows).equals(items.labels("pred", rows)))
+        return agree(items.labels("true", rows), items.labels("pred", rows))
     codes = [table.codes(side)[0] for side in ("true", "pred")]
     for some in (slice(0, CELLS_COMPARED), slice(None)):  # nearly always the first few differ
         labels = [

@@ -16,13 +16,13 @@ from fastbcubed.engines.sampled_cells import touch
 from fastbcubed.errors import Either, Message, OptionError, arg, quoted, without_advice
 from fastbcubed.inputs.link_columns import Sources
 from fastbcubed.inputs.pair import Given, PerSide, one_side, side_requests
-from fastbcubed.inputs.reading_notes import notes_of_side
+from fastbcubed.inputs.reading_notes import notes_of_side, reading_of
 from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
 from fastbcubed.render.number_formats import amount, count, counted, percent, score_text
 from fastbcubed.results.intervals import Interval, check_level, t_quantile
 from fastbcubed.results.notices import NOTE, WARNING, Notice
 from fastbcubed.results.origin import by_names
-from fastbcubed.results.warnings import FEW_ITEMS, FEW_UNITS, FLATTERED, give, same_source
+from fastbcubed.results.warnings import COPY, FEW_ITEMS, FEW_UNITS, FLATTERED, give, same_source
 from fastbcubed.runtime.arguments import is_one_of, refuse_bare, true_or_false, whole_number
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool
@@ -443,8 +443,9 @@ def estimate(
         side = replace(one_side(given.truth, asked, None, False), weight=None)
         read = read_sample(side, policies, sampling, draws, pool)
         left = _left_to_draw(read, population_clusters, sampling)
-        touched = touch(engine, read.clustering, request, pool)
-    n_items = touched.coverage.n_common + touched.coverage.n_prediction_only
+        touched = touch(engine, read.clustering, side, request, pool)
+    n_sampled = touched.coverage.n_common
+    n_items = n_sampled + touched.coverage.n_prediction_only
     cells = touched.true, touched.n, touched.pred_n
     draw = partial(Drawn.of, read, cells, (n_items, touched.n_clusters), left_to_draw=left)
     drawn = draw(missing=missing)
@@ -460,14 +461,21 @@ def estimate(
         "beta": beta, "level": level, "nulls": nulls, "duplicates": duplicates,
     }  # fmt: skip
     said = cautions(estimated, ranges, summary["sample"], drawn, definition, alone)
+    message = ""
     if (source := same_source(given)) is not None:
         message = f"Sample and prediction are the same {source}, so every estimate is perfect."
+    elif touched.same_names and n_sampled > 2:
+        message = f"All items that both sides have are in the same clusters under the same names: {COPY}"
+    if message:
         said.insert(0, {"code": "same-input", "level": WARNING, "message": Message(message)})
     found = [*said, *notes_of_side(side), *touched.notes]
     give(found)
     names = {"sample": side.name, "prediction": touched.name}
     say = by_names({"paths": paths}, names.values())
-    return Estimates(estimated, ranges, summary, definition, say(names), say(found), level, chosen[1])
+    reading = {"sample": reading_of(side), "prediction": touched.reading}
+    return Estimates(
+        estimated, ranges, summary, definition, say(names), say(found), level, chosen[1], reading
+    )
 
 
 def _left_to_draw(sample: ClusterSample, population_clusters: int | None, sampling: str) -> float:
@@ -631,4 +639,5 @@ def estimate_pairs(
     pairs = labelled_pairs.read_labelled(
         labelled, left, right, verdict=verdict, weight=weight, sources=sources
     )
-    return PairEstimates(labelled_pairs.estimate(pairs, prediction, level, item, cluster), level, weight)
+    found, reading = labelled_pairs.estimate(pairs, prediction, level, item, cluster)
+    return PairEstimates(found, level, weight, reading)

@@ -74,6 +74,8 @@ class Estimates(Shown, HasTable):
         The confidence of intervals.
     not_computed : dict of str to str
         Scores of a family that cannot be estimated, and why.
+    reading : dict
+        What the columns of sample and prediction were taken for; see `Evaluation`.
 
     Examples
     --------
@@ -92,6 +94,7 @@ class Estimates(Shown, HasTable):
     warnings: list[dict[str, Any]]
     level: float = 0.95
     not_computed: dict[str, str] = field(default_factory=dict)
+    reading: dict[str, Any] = field(default_factory=dict)
 
     @property
     def overall(self) -> Scores:
@@ -248,7 +251,7 @@ class Estimates(Shown, HasTable):
         own = {row["score"]: Estimate(*(row[name] for name in names)) for row in rows}
         ranges = {each.name: (each.low, each.high) for each in choose(list(own), definition["beta"])[0]}
         sides = {side: head[side] for side in ("sample", "prediction")}
-        rest = definition["level"], head["not_computed"]
+        rest = definition["level"], head["not_computed"], head.get("reading", dict.fromkeys(sides))
         return cls(own, ranges, head["summary"], definition, sides, from_saved(head["warnings"]), *rest)
 
     def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
@@ -285,6 +288,7 @@ class Estimates(Shown, HasTable):
             "summary": self.summary,
             "warnings": self.warnings,
             "not_computed": self.not_computed,
+            "reading": self.reading,
         }
 
     def to_json(self, *, indent: int | None = 2) -> str:

@@ -69,13 +69,21 @@ class PairEstimates(Table):
         The confidence of the intervals.
     weight : str or None
         The column of weights of labelled pairs, if there was one.
+    reading : dict
+        What the columns of labelled pairs, and of each run, were taken for; see `Evaluation`.
     """
 
-    __slots__ = ("level", "weight")
+    __slots__ = ("level", "reading", "weight")
 
-    def __init__(self, arrow: pa.Table, level: float, weight: str | None = None) -> None:
+    def __init__(
+        self,
+        arrow: pa.Table,
+        level: float,
+        weight: str | None = None,
+        reading: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(arrow)
-        self.level, self.weight = level, weight
+        self.level, self.weight, self.reading = level, weight, dict(reading or {})
 
     @property
     def sentences(self) -> list[str]:
@@ -98,7 +106,8 @@ class PairEstimates(Table):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
-        return {"level": self.level, "weight": self.weight, "estimates": self.to_pylist()}
+        estimates = self.to_pylist()
+        return {"level": self.level, "weight": self.weight, "estimates": estimates, "reading": self.reading}
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return the estimates as JSON; NaN becomes null."""
@@ -116,7 +125,7 @@ class PairEstimates(Table):
 
     @classmethod
     def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> PairEstimates:
-        return cls(tables["estimates"], head["level"], head.get("weight"))
+        return cls(tables["estimates"], head["level"], head.get("weight"), head.get("reading"))
 
     def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
         """Write an HTML report: how much of the change is right, and the estimates with their intervals.
@@ -146,7 +155,7 @@ class PairEstimates(Table):
         return f"<div>{html.drawn([Prose(self.sentences)])}{super()._repr_html_()}</div>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return PairEstimates, (self.to_arrow(), self.level, self.weight)
+        return PairEstimates, (self.to_arrow(), self.level, self.weight, self.reading)
 
 
 #: What a sample of labelled pairs cannot say, with weights and without them.

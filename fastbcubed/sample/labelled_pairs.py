@@ -24,10 +24,11 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import open_stream
 from fastbcubed.inputs.id_columns import Column, in_order_of
 from fastbcubed.inputs.keys import comparable_keys
-from fastbcubed.inputs.link_columns import NAMED, Sources, choose_links
+from fastbcubed.inputs.link_columns import TWO_TABLES, Sources, choose_links
 from fastbcubed.inputs.links import Faults, as_links, read_blocks, rows_of_links
 from fastbcubed.inputs.pair import one_side, side_requests
-from fastbcubed.inputs.tables import ColumnName, is_array, listed
+from fastbcubed.inputs.reading_notes import reading_of
+from fastbcubed.inputs.tables import DEFAULT, NAMED, ColumnName, is_array, listed
 from fastbcubed.inputs.verdicts import CODES, DIFFERENT, NAMES, SAME, UNJUDGED, UNSURE
 from fastbcubed.results.intervals import degrees_of_freedom, interval
 from fastbcubed.types import Floats, Int64s
@@ -46,6 +47,7 @@ class Labelled(NamedTuple):
     components: Int64s
     n_unjudged: int  #: pairs without a verdict, which are left out
     where: str
+    reading: dict[str, Any] | None = None  #: what their columns were taken for
 
 
 def read_labelled(
@@ -61,7 +63,9 @@ def read_labelled(
     given = as_links(labelled, WHERE)
     stream = open_stream(given)
     rows = rows_of_links(given, WHERE) if stream is None else stream.without_rows(WHERE)
+    why = NAMED
     if verdict is None:
+        why = DEFAULT
         named = [name for name in rows.names if name.lower() in NAMES]
         if len(named) != 1 and NAMES[0] not in named:
             raise ColumnError(
@@ -70,7 +74,7 @@ def read_labelled(
             )
         verdict = NAMES[0] if NAMES[0] in named else named[0]
     columns = choose_links(rows, left, right, weight, verdict=verdict, sources=sources)
-    columns = columns._replace(score=weight, scores=())
+    columns = columns._replace(score=weight, scores=(), reasons={**columns.reasons, "verdict": why})
     source, faults = rows if stream is None else stream, Faults(rows.where)
     found = [
         each
@@ -89,7 +93,8 @@ def read_labelled(
                 f"{weights.size} in column {weight!r} of {rows.where} are not (first rows: "
                 f"{first_few(wrong.tolist())})."
             )
-    return _each_once(ends[0], in_order_of(ends[0], ends[1], strict=False), verdicts, weights, rows.where)
+    right_ends = in_order_of(ends[0], ends[1], strict=False)
+    return _each_once(ends[0], right_ends, verdicts, weights, rows.where)._replace(reading=columns.to_dict())
 
 
 def _joined(columns: list[Column]) -> Column:
@@ -124,7 +129,7 @@ def _each_once(left: Column, right: Column, verdicts: Int64s, weights: Floats, w
         raise JudgementError(
             f"{alone.size} of {judged.size} judged pairs of {where} are of an item with itself (first: "
             f"{shown(alone)}). Leave them out; of two tables that are numbered alike, name these with "
-            f"{NAMED}."
+            f"{TWO_TABLES}."
         )
     pairs = np.minimum(one, other) * ids.size + np.maximum(one, other)
     # the verdict that was decided comes first, before unsure
@@ -284,17 +289,21 @@ def _ratio(
     return value, error, *ends, m
 
 
-def estimate(labelled: Labelled, prediction: Any, level: float, item: ColumnName, cluster: ColumnName) -> Any:
-    """Return the table of estimates of each run, as `fastbcubed.estimate_pairs` does."""
+def estimate(
+    labelled: Labelled, prediction: Any, level: float, item: ColumnName, cluster: ColumnName
+) -> tuple[Any, dict[str, Any]]:
+    """Return the table of estimates of each run, as `fastbcubed.estimate_pairs` does, and how all was read."""
     rows: list[tuple[str | None, str, Share]] = []
+    readings: dict[str | None, Any] = {}
     for run, given in runs_of(prediction).items():
         name = "the prediction" if run is None else f"run {run!r}"
         asked = side_requests(item, cluster)[1]._replace(name=name)
-        rows += [
-            (run, *each) for each in shares(labelled, one_side(given, asked, None, False), level).items()
-        ]
+        side = one_side(given, asked, None, False)
+        readings[run] = reading_of(side)
+        rows += [(run, *each) for each in shares(labelled, side, level).items()]
     columns: dict[str, Any] = {} if rows[0][0] is None else {"run": from_texts([run for run, _, _ in rows])}
     columns["score"] = from_texts([score for _, score, _ in rows])
     for name, values in zip(Share._fields, zip(*(each for _, _, each in rows), strict=True), strict=True):
         columns[name] = np.array(values)
-    return table_of(columns)
+    of_runs = readings[None] if None in readings else readings
+    return table_of(columns), {"labelled": labelled.reading, "prediction": of_runs}

@@ -10,7 +10,7 @@ from typing import Any
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.engines.request import Answer, Request
 from fastbcubed.errors import EmptyInputError, SparkJobError, first_few
-from fastbcubed.inputs.reading_notes import notes_of
+from fastbcubed.inputs.reading_notes import notes_of, readings_of
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.spark import spark_evaluation
 from fastbcubed.spark.aggregate import (
@@ -73,6 +73,7 @@ def run(request: Request, pool: Pool) -> Answer:
         summary=spark_evaluation.summary_of(sums),
         bounds=spark_evaluation.bounds_of(sums, question, coverage),
         notes=notes_of(side.example for side in sides),
+        reading=readings_of(side.example for side in sides),
         change_if_alone=sums.floats["if alone"],
         kind=partial(SparkEvaluation.of, stored),
     )  # fmt: skip

@@ -102,6 +102,8 @@ class Sweep(Shown, HasTable):
         What a reader should know: code, level, message, and figures of each.
     sliced : dict of str to Table
         The best thresholds of requested slices.
+    reading : dict
+        What the columns of truth and links were taken for; see `Evaluation`.
 
     Examples
     --------
@@ -696,6 +698,11 @@ class Sweep(Shown, HasTable):
         """Warnings and notes of the evaluation at the best F1."""
         return self.at_best.warnings
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What the columns of truth and links were taken for."""
+        return {"truth": self.at_best.reading.get("truth"), "links": self.links.columns.to_dict()}
+
     def save(
         self,
         directory: Any,
@@ -763,7 +770,8 @@ class Sweep(Shown, HasTable):
         own, ascending, curve = head["saved"], head["ascending"], tables["curve"]
         lacking: Any = NotKept(NOT_SAVED)
         ev, precision = evaluation_of(own["at_best"]), np.dtype(own["precision"])
-        columns, known = LinkColumns(**own["columns"]), (own["complete"], precision)
+        fields = {name: each for name, each in own["columns"].items() if name in LinkColumns._fields}
+        columns, known = LinkColumns(**fields), (own["complete"], precision)
         links = JoinedLinks(lacking, head["links"], columns, "the links", *known)
         sums = {name: curve[name].to_numpy() for name in curve.column_names}
         thresholds = sums["threshold"]
@@ -872,6 +880,7 @@ class Sweep(Shown, HasTable):
             "points": self.points().to_pylist(),
             "slices": {name: rows_for_json(table) for name, table in self.sliced.items()},
             "not_computed": self.not_computed,
+            "reading": self.reading,
             **more,
         }
 

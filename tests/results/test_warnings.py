@@ -467,6 +467,55 @@ def test_labels_that_agree_by_value_are_the_same_input(tmp_path) -> None:
     assert estimates.warnings[0]["code"] == "same-input"
 
 
+RECORDS = pa.table({"unique_id": [1, 2, 3, 4, 5], "cluster": [0, 0, 1, 1, 2]})
+#: A run that keeps the column of the truth, in another order, as text, with an item more; and one that is perfect.
+KEPT = pa.table(
+    {"unique_id": [6, 5, 3, 4, 2, 1], "cluster": ["9", "2", "1", "1", "0", "0"], "cluster_id": [1] * 6}
+)
+RENAMED = pa.table({"unique_id": [1, 2, 3, 4, 5], "cluster": list("aabbc")})
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_small_tables_with_the_same_labels(engine: Any, tmp_path) -> None:
+    """Tables are named, as files are: five items whose labels agree are enough."""
+    columns = {"item": "unique_id", "cluster": "cluster"}
+    sides = {"records": RECORDS, "kept": KEPT, "renamed": RENAMED}
+    if engine == "disk":
+        for name, table in sides.items():
+            pq.write_table(table, tmp_path / name)
+            sides[name] = str(tmp_path / name)
+    records, kept, renamed = sides.values()
+    for verb in (fb.evaluate, fb.estimate):
+        for other, expected in ((kept, True), (renamed, False)):
+            result = verb(records, other, engine=engine, **columns)
+            codes = {each["code"]: each["level"] for each in result.warnings}
+            assert codes.get("same-input") == ("warning" if expected else None)
+    said = fb.evaluate(records, kept, **columns, engine=engine).warnings[0]["message"]
+    assert said.startswith(
+        "All items that both sides have are in the same clusters under the same names: is one"
+    )
+    assert "same-input" not in [each["code"] for each in fb.evaluate([1, 1, 2], [1, 1, 2]).warnings]
+
+
+@pytest.mark.parametrize("overlapping", [False, True])
+def test_large_inputs_warn_as_small_ones_do(overlapping: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond a number of cells labels are compared by item; items that one side lacks change nothing."""
+    numbers = {item: k // 2 for k, item in enumerate(TRUTH)}
+    if overlapping:  # labels are lists, which are compared in one type
+        numbers = {item: str(own) for item, own in numbers.items()}
+    texts = {item: str(own) for item, own in numbers.items()}
+    for cells in (1 << 20, 0):
+        monkeypatch.setattr("fastbcubed.results.warnings.CELLS_AT_ONCE", cells)
+        for other, expected in (
+            (texts, True),
+            ({**texts, next(iter(texts)): "x"}, False),
+            ({item: f"{own}+" for item, own in texts.items()}, False),
+        ):
+            assert ("same-input" in found(numbers, other, overlapping=overlapping)) == expected
+        some = found(numbers, only(texts, 50) | {"new": "7"}, overlapping=overlapping)
+        assert ("same-input" in some) == (not overlapping)
+
+
 def test_one_file_with_two_columns_is_not_the_same_input(tmp_path) -> None:
     path = write(tmp_path / "both.parquet", TRUTH, other=list(PREDICTION.values()))
     assert "same-input" not in found(path, path, cluster=("cluster", "other"))

@@ -195,7 +195,8 @@ def test_saved_and_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     )
     said = capsys.readouterr().out
     assert "pair_recall" in said and "no blocking rule proposed" in " ".join(said.split())
-    assert fb.load(out).to_json() == fb.estimate_pairs(PAIRS, prediction={"old": CLUSTERS}).to_json()
+    expected = fb.estimate_pairs(PAIRS, prediction={"old": CLUSTERS}).to_dict()
+    assert fb.load(out).to_dict()["estimates"] == expected["estimates"]
     assert "no blocking rule proposed" in page.read_text()
     assert main(["show", str(out)]) == 0 and "pair_recall" in capsys.readouterr().out
     assert main(["estimate-pairs", str(pairs)]) == 2 and "--prediction" in capsys.readouterr().err
