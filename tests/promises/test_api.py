@@ -34,6 +34,7 @@ def test_what_is_promised_stays(promised: dict[str, Any], found: dict[str, Any])
     assert not broken, "\n".join(["promised to stay:", *broken, advice])
 
 
+@pytest.mark.slow
 def test_a_release_promises_all_that_it_has(promised: dict[str, Any], found: dict[str, Any]) -> None:
     """Additions break no promise; the next release makes them promises."""
     if re.search(r"^## Unreleased", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE):
