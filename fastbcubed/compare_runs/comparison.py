@@ -57,10 +57,11 @@ from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.large_tables import apart
 from fastbcubed.results.load import evaluation_of, with_nan
 from fastbcubed.results.save import save_tables, scores_to_save
-from fastbcubed.results.saved_files import apart, in_one
-from fastbcubed.results.slices import SliceKey, check_key, rows_for_json
+from fastbcubed.results.saved_files import in_one
+from fastbcubed.results.slices import IN_JSON, SliceKey, check_key, rows_for_json
 from fastbcubed.results.standard_errors import warn_of_few, warn_of_units
 from fastbcubed.results.table import HasTable, Table
 from fastbcubed.results.unit_cells import CellUnits, Units
@@ -84,6 +85,7 @@ OF_BASELINE = (
     "_saved_slices",
     "_slicings",
     "_sliced",
+    "_large_slices",
     "ranking",
 )
 OF_RUNS = ("_own_scores", "_scores", "_same_codes", "_true_numbers", "_components", "warnings")
@@ -767,6 +769,22 @@ class Comparison(Shown, HasTable):
         """The requested slices of all runs by name."""
         return {name: self.slices(key) for name, key in self._slicings.items()}
 
+    @cached_property
+    def _large_slices(self) -> dict[str, Table]:
+        """Slices of all runs with their differences by name, of those that are in a file once they were asked for."""
+        return {}
+
+    def _slices_for_json(self) -> dict[str, Any]:
+        """Return the requested slices row by row; of many, the rows that differ most, and how many there are."""
+        cut = {by: each.num_rows for by, each in self._sliced.items() if each.is_large}
+        order = "delta" if self.experiments else None
+        rows = {
+            by: self.slices(self._slicings[by], order_by=order, limit=IN_JSON) if by in cut else each
+            for by, each in self._sliced.items()
+        }
+        found = {"slices": {by: rows_for_json(each) for by, each in rows.items()}} if rows else {}
+        return found | ({"n_rows": cut} if cut else {})
+
     def save(self, directory: Any) -> None:
         """Write scores, differences, the evaluations of the runs and the page; `fastbcubed.load` reads them back.
 
@@ -797,10 +815,11 @@ class Comparison(Shown, HasTable):
             "own_scores": self._own_scores,
             "cautions": self._differences.warnings,
             "sliced": {by: table.column_names for by, table in self._sliced.items()},
+            "n_sliced": {by: table.num_rows for by, table in self._sliced.items()},
         }
         tables = {"scores": self.scores(), "deltas": with_units(self._deltas().to_arrow(), self._differences)}
         if self._sliced:
-            tables["slices"] = in_one(self._sliced)
+            tables["slices"] = lambda: in_one(self._sliced)
         runs = {name: scores_to_save(ev) for name, ev in self.runs.items()}
         save_tables(directory, "comparison", {**self.to_dict(), "runs": runs, "saved": own}, tables)
 
@@ -823,7 +842,11 @@ class Comparison(Shown, HasTable):
             "_differences": differences_of(tables["deltas"], units, own["cautions"]),
             "_verdict": tuple(own["verdict"]),
             "_saved_page": own["page"],
-            "_saved_slices": apart(tables["slices"], own["sliced"]) if own.get("sliced") else {},
+            "_saved_slices": apart(
+                tables["slices"], own["sliced"], own.get("n_sliced"), head.get("n_rows", ())
+            )
+            if own.get("sliced")
+            else {},
             "ranking": head["ranking"],
             "warnings": from_saved(head["warnings"]),
         }
@@ -831,7 +854,7 @@ class Comparison(Shown, HasTable):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
-        found, slices = self._differences, {by: rows_for_json(table) for by, table in self._sliced.items()}
+        found = self._differences
         return {
             "fastbcubed": __version__,
             "baseline": self.baseline,
@@ -849,7 +872,7 @@ class Comparison(Shown, HasTable):
             "ranking": self.ranking,
             "warnings": self.warnings,
             "runs": {name: ev.to_dict() for name, ev in self.runs.items()},
-            **({"slices": slices} if slices else {}),
+            **self._slices_for_json(),
         }
 
     def to_json(self, *, indent: int | None = 2) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastbcubed.compare_runs.comparison_listings import slice_deltas
+from fastbcubed.compare_runs.comparison_listings import deltas_by_slice
 from fastbcubed.compare_runs.rankings import LACKING, lacks_more, n_dropped, why_no_ranks
 from fastbcubed.compare_runs.units import counted_apart, metrics_with_errors, why_no_errors
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError, OptionError
@@ -155,14 +155,15 @@ def _of_two(comparison: Comparison, row: Mapping[str, Any]) -> str:
 
 def _in_slices(comparison: Comparison, row: Mapping[str, Any], word: str) -> str:
     """Return in how many of the first requested slices the score of a run differs in the same way."""
-    baseline, run = comparison[comparison.baseline], comparison[row["experiment"]]
-    for by in baseline.sliced:
-        found = slice_deltas(run, baseline, by).get(f"{row['score']}_delta")
-        if found is not None:
-            known = [delta for delta in found.to_pylist() if delta is not None and delta == delta]
-            same, opposite = (sum(sign * delta * row["delta"] > 0 for delta in known) for sign in (1, -1))
+    for by in comparison[comparison.baseline].sliced:
+        parts = deltas_by_slice(comparison, row["experiment"], by, row["score"])
+        known = [part[~np.isnan(part)] * row["delta"] for part in parts]
+        if known:
+            same, opposite, n = (
+                sum(map(each, known)) for each in (lambda d: (d > 0).sum(), lambda d: (d < 0).sum(), len)
+            )
             other = f" and {OPPOSITE[word]} in {count(opposite)}" if opposite else ""
-            return f", {word} in {count(same)}{other} of {count(len(known))} slices by {label(by)}"
+            return f", {word} in {count(same)}{other} of {count(n)} slices by {label(by)}"
     return ""
 
 
@@ -548,7 +549,8 @@ def _slices(cmp: Any, asked: Asked) -> dict[str, Any]:
 
 
 def _slicing(cmp: Any, name: str, key: SliceKey) -> dict[str, Any]:
-    table = cmp.slices(key, order_by="delta")
+    known = all(name in ev.sliced for ev in cmp.runs.values())
+    table = cmp.slices(key, order_by="delta", limit=SLICES if known else None)
     names = [column for column in name_columns(table.column_names) if column != "run"]
     scores = [m.name for m in cmp.metrics if f"{m.name}_delta" in table.column_names]
     shown = [each for each in ("precision", "recall", "f1") if each in scores] or scores[:3]
@@ -562,7 +564,7 @@ def _slicing(cmp: Any, name: str, key: SliceKey) -> dict[str, Any]:
     if len(cmp.experiments) == 1:
         run, baseline = (cmp[each].overall for each in (cmp.experiments[0], cmp.baseline))
         overall = {score: run[score] - baseline[score] for score in shown}
-    n = table.num_rows
+    n = sum(cmp[run].sliced[name].num_rows for run in cmp.experiments) if known else table.num_rows
     return {"by": name, "names": names, "scores": shown, "n": n, "rows": rows, "overall": overall}
 
 

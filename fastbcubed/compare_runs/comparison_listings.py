@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,10 +33,12 @@ from fastbcubed.render.text import aligned
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.influences import is_mean
 from fastbcubed.results.members import chosen_columns, deal, rows_of_cluster, with_attributes
+from fastbcubed.results.slice_sums import directory_of, in_file_if_many, side_by_side
 from fastbcubed.results.slices import SliceKey, name_columns, slice_codes, slice_name, subset_mask
 from fastbcubed.results.standard_errors import COMPONENT, RowUnits
 from fastbcubed.results.table import Table, first_rows, order_of, require_limit, sortable
 from fastbcubed.runtime.arguments import is_one_of, limit_of
+from fastbcubed.runtime.memory_budget import memory_limit
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.types import Codes, Floats
 
@@ -245,21 +247,53 @@ def slices_of_runs(
     comparison: Comparison, by: SliceKey, deltas: bool, order_by: str | None, limit: int | None
 ) -> Table:
     """Return the slices of all runs as `Comparison.slices` does."""
-    saved = (comparison._saved_slices or {}).get(slice_name(by)) if deltas else None
-    whole = _beside_baseline(comparison, by, deltas) if saved is None else saved.to_arrow()
+    limit, name = require_limit(limit), slice_name(by)
+    saved = (comparison._saved_slices or {}).get(name) if deltas else None
+    whole = beside_baseline_by(comparison, by, deltas=deltas) if saved is None else saved
     if order_by is not None:
-        whole = _by_change(whole.filter(pc.not_equal(whole["run"], comparison.baseline)), order_by)
-    limit = require_limit(limit)
-    return Table(whole.slice(0, None if limit is None else min(limit, whole.num_rows)))
+        return Table(_first_by_change(whole, comparison.baseline, order_by, limit))
+    return whole if limit is None else whole.slice(0, min(limit, whole.num_rows))
 
 
-def _beside_baseline(comparison: Comparison, by: SliceKey, deltas: bool) -> pa.Table:
-    """Return the slices of all runs, slice by slice, with their differences from the baseline if `deltas`."""
+def beside_baseline_by(comparison: Comparison, by: SliceKey, *, deltas: bool) -> Table:
+    """Return the slices of all runs, slice by slice, with their differences from the baseline if `deltas`.
+
+    Those that are in files, as they are many, are put together there, and come in ascending order.
+    """
+    runs, name = comparison.runs, slice_name(by)
+    large = comparison._large_slices.get(name) if deltas and not isinstance(by, Mapping) else None
+    if large is not None:
+        return large
+    tables = {run: _slices(comparison, ev, by) for run, ev in runs.items()}
+    if not any(table.is_large for table in tables.values()):
+        errors = _errors(comparison, by) if deltas and len(runs) > 1 else None
+        whole = {run: _beside_runs(table.to_arrow()) for run, table in tables.items()}
+        names = name_columns(whole[comparison.baseline].column_names)
+        return Table(_slice_by_slice(comparison, whole, _places(whole, names), deltas, errors))
+    renamed = {run: table._changed(_beside_runs) for run, table in tables.items()}
+    limits = [ev.kept.memory_limit for ev in runs.values() if ev.kept.memory_limit is not None]
+    limit = min(limits, default=memory_limit(None))
+    names = name_columns(renamed[comparison.baseline].column_names)
+    parts = side_by_side(renamed, names, limit)
+    found = in_file_if_many(
+        (_slice_by_slice(comparison, *part, deltas, None) for part in parts),
+        f"rows of slices by {name!r}", directory_of(tables.values()), limit,
+    )  # fmt: skip
+    if deltas:
+        comparison._large_slices[name] = found
+    return found
+
+
+def _slice_by_slice(
+    comparison: Comparison,
+    tables: Mapping[str, pa.Table],
+    order: Mapping[str, NDArray[np.int64]],
+    deltas: bool,
+    errors: tuple[dict[str, pa.Array], dict[str, dict[str, Floats]]] | None,
+) -> pa.Table:
+    """Return the slices of runs, one after the other in an order, with errors of differences where they are known."""
     runs, baseline = comparison.runs, comparison.baseline
-    tables = {name: _beside_runs(_slices(comparison, ev, by)) for name, ev in runs.items()}
     names = name_columns(tables[baseline].column_names)
-    order = _places(tables, names)
-    errors = _errors(comparison, by) if deltas and len(runs) > 1 else None
     long = []
     for k, (name, table) in enumerate(tables.items()):
         columns = {"run": from_texts([name] * table.num_rows), **{c: table[c] for c in table.column_names}}
@@ -278,10 +312,24 @@ def _beside_baseline(comparison: Comparison, by: SliceKey, deltas: bool) -> pa.T
     return whole.select(_in_order(shown, names))
 
 
-def _slices(comparison: Comparison, ev: Evaluation, by: SliceKey) -> pa.Table:
+def _first_by_change(whole: Table, baseline: str, order_by: str, limit: int | None) -> pa.Table:
+    """Return the slices of the experiments by how much they differ from the baseline's, the first ones."""
+    found: pa.Table | None = None
+    for batch in whole._batches() if whole.is_large and limit is not None else [whole.to_arrow()]:
+        others = batch.filter(pc.not_equal(batch["run"], baseline))
+        found = others if found is None else pa.concat_tables([found, others])
+        found = _by_change(found, order_by)[: found.num_rows if limit is None else limit]
+    assert found is not None
+    return found
+
+
+def _slices(comparison: Comparison, ev: Evaluation, by: SliceKey) -> Table:
     """Return the slices of a run; raise for slices that had to be requested earlier, as items are not kept."""
+    known = ev.sliced.get(slice_name(by))
+    if known is not None and known.is_large:
+        return known
     try:
-        return ev.slices(by).to_arrow()
+        return ev.slices(by)
     except NotKeptError as error:
         require_cells(comparison)
         raise NotKeptError(
@@ -298,10 +346,20 @@ def _beside_runs(table: pa.Table) -> pa.Table:
     return table.rename_columns(own + figures[len(names) :])
 
 
-def slice_deltas(ev: Evaluation, baseline: Evaluation, by: str) -> dict[str, pa.Array]:
-    """Return the differences of a run from the baseline in slices that were requested when they were compared."""
+def deltas_by_slice(comparison: Comparison, run: str, by: str, score: str) -> Iterator[Floats]:
+    """Yield how a score of a run differs from the baseline's in requested slices, some at a time; NaN where unknown."""
+    ev, baseline, name = comparison[run], comparison[comparison.baseline], f"{score}_delta"
+    if ev.sliced[by].is_large or baseline.sliced[by].is_large:
+        for part in comparison._sliced[by]._batches():
+            if name in part.column_names:
+                yield to_numpy(
+                    part.filter(pc.equal(part["run"], run))[name].fill_null(np.nan).combine_chunks()
+                )
+        return
     table, before = (_beside_runs(each.sliced[by].to_arrow()) for each in (ev, baseline))
-    return _differences(table, before, name_columns(before.column_names), ev, is_baseline=False)
+    found = _differences(table, before, name_columns(before.column_names), ev, is_baseline=False)
+    if name in found:
+        yield to_numpy(found[name].fill_null(np.nan))
 
 
 def _by_change(table: pa.Table, order_by: str) -> pa.Table:
@@ -314,8 +372,16 @@ def _keys(table: pa.Table, names: Sequence[str]) -> list[tuple[object, ...]]:
     return list(zip(*(table[name].to_pylist() for name in names), strict=True))
 
 
+def _name_the_same(table: pa.Table, other: pa.Table, names: Sequence[str]) -> bool:
+    """Return whether the rows of two tables are the same slices, as those of the same items are."""
+    return bool(table.select(names).equals(other.select(names)))
+
+
 def _places(tables: Mapping[str, pa.Table], names: Sequence[str]) -> dict[str, NDArray[np.int64]]:
     """Return for each slice of each run its place among the slices of all, those of the first run first."""
+    first, *others = tables.values()
+    if all(_name_the_same(first, other, names) for other in others):
+        return {run: np.arange(table.num_rows) for run, table in tables.items()}
     places: dict[tuple[object, ...], int] = {}
     found = {}
     for run, table in tables.items():
@@ -328,8 +394,13 @@ def _differences(
     table: pa.Table, before: pa.Table, names: Sequence[str], ev: Evaluation, is_baseline: bool
 ) -> dict[str, pa.Array]:
     """Return how scores and losses of slices differ from those of the same slices of the baseline."""
-    at = {key: row for row, key in enumerate(_keys(before, names))}
-    rows = pa.array([None if is_baseline else at.get(key) for key in _keys(table, names)], pa.int64())
+    if is_baseline:
+        rows = pa.nulls(table.num_rows, pa.int64())
+    elif _name_the_same(table, before, names):
+        rows = from_numpy(np.arange(table.num_rows))
+    else:
+        at = {key: row for row, key in enumerate(_keys(before, names))}
+        rows = pa.array([at.get(key) for key in _keys(table, names)], pa.int64())
     found = {f"{name}_delta": pc.subtract(table[name], before[name].take(rows)) for name in LOSSES}
     for name in (m.name for m in ev.metrics if m.name in table.column_names):
         delta = pc.subtract(table[name], before[name].take(rows))

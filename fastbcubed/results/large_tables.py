@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from fastbcubed.errors import OptionError, arg
+from fastbcubed.errors import FileFormatError, OptionError, arg
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.results.saved_files import StoredTable
+from fastbcubed.results.saved_files import StoredTable, beside_by
 from fastbcubed.results.table import Table, best
 from fastbcubed.runtime.spill import readable
 
@@ -35,11 +37,14 @@ class LargeTable(Table):
         limit: int | None,
         rows: tuple[int, int] | None = None,
         change: Callable[[pa.Table], pa.Table] | None = None,
+        directory: Path | None = None,
     ) -> None:
         """Take over rows of a file, from `rows[0]` to `rows[1]`, which `change` makes those of the table.
 
-        `what` names it in messages, `n_bytes` are its bytes in memory; there is no limit if that is None.
+        `what` names it in messages, `n_bytes` are its bytes in memory; there is no limit if that is None. What is made
+        of it goes to the `directory`, too, in which the file has no name.
         """
+        self.directory = directory
         self._file, self._what, self._limit, self._change = file, what, limit, change
         self._rows = (0, file.num_rows) if rows is None else rows
         self.num_rows, self.nbytes = self._rows[1] - self._rows[0], n_bytes
@@ -47,7 +52,7 @@ class LargeTable(Table):
     def _changed(self, change: Callable[[pa.Table], pa.Table]) -> Table:
         own = self._change
         both = change if own is None else lambda table: change(own(table))
-        return LargeTable(self._file, self._what, self.nbytes, self._limit, self._rows, both)
+        return LargeTable(self._file, self._what, self.nbytes, self._limit, self._rows, both, self.directory)
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -84,7 +89,7 @@ class LargeTable(Table):
         first = self._rows[0]
         rows = first + min(offset, self.num_rows), first + stop
         n_bytes = self.nbytes * (rows[1] - rows[0]) // max(1, self.num_rows)
-        part = LargeTable(self._file, self._what, n_bytes, self._limit, rows, self._change)
+        part = LargeTable(self._file, self._what, n_bytes, self._limit, rows, self._change, self.directory)
         return Table(part._arrow)
 
     def __getitem__(self, key: Any) -> Any:
@@ -121,3 +126,36 @@ class LargeTable(Table):
         first = self.slice(0, 10)
         said = f"{first.num_rows:,} rows"
         return draw(first).replace(said, f"{self.num_rows:,} rows, the first {first.num_rows:,} shown")
+
+
+def apart(
+    whole: pa.Table | StoredTable,
+    columns: Mapping[str, list[str]],
+    numbers: Mapping[str, int] | None = None,
+    large: Collection[str] = (),
+) -> dict[str, Table]:
+    """Return the tables that `in_one` took, by name, from it and the columns of each.
+
+    In a file, they are consecutive rows, of these `numbers`, and the `large` ones stay there.
+    """
+    if isinstance(whole, pa.Table):
+        return {
+            name: Table(whole.filter(pc.equal(whole["by"], name)).select(beside_by(own)).rename_columns(own))
+            for name, own in columns.items()
+        }
+    numbers = numbers or {}
+    if sum(numbers.values()) != whole.num_rows or set(numbers) != set(columns):
+        raise FileFormatError(f"it has {whole.num_rows} rows of slices, not {sum(numbers.values())}")
+    found, first = dict[str, Table](), 0
+    for name, own in columns.items():
+        rows = first, first + numbers[name]
+        part = LargeTable(
+            whole, f"the {numbers[name]:,} rows of slices by {name!r}", 0, None, rows, partial(_named, own)
+        )
+        found[name] = part if name in large else Table(part.to_arrow())
+        first = rows[1]
+    return found
+
+
+def _named(columns: Sequence[str], table: pa.Table) -> pa.Table:
+    return table.select(beside_by(columns)).rename_columns(list(columns))

@@ -92,8 +92,8 @@ def read_saved(directory: Any, make: Make, *, check: bool = True) -> Any:
 
 
 def _has_many_slices(head: Mapping[str, Any]) -> bool:
-    """Return whether there are slices that only their file has."""
-    return any(map(is_in_file, head.get("slices", {}).values()))
+    """Return whether there are slices that only their file has, of one result or of several runs."""
+    return "n_rows" in head or any(map(is_in_file, head.get("slices", {}).values()))
 
 
 def evaluation_of(content: Mapping[str, Any]) -> Evaluation:

@@ -140,9 +140,13 @@ def save(
 def save_tables(directory: Any, kind: str, content: Mapping[str, Any], tables: Mapping[str, Any]) -> None:
     """Write a result that is no evaluation: its kind and content in the manifest, and tables by name.
 
-    NaN and infinities become null in the manifest; tables keep all values to the bit.
+    NaN and infinities become null in the manifest; tables keep all values to the bit. A table may be a function that
+    yields it in parts.
     """
-    made = {name: lambda table=table: [pa.table(table)] for name, table in tables.items()}
+    made = {
+        name: table if callable(table) else lambda table=table: [pa.table(table)]
+        for name, table in tables.items()
+    }
     if "warnings" in content:
         content = {**content, "warnings": to_saved(content["warnings"])}
     with Staging(as_path(directory), MANIFEST) as staging:

@@ -21,7 +21,6 @@ from fastbcubed._version import __version__
 from fastbcubed.cells.cell_parts import RowBlock
 from fastbcubed.cells.contingency import SIDES, ScoredRows
 from fastbcubed.errors import FileFormatError, Message, NotKeptError, SpillError, arg
-from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs import files
 from fastbcubed.inputs.arrays import combined, from_numpy, table_of, to_numpy
 from fastbcubed.inputs.memberships import Memberships
@@ -199,26 +198,21 @@ def read_table(file: BinaryIO, path: Path) -> pa.Table:
         raise FileFormatError(f"cannot read {path}: {str(error)[:200]}") from error
 
 
-def in_one(tables: Mapping[str, Table]) -> pa.Table:
-    """Return tables one after the other, with a column ``by`` of their names."""
-    parts = [
-        table.to_arrow()
-        .rename_columns(_beside_by(table.column_names))
-        .append_column("by", [[name] * len(table)])
-        for name, table in tables.items()
-    ]
-    return pa.concat_tables(parts, promote_options="permissive")
+def in_one(tables: Mapping[str, Table]) -> Iterator[pa.Table]:
+    """Yield tables one after the other, in parts, with a column ``by`` of their names."""
+    none = [_with_name(name, table.schema.empty_table()) for name, table in tables.items()]
+    blank = pa.concat_tables(none, promote_options="permissive")
+    for name, table in tables.items():
+        for part in table._batches():
+            yield pa.concat_tables([blank, _with_name(name, part)], promote_options="permissive")
 
 
-def apart(whole: pa.Table, columns: Mapping[str, list[str]]) -> dict[str, Table]:
-    """Return the tables that `in_one` took, by name, from it and the columns of each."""
-    return {
-        name: Table(whole.filter(pc.equal(whole["by"], name)).select(_beside_by(own)).rename_columns(own))
-        for name, own in columns.items()
-    }
+def _with_name(name: str, table: pa.Table) -> pa.Table:
+    named = table.rename_columns(beside_by(table.column_names))
+    return named.append_column("by", pa.array([name] * table.num_rows, pa.string()))
 
 
-def _beside_by(names: Sequence[str]) -> list[str]:
+def beside_by(names: Sequence[str]) -> list[str]:
     """Return the names of columns with another one for an attribute that is called ``by``."""
     return ["attribute.by" if name == "by" else name for name in names]
 

@@ -51,7 +51,7 @@ from fastbcubed.results.slices import (
 )
 from fastbcubed.results.table import Table
 from fastbcubed.runtime.output_files import TableWriter
-from fastbcubed.runtime.spill import Spill
+from fastbcubed.runtime.spill import Spill, spill_directory
 from fastbcubed.runtime.threads import blocks
 
 #: Bytes of sums of slices that wait in memory at least, and the part of the limit that those of all slicings may take.
@@ -229,35 +229,21 @@ def _added(codes: Sequence[NDArray[np.int64]], parts: Sequence[Part], n_slices: 
     return found
 
 
-class SliceSums:
-    """The sums behind the scores of the slices by some attributes.
+class SortedSums:
+    """Sums by slice, which wait in memory if they are few, and on disk if they are many.
 
     Parameters
     ----------
-    names : dict of str to str or Bins
-        The attributes as results name them, and as the columns of the blocks are called, or bins of these.
-    metrics : sequence of Metric
-        Scores that groups of items have.
-    beta : float
-        Weight of recall in F.
+    names : iterable of str
+        The columns that name a slice.
     spill : Spill or None
         Where sums go that are many; nowhere, if None.
     limit : int
         The bytes that results may hold, and of which a part may wait here.
     """
 
-    def __init__(
-        self,
-        names: Mapping[str, Element],
-        metrics: Sequence[Metric],
-        beta: float,
-        spill: Spill | None,
-        limit: int = 0,
-    ) -> None:
-        self._names, self._spill, self._limit = names, spill, limit
-        self._metrics = aggregation.grouped(metrics)
-        self._beta = beta
-        self._needed = aggregation.summed(self._metrics, beta, losses=True)
+    def __init__(self, names: Iterable[str], spill: Spill | None, limit: int = 0) -> None:
+        self._columns, self._spill, self._limit = list(names), spill, limit
         self._runs: Runs | None = None
         self._parts: list[Part] = []
         self._waiting = self._least = 0
@@ -267,23 +253,8 @@ class SliceSums:
         """Bytes of the sums that wait in memory."""
         return sum(part.nbytes for part in self._parts)
 
-    def add_block(self, block: RowBlock, cells: Contingency | None) -> None:
-        """Add the rows of a block, in the order of blocks; `cells` is None if none of them is scored."""
-        if cells is not None:
-            self.add(self.of_rows(block.columns, cells))
-
-    def of_rows(self, columns: pa.Table, cells: Contingency) -> Part:
-        """Return the sums of rows by slice, with the columns that the attributes are in."""
-        cut = numbered_slices(tuple(self._names.values()), cells, TableItems(columns), None)
-        sums = aggregation.group_sums(cells, cut.codes, cut.n_slices, self._needed, by_row=True)
-        keys = {
-            name: _lower_bounds(cut.values[str(own)]) if size_named(own) else cut.values[str(own)]
-            for name, own in self._names.items()
-        }
-        return Part(pa.table(keys), sums)
-
     def add(self, part: Part) -> None:
-        """Take the sums of a block; those of equal slices are added up as they double, and go to disk if many."""
+        """Take some slices; the sums of equal ones are added up as they double, and go to disk if many."""
         self._parts.append(part)
         self._waiting += part.nbytes
         if self._waiting <= max(self._room, 2 * self._least):
@@ -302,7 +273,7 @@ class SliceSums:
     def _to_disk(self, whole: Part) -> None:
         assert self._spill is not None
         if self._runs is None:
-            self._runs = Runs(list(self._names), list(whole.sums), self._spill)
+            self._runs = Runs(self._columns, list(whole.sums), self._spill)
         self._parts, self._waiting, self._least = [], 0, 0
         self._runs.put([whole])
 
@@ -319,7 +290,7 @@ class SliceSums:
         """Return all sums as one part, where none are on disk, and empty this object."""
         return self._in_one()
 
-    def _all(self) -> Iterator[Part]:
+    def all(self) -> Iterator[Part]:
         """Yield all slices in ascending order, some at a time."""
         if self._runs is None:
             return self._in_one().in_chunks(CHUNK)
@@ -327,12 +298,57 @@ class SliceSums:
             self._to_disk(self._in_one())
         return self._runs.all()
 
+
+class SliceSums(SortedSums):
+    """The sums behind the scores of the slices by some attributes.
+
+    Parameters
+    ----------
+    names : dict of str to str or Bins
+        The attributes as results name them, and as the columns of the blocks are called, or bins of these.
+    metrics : sequence of Metric
+        Scores that groups of items have.
+    beta : float
+        Weight of recall in F.
+    spill, limit
+        As for `SortedSums`.
+    """
+
+    def __init__(
+        self,
+        names: Mapping[str, Element],
+        metrics: Sequence[Metric],
+        beta: float,
+        spill: Spill | None,
+        limit: int = 0,
+    ) -> None:
+        super().__init__(names, spill, limit)
+        self._names = names
+        self._metrics = aggregation.grouped(metrics)
+        self._beta = beta
+        self._needed = aggregation.summed(self._metrics, beta, losses=True)
+
+    def add_block(self, block: RowBlock, cells: Contingency | None) -> None:
+        """Add the rows of a block, in the order of blocks; `cells` is None if none of them is scored."""
+        if cells is not None:
+            self.add(self.of_rows(block.columns, cells))
+
+    def of_rows(self, columns: pa.Table, cells: Contingency) -> Part:
+        """Return the sums of rows by slice, with the columns that the attributes are in."""
+        cut = numbered_slices(tuple(self._names.values()), cells, TableItems(columns), None)
+        sums = aggregation.group_sums(cells, cut.codes, cut.n_slices, self._needed, by_row=True)
+        keys = {
+            name: _lower_bounds(cut.values[str(own)]) if size_named(own) else cut.values[str(own)]
+            for name, own in self._names.items()
+        }
+        return Part(pa.table(keys), sums)
+
     def result(self, total: float) -> Table:
         """Return the slices with their losses and scores, as `Evaluation.slices` does; `total` is all items' weight."""
         by = ",".join(self._names)
-        return in_file_if_many(
-            (self._listed(part, total) for part in self._all()), by, self._spill, self._limit
-        )
+        directory = None if self._spill is None else self._spill.directory
+        tables = (self._listed(part, total) for part in self.all())
+        return in_file_if_many(tables, f"slices by {by!r}", directory, self._limit)
 
     def _listed(self, part: Part, total: float) -> pa.Table:
         """Return some slices with their losses and scores."""
@@ -345,25 +361,81 @@ class SliceSums:
         return table_of(beside(columns, found))
 
 
-def in_file_if_many(tables: Iterable[pa.Table], by: str, spill: Spill | None, limit: int) -> Table:
-    """Return consecutive slices as one table, which is in a file if they are many."""
+def side_by_side(
+    tables: Mapping[str, Table], names: Sequence[str], limit: int
+) -> Iterator[tuple[dict[str, pa.Table], dict[str, NDArray[np.int64]]]]:
+    """Yield the slices of several results, some at a time, in ascending order: the rows that each has, their places.
+
+    Each slice is in one row of a table at most, and `names` are its columns. Idea: what a result says of a slice is a
+    sum to which the others add nothing, so that results are merged as blocks of rows are, on disk. Its numbers are
+    added as words, which keep infinities and NaN to the bit.
+    """
+    figures = [[name for name in table.column_names if name not in names] for table in tables.values()]
+    kinds = {name: table.schema.field(name).type for table in tables.values() for name in table.column_names}
+    with Spill(directory_of(tables.values()), named=True) as spill:
+        sums = SortedSums(names, spill, limit)
+        for k, table in enumerate(tables.values()):
+            for batch in table._batches():
+                order = np.argsort(_numbered([Part(batch.select(names), {})]).codes)
+                sums.add(_of_one_result(batch.take(from_numpy(order)), names, k, figures))
+        for part in sums.all():
+            places = {run: np.flatnonzero(part.sums[f"{k} "][0]) for k, run in enumerate(tables)}
+            rows = {
+                run: _rows_of_result(part, k, places[run], figures[k], kinds) for k, run in enumerate(tables)
+            }
+            yield rows, places
+
+
+def directory_of(tables: Iterable[Table]) -> Path:
+    """Return the directory where the file of one of some tables is, or where files go by default."""
+    homes = (table.directory for table in tables if isinstance(table, LargeTable))
+    return next(filter(None, homes), None) or spill_directory(None)
+
+
+def _of_one_result(batch: pa.Table, names: Sequence[str], own: int, figures: Sequence[Sequence[str]]) -> Part:
+    """Return slices of a result, of which all others have nothing."""
+    nothing = np.zeros(batch.num_rows, np.int64)
+    sums: dict[str, Sums] = {}
+    for k, columns in enumerate(figures):
+        sums[f"{k} "] = nothing + (k == own), nothing
+        for name in columns:
+            values = to_numpy(batch[name].combine_chunks()).view(np.int64) if k == own else nothing
+            sums[f"{k} {name}"] = values, nothing
+    return Part(batch.select(names), sums)
+
+
+def _rows_of_result(
+    part: Part, own: int, there: NDArray[np.int64], figures: Sequence[str], kinds: Mapping[str, pa.DataType]
+) -> pa.Table:
+    """Return the rows that a result has of some slices."""
+    table = part.keys.take(from_numpy(there))
+    for name in figures:
+        words = part.sums[f"{own} {name}"][0][there]
+        values = words if pa.types.is_integer(kinds[name]) else words.view(np.float64)
+        table = table.append_column(name, from_numpy(values))
+    return table
+
+
+def in_file_if_many(tables: Iterable[pa.Table], what: str, directory: Path | None, limit: int) -> Table:
+    """Return consecutive slices as one table, which is in a file in a directory if they are many."""
     waiting, n, rest = list[pa.Table](), 0, iter(tables)
     for table in rest:
         waiting.append(table)
         n += table.num_rows
-        if spill is not None and n > FEW:
+        if directory is not None and n > FEW:
             break
     else:
         return Table(pa.concat_tables(waiting, promote_options="permissive"))
     schema = waiting[0].schema
-    with destination(None, spill.directory) as to:
+    assert directory is not None
+    with destination(None, directory) as to:
         n_bytes = n = 0
         with TableWriter(to.file) as writer:
             for table in chain(waiting, rest):
                 writer.add(table.cast(schema))
                 n, n_bytes = n + table.num_rows, n_bytes + table.nbytes
             waiting.clear()
-        return LargeTable(StoredTable(to.file), f"the {n:,} slices by {by!r}", n_bytes, limit)
+        return LargeTable(StoredTable(to.file), f"the {n:,} {what}", n_bytes, limit, directory=directory)
 
 
 class SubsetSums(SliceSums):

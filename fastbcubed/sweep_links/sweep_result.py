@@ -29,9 +29,10 @@ from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.intervals import Interval, check_level
+from fastbcubed.results.large_tables import apart
 from fastbcubed.results.load import evaluation_of, with_nan
 from fastbcubed.results.save import save_tables, scores_to_save
-from fastbcubed.results.saved_files import NotKept, apart, in_one, metrics_by_name
+from fastbcubed.results.saved_files import NotKept, in_one, metrics_by_name
 from fastbcubed.results.slices import SliceKey, rows_for_json
 from fastbcubed.results.standard_errors import COMPONENT, warn_of_units
 from fastbcubed.results.table import HasTable, Table, require_limit
@@ -747,7 +748,7 @@ class Sweep(Shown, HasTable):
             "points": self.points(),
         }
         if self.sliced:
-            tables["slices"] = in_one(self.sliced)
+            tables["slices"] = lambda: in_one(self.sliced)
         links, named = self.links, [best.threshold]
         named += [] if chosen is None else [chosen.threshold_low, chosen.threshold_high]
         own = {

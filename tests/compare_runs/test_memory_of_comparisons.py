@@ -8,8 +8,9 @@ from growth import growth
 
 import fastbcubed as fb
 from fastbcubed.cells.shards import SMALLEST_LIMIT
-from fastbcubed.compare_runs import true_clusters, units
+from fastbcubed.compare_runs import comparison_listings, true_clusters, units
 from fastbcubed.errors import EvaluationWarning, OptionError
+from fastbcubed.results import large_tables, slice_sums
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 
@@ -88,6 +89,118 @@ def test_clusters_of_runs_with_different_items_are_refused_by_name(monkeypatch):
     movers = cmp.report().content["movers"]
     assert "numbered anew" in movers["left_out"]
     assert "Clusters that changed are left out" in cmp.report().html
+
+
+MANY = {
+    "item": list(TRUTH),
+    "t": list(TRUTH.values()),
+    **{run: list(own.values()) for run, own in RUNS.items()},
+    "a": [f"v{item % 70}" if item % 70 else None for item in TRUTH],
+    "b": [[0.5, float("nan"), 1.0][item % 3] for item in TRUTH],
+}
+
+
+@pytest.fixture
+def few_at_once(monkeypatch):
+    """Have slices in files from 17 on, which are read 8 at a time; return the numbers of rows put beside each other."""
+    monkeypatch.setattr(slice_sums, "FEW", 16)
+    monkeypatch.setattr(slice_sums, "CHUNK", 3000)
+    monkeypatch.setattr(slice_sums, "LEAST_WAITING", 4000)
+    monkeypatch.setattr(large_tables, "ROWS_AT_ONCE", 8)
+    held, beside = [], comparison_listings._slice_by_slice
+
+    def watched(cmp, tables, *rest):
+        held.append(sum(table.num_rows for table in tables.values()))
+        return beside(cmp, tables, *rest)
+
+    monkeypatch.setattr(comparison_listings, "_slice_by_slice", watched)
+    return held
+
+
+def sliced(**how):
+    return fb.compare(
+        "t", {run: run for run in RUNS}, table=MANY, item="item", slices=["a", ("a", "b")], **how
+    )
+
+
+def same_rows(own: list, other: list) -> None:
+    """Compare rows of two engines, of which one may have further columns: errors."""
+    assert len(own) == len(other)
+    for mine, its in zip(own, other, strict=True):
+        assert mine == pytest.approx({name: its[name] for name in mine}, abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("by", ["a", ("a", "b")])
+@pytest.mark.parametrize(
+    "asked", [{}, {"deltas": False}, {"order_by": "delta"}, {"order_by": "worse", "limit": 7}, {"limit": 5}]
+)
+def test_many_slices_of_runs_are_those_of_memory(by, asked, few_at_once):
+    expected = sliced().slices(by, **asked).to_pylist()
+    few_at_once.clear()
+    cmp = sliced(**DISK)
+    found = cmp.slices(by, **asked)
+    assert found.is_large == (len(asked) == 0 or "deltas" in asked)
+    same_rows(found.to_pylist(), expected)
+    assert len(few_at_once) > 5
+    assert max(few_at_once) < 80  # of 630 rows by a and b
+
+
+def test_many_slices_that_runs_do_not_share_come_in_order(few_at_once):
+    """Runs on their own items: a slice that one of them lacks has no row of it, and no difference."""
+    fewer = {item: label for item, label in RUNS["new"].items() if item % 70 > 20}
+    truth, old, new = (
+        pa.table({"item": list(each), "cluster": list(each.values())}) for each in (TRUTH, RUNS["old"], fewer)
+    )
+    truth = truth.append_column("a", [MANY["a"]])
+    cmp = fb.compare(truth, {"new": new, "old": old}, slices="a", align="each", unmatched="drop", **DISK)
+    rows = cmp.slices("a").to_pylist()
+    names = [row["a"] for row in rows if row["run"] == "old"]
+    assert names == [*sorted({f"v{k}" for k in range(1, 70)}), None]
+    lacking = {row["a"] for row in rows} - {row["a"] for row in rows if row["run"] == "new"}
+    assert lacking == {None} | {f"v{k}" for k in range(1, 21)}
+    assert all((row["f1_delta"] is None) == (row["a"] in lacking) for row in rows if row["run"] == "old")
+
+
+def test_many_slices_of_runs_are_shown_saved_and_loaded(few_at_once, tmp_path):
+    in_memory, cmp = sliced(), sliced(**DISK)
+    for by in ("a", "a,b"):
+        found, expected = (
+            np.concatenate(list(comparison_listings.deltas_by_slice(each, "new", by, "f1")))
+            for each in (cmp, in_memory)
+        )
+        assert found == pytest.approx(expected, abs=1e-12)
+    content = cmp.to_dict()
+    assert content["n_rows"] == {"a": 210, "a,b": 630}
+    assert {row["run"] for row in content["slices"]["a"]} == {"new", "other"}
+    pages = [each.report().content["slices"]["rows"][0] for each in (cmp, in_memory)]
+    assert pages[0]["n"] == pages[1]["n"] == 140
+    assert [row["slice"] for row in pages[0]["rows"]] == [row["slice"] for row in pages[1]["rows"]]
+    cmp.save(tmp_path)
+    loaded = fb.load(tmp_path)
+    assert loaded.slices("a").is_large
+    for by in ("a", ("a", "b")):
+        assert repr(loaded.slices(by).to_pylist()) == repr(cmp.slices(by).to_pylist())
+    assert repr(loaded.to_dict()["slices"]) == repr(content["slices"])
+
+
+@pytest.mark.process
+@pytest.mark.slow
+def test_many_slices_of_runs_keep_the_limit(tmp_path):
+    """200,000 slices of 100 letters of two runs: whole, with their differences, they take 120 MiB and more."""
+    n, out = 200_000, repr(str(tmp_path / "out"))
+    names = pa.array(np.char.add("value ", np.char.zfill(np.arange(n).astype(str), 94)))
+    columns = {"item": np.arange(n), "t": np.arange(n) // 3, "p": np.arange(n) // 4, "q": np.arange(n) // 5}
+    pq.write_table(pa.table({**columns, "a": names}), tmp_path / "rows.parquet", row_group_size=1 << 16)
+    before = f"""
+        def run(table, out):
+            cmp = fb.compare(
+                "t", {{"old": "p", "new": "q"}}, table=table, item="item", slices="a", engine="disk",
+                memory_limit="64MiB",
+            )
+            repr(cmp), cmp.to_json(), cmp.report().html, cmp.save(out)
+        run({{"item": [0, 1], "t": [0, 0], "p": [0, 1], "q": [0, 0], "a": ["x", "y"]}}, {out} + "few")
+    """
+    assert growth(before, f"run({str(tmp_path / 'rows.parquet')!r}, {out})") < 64 + 256
 
 
 @pytest.mark.big
