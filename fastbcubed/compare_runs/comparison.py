@@ -265,7 +265,8 @@ class Comparison(Shown, HasTable):
         Table
             baseline, experiment, score, baseline_value, experiment_value, delta (experiment minus baseline), se, low,
             high, holds (whether the interval excludes 0). A score without a standard error has NaN, and null for
-            holds; by ``unit="true_cluster"`` these are all that are no means over items.
+            holds; by ``unit="true_cluster"`` these are all that are no means over items. The text of the comparison
+            names such scores, and says why.
 
         Raises
         ------

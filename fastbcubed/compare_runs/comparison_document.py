@@ -12,7 +12,12 @@ import numpy as np
 
 from fastbcubed.compare_runs.comparison_listings import deltas_by_slice
 from fastbcubed.compare_runs.rankings import LACKING, lacks_more, n_dropped, why_no_ranks
-from fastbcubed.compare_runs.units import counted_apart, metrics_with_errors, why_no_errors
+from fastbcubed.compare_runs.units import (
+    counted_apart,
+    metrics_with_errors,
+    scores_without_errors,
+    why_no_errors,
+)
 from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError, OptionError
 from fastbcubed.metrics.bcubed import distinct
 from fastbcubed.metrics.metric import lead_score, without_rounding
@@ -190,7 +195,7 @@ def _of_several(comparison: Comparison, ranked: Sequence[Mapping[str, Any]]) -> 
 
 
 def _named(runs: Sequence[str]) -> str:
-    """Return the names of runs, of many the first."""
+    """Return the names of runs or scores, of many the first."""
     names = [label(name) for name in runs[:NAMED]]
     return _listed(names if len(runs) <= NAMED else [*names, f"{count(len(runs) - NAMED)} more"])
 
@@ -287,7 +292,7 @@ def _how_sure(comparison: Comparison) -> list[str]:
     if not _has_intervals(comparison):
         by_unit = [m for m in metrics_with_errors(comparison) if comparison.unit == COMPONENT or is_mean(m)]
         why = ": a run has a single group of items that share clusters" * bool(by_unit)
-        return [f"No standard error is known{why}."]
+        return [f"No standard error is known{why}.", *_without_errors(comparison)]
     line = f"± is one standard error of the difference, from {_groups(units)}"
     uneven = {name: own for name, own in units.items() if own.n > 1 and are_uneven(own)}
     found_few = comparison._differences.carried_by_few(comparison.metrics)
@@ -305,7 +310,15 @@ def _how_sure(comparison: Comparison) -> list[str]:
             f"No standard error is known for {_named(single)}, whose clusters and those of "
             f"{label(comparison.baseline)} connect all items."
         )
-    return found
+    return found + _without_errors(comparison)
+
+
+def _without_errors(comparison: Comparison) -> list[str]:
+    """Say which scores have no standard error, and why."""
+    return [
+        f"No standard error is known for {_named(names)}: {reason}."
+        for reason, names in scores_without_errors(comparison).items()
+    ]
 
 
 def _groups(units: Mapping[str, Units]) -> str:

@@ -15,6 +15,7 @@ from fastbcubed.inputs.keys import comparable_keys
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results import clusters
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.influences import is_mean
 from fastbcubed.results.slices import slice_codes
 from fastbcubed.results.standard_errors import COMPONENT, TRUE_CLUSTER, why_none
 from fastbcubed.results.unit_cells import CellUnits, components_of_tables
@@ -177,6 +178,31 @@ def metrics_with_errors(comparison: Comparison) -> list[Metric]:
     found = [m for m in found if not counted_apart(comparison, m)]
     for ev in comparison.runs.values():
         found = clusters.known_by_unit(ev.contingency, found, ev.beta)
+    return found
+
+
+def scores_without_errors(comparison: Comparison) -> dict[str, list[str]]:
+    """Return why some scores have no standard error where others may have one: scores by reason."""
+    known = {m.name for m in metrics_with_errors(comparison)}
+    evs = comparison.runs.values()
+    overlapping = any(ev.contingency.overlapping for ev in evs)
+    by_column = comparison.unit not in (COMPONENT, TRUE_CLUSTER)
+    found: dict[str, list[str]] = {}
+    for metric in comparison.metrics:
+        if counted_apart(comparison, metric):
+            reason = "mentions that a run lacks, or has alone, have no value of the column" * by_column
+        elif metric.name in known:
+            torn = comparison.unit != COMPONENT and not is_mean(metric) and comparison._differences.warnings
+            reason = (
+                f"clusters with items of several units are of none; take {arg('unit', COMPONENT)}"
+                * bool(torn)
+            )
+        elif why_none(metric, overlapping=overlapping) is not None:
+            reason = "no sums over independent units are known that they are functions of"
+        else:
+            reason = f"they take the weight of each item; compare with {arg('engine', 'memory')} to have them"
+        if reason:
+            found.setdefault(Message(reason), []).append(metric.name)
     return found
 
 

@@ -42,6 +42,8 @@ FACTORS = {1: 45 / 60, 2: -9 / 60, 3: 1 / 60}
 #: Steps are shortened, down to the last of these, until slopes over one and three of them differ by no more than a
 #: share: where a denominator is nearly 0, a longer step would leave the range in which the score is smooth.
 STEPS, ALIKE = STEP * 2.0 ** (-4.0 * np.arange(6)), 0.01
+#: How far a float is from its neighbour, as a share.
+EPSILON = float(np.finfo(np.float64).eps)
 #: The step in the true negatives of an item, as a share.
 STEP_OF_NEGATIVES = 2.0**-14
 
@@ -272,15 +274,21 @@ def difference_quotients(function: Callable[[Floats], Any], at: Floats) -> Float
 
 
 def _quotient(function: Callable[[Floats], Any], at: Floats, k: int, step: Any) -> tuple[Floats, Floats]:
-    """Return the derivative by the k-th argument, and how far the slopes over one and three steps are apart."""
-    slopes = {}
+    """Return the derivative by the k-th argument, and how far the slopes over one and three steps are apart.
+
+    They are at least as far apart as rounding of the function leaves them: else the shortest step, where that is most,
+    would be taken for a slope of 0.
+    """
+    slopes, largest = {}, np.zeros(())
     with np.errstate(all="ignore"):
         for times in FACTORS:
             up, down = at.copy(), at.copy()
             up[k], down[k] = at[k] + times * step, at[k] - times * step
-            change = function(up) - function(down)
-            slopes[times] = np.divide(change, step, out=np.zeros(np.shape(step)), where=step != 0)
-    apart = np.abs(slopes[3] / 3 - slopes[1]) / 2
+            above, below = function(up), function(down)
+            slopes[times] = np.divide(above - below, step, out=np.zeros(np.shape(step)), where=step != 0)
+            largest = np.fmax(largest, np.fmax(np.abs(above), np.abs(below)))
+        left = np.divide(EPSILON * largest, np.abs(step), out=np.zeros(np.shape(step)), where=step != 0)
+    apart = np.maximum(np.abs(slopes[3] / 3 - slopes[1]) / 2, left)
     found = sum(factor * slopes[times] for times, factor in FACTORS.items())
     return np.asarray(found), np.where(np.isnan(apart), np.inf, apart)
 
@@ -539,8 +547,9 @@ def _losses_by_chance(by: SumsByUnit) -> Additive:
     sizes = [table.true_n.astype(np.float64), table.pred_n.astype(np.float64)]
 
     def fields(n: float, n_true: float, n_pred: float, true: float, pred: float) -> sums.LossesByChance:
+        # smooth where each item is a cluster, too: that n is less than the clusters is a step of a quotient alone
         of_precision, of_recall = (
-            (n - clusters) / n * (n * n - squares) / (n * (n - 1)) if n > max(clusters, 1) else 0.0
+            (n - clusters) / n * (n * n - squares) / (n * (n - 1)) if n > 1 else 0.0
             for clusters, squares in ((n_pred, true), (n_true, pred))
         )
         return sums.LossesByChance(of_precision, of_recall, same)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import hypothesis
@@ -296,3 +297,26 @@ def test_relations_of_one_connection_of_duckdb():
     relations = [connection.from_arrow(table) for table in (truth, run, truth)]
     found = fb.compare(relations[0], {"old": relations[1], "new": relations[2]}, engine="disk")
     assert found.scores().to_pylist() == fb.compare(truth, {"old": run, "new": truth}).scores().to_pylist()
+
+
+def test_scores_without_errors_are_named_with_their_reason():
+    """Pairs of weighted items take each item, which are not kept on disk; other scores have errors there, too."""
+    items = range(24)
+    truth, runs = (
+        {i: i // 2 for i in items},
+        {"a": {i: i // 4 for i in items}, "b": {i: i // 3 for i in items}},
+    )
+    options = {"weight": {i: 1.0 + i % 3 for i in items}, "metrics": ["f1", "pair_f1", "rand"]}
+    on_disk, in_memory = (fb.compare(truth, runs, engine=engine, **options) for engine in ("disk", "memory"))
+    known = {row["score"]: not math.isnan(row["se"]) for row in on_disk.deltas().to_pylist()}
+    assert known == {"f1": True, "pair_f1": False, "rand": False}
+    why = (
+        "No standard error is known for pair_f1 and rand: they take the weight of each item; compare with "
+        'engine="memory" to have them.'
+    )
+    assert why in " ".join(repr(on_disk).split()) and why.split(":")[0] in on_disk.report().html
+    assert "No standard error is known" not in repr(in_memory)
+    by_parts = fb.compare(truth, runs, unit="true_cluster", **options)
+    assert "for pair_f1 and rand: clusters with items of several units are of none" in " ".join(
+        repr(by_parts).split()
+    )

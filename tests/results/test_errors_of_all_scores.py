@@ -250,3 +250,42 @@ def test_intervals_stay_in_the_range_of_their_score(seed: int) -> None:
         low, high = ev.interval(name)
         assert math.isnan(low) or METRICS[name].low <= low <= high <= METRICS[name].high, name
     assert ev.errors["omega"] == pytest.approx(ev.errors["adjusted_rand"], abs=1e-9, nan_ok=True)
+
+
+def test_singletons_of_the_truth_are_found_by_chance_for_certain() -> None:
+    """Any labeling has the recall 1 then, whatever is drawn; and one of singletons has the precision 1."""
+    sizes = [1] * 10 + [2] * 5 + [4] * 10
+    pred = np.repeat(np.arange(len(sizes)), sizes)
+    alone = np.arange(pred.size)
+    names = ["chance_bcubed_precision", "chance_bcubed_recall"]
+    found, swapped = (fb.evaluate(*sides, metrics=names) for sides in ((alone, pred), (pred, alone)))
+    assert found.overall.chance_bcubed_recall == swapped.overall.chance_bcubed_precision == 1
+    assert found.errors.chance_bcubed_recall == swapped.errors.chance_bcubed_precision == 0
+    # 25 of 60 labels; a cluster of a items moves that by (1 - 25 / 60 a) / 60
+    squares = sum((1 - 25 / 60 * size) ** 2 for size in sizes) / 60**2
+    assert found.errors.chance_bcubed_precision == pytest.approx(math.sqrt(25 / 24 * squares), rel=1e-9)
+    # the difference from a run of singletons is that of this run alone
+    row = next(iter(fb.compare(alone, {"alone": alone, "run": pred}, metrics=names).deltas().to_pylist()))
+    assert row["delta"] == pytest.approx(25 / 60 - 1, rel=1e-12)
+    assert row["se"] == pytest.approx(math.sqrt(25 / 24 * squares), rel=1e-9)
+
+
+def test_rounding_is_no_slope_of_mutual_information() -> None:
+    """Each component splits one true cluster or merges two, so that both sides have one entropy, I that of components.
+
+    A component of a share s moves that by s (1 / ln 2 - log2 s - I), less the mean. By the loss of one side alone it
+    does not move, and the steps of the quotient that would be the shortest show rounding.
+    """
+    halves = [3, 3, 3, 2, 2, 2, 1, 2]
+    true, pred = [], []
+    for k, half in enumerate(halves):
+        whole, parts = [f"{k}"] * 2 * half, [f"{k}.{i % 2}" for i in range(2 * half)]
+        true += whole + [f"x{own}" for own in parts]
+        pred += parts + [f"x{own}" for own in whole]
+    shares = np.repeat(halves, 2) / (2.0 * sum(halves))
+    entropy = -float(np.sum(shares * np.log2(shares)))
+    moved = shares * (1 / math.log(2) - np.log2(shares) - entropy)
+    expected = math.sqrt(16 / 15 * np.sum((moved - moved.mean()) ** 2))
+    ev = fb.evaluate(true, pred, metrics=["mutual_info"])
+    assert ev.overall.mutual_info == pytest.approx(entropy, rel=1e-12)
+    assert ev.errors.mutual_info == pytest.approx(expected, rel=1e-11)
