@@ -794,3 +794,18 @@ def sum_from(sums):
     for level in range(sums.size - 1, -1, -1):
         total, error = add_exactly(total, error, sums[level])
         sums[level] = total + error
+
+
+# For events of units
+@kernel
+def run_within(units, values, backwards, totals, before, after):
+    """Add values to the totals of their units one by one, and write what each was before and after.
+
+    Shapes: (n,), (n,) -> (n_units,), which is given, (n,), (n,).
+    """
+    for k in range(units.size):
+        i = units.size - 1 - k if backwards else k
+        u = at(units[i])
+        before[i] = totals[u]
+        totals[u] += values[i]
+        after[i] = totals[u]

@@ -41,8 +41,10 @@ SUMS = {
 Sums = dict[str, NDArray[Any]]
 
 
-def level_sums(rows: TreeRows, families: Collection[str], pool: Pool) -> Sums:
+def level_sums(rows: TreeRows, families: Collection[str], pool: Pool, *, run: Run | None = None) -> Sums:
     """Return the sums of families of scores: an entry without links, and one for each level.
+
+    `run` says how they come from what each level adds to a sum, or takes from it: `BY_LEVEL` leaves that as it is.
 
     Counts are int64. Sums over items are not divided by the weight of all:
 
@@ -59,7 +61,7 @@ def level_sums(rows: TreeRows, families: Collection[str], pool: Pool) -> Sums:
         for merges in ahead(made) if pool.threads > 1 and rows.merges.size > MERGES_AT_ONCE else made:
             pool.map(lambda add, merges=merges: add(merges), adders)
             step(merges.size)
-    ended = pool.map(lambda each: each.end(), begun, stage="add up levels")
+    ended = pool.map(lambda each: each.end(run or UP_TO), begun, stage="add up levels")
     return {name: values for each in ended for name, values in each.items()}
 
 
@@ -75,20 +77,28 @@ def _add_meetings(
 class SumsOnDemand(dict[str, NDArray[Any]]):
     """The same sums, each family of which is added up when one of them is asked for."""
 
-    def __init__(self, rows: TreeRows, pool: Pool) -> None:
-        self._rows, self._pool = rows, pool
+    def __init__(self, rows: TreeRows, pool: Pool, run: Run | None = None) -> None:
+        self._rows, self._pool, self._run = rows, pool, run
 
     def __missing__(self, name: str) -> NDArray[Any]:
         family = next(family for family, names in SUMS.items() if name in names)
-        self.update(level_sums(self._rows, [family], self._pool))
+        self.update(level_sums(self._rows, [family], self._pool, run=self._run))
         return self[name]
+
+
+class Run(NamedTuple):
+    """What becomes of the amounts of levels: of those that sums rise by, fall by, and of counts."""
+
+    rise: Callable[[Floats], Floats]
+    fall: Callable[[Floats], Floats]
+    tally: Callable[[NDArray[Any]], NDArray[Any]]
 
 
 class Begun(NamedTuple):
     """Sums in progress: a function that takes a block of merges, and one that returns the sums."""
 
     adders: list[Callable[[np.ndarray], None]]
-    end: Callable[[], Sums]
+    end: Callable[[Run], Sums]
 
 
 class _MergeSum:
@@ -108,7 +118,7 @@ def _clusters(rows: TreeRows, _: Any) -> Begun:
     counts = [_zeros(rows.n_levels + 2, rows.levels.dtype) for _ in range(3)]
     fewer, alone, largest = (each[1:] for each in counts)
 
-    def end() -> Sums:
+    def end(_: Run) -> Sums:
         for each in counts[:2]:
             np.subtract(rows.n_scored, np.cumsum(each, out=each, dtype=each.dtype), out=each)
         counts[2][0] = 1
@@ -125,7 +135,9 @@ def _recall_lost(rows: TreeRows, meetings: Meetings, less: int = 0) -> Floats:
 
 def _losses(rows: TreeRows, under: Floats, less: int = 0, names: tuple[str, ...] = SUMS["bcubed"]) -> Begun:
     over = _MergeSum(rows, kernels.merge_tree.add_precision_loss, less)
-    return Begun([over.add], lambda: dict(zip(names, (_before(over.by_level), _from(under)), strict=True)))
+    return Begun(
+        [over.add], lambda run: dict(zip(names, (run.rise(over.by_level), run.fall(under)), strict=True))
+    )
 
 
 # Pairs together or apart
@@ -143,8 +155,8 @@ def _counted_pairs(rows: TreeRows) -> Begun:
     counts = [_zeros(rows.n_levels + 2, np.int64) for _ in range(2)]
     right, wrong = (each[1:] for each in counts)
 
-    def end() -> Sums:
-        tp, fp = (np.cumsum(each, out=each) for each in counts)
+    def end(run: Run) -> Sums:
+        tp, fp = map(run.tally, counts)
         return {"tp": tp[:-1], "fp": fp[:-1], "all_right": tp[-1], "all_wrong": fp[-1]}
 
     return Begun([lambda merges: kernels.merge_tree.count_pairs(merges, right, wrong)], end)
@@ -153,9 +165,9 @@ def _counted_pairs(rows: TreeRows) -> Begun:
 def _weighed_pairs(rows: TreeRows, together: Floats) -> Begun:
     apart = _MergeSum(rows, kernels.merge_tree.add_weight_apart)
 
-    def end() -> Sums:
-        later = {"fn": _from(together.copy()), "tn": _from(apart.by_level.copy())}
-        return {"tp": _before(together), "fp": _before(apart.by_level), **later}
+    def end(run: Run) -> Sums:
+        later = {"fn": run.fall(together.copy()), "tn": run.fall(apart.by_level.copy())}
+        return {"tp": run.rise(together), "fp": run.rise(apart.by_level), **later}
 
     return Begun([apart.add], end)
 
@@ -173,12 +185,12 @@ def _entropies(rows: TreeRows, of_parts: tuple[Floats, Floats]) -> Begun:
     clusters = _MergeSum(rows, module.add_entropy)
     untold = _MergeSum(rows, module.add_untold_entropy, rows.scored is not None, by_merge)
 
-    def end() -> Sums:
+    def end(run: Run) -> Sums:
         return {
             "true": np.array(_entropy(rows.true_masses)),
-            "pred": _from(clusters.by_level),
-            "pred_given_true": _from(parts),
-            "true_given_pred": _before(untold.by_level),
+            "pred": run.fall(clusters.by_level),
+            "pred_given_true": run.fall(parts),
+            "true_given_pred": run.rise(untold.by_level),
         }
 
     return Begun([untold.add, clusters.add], end)
@@ -225,6 +237,11 @@ def _from(sums: Floats) -> Floats:
     """Turn the sums of levels into those of each and the levels after it."""
     kernels.merge_tree.sum_from(sums)
     return sums
+
+
+#: Sums up to each level; and the amounts of levels alone, of which counts start with those of none.
+UP_TO = Run(_before, _from, lambda counts: np.cumsum(counts, out=counts))
+BY_LEVEL = Run(lambda sums: sums[:-1], lambda sums: sums[:-1], lambda counts: counts[1:])
 
 
 def _entropy(masses: Floats) -> float:

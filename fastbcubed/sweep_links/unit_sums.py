@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.cells.contingency import add_up
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.sums_by_unit import (
     difference_quotients,
@@ -37,25 +38,28 @@ from fastbcubed.results.unit_cells import Units, units_of_shares
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.sweep_links.curve import COUNTED, Curve, Kept, Points, family_of, score_of
-from fastbcubed.sweep_links.level_sums import SumsOnDemand
+from fastbcubed.sweep_links.level_sums import BY_LEVEL, SumsOnDemand
 from fastbcubed.sweep_links.merge_tree import Subset, TreeRows
 from fastbcubed.types import Counts, Floats
 
-#: What adds up over units behind each family of scores. Those without an entry in `CHANGING` are the same at all
-#: thresholds.
+#: What adds up over units behind each family of scores. Those that neither rise nor fall are the same at all
+#: thresholds. What falls is added up from the last threshold on: that of light units is no difference of what heavy
+#: ones have.
 OF_FAMILY = {
     "bcubed": ("weight", "over", "under"),
     "elm": ("weight", "elm_over", "elm_under"),
-    "pairs": ("weight", "squares", "together", "tp", "fp"),
+    "pairs": ("weight", "squares", "fn", "tp", "fp"),
     "entropy": ("weight", "true", "true_given_pred", "pred_given_true"),
 }
-CHANGING = ("over", "under", "elm_over", "elm_under", "tp", "fp", "true_given_pred", "pred_given_true")
+RISING = ("over", "elm_over", "tp", "fp", "true_given_pred")
+FALLING = ("under", "elm_under", "fn", "pred_given_true")
+CHANGING = (*RISING, *FALLING)
 #: The effective number of units is at least this share of that of true clusters; steps in which the weakest threshold
 #: is looked for at which it is.
 LEAST_OF_TRUE, STEPS = 0.25, 12
 #: Squares that are less than this share of their terms, of which they are the difference, are added up anew from what
-#: each unit moves: rounding may have changed them.
-CANCELLED = 1e-9
+#: each unit moves: rounding may have changed them. Of the terms of heavy units at other points some rounding stays.
+CANCELLED, STAYS = 1e-9, 1e-16
 
 
 class Events(NamedTuple):
@@ -66,6 +70,32 @@ class Events(NamedTuple):
     rows: TreeRows  #: the same rows, whose levels are these entries
 
 
+class Parts(NamedTuple):
+    """The parts of true clusters in clusters of all links, each in one unit."""
+
+    unit: Counts
+    scored: Floats  #: the weight of the rows that are scored
+    own: Floats  #: and of all rows
+    apart: Floats  #: of those of the same true cluster elsewhere; 0 where there is none
+
+    @classmethod
+    def of(cls, rows: TreeRows, unit_of_place: Counts) -> Parts:
+        """Find them from rows and their units."""
+        known = np.flatnonzero(rows.codes >= 0)
+        cluster = np.cumsum(np.concatenate([[0], (rows.levels == rows.n_levels)[:-1]]))
+        codes, w = rows.codes[known], rows.weights
+        keys = cluster[known] * max(rows.true_sizes.size, 1) + codes
+        _, firsts, part = np.unique(keys, return_index=True, return_inverse=True)
+        n, of_part, sizes = np.bincount(part), codes[firsts], rows.true_sizes
+        weights = np.ones(known.size) if w is None else w[known]
+        own = np.bincount(part, weights).astype(np.float64, copy=False)
+        scored = own
+        if rows.scored is not None:
+            scored = np.bincount(part, weights * rows.scored[known]).astype(np.float64, copy=False)
+        apart = np.where(n == sizes[of_part], 0.0, rows.true_masses[of_part] - own)
+        return cls(unit_of_place[known][firsts], scored, own, apart)
+
+
 class Totals(Mapping[str, NDArray[Any]]):
     """The sums that scores of a curve take, from sums over units; `of` returns one of these by point."""
 
@@ -74,10 +104,8 @@ class Totals(Mapping[str, NDArray[Any]]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         of = self._of
-        if name == "fn":
-            return np.asarray(of("together") - of("tp"))
         if name == "tn":
-            return np.asarray((of("weight") ** 2 - of("squares")) / 2 - of("together") - of("fp"))
+            return np.asarray((of("weight") ** 2 - of("squares")) / 2 - of("fn") - of("tp") - of("fp"))
         if name == "true":  # its logarithms are of shares of the weight of all units, each once
             return np.asarray(of("true") + of("weight") * np.log(of("weight") / self._total))
         if name == "pred":
@@ -87,10 +115,18 @@ class Totals(Mapping[str, NDArray[Any]]):
         return np.asarray(of(name))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(("fn", "tn", "true", "pred", *CHANGING, *COUNTED))
+        return iter(("tn", "true", "pred", *CHANGING, *COUNTED))
 
     def __len__(self) -> int:
-        return 4 + len(CHANGING) + len(COUNTED)
+        return 3 + len(CHANGING) + len(COUNTED)
+
+
+class Course(NamedTuple):
+    """A sum by unit where no link is used, and that of the unit of each event before and after it."""
+
+    start: Floats
+    before: Floats
+    after: Floats
 
 
 class UnitSums:
@@ -109,7 +145,8 @@ class UnitSums:
         self._rows, self._given = up_to(rows, n_levels), unit_of_place
         self.curve = curve.until(len(curve) - (rows.n_levels - n_levels))
         self._known: dict[str, tuple[Floats, Floats]] = {}
-        self._products: dict[tuple[str, str], Floats] = {}
+        self._courses: dict[str, Course] = {}
+        self._products: dict[tuple[str, str], tuple[Floats, float]] = {}
 
     @cached_property
     def _unit_of_place(self) -> Counts:
@@ -127,7 +164,7 @@ class UnitSums:
     @cached_property
     def weight(self) -> Floats:
         """The weight of each unit."""
-        return self.base("weight")
+        return self.constant("weight")
 
     @cached_property
     def there(self) -> NDArray[np.bool_]:
@@ -152,7 +189,7 @@ class UnitSums:
 
     @cached_property
     def _by_event(self) -> SumsOnDemand:
-        return SumsOnDemand(self._events.rows, Pool(1))
+        return SumsOnDemand(self._events.rows, Pool(1), BY_LEVEL)
 
     @cached_property
     def order(self) -> Counts:
@@ -167,59 +204,72 @@ class UnitSums:
         order = np.lexsort(figures[::-1])
         return order[self.there[order]]
 
-    def base(self, name: str) -> Floats:
-        """Return a sum by unit where no link is used."""
+    def constant(self, name: str) -> Floats:
+        """Return a sum by unit that is the same at all thresholds."""
         rows = self._rows
         counted = rows.scored_in_truth
         codes = rows.codes[counted]
         w = np.ones(codes.size) if rows.weights is None else rows.weights[counted]
-        mass = rows.true_masses[codes]
-        values = {
-            "weight": w,
-            "squares": w * w,
-            "under": w - w * w / mass,
-            "elm_under": np.where(rows.true_sizes[codes] > 1, w, 0.0),
-            "together": w * (mass - w) / 2,
-            "true": w * np.log(rows.total / mass),
-            "pred_given_true": w * np.log(mass / w),
-        }
-        if name not in values:
-            return np.zeros(self.size)
+        values = {"weight": w, "squares": w * w, "true": w * np.log(rows.total / rows.true_masses[codes])}
         found = np.bincount(self._unit_of_place[counted], values[name], self.size)
         return found.astype(np.float64, copy=False)
 
-    def changes(self, name: str) -> tuple[Floats, Floats]:
-        """Return a sum by unit where no link is used, and how much it changes at each event."""
-        if name not in self._known:
-            base, n = self.base(name), self._events.unit.size
-            by_event = np.diff(self._by_event[name].astype(np.float64)) if name in CHANGING else np.zeros(n)
-            self._known[name] = base, by_event
-        return self._known[name]
+    @cached_property
+    def _parts(self) -> Parts:
+        return Parts.of(self._rows, self._unit_of_place)
 
-    def by_point(self, values: Floats, whole: float) -> Floats:
-        """Add changes of events up to each point of the curve; `whole` is that without links."""
-        by_level = np.bincount(self._events.level + 1, values, self._rows.n_levels + 1)
-        found: Floats = by_level.astype(np.float64, copy=False)  # they are counts where there are none
-        found[0] = whole
-        return np.cumsum(found)[-len(self.curve) :]
+    def left(self, name: str) -> Floats:
+        """Return a sum by unit that falls, where all links are used; exactly 0 if true clusters are whole there."""
+        parts = self._parts
+        with np.errstate(divide="ignore", invalid="ignore"):  # of true clusters of one item
+            lost = {
+                "under": lambda: parts.scored * parts.apart / (parts.own + parts.apart),
+                "elm_under": lambda: parts.scored * parts.apart / (parts.own + parts.apart - 1.0),
+                "fn": lambda: parts.scored * parts.apart / 2.0,
+                "pred_given_true": lambda: parts.scored * np.log1p(parts.apart / parts.own),
+            }[name]()
+        values = np.where(parts.apart > 0, lost, 0.0)
+        return np.bincount(parts.unit, values, self.size).astype(np.float64, copy=False)
+
+    def changes(self, name: str) -> tuple[Floats, Floats]:
+        """Return a sum by unit where it is least, and by how much more or less it is after each event.
+
+        What rises is least where no link is used, and what falls where all are.
+        """
+        if name not in self._known:
+            if name in CHANGING:
+                least = self.left(name) if name in FALLING else np.zeros(self.size)
+                by_event = self._by_event[
+                    "tp" if name == "fn" else name
+                ]  # a pair that is found is missed no more
+                self._known[name] = least, by_event.astype(np.float64)
+            else:
+                self._known[name] = self.constant(name), np.zeros(self._events.unit.size)
+        return self._known[name]
 
     def totals(self, names: tuple[str, ...], times: Floats | None = None) -> Floats:
         """Return sums over all units by point, each of which counts so many times. Shape (n_sums, n_points)."""
         found = []
         for name in names:
-            base, by_event = self.changes(name)
+            least, by_event = self.changes(name)
             if times is not None:
-                base, by_event = base * times, by_event * times[self._events.unit]
-            whole = float(base.sum())
-            same = name not in CHANGING
-            found.append(np.full(len(self.curve), whole) if same else self.by_point(by_event, whole))
+                least, by_event = least * times, by_event * times[self._events.unit]
+            found.append(self._by_point(float(least.sum()), by_event, falls=name in FALLING))
         return np.array(found)
+
+    def _by_point(self, least: float, by_event: Floats, *, falls: bool) -> Floats:
+        """Add changes of events up to each point of the curve, or from there on if the sum falls."""
+        by_level = np.bincount(self._events.level, by_event, self._rows.n_levels)
+        ordered = by_level[::-1] if falls else by_level
+        sums = np.cumsum(np.concatenate([[least], ordered]))
+        return (sums[::-1] if falls else sums)[-len(self.curve) :]
 
     def at(self, name: str, point: int) -> Floats:
         """Return a sum by unit at a point of the curve."""
-        base, by_event = self.changes(name)
+        least, by_event = self.changes(name)
         used = self._events.level < self._rows.n_levels + 1 + point - len(self.curve)
-        return base + np.bincount(self._events.unit[used], by_event[used], base.size)
+        counts = used if name not in FALLING else ~used
+        return least + np.bincount(self._events.unit[counts], by_event[counts], least.size)
 
     def _slopes(self, metric: Metric, totals: Floats) -> Floats:
         """Return the derivatives of a score by the totals of its sums, by point."""
@@ -234,21 +284,33 @@ class UnitSums:
         """Return sums by point as scores take them."""
         return Kept(Totals(of, self._rows.total), float(of("weight")[0]), self.curve.kept.beta)
 
-    def _product(self, a: str, b: str) -> Floats:
-        """Return the product of two sums of a unit, added up over all units, by point."""
-        if (a, b) not in self._products:
-            (base_a, by_a), (base_b, by_b) = self.changes(a), self.changes(b)
-            before = [self._before(base, by) for base, by in ((base_a, by_a), (base_b, by_b))]
-            change = (before[0] + by_a) * (before[1] + by_b) - before[0] * before[1]
-            self._products[a, b] = self.by_point(change, float(np.sum(base_a * base_b)))
-        return self._products[a, b]
+    def _course(self, name: str) -> Course:
+        """Return how a sum of each unit goes on from event to event."""
+        if name not in self._courses:
+            least, by_event = self.changes(name)
+            ends, unit = least.copy(), self._events.unit
+            early, late = np.empty((2, unit.size))
+            kernels.merge_tree.run_within(unit, by_event, name in FALLING, ends, early, late)
+            self._courses[name] = Course(ends, late, early) if name in FALLING else Course(least, early, late)
+        return self._courses[name]
 
-    def _before(self, base: Floats, by_event: Floats) -> Floats:
-        """Return a sum of the unit of each event before it."""
-        unit = self._events.unit
-        so_far = np.cumsum(by_event) - by_event
-        first = np.searchsorted(unit, unit)
-        return base[unit] + (so_far - so_far[first])
+    def _product(self, a: str, b: str) -> tuple[Floats, float]:
+        """Return the product of two sums of a unit, added up over all units, by point; and the size of all terms.
+
+        Products of a unit before an event are those after its last one to the bit, so that they cancel out.
+        """
+        if (a, b) not in self._products:
+            one, other = self._course(a), self._course(b)
+            start, before, after = (x * y for x, y in zip(one, other, strict=True))
+            level, n = self._events.level + 1, self._rows.n_levels + 1
+            codes = np.concatenate([np.zeros(start.size, level.dtype), level, level])
+            values = np.concatenate([start, after, -before])
+            ends = np.zeros(2 * n + 1)
+            ends[0:-1:2], ends[1::2] = add_up(codes, n, values, np.ones(values.size))
+            kernels.merge_tree.sum_before(ends)
+            by_point = ends[2::2][-len(self.curve) :]
+            self._products[a, b] = by_point, float(np.sum(np.abs(values)))
+        return self._products[a, b]
 
     def errors(self, metric: Metric, points: Points) -> Floats:
         """Return the standard error of a score at some points of the curve."""
@@ -258,9 +320,9 @@ class UnitSums:
         squares, sizes = np.zeros((2, points.size))
         for k, a in enumerate(names):
             for own, b in zip(slopes[: k + 1], names[: k + 1], strict=True):
-                term = (1.0 if a == b else 2.0) * slopes[k] * own * self._product(b, a)[points]
-                squares += term
-                sizes += np.abs(term)
+                factor, (products, every) = (1.0 if a == b else 2.0) * slopes[k] * own, self._product(b, a)
+                squares += factor * products[points]
+                sizes += np.abs(factor) * (np.abs(products[points]) + STAYS * every)
         n = max(self.n_units, 1)
         mean = np.sum(slopes * totals, axis=0) ** 2 / n
         squares -= mean
@@ -305,8 +367,8 @@ class UnitSums:
         """Return the share of the largest unit in the pairs that a score is a share of at a point; None of others."""
         if not is_share_of_pairs(metric):
             return None
-        tp, fp, true = (self.at(name, point) for name in ("tp", "fp", "together"))
-        pairs = pairs_of(metric, tp + fp, true)
+        tp, fp, fn = (self.at(name, point) for name in ("tp", "fp", "fn"))
+        pairs = pairs_of(metric, tp + fp, tp + fn)
         return largest_share(pairs, float(np.sum(pairs)))
 
     def of_subset(self, subset: Subset, curve: Curve) -> UnitSums:

@@ -85,7 +85,7 @@ def test_at_the_weakest_threshold_errors_are_those_of_evaluate(case: Case) -> No
     assert {name: last[f"{name}_se"] for name in names} == expected
 
 
-@pytest.mark.parametrize("heavy", [1.0, 1e3, 1e6])
+@pytest.mark.parametrize("heavy", [1.0, 1e3, 1e6, 1e8])
 def test_heavy_units_do_not_cancel_the_errors_of_light_ones(heavy: float) -> None:
     """42 pairs, of which ten of weight 1 are missed, and two may be heavy: 42 / 41 * (10 - 10**2 / 42) is 2.7937**2."""
     truth = {f"{k}{side}": str(k) for k in range(42) for side in "ab"}
@@ -97,6 +97,25 @@ def test_heavy_units_do_not_cancel_the_errors_of_light_ones(heavy: float) -> Non
     assert row["pair_fn_se"] == pytest.approx(math.sqrt(42 / 41 * (10 - 100 / 42)), rel=1e-9)
     ev = sweep.evaluate(0.9, metrics=names)
     assert {name: row[f"{name}_se"] for name in names} == pytest.approx(dict(ev.errors), rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_errors_of_weights_over_eight_decades_are_those_of_evaluate(seed: int) -> None:
+    """At any threshold, by the same units: the components of all links."""
+    truth, links = data(seed, n=30)
+    rng = np.random.default_rng(seed)
+    heavy = 10.0 ** rng.uniform(0, 8, 30)
+    unit_of = {item: item.split(".")[0] for item in truth}
+    weights = {item: float(heavy[int(own)] * rng.uniform(0.5, 2.0)) for item, own in unit_of.items()}
+    attributes = {"item": list(unit_of), "unit": list(unit_of.values())}
+    names = [*NAMES, "pair_fn", "pair_fp", "pair_tn", "precision", "recall", "f1"]
+    rows = fb.sweep(truth, links, weight=weights, metrics=names).curve(limit=None, errors=True).to_pylist()
+    for row in rows[1::8]:
+        found = naive_sweep.clusters_at(links, row["threshold"], truth)
+        pred = {item: found[item] for item in truth}
+        ev = fb.evaluate(truth, pred, weight=weights, attributes=attributes, metrics=names)
+        for own in ev.scores(unit="unit").to_pylist():
+            assert row[f"{own['score']}_se"] == pytest.approx(own["se"], rel=1e-6), own["score"]
 
 
 def copies(truth: dict[str, str], links: Links, times: dict[int, int]) -> tuple[dict[str, str], Links]:
