@@ -30,8 +30,8 @@ from benchmarks.markdown import count, markdown, ratio, rewrite_regions, seconds
 from benchmarks.memory import AnonymousGrowth
 from benchmarks.report import machine_text
 from benchmarks.shapes import generate
+from benchmarks.synthetic import Synthetic, schema_of
 from fastbcubed.runtime.threads import blocks
-from fastbcubed.synthetic.generate import Synthetic, schema_of
 
 __all__ = ["measure"]
 

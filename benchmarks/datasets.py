@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.shapes import Ids, Rows, blocks
-from fastbcubed.synthetic.generate import generate
+from benchmarks.synthetic import generate
 
 __all__ = ["DEFAULT_DIRECTORY", "Dataset", "Layout", "file_bytes", "load_rows", "read_files", "write_rows"]
 
@@ -63,7 +63,7 @@ def write_rows(dataset: Dataset, directory: Path) -> Path:
 
 
 def write_parquet(dataset: Dataset, path: Path) -> Path:
-    """Write the rows as `fastbcubed generate` does."""
+    """Write the rows as `benchmarks.synthetic` does."""
     with TemporaryDirectory(dir=path.parent, prefix=f"{path.name}.") as aside:
         truth, *prediction = [Path(aside, f"{name}.parquet") for name in FILES[dataset.layout]]
         generate(
@@ -74,7 +74,6 @@ def write_parquet(dataset: Dataset, path: Path) -> Path:
             prediction_out=prediction[0] if prediction else None,
             ids="string" if dataset.ids == "string" else "int",
             weights=dataset.weighted,
-            progress=False,
         )
         path.mkdir()
         for file in Path(aside).iterdir():

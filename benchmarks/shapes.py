@@ -1,7 +1,7 @@
 """Seeded clusterings, named by the shape of their cluster sizes, as arrays in blocks or as a whole.
 
 Every shape is a truth, a prediction made from it by splitting and merging clusters, and a positive
-weight per item, in shuffled rows; `fastbcubed generate` writes the same rows as Parquet. `DRAWN` shapes have few
+weight per item, in shuffled rows; `benchmarks.synthetic` writes the same rows as Parquet. `DRAWN` shapes have few
 clusters on a side, as of k-means or topics: there items change their cluster one by one. They are made here, in memory.
 """
 
@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from benchmarks.synthetic import SHAPES, Synthetic
 from fastbcubed.kernels.partition import mix_all
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.runtime.threads import blocks as cut
-from fastbcubed.synthetic.generate import SHAPES, Synthetic
 
 __all__ = ["DRAWN", "IDS", "SHAPES", "Ids", "Labels", "Rows", "blocks", "generate"]
 

@@ -288,22 +288,6 @@ write to it. They serve the kind of processor that they were compiled on; if NUM
 times, they serve any.
 """
 
-SHAPES = """\
-Shapes (of the true clusters)
-  er              sizes geometric with mean 2.5, as in entity resolution
-  heavy           sizes Zipf with exponent 1.9, at most 5 % of all items
-  singletons      one item each
-  one_giant       one with half of all items, the rest as in er
-  The prediction splits 15 % of them in two (if they have two items) and merges 10 % with another one; it
-  leaves the giant as it is. The same seed, shape and number of items give the same rows.
-
-Examples
-  fastbcubed generate items.parquet --items 1e9
-  fastbcubed evaluate truth prediction --table items.parquet
-  fastbcubed generate truth.parquet --prediction-out pred.parquet --items 1e8 --ids string --attributes
-  fastbcubed evaluate truth.parquet pred.parquet --slice country
-"""
-
 _EXIT_CODES = """\
 Exit codes
   0    all went well{gate}
@@ -392,11 +376,6 @@ COMMANDS = (
         "metrics", "metrics_command", "list all scores and what they mean",
         "List all scores, with family, range, direction, definition and source; or explain some.",
         "",
-    ),
-    Command(
-        "generate", "generate_command", "write synthetic clusterings of any size, for trials and measurements",
-        "Write a synthetic truth and prediction as Parquet. However many items, memory stays the same.",
-        f"{SHAPES}\n{EXIT_CODES}",
     ),
     Command(
         "warm-up", "warm_up_command", "compile the kernels ahead of use, for example in the image of a container",

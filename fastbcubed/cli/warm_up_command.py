@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fastbcubed import kernels
 from fastbcubed.cli.output import say
@@ -21,6 +21,9 @@ from fastbcubed.errors import MORE_MEMORY, EvaluationWarning, FileFormatError, O
 from fastbcubed.runtime.exit_codes import TERMINATED
 from fastbcubed.runtime.progress_bar import announcing_compilation, kept
 from fastbcubed.runtime.threads import available_threads
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Items of the evaluated tables.
 N_ITEMS = 600
@@ -131,11 +134,28 @@ def _compile_all(work: Path, *, last_first: bool = False) -> None:
         raise FileFormatError(f"kernels could not be kept in {_directory()}: {kernels.jit.failures[0]}")
 
 
+def _rows(ids: str) -> pa.Table:
+    """Return items with true and predicted clusters of a few items, weights and attributes, in no order."""
+    import numpy as np
+    import pyarrow as pa
+
+    number = np.random.default_rng(0).permutation(N_ITEMS)
+    codes = {"item": number, "truth": number // 3, "prediction": np.where(number % 7, number // 3, number)}
+    columns: dict[str, Any] = {}
+    for k, (name, values) in enumerate(codes.items()):
+        words = (values + (k << 60)).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # far apart
+        columns[name] = words.view(np.int64) if ids == "int" else [f"{name[0]}{word:016x}" for word in words]
+    countries = [("US", "CN", "JP", None)[code % 4] for code in number.tolist()]
+    kind = pa.dictionary(pa.int8(), pa.string())
+    columns |= {"weight": 0.5 + number / N_ITEMS, "country": pa.array(countries, kind)}
+    return pa.table(columns | {"year": (1990 + number % 30).astype(np.int16)})
+
+
 def _one_table(ids: str, work: Path) -> None:
-    from fastbcubed.synthetic.generate import generate
+    import pyarrow.parquet as pq
 
     rows = work / "rows.parquet"
-    generate(rows, N_ITEMS, ids=ids, weights=True, attributes=True, overwrite=True, progress=False)
+    pq.write_table(_rows(ids).drop_columns("item"), rows)
     for options in WEIGHTS:
         _evaluate(work, "truth", "prediction", table=rows, **options)
 
@@ -144,14 +164,11 @@ def _two_tables(ids: str, work: Path) -> None:
     """Evaluate two tables, each with an item that the other lacks."""
     import pyarrow.parquet as pq
 
-    from fastbcubed.synthetic.generate import generate
-
+    rows = _rows(ids)
+    truth = rows.drop_columns("prediction").rename_columns(["item", "cluster", "weight", "country", "year"])
+    prediction = rows.select(["item", "prediction"]).rename_columns(["item", "cluster"])
+    prediction = prediction.sort_by("cluster")  # in another order
     paths = [work / "truth.parquet", work / "prediction.parquet"]
-    generate(
-        paths[0], N_ITEMS, prediction_out=paths[1], ids=ids, weights=True, attributes=True, overwrite=True,
-        progress=False,
-    )  # fmt: skip
-    truth, prediction = map(pq.read_table, paths)
     weights = truth.select(["item", "weight"])
     _evaluate(work, truth, prediction, weight=weights)
     _evaluate(work, truth, prediction.slice(1))

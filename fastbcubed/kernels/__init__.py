@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         components,
         dense,
         extended_bcubed,
-        generation,
         hashing,
         interpreter,
         intrinsics,

@@ -19,7 +19,7 @@ import pytest
 from versions import arrow_imports_no_pandas, rich_knows_widths
 
 import fastbcubed as fb
-from fastbcubed.cli import commands, demo_command, evaluate_command, generate_command, warm_up_command
+from fastbcubed.cli import commands, demo_command, evaluate_command, warm_up_command
 from fastbcubed.cli import main as cli
 from fastbcubed.cli.commands import NOTES
 from fastbcubed.cli.output import in_flags
@@ -515,7 +515,7 @@ def test_errors_of_every_command_exit_with_70(monkeypatch, capsys) -> None:
     two = ["a", "b"]
     needed = dict.fromkeys(("evaluate", "show", "compare", "diff", "estimate", "sweep", "sample-pairs"), two)
     needed["report"] = ["a", "--out", "b"]
-    needed |= {name: ["a"] for name in ("generate", "estimate-pairs", "cluster")}
+    needed |= {name: ["a"] for name in ("estimate-pairs", "cluster")}
     needed["report"] = ["a", "--out", "b"]
     for command in commands.COMMANDS:
         module = import_module(f"fastbcubed.cli.{command.module}")
@@ -525,7 +525,7 @@ def test_errors_of_every_command_exit_with_70(monkeypatch, capsys) -> None:
 
 
 def test_every_exit_code_is_in_the_help(capsys) -> None:
-    for command in ([], ["evaluate"], ["generate"], ["warm-up"]):
+    for command in ([], ["evaluate"], ["warm-up"]):
         assert cli.main([*command, "--help"]) == 0
         codes = capsys.readouterr().out.split("Exit codes")[1]
         for code in (
@@ -638,52 +638,6 @@ def test_what_the_demo_says_is_so() -> None:
     firms = {row["assignee"].split(",")[0].split()[0] for row in pq.read_table(truth).to_pylist()
              if row["cluster"] == suzuki and row["assignee"]}  # fmt: skip
     assert {"Hitachi", "Fujitsu", "Ricoh", "Canon", "Nippon"} <= firms
-
-
-# generate
-
-
-def test_generate_has_a_flag_for_every_argument_and_knows_all_choices(capsys) -> None:
-    from fastbcubed.synthetic import generate
-    from fastbcubed.synthetic import generate as generation
-    from fastbcubed.synthetic import generate as synthetic
-
-    parameters = inspect.signature(generation.generate).parameters
-    given = generate_command.generate_arguments(commands.parser().parse_args(["generate", "items.parquet"]))
-    assert set(given) == set(parameters)
-    for name, parameter in parameters.items():
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            assert given[name] == parameter.default, name
-    assert cli.main(["generate", "--help"]) == 0
-    shown = capsys.readouterr().out
-    for choices in (generate.SHAPES, synthetic.IDS, generation.COMPRESSIONS):
-        assert f"{{{','.join(choices)}}}" in shown
-    for shape in generate.SHAPES:
-        assert f"\n  {shape}  " in shown
-
-
-def test_generate_writes_what_evaluate_reads(tmp_path, capsys, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    flags = ["--shape", "one_giant", "--seed", "3", "--ids", "string", "--weights", "--attributes", "--items"]
-    assert cli.main(["generate", "t.parquet", "--prediction-out", "p.parquet", *flags, "1e3"]) == 0
-    out, err = capsys.readouterr()
-    lines = [line for line in err.splitlines() if "compil" not in line]
-    assert not out and lines == [
-        f"fastbcubed: wrote {name}: 1,000 rows, {Path(name).stat().st_size:,} bytes"
-        for name in ("t.parquet", "p.parquet")
-    ]
-    ev = _json(capsys, "t.parquet", "p.parquet", "--weight", "weight", "--slice", "country,year")
-    assert ev["coverage"]["n_common"] == 1000 and ev["summary"]["true"]["largest"] == 500
-    assert cli.main(["generate", "t.parquet", *flags, "10"]) == 2
-    assert capsys.readouterr().err == "fastbcubed: t.parquet exists; pass --overwrite to replace it\n"
-    assert cli.main(["generate", "t.parquet", "--overwrite", *flags, "10"]) == 0
-    assert pq.read_metadata("t.parquet").num_rows == 10
-
-
-@pytest.mark.parametrize("amount", ["0", "1.5", "-3", "nan", "1e999", "many", ""])
-def test_generate_explains_a_wrong_number(amount, capsys) -> None:
-    assert cli.main(["generate", "items.parquet", f"--items={amount}"]) == 2
-    assert f"{amount!r} is not a whole number, 1 or more, such as 1e6" in capsys.readouterr().err
 
 
 # warm-up

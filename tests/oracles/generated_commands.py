@@ -42,12 +42,11 @@ POSITIONAL = {
     "estimate": ["truth.parquet", "new.parquet"],
     "sweep": ["truth.parquet", "links.parquet"],
     "metrics": [],
-    "generate": ["generated.parquet"],
     "constraints": [],
 }
 #: Flags that are always given, as their defaults take long.
 ALWAYS = {
-    "constraints": ["--metric", "f1", "--random", "0"], "generate": ["--items", "9", "--overwrite"],
+    "constraints": ["--metric", "f1", "--random", "0"],
     "cluster": ["--threshold", "0.6"], "sample-pairs": ["-n", "20"],
 }  # fmt: skip
 #: Files of the directory, good and odd.
@@ -133,15 +132,15 @@ class Commands:
         self.random = random.Random(seed)
         self.flags = {each.name: flags_of(each.module) for each in COMMANDS if each.name not in LEFT_OUT}
 
-    def odd_file(self, command: str) -> str:
+    def odd_file(self) -> str:
         likely = FILES if self.random.random() < 0.8 else VALUES
-        return self.random.choice(WRITES if command == "generate" else likely)
+        return self.random.choice(likely)
 
     def command(self) -> list[str]:
         """Return the words of a command line."""
         pick, lot = self.random, self.random.random
         name = pick.choice(list(self.flags))
-        files = [self.odd_file(name) if lot() < 0.25 else file for file in POSITIONAL[name]]
+        files = [self.odd_file() if lot() < 0.25 else file for file in POSITIONAL[name]]
         words = [name, *(files if lot() < 0.95 else files[1:])]
         if name in ("evaluate", "compare") and lot() < 0.5:
             words.append(pick.choice(PASS + FAIL))

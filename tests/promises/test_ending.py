@@ -23,10 +23,9 @@ import pytest
 import fastbcubed as fb
 from fastbcubed.cells import shards as disk
 from fastbcubed.cli import main as cli
-from fastbcubed.errors import DiskSpaceError, FileFormatError, SpillError
+from fastbcubed.errors import FileFormatError, SpillError
 from fastbcubed.runtime import spill
 from fastbcubed.runtime.output_files import TableWriter, remove_stale, written_aside
-from fastbcubed.synthetic.generate import generate
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs signals, /proc, and tmpfs")
 
@@ -40,7 +39,8 @@ SPILL_ALL = disk.Layout(2, 0, 0)
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file that takes the disk engine a while, and more memory than it is given."""
     path = tmp_path_factory.mktemp("rows") / "rows.parquet"
-    generate(path, N_ROWS)
+    truth = np.random.default_rng(0).integers(0, N_ROWS, N_ROWS) * 7919
+    pq.write_table(pa.table({"truth": truth, "prediction": np.where(truth % 5, truth, -truth)}), path)
     return path
 
 
@@ -124,29 +124,45 @@ def test_an_evaluation_that_is_ended_leaves_nothing(number, code, said, rows, tm
     assert content(tmp_path / "out") == before
 
 
+#: Writes half a file and waits.
+HALF = """
+import pathlib, sys, time
+from fastbcubed.runtime.output_files import written_aside
+with written_aside(pathlib.Path(sys.argv[1])) as aside:
+    open(aside, "w").write("half")
+    time.sleep(200)
+"""
+
+
 @pytest.mark.process
 def test_what_a_killed_process_leaves_is_removed_by_the_next(tmp_path: Path) -> None:
     """A live process's file is not."""
     path = tmp_path / "items.parquet"
     path.write_text("earlier")
+
+    def write(text: str) -> None:
+        with written_aside(path) as aside:
+            Path(aside).write_text(text)
+
     mine = tmp_path / ".items.parquet.original"
     mine.write_text("of the user")
 
     def asides() -> set[Path]:
         return set(tmp_path.iterdir()) - {path, mine}
 
-    process = start("generate", path, "--items", "3e8", "--overwrite")
+    command = [sys.executable, "-c", HALF, str(path)]
+    process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
     try:
-        wait_until(lambda: any(file.stat().st_size > 1 << 20 for file in asides()), process)
+        wait_until(lambda: any(file.stat().st_size for file in asides()), process)
         (at_work,) = asides()
-        generate(path, 100, overwrite=True)
+        write("first")
         assert asides() == {at_work} and process.poll() is None
     finally:
         process.kill()
         process.communicate(timeout=60)
     assert asides() == {at_work}
-    assert pq.read_metadata(path).num_rows == 100  # what was half-written never shows
-    generate(path, 200, overwrite=True)
+    assert path.read_text() == "first"  # what was half-written never shows
+    write("second")
     assert not asides() and mine.exists()
 
 
@@ -172,7 +188,6 @@ def test_the_library_leaves_signals_alone(capsys, tmp_path) -> None:
 
     for engine in ("memory", "disk"):
         fb.evaluate([0, 0, 1], [0, 1, 1], engine=engine, progress=look)
-    generate(tmp_path / "items.parquet", 10, progress=look)
     assert seen and all(found == before for found in seen)
     cli.main(["metrics", "precision"])
     assert [signal.getsignal(number) for number in numbers] == before
@@ -325,9 +340,6 @@ def test_a_full_disk_keeps_the_earlier_result_whole(small_disk) -> None:
         large.save(out)
     assert content(out) == before
     assert fb.load(out).overall == an_evaluation().overall
-    with pytest.raises(DiskSpaceError, match="may take"):
-        generate(small_disk / "items.parquet", 1_000_000)
-    assert not (small_disk / "items.parquet").exists()
 
 
 def test_a_result_that_replaces_one_is_there_at_once(tmp_path, monkeypatch) -> None:

@@ -34,7 +34,6 @@ ORDER = (
     "kernels",
     "runtime",
     "inputs",
-    "synthetic",
     "align",
     "cells",
     "overlap",

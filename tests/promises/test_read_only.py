@@ -116,10 +116,10 @@ def test_where_nothing_can_be_written_kernels_are_not_kept(image: Image) -> None
     done = image.run("-c", only + ONE_KERNEL, TMPDIR=str(image.root))
     assert done.stdout.split() == ["None"] and not done.stderr, done.stderr
     code = only + "from fastbcubed.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    rows = image.tmp / "rows.parquet"
-    done = image.run(
-        "-c", code, "generate", str(rows), "--items", "9", TMPDIR=str(image.root), FASTBCUBED_INTERPRET="0"
-    )
+    links = image.tmp / "links.csv"
+    links.write_text("left,right,score\n1,2,0.9\n")
+    flags = ["cluster", str(links), "--threshold", "0.5"]
+    done = image.run("-c", code, *flags, TMPDIR=str(image.root), FASTBCUBED_INTERPRET="0")
     assert done.returncode == 0
     (line,) = (each for each in done.stderr.splitlines() if "cannot be kept" in each)
     assert "NUMBA_CACHE_DIR" in line

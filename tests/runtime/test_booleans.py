@@ -13,7 +13,6 @@ import pytest
 import fastbcubed as fb
 from fastbcubed.constraints import check_constraints
 from fastbcubed.errors import OptionError
-from fastbcubed.synthetic.generate import generate
 
 EV = fb.evaluate(list("aabb"), list("xxxy"), attributes={"country": list("uuvv")})
 CMP = fb.compare(list("aabb"), {"old": list("xxxy"), "new": list("xyzz")})
@@ -58,9 +57,6 @@ CALLS: dict[str, Callable[[Any, Path], Any]] = {
     "check_constraints greater_is_better": lambda given, _: check_constraints(
         lambda true, pred: 1.0, checks=["rag_bag"], n_random=1, greater_is_better=given
     ),
-    "generate weights": lambda given, path: generate(path / "1.parquet", 10, weights=given),
-    "generate attributes": lambda given, path: generate(path / "2.parquet", 10, attributes=given),
-    "generate overwrite": lambda given, path: generate(path / "3.parquet", 10, overwrite=given),
 }
 
 
@@ -81,7 +77,7 @@ def test_what_is_no_boolean_is_refused(name: str, tmp_path: Path) -> None:
 
 def test_no_boolean_is_left_out() -> None:
     """Of functions, and of methods; classes and contingencies are made by these."""
-    shown = {name: getattr(fb, name) for name in fb.__all__} | {"generate": generate}
+    shown = {name: getattr(fb, name) for name in fb.__all__}
     named = {f"{name} {each}" for name, value in shown.items() for each in _booleans(value)}
     for name, value in shown.items():
         if inspect.isclass(value) and name != "Contingency":

@@ -6,33 +6,24 @@ by the law, to within one cluster of each size. A seed determines where items li
 
 from __future__ import annotations
 
+import argparse
 import hashlib
-import json
 import math
 import os
-import shutil
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fastbcubed import kernels
-from fastbcubed.errors import DiskSpaceError, OptionError, arg, quoted
+from benchmarks import synthetic_kernels
 from fastbcubed.inputs.arrays import from_numpy
-from fastbcubed.runtime.arguments import path_of, seed_of, true_or_false, whole_number
-from fastbcubed.runtime.output_files import written_aside
-from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Counts, Words
-
-if TYPE_CHECKING:
-    from fastbcubed.runtime.progress_bar import Report
 
 Floats = NDArray[np.floating[Any]]
 
@@ -194,8 +185,6 @@ def _side(n: int) -> int:
     return math.isqrt(max(n, 1) - 1) + 1
 
 
-IDS = ("int", "string")
-MOST_ITEMS = 1 << 40
 #: Rows per chunk, so that their codes fit a core's cache.
 CHUNK = 1 << 14
 
@@ -236,9 +225,7 @@ class Synthetic:
     """
 
     def __init__(self, n_items: int, shape: str = "er", seed: int = 0) -> None:
-        self.n_items = whole_number(n_items, "n_items", least=1, most=MOST_ITEMS)
-        check_among("shape", shape, tuple(SHAPES))
-        self.shape, self.seed = shape, seed_of(seed)
+        self.n_items, self.shape, self.seed = n_items, shape, seed
         self.layout = lay_out(shape, self.n_items)
         self._changes = [self._words(purpose) for purpose in ("merge", "split", "move")]
 
@@ -252,9 +239,7 @@ class Synthetic:
         codes = {kind: np.empty(stop - start, np.uint64) for kind in FIRST}
         keys = np.stack([self._words(f"order of {order}"), *self._changes])
         layout = self.layout
-        kernels.generation.place_items(
-            start, layout.figures, layout.guide, layout.runs, keys, *codes.values()
-        )
+        synthetic_kernels.place_items(start, layout.figures, layout.guide, layout.runs, keys, *codes.values())
         return codes
 
     def rows(
@@ -286,7 +271,7 @@ class Synthetic:
 
     def _hash(self, codes: Words, purpose: str, first: int = 0) -> Words:
         words = np.empty_like(codes)
-        kernels.generation.hash_codes(codes, np.uint64(first), self._words(purpose)[0], words)
+        synthetic_kernels.hash_codes(codes, np.uint64(first), self._words(purpose)[0], words)
         return words
 
     def _uniform(self, codes: Words, purpose: str) -> Floats:
@@ -315,7 +300,7 @@ class _Column:
     def fill(self, at: int, values: NDArray[Any]) -> None:
         if self.is_text:
             letter = ord(LETTERS[self.kind])
-            kernels.generation.write_names(values, letter, self.data[NAME * at : NAME * (at + values.size)])
+            synthetic_kernels.write_names(values, letter, self.data[NAME * at : NAME * (at + values.size)])
         else:
             self.data[at : at + values.size] = values.view(np.int64) if self.kind in FIRST else values
 
@@ -334,17 +319,8 @@ def schema_of(columns: Mapping[str, str], ids: str) -> pa.Schema:
     return pa.schema([(column, KINDS.get(kind, name)) for column, kind in columns.items()])
 
 
-def check_among(name: str, value: object, known: tuple[str, ...]) -> None:
-    """Raise OptionError for a value that is not one of a few."""
-    if value not in known:
-        raise OptionError(f"{name} is one of {', '.join(map(repr, known))}, not {quoted(value)}")
-
-
-#: File endings that imply another format.
-OTHER_FORMATS = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".arrow", ".feather", ".ipc", ".gz", ".zst")
-COMPRESSIONS = ("none", "snappy", "lz4", "zstd")
-#: Default and maximum rows of a row group: names of more rows would need 64-bit offsets.
-ROW_GROUP, MOST_ROWS = 1 << 20, 1 << 26
+#: Rows of a row group; names of more than 2**26 rows would need 64-bit offsets.
+ROW_GROUP = 1 << 20
 #: Columns that Parquet stores as a dictionary; the others hardly repeat values.
 REPEATING = ["country", "year"]
 
@@ -360,49 +336,13 @@ def generate(
     weights: bool = False,
     attributes: bool = False,
     row_group: int = ROW_GROUP,
-    compression: str = "none",
-    overwrite: bool = False,
     threads: int | None = None,
-    progress: bool | Report | None = None,
 ) -> None:
-    """Write a synthetic truth and prediction as Parquet: one table, or two with rows in different order.
+    """Write a truth and a prediction as Parquet: one table, or two with rows in different order.
 
-    Parameters
-    ----------
-    path : path
-        The table, with the columns "truth" and "prediction", which are labels; or, with `prediction_out`,
-        the truth, with "item" and "cluster".
-    n_items, shape, seed
-        As for `Synthetic`.
-    prediction_out : path, optional
-        A separate table for the prediction, with "item" and "cluster".
-    ids : {"int", "string"}
-        The type of items and labels, as for `Synthetic.rows`.
-    weights : bool
-        Add a column "weight" to the first table: uniform between 0.5 and 1.5.
-    attributes : bool
-        Add "country" and "year" to the first table: the k-th of 30 countries has a share proportional
-        to 1 / k; each year from 1990 to 2024 has 1.05 times as many items as the one before.
-    row_group : int
-        Rows of a row group, up to 2**26. Memory holds two row groups more than there are threads.
-    compression : {"none", "snappy", "lz4", "zstd"}
-        Compression of the pages.
-    overwrite : bool
-        Replace files that exist.
-    threads : int, optional
-        All cores by default; the files do not depend on it.
-    progress : bool or callable, optional
-        As for `fastbcubed.evaluate`.
-
-    Raises
-    ------
-    OptionError
-        If an argument is none of these, a file exists, or its directory does not.
-    DiskSpaceError
-        If there is too little free disk space; raised before anything is written.
-    FileFormatError
-        If a file cannot be written. Then, and on Ctrl-C, no partial file is left and an existing one is
-        unchanged. Leftovers of a killed process are removed by the next one that writes the same file.
+    One table has the labels "truth" and "prediction"; each of two has "item" and "cluster". With `weights` and
+    `attributes`, the first also has "weight", "country" and "year". Memory holds two row groups more than there are
+    threads; the files do not depend on their number.
 
     Examples
     --------
@@ -416,74 +356,39 @@ def generate(
     [4001, 4201]
     """
     synthetic = Synthetic(n_items, shape, seed)
-    check_among("ids", ids, IDS)
-    check_among("compression", compression, COMPRESSIONS)
-    row_group = whole_number(row_group, "row_group", "rows", least=1, most=MOST_ROWS)
-    if threads is not None:
-        threads = whole_number(threads, "threads", "threads", least=1)
-    flags = {"weights": weights, "attributes": attributes, "overwrite": overwrite}
-    weights, attributes, overwrite = (true_or_false(value, name) for name, value in flags.items())
     more = ["weight"] * weights + REPEATING * attributes
     extra = dict(zip(more, more, strict=True))
-    if prediction_out is None:
-        columns = {"truth": {"truth": "true", "prediction": "pred", **extra}}
-        files = {"truth": Path(path_of(path))}
-    else:
-        columns = {
-            "truth": {"item": "item", "cluster": "true", **extra},
-            "prediction": {"item": "item", "cluster": "pred"},
+    files = {"truth": (path, {"truth": "true", "prediction": "pred", **extra})}
+    if prediction_out is not None:
+        files = {
+            "truth": (path, {"item": "item", "cluster": "true", **extra}),
+            "prediction": (prediction_out, {"item": "item", "cluster": "pred"}),
         }
-        files = {"truth": Path(path_of(path)), "prediction": Path(path_of(prediction_out))}
-    _check_files(list(files.values()), overwrite=overwrite)
-    n_items, seed = synthetic.n_items, synthetic.seed  # of Python
-    _check_disk({file: n_items * _row_bytes(columns[order], ids) for order, file in files.items()})
-    origin = json.dumps({"n_items": n_items, "shape": shape, "seed": seed})
-    with ExitStack() as stack:
-        report = stack.enter_context(reporting(progress))
-        pool = stack.enter_context(Pool(threads, report))
-        asides = {order: stack.enter_context(written_aside(file)) for order, file in files.items()}
-        import pyarrow.parquet as pq
-
-        for order, aside in asides.items():
-            make = partial(synthetic.rows, columns[order], order=order, ids=ids)
-            schema = schema_of(columns[order], ids).with_metadata({"fastbcubed.generate": origin})
-            with pq.ParquetWriter(aside, schema, compression=compression, use_dictionary=REPEATING) as writer:
-                groups = blocks(n_items, row_group)
-                sizes = [stop - start for start, stop in groups]
-                for batch in pool.stream(make, groups, f"writing the {order}", sizes):
+    with Pool(threads) as pool:
+        for order, (file, columns) in files.items():
+            make = partial(synthetic.rows, columns, order=order, ids=ids)
+            with pq.ParquetWriter(
+                file, schema_of(columns, ids), compression="none", use_dictionary=REPEATING
+            ) as writer:
+                for batch in pool.stream(make, blocks(n_items, row_group)):
                     writer.write_table(pa.Table.from_batches([batch]), row_group_size=row_group)
 
 
-def _row_bytes(columns: Mapping[str, str], ids: str) -> int:
-    """Return the bytes of a row, before compression."""
-    known = {"weight": 8, "country": 1, "year": 1}
-    name = 8 if ids == "int" else 4 + NAME
-    return sum(known.get(kind, name) for kind in columns.values())
+def main() -> None:
+    """Write the files that the command line names."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.synthetic", description=generate.__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add = parser.add_argument
+    add("path", help="the Parquet file to write")
+    add("--prediction-out", metavar="PATH", help="write the prediction to a table of its own")
+    add("--items", dest="n_items", type=lambda text: int(float(text)), default=1_000_000, help="such as 1e8")
+    add("--shape", default="er", choices=SHAPES)
+    add("--seed", type=int, default=0)
+    add("--ids", default="int", choices=("int", "string"))
+    add("--weights", action="store_true")
+    add("--attributes", action="store_true")
+    generate(**vars(parser.parse_args()))
 
 
-def _check_files(files: list[Path], *, overwrite: bool) -> None:
-    if len({file.resolve() for file in files}) < len(files):
-        raise OptionError(f"truth and prediction are two files, not both {files[0]}")
-    for file in files:
-        if file.suffix.lower() in OTHER_FORMATS:
-            raise OptionError(f"{file} would be Parquet, whatever it is called; name it {file.stem}.parquet")
-        if file.is_dir():
-            raise OptionError(f"{file} is a directory; name a file in it")
-        if not file.parent.is_dir():
-            raise OptionError(f"there is no directory {file.parent} to write {file.name} to")
-        if file.exists() and not overwrite:
-            raise OptionError(f"{file} exists; pass {arg('overwrite', True)} to replace it")
-
-
-def _check_disk(sizes: Mapping[Path, int]) -> None:
-    """Raise if the output does not fit on the disk; files to be replaced stay until the end."""
-    for device in {file.parent.stat().st_dev for file in sizes}:
-        here = [file for file in sizes if file.parent.stat().st_dev == device]
-        needed = sum(sizes[file] for file in here)
-        needed += needed // 50 + (1 << 20)  # headers and the footer
-        free = shutil.disk_usage(here[0].parent).free
-        if needed > free:
-            raise DiskSpaceError(
-                f"{' and '.join(map(str, here))} may take {needed:,} bytes, but {here[0].parent} has only "
-                f"{free:,} free. Generate fewer items, or write them elsewhere"
-            )
+if __name__ == "__main__":
+    main()

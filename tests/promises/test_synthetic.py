@@ -1,15 +1,9 @@
-"""Synthetic clusterings: sizes follow their laws, rows are reproducible, files are whole or not there."""
+"""Synthetic clusterings of the benchmarks: sizes follow their laws, and rows are reproducible."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -19,14 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+pytest.importorskip("benchmarks")
+
 import fastbcubed as fb
-from fastbcubed.errors import DiskSpaceError, OptionError
-from fastbcubed.kernels.generation import permute, permute_back
-from fastbcubed.runtime.threads import Pool
-from fastbcubed.synthetic.generate import COUNTRIES, SHAPES, Synthetic, generate, lay_out, size_histogram
+from benchmarks.synthetic import COUNTRIES, SHAPES, Synthetic, generate, lay_out, size_histogram
+from benchmarks.synthetic_kernels import permute, permute_back
 
 SIZES = [1, 2, 3, 7, 21, 1000]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
 
 
 def whole(n_items: int, shape: str = "er", seed: int = 0, ids: str = "int", order: str = "truth", **columns):
@@ -348,10 +341,8 @@ def test_items_of_a_cluster_share_their_country() -> None:
 def test_one_table_and_two_are_the_same_clustering(tmp_path: Path) -> None:
     one, truth, prediction = (tmp_path / f"{name}.parquet" for name in ("one", "truth", "prediction"))
     for ids in ("int", "string"):
-        generate(one, 20_000, ids=ids, weights=True, attributes=True, overwrite=True)
-        generate(
-            truth, 20_000, prediction_out=prediction, ids=ids, weights=True, attributes=True, overwrite=True
-        )
+        generate(one, 20_000, ids=ids, weights=True, attributes=True)
+        generate(truth, 20_000, prediction_out=prediction, ids=ids, weights=True, attributes=True)
         assert pq.read_schema(one).names == ["truth", "prediction", "weight", "country", "year"]
         assert pq.read_schema(truth).names == ["item", "cluster", "weight", "country", "year"]
         assert pq.read_schema(prediction).names == ["item", "cluster"]
@@ -367,165 +358,3 @@ def test_one_table_and_two_are_the_same_clustering(tmp_path: Path) -> None:
         "prediction.parquet",
         "truth.parquet",
     ]
-
-
-def test_numbers_of_numpy(tmp_path: Path) -> None:
-    paths = [tmp_path / "numpy.parquet", tmp_path / "python.parquet"]
-    generate(paths[0], np.int64(50), seed=np.int32(3), row_group=np.int64(20), threads=np.int8(1))
-    generate(paths[1], 50, seed=3, row_group=20)
-    assert paths[0].read_bytes() == paths[1].read_bytes()
-
-
-@pytest.mark.parametrize("compression", ["none", "snappy", "lz4", "zstd"])
-def test_row_groups_compression_and_origin(compression: str, tmp_path: Path) -> None:
-    path = tmp_path / "items.parquet"
-    generate(path, 10_000, seed=4, row_group=3000, compression=compression, attributes=True)
-    file = pq.ParquetFile(path)
-    assert [file.metadata.row_group(i).num_rows for i in range(4)] == [3000, 3000, 3000, 1000]
-    column = file.metadata.row_group(0).column(0)
-    assert column.compression == {"none": "UNCOMPRESSED"}.get(compression, compression.upper())
-    origin = json.loads(file.schema_arrow.metadata[b"fastbcubed.generate"])
-    assert origin == {"n_items": 10_000, "shape": "er", "seed": 4}
-    assert file.read(["truth"]).column(0).combine_chunks().equals(whole(10_000, seed=4)["true"])
-
-
-def test_other_libraries_read_the_file(tmp_path: Path) -> None:
-    polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
-    path = tmp_path / "items.parquet"
-    generate(path, 5000, ids="string", attributes=True)
-    expected = Counter(pq.read_table(path)["country"].to_pylist())
-    assert Counter(polars.read_parquet(path)["country"].to_list()) == expected
-    rows = duckdb.sql(f"select country, count(*), min(year) from '{path}' group by 1").fetchall()
-    assert {country: n for country, n, _ in rows} == expected
-
-
-# Faults
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"n_items": 0}, "n_items is a whole number, from 1"),
-        ({"n_items": 1e6}, "not 1000000.0"),
-        ({"n_items": True}, "not True"),
-        ({"n_items": 2**40 + 1}, "n_items is a whole number"),
-        ({"shape": "round"}, "shape is one of 'er', 'heavy', 'singletons', 'one_giant', not 'round'"),
-        ({"seed": -1}, "seed is a whole number, 0 or more"),
-        ({"ids": "uuid"}, "ids is one of 'int', 'string'"),
-        ({"row_group": 0}, "row_group is a number of rows, from 1 to"),
-        ({"compression": "rar"}, "compression is one of"),
-        ({"threads": 0}, "threads is a number of threads, 1 or more"),
-        ({"prediction_out": "items.parquet"}, "two files, not both items.parquet"),
-        ({"prediction_out": "nowhere/p.parquet"}, "no directory nowhere"),
-        ({"path": "."}, "a directory"),
-        ({"path": "items.csv"}, "items.csv would be Parquet, whatever it is called; name it items.parquet"),
-        ({"path": "there.parquet"}, "there.parquet exists; pass overwrite=True"),
-    ],
-)
-def test_wrong_arguments_write_nothing(arguments: dict, message: str, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("there.parquet").write_text("earlier")
-    with pytest.raises(OptionError) as caught:
-        generate(**{"path": "items.parquet", "n_items": 10, **arguments})
-    assert message in str(caught.value)
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("there.parquet", "earlier")]
-
-
-def test_too_little_disk_is_said_before(tmp_path: Path) -> None:
-    with pytest.raises(DiskSpaceError, match=r"items.parquet may take 17,9\d\d,.* bytes, but .* free"):
-        generate(tmp_path / "items.parquet", 1 << 40)
-    assert not list(tmp_path.iterdir())
-
-
-def test_an_error_leaves_nothing_and_keeps_what_was_there(tmp_path: Path) -> None:
-    def stop(progress: object) -> None:
-        raise RuntimeError("enough")
-
-    paths = [tmp_path / "t.parquet", tmp_path / "p.parquet"]
-    for path in paths:
-        path.write_text("earlier")
-    with pytest.raises(RuntimeError, match="enough"):
-        generate(paths[0], 5000, prediction_out=paths[1], row_group=1000, overwrite=True, progress=stop)
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["earlier", "earlier"]
-
-
-def test_progress_tells_of_each_row_group(tmp_path: Path) -> None:
-    told = []
-    paths = {"path": tmp_path / "t.parquet", "prediction_out": tmp_path / "p.parquet"}
-    generate(**paths, n_items=5000, row_group=2000, progress=told.append)
-    expected = [(f"writing the {side}", done, 3) for side in ("truth", "prediction") for done in (1, 2, 3)]
-    assert [(progress.stage, progress.done, progress.total) for progress in told] == expected
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_blocks_are_made_only_a_little_ahead(threads: int) -> None:
-    begun = []
-
-    def make(k: int) -> int:
-        begun.append(k)
-        return k
-
-    with Pool(threads) as pool:
-        for k, made in enumerate(pool.stream(make, [(k,) for k in range(50)])):
-            assert made == k and len(begun) <= k + 1 + threads
-    assert sorted(begun) == list(range(50))
-
-
-def _command(path: Path, *flags: str) -> list[str]:
-    return [sys.executable, "-m", "fastbcubed", "generate", str(path), "--overwrite", *flags]
-
-
-@pytest.mark.process
-@pytest.mark.skipif(sys.platform == "win32", reason="no limits of file sizes")
-def test_a_disk_that_fails_while_writing(tmp_path: Path) -> None:
-    import resource
-
-    path = tmp_path / "items.parquet"
-    path.write_text("earlier")
-    done = subprocess.run(
-        _command(path, "--items", "1e6", "--row-group", "1e4"),
-        env={**ENVIRONMENT, "FASTBCUBED_CACHE": "0"}, capture_output=True, text=True, timeout=300,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)),
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert f"fastbcubed: cannot write {path}: " in done.stderr and "Traceback" not in done.stderr
-    assert [file.read_text() for file in tmp_path.iterdir()] == ["earlier"]
-
-
-@pytest.mark.process
-@pytest.mark.skipif(sys.platform == "win32", reason="no signals")
-@pytest.mark.parametrize(
-    ("number", "code", "said"), [(signal.SIGINT, 130, "stopped"), (signal.SIGTERM, 143, "terminated")]
-)
-def test_a_signal_leaves_nothing(number: int, code: int, said: str, tmp_path: Path) -> None:
-    path = tmp_path / "items.parquet"
-    path.write_text("earlier")
-    process = subprocess.Popen(
-        _command(path, "--items", "3e8"), env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
-    )
-    until = time.monotonic() + 120
-    while not any(file.stat().st_size > 1 << 20 for file in tmp_path.iterdir()):
-        assert time.monotonic() < until and process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == code and err.endswith(f"fastbcubed: {said}\n") and "Traceback" not in err
-    assert [file.read_text() for file in tmp_path.iterdir()] == ["earlier"]
-
-
-@pytest.mark.process
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
-def test_memory_does_not_grow_with_the_table(tmp_path: Path) -> None:
-    code = """if True:
-        import re, sys
-        from fastbcubed.synthetic.generate import generate
-        def peak(n_items):
-            generate(sys.argv[1], n_items, threads=2, row_group=1 << 18, overwrite=True)
-            return 1024 * int(re.search(r"VmHWM:\\s+(\\d+) kB", open("/proc/self/status").read())[1])
-        print(peak(1 << 21), peak(1 << 23))
-    """
-    command = [sys.executable, "-c", code, str(tmp_path / "items.parquet")]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=True)
-    before, after = map(int, done.stdout.split())
-    assert after - before < 24 << 20  # the larger file has 96 MiB more
-    assert after < 500_000_000

@@ -1,1 +1,0 @@
-"""Synthetic clusterings by cluster-size distribution, for benchmarks and tests."""
