@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import gc
 import os
 import signal
 import sys
@@ -19,7 +18,7 @@ from fastbcubed.cli.output import give_up, in_flags, say, to_stdout
 from fastbcubed.errors import MORE_MEMORY, FastBCubedError, OptionError, lacks_memory
 from fastbcubed.runtime.arguments import local_path, path_of
 from fastbcubed.runtime.exit_codes import FAULT, READER_GONE, STOPPED, TERMINATED, WRONG
-from fastbcubed.runtime.startup import lacking, stop_at_once
+from fastbcubed.runtime.startup import end_process, lacking, stop_at_once
 
 #: Options that name a file or directory to write, by their name in argparse.
 OUTPUTS = {"out": "--out", "pairs_out": "--out", "report": "--report", "summary": "--summary"}
@@ -67,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; without arguments, those of this process, which ends with it."""
     code = _run(argv)
     if argv is None:
-        gc.freeze()  # otherwise Python searches everything loaded for garbage twice at exit: 0.1 s
+        end_process(code)
     return code
 
 

@@ -301,7 +301,7 @@ class Diff(Shown, HasTable):
                 )
             with in_words_of_a_diff():
                 unit = TRUE_CLUSTER if is_one_of(unit, (of_baseline,)) else unit
-                return self.evaluation.interval(str(meant(which)), level=level, unit=unit)
+                return self.evaluation.interval(meant(which), level=level, unit=unit)
         if unit != COMPONENT:
             raise OptionError(
                 f"{metric.name} has intervals by {arg('unit', COMPONENT)} alone, not {quoted(unit)}"

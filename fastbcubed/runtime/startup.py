@@ -6,6 +6,7 @@ and has no threads for products of matrices.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
@@ -40,6 +41,22 @@ def stop_at_once(*_: object) -> NoReturn:
     with suppress(OSError):  # there is no stderr
         os.write(2, b"fastbcubed: stopped\n")
     os._exit(STOPPED)
+
+
+def end_process(code: int) -> None:
+    """End the process of the command line, unless it is traced or profiled, without taking the interpreter apart.
+
+    A thread of Arrow may still let go of what it has read, such as an array of NumPy, for which it needs the
+    interpreter. One that is being taken apart ends that thread, and C++ then ends the process, with code 134 and
+    "terminate called without an active exception" (apache/arrow #34314; Arrow 26, Python to 3.13). It saves 0.1 s, too.
+    """
+    if not _is_command_line() or sys.gettrace() is not None or sys.getprofile() is not None:
+        return
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # full or closed, which has been said
+            stream.flush()
+    os._exit(code)
 
 
 def _told(error: BaseException) -> str | None:

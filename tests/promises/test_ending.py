@@ -245,6 +245,25 @@ def test_ctrl_c_is_not_lost_while_packages_load(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
 
 
+@pytest.mark.process
+@pytest.mark.parametrize(("words", "code"), [(["metrics", "f1"], 0), (["metrics", "nope"], 2)])
+def test_the_command_ends_before_the_interpreter_is_taken_apart(words, code) -> None:
+    """Threads of Arrow that need it then would end the process with 134; what is registered for the exit is called."""
+    ended = (
+        "import atexit, sys\n"
+        "class Last:\n"
+        "    def __del__(self): print('taken apart')\n"
+        "sys.last, sys.argv = Last(), ['fastbcubed', *sys.argv[1:]]\n"
+        "atexit.register(print, 'at exit')\n"
+        "from fastbcubed.cli.main import main\n"
+        "raise SystemExit(main())"
+    )
+    command = [sys.executable, "-c", ended, *words]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == code and "taken apart" not in done.stdout, done.stderr
+    assert done.stdout.endswith("at exit\n")
+
+
 @pytest.mark.parametrize(
     ("number", "code", "said"), [(signal.SIGINT, 130, "stopped"), (signal.SIGTERM, 143, "terminated")]
 )
