@@ -154,6 +154,7 @@ JSON (--json): one object. Later versions may add keys; these stay.
   warnings        list of {code, level (warning, note), message, runs, figures}
   slices          slicing -> list of {run, its attributes, n_items, weight, n_units, scores, <score>_delta,
                   <score>_delta_se}; n_units and standard errors in memory alone, on common items
+  n_rows          slicing -> rows, where there are more than 4,096: then slices has those that differ most
   runs            run -> what evaluate --json writes of it
   opened          with --show: list of {side, cluster, n_items, runs, members}
   gates           with gates: list of {gate, passed, run, score, slice, value, at_least | at_most | baseline, worse_by,

@@ -49,7 +49,9 @@ from fastbcubed.results.slices import (
     SliceKey,
     beside,
     check_key,
+    codes_within_limit,
     elements,
+    known_within_limit,
     means_of_groups,
     require_clear,
     size_named,
@@ -466,7 +468,8 @@ def slices_of(
     """Return changes and scores by slice, as `Diff.slices` does."""
     ev, name = diff.evaluation, slice_name(key)
     order = asked_order(order_by) if order_by is not None or limit is not None else None
-    if not ev.has_items and not errors and name in diff.sliced:
+    of_scores = ev.standard_errors if errors else None
+    if known_within_limit(diff.sliced.get(name), ev.kept, key, attributes, of_scores):
         return requested_slices(diff, name, order, limit)
     with in_words_of_a_diff():
         items = ev.kept_items()
@@ -477,7 +480,7 @@ def slices_of(
             columns |= {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         else:
             extra = ev.attributes if attributes is None else AttributeTable.of(attributes, items)
-            cut = slice_codes(asked_key(diff, key), ev.contingency, items, extra)
+            cut = codes_within_limit(ev.kept, asked_key(diff, key), extra, of_scores)
             columns = beside(cut.values, _columns(diff, cut.codes, cut.n_slices, errors))
         return renamed_slices(listed(table_of(columns), diff.metrics, order, limit))
 

@@ -40,6 +40,7 @@ from fastbcubed.inputs.tables import Source, as_kept, attribute, read_columns, r
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.overlap.cover import Cover, Covered
 from fastbcubed.results.table import LOSS, NamedBy, Table, best, listed, require_known, require_limit
+from fastbcubed.runtime.memory_budget import require_within
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import RowNumbers
@@ -405,6 +406,10 @@ def list_labels(
     return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values, mask=pa.array(counts == 0))
 
 
+#: Memory that may be taken beyond the limit, once the engine has given back its own.
+BESIDE = 64 << 20
+
+
 @dataclass(eq=False)
 class Kept:
     """The data that an evaluation keeps: its cells, and items, labels of clusters and attributes, where kept."""
@@ -439,6 +444,12 @@ class Kept:
         self.require_items()
         assert self.cells.rows is not None
         return self.cells.rows
+
+    def require_room(self, of_row: float, what: str, more: float = 0.0, instead: str = "") -> None:
+        """Raise OptionError if the limit of the run has no room for so many bytes of each row, and `more`, at once."""
+        if self.memory_limit is not None:
+            needed = int(self.rows.n_rows * of_row + more) - BESIDE
+            require_within(self.memory_limit, needed, what, "all rows", instead)
 
     @cached_property
     def first_rows(self) -> dict[str, RowNumbers]:

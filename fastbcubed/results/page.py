@@ -511,7 +511,7 @@ def by_size_content(ev: Evaluation) -> dict[str, Any]:
     for key, score in (("pred_size", "precision"), ("true_size", "recall")):
         if score not in ev.overall:
             continue
-        if ev.has_items and _has_errors(ev):
+        if _has_errors(ev):
             table = ev.slices(OURS + key, errors=True).rename_columns({OURS + key: key})
         elif isinstance(ev.contingency, Contingency) and not ev.contingency.overlapping:
             table = _by_size_of_clusters(ev, key, score)
@@ -534,7 +534,7 @@ def drawn_scores(ev: Evaluation) -> list[str]:
 
 def _has_errors(ev: Evaluation) -> bool:
     """Return whether standard errors of slices are quickly computed."""
-    return ev.has_items and ev.standard_errors.are_quick
+    return ev.standard_errors.are_quick_by_slice
 
 
 def _by_size_of_clusters(ev: Evaluation, key: str, score: str) -> Any:

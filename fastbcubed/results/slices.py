@@ -18,6 +18,7 @@ from fastbcubed.errors import (
     TRUTH,
     ColumnError,
     FastBCubedError,
+    Message,
     MetricError,
     SliceError,
     Word,
@@ -543,6 +544,50 @@ def means_of_groups(
     return columns if errors is None else errors.beside(columns, codes, n)
 
 
+#: Bytes of a row, and of a slice, while slices are made of rows that were kept, without their values, of which there
+#: are three copies by row, and two by slice.
+ROW_BYTES, SLICE_BYTES = 60, 200
+#: Rows of which values are looked at for their size.
+SAMPLED = 1000
+#: What to do where they have no room.
+REQUESTED = Message(
+    f". Slices that are requested beforehand, {arg('slices', ...)}, are added up on disk, without standard errors"
+)
+
+
+def codes_within_limit(
+    kept: Kept, by: SliceKey, attributes: AttributeTable | None, errors: ScoreErrors | None
+) -> Sliced:
+    """Return the slices of rows that were kept; raise OptionError if these have no room in the limit of the run."""
+    items = kept.require_items()
+    if errors is not None:
+        errors.require_rows()
+    if kept.memory_limit is None:
+        return slice_codes(by, kept.cells, items, attributes)
+    extra = () if attributes is None else attributes.names
+    rows, of_value = np.arange(min(SAMPLED, len(items))), 0.0
+    for name in names_in([by]):
+        if size_named(name, items.attribute_sides(), extra) is None:
+            of_value += attribute_values(name, items, attributes, rows).nbytes / max(1, rows.size)
+    of_row, what = ROW_BYTES + 3 * of_value, f"slices by {slice_name(by)!r}"
+    kept.require_room(of_row, what, instead=REQUESTED)
+    cut = slice_codes(by, kept.cells, items, attributes)
+    kept.require_room(
+        of_row, f"the {cut.n_slices:,} {what}", cut.n_slices * (SLICE_BYTES + 2 * of_value), REQUESTED
+    )
+    return cut
+
+
+def known_within_limit(
+    known: Table | None, kept: Kept, by: SliceKey, attributes: Any, errors: ScoreErrors | None
+) -> bool:
+    """Return whether slices that were requested are listed as they are known, and not from rows anew."""
+    if known is None or errors is not None or kept.items is None:
+        return known is not None and errors is None
+    is_bounded = known.is_large or kept.memory_limit is not None
+    return is_bounded and attributes is None and not isinstance(by, Mapping)
+
+
 def list_slices(
     kept: Kept,
     figures: Figures,
@@ -554,8 +599,8 @@ def list_slices(
 ) -> Table:
     """Return slices as `Evaluation.slices` does, with standard errors if the errors of the scores are given."""
     order_by = LOSS if order_by is None and limit is not None else order_by
-    known = figures.sliced.get(slice_name(by)) if errors is None else None
-    if known is not None and (kept.items is None or (attributes is None and known.is_large)):
+    known = figures.sliced.get(slice_name(by))
+    if known is not None and known_within_limit(known, kept, by, attributes, errors):
         return listed(known, figures.metrics, order_by, limit)
     items = kept.require_items()
     if isinstance(by, Mapping):
@@ -564,7 +609,7 @@ def list_slices(
         columns: dict[str, Any] = {"slice": from_texts(list(map(str, by)))}
         columns |= {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
     else:
-        cut = slice_codes(by, kept.cells, items, kept.attributes_or(attributes))
+        cut = codes_within_limit(kept, by, kept.attributes_or(attributes), errors)
         columns = beside(cut.values, means_of_groups(kept, figures, cut.codes, cut.n_slices, errors))
     return listed(table_of(columns), figures.metrics, order_by, limit)
 
@@ -576,7 +621,7 @@ def with_quick_errors(result: Any, ev: Evaluation) -> dict[str, Table]:
     """
     if ev.figures.sliced_with_errors is not None:
         return ev.figures.sliced_with_errors
-    keys = ev.figures.slicings if ev.has_items and ev.standard_errors.are_quick else {}
+    keys = ev.figures.slicings if ev.standard_errors.are_quick_by_slice else {}
     few = {by: key for by, key in keys.items() if not result.sliced[by].is_large}
     anew = {by: result.slices(key, errors=True) for by, key in few.items()}
     return result.sliced | anew

@@ -73,6 +73,8 @@ if TYPE_CHECKING:
 
 #: Bytes of a cluster while clusters are joined, and of a cell whose clusters differ; where codes have 32 bits.
 CLUSTER_BYTES, CELL_BYTES = 5, 48
+#: Bytes of a row while rows are crossed by group and unit.
+ROW_BYTES = 250
 
 
 def components_with_cells(
@@ -511,6 +513,21 @@ class ScoreErrors:
         table = self._kept.cells
         return self._kept.lazy is None and isinstance(table, Contingency) and table.n_cells <= ALWAYS
 
+    @property
+    def are_quick_by_slice(self) -> bool:
+        """Whether this holds of errors of slices, too, which take the rows."""
+        if self._kept.items is None or not self.are_quick:
+            return False
+        try:
+            self.require_rows()
+        except OptionError:
+            return False
+        return True
+
+    def require_rows(self) -> None:
+        """Raise OptionError if the limit of the run has no room for errors that take the rows."""
+        self._kept.require_room(ROW_BYTES, "standard errors of slices, and by the values of a column,")
+
     def at_hand(self) -> Errors | None:
         """Return those by component if known or quickly computed."""
         if self.known is None and not self.are_quick:
@@ -586,6 +603,7 @@ class ScoreErrors:
         return SumsByUnit(table, units, rows.group_of_code.size, Pool(1))
 
     def _codes_of(self, column: Any) -> NDArray[np.int64]:
+        self.require_rows()
         return slice_codes(column, self._kept.cells, self._kept.require_items(), self._kept.attributes).codes
 
     def _why_too_small(self, unit: str) -> str | None:
@@ -610,6 +628,7 @@ class ScoreErrors:
 
     def beside(self, columns: Mapping[str, Any], codes: NDArray[np.integer], n_groups: int) -> dict[str, Any]:
         """Return scores of groups of rows with n_units, and behind each score its standard error."""
+        self.require_rows()
         table, units = self._kept.cells, np.maximum(self._component_of_rows(), 0)
         metrics = [m for m in self.metrics if m.name in columns]
         needed = needed_by(metrics, self._figures.beta)

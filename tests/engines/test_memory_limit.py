@@ -13,6 +13,7 @@ from growth import growth
 import fastbcubed as fb
 from fastbcubed.errors import OptionError
 from fastbcubed.inputs.files import open_files
+from fastbcubed.results import items
 
 #: What a process may grow by with a limit of 64 MiB: the limit, and what the library states beside it.
 MOST = 64 + 256
@@ -235,6 +236,67 @@ def test_many_slices_that_are_written_shown_and_loaded(key, tmp_path):
     assert growth(before, evaluated) < MOST
     loaded = f"ev = fb.load({out}); ev.slices({key}, limit=10), ev.to_json()"
     assert growth("", loaded) < MOST
+
+
+ROWS = {
+    "item": list(range(600)),
+    "t": [k // 3 for k in range(600)],
+    "p": [k // 4 for k in range(600)],
+    "c": [k % 7 for k in range(600)],
+    "d": [k % 5 for k in range(600)],
+}
+
+
+def kept_rows(**how):
+    return fb.evaluate("t", "p", table=ROWS, item="item", keep="items", slices="c", **how)
+
+
+@pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
+def test_rows_without_room_are_refused_by_name(monkeypatch):
+    """Requested slices, text, JSON and page take no rows; other slices and their errors take all of them."""
+    ev, in_memory = kept_rows(engine="disk", memory_limit="64MiB"), kept_rows()
+    monkeypatch.setattr(items, "BESIDE", -(64 << 20))
+    assert ev.slices("c").to_pylist() == in_memory.slices("c").to_pylist()
+    assert "precision" in repr(ev)
+    assert len(ev.to_dict()["slices"]["c"]) == 7
+    assert "n_units" not in ev.to_dict()["slices"]["c"][0]
+    pages = [each.report().content["by_size"]["pred_size"]["rows"] for each in (ev, in_memory)]
+    assert [row["slice"] for row in pages[0]] == [row["slice"] for row in pages[1]]
+    for which in (lambda: ev.slices("d"), lambda: ev.slices(("c", "d"), limit=3)):
+        with pytest.raises(
+            OptionError, match=r"slices by '(d|c,d)' would take .* at least 65 MiB.*requested beforehand"
+        ):
+            which()
+    errors = (
+        lambda: ev.slices("c", errors=True),
+        lambda: ev.slices({"few": [1, 2, 3]}, errors=True),
+        lambda: ev.scores(unit="c"),
+    )
+    for which in errors:
+        with pytest.raises(OptionError, match=r"standard errors of slices.*would take .* at least 65 MiB"):
+            which()
+    d = fb.diff(
+        "t", "p", table=ROWS, item="item", keep="items", slices="c", engine="disk", memory_limit="64MiB"
+    )
+    assert d.slices("c").num_rows == 7
+    with pytest.raises(OptionError, match=r"slices by 'd' would take"):
+        d.slices("d")
+
+
+def test_bytes_of_rows_are_counted(monkeypatch):
+    """A row takes 60 bytes and three copies of its value; each of five slices takes 200 and two copies."""
+    ev = kept_rows(engine="disk", memory_limit="64MiB")
+    needed = 600 * (60 + 3 * 8) + 5 * (200 + 2 * 8)
+    monkeypatch.setattr(items, "BESIDE", needed - (64 << 20))
+    assert ev.slices("d").num_rows == 5
+    monkeypatch.setattr(items, "BESIDE", needed - (64 << 20) - 1)
+    with pytest.raises(OptionError, match="the 5 slices by 'd' would take"):
+        ev.slices("d")
+    monkeypatch.setattr(items, "BESIDE", 600 * 250 - (64 << 20))
+    assert "precision_se" in ev.slices("c", errors=True).column_names
+    monkeypatch.setattr(items, "BESIDE", 600 * 250 - (64 << 20) - 1)
+    with pytest.raises(OptionError, match="standard errors of slices"):
+        ev.slices("c", errors=True)
 
 
 # -- What is held as a whole -------------------------------------------------------------------------
