@@ -106,12 +106,13 @@ class Repeated(Fault):
     shown: ClassVar[str] = ""  #: what the first few are, where they are not what is counted
     wrong: ClassVar[str]
     advice: ClassVar[str]
+    hint: str = ""  #: what else to do, such as to name a second column of the items
 
     def error(self) -> FastBCubedError:
         """Return the error that reports it."""
         return self.raised(
             f"{self.count} of {self.total} {self.counted} of {self.name} {self.wrong} "
-            f"({self.shown}{first_few(self.first)}). {self.advice}"
+            f"({self.shown}{first_few(self.first)}). {self.hint}{self.advice}"
         )
 
 

@@ -22,6 +22,7 @@ from fastbcubed.align.data_errors import (
     Fault,
     Faults,
     Overlap,
+    Repeated,
     RepeatedRows,
     RepeatedTableRows,
     Report,
@@ -69,6 +70,7 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.fingerprint import BlocksSeen
 from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.keys import are_plain, seeded_keys
+from fastbcubed.inputs.layouts import sources_hint
 from fastbcubed.inputs.pair import Block, Pair
 from fastbcubed.inputs.reading_notes import unmatched_attributes
 from fastbcubed.inputs.tables import Stretch
@@ -716,6 +718,8 @@ class Aligner:
             total = self._facts()[side].n_rows
         if isinstance(fault, Overlap):
             total -= sum(self._n_repeats[side])
+        if isinstance(fault, Repeated):
+            fault = replace(fault, hint=sources_hint(self.firsts[side]))
         return replace(fault, total=total)
 
 

@@ -26,6 +26,7 @@ from fastbcubed.errors import AlignmentError, IdTypeError
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.keys import key_pair
+from fastbcubed.inputs.layouts import sources_hint
 from fastbcubed.runtime.key_partitions import match, take
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.types import Mask
@@ -57,6 +58,7 @@ class Side:
     first_row: int = 0  #: the number of a block's first row
     report: Report = enforce  #: callback for faults of the rows
     n_duplicates: int = 0  #: rows dropped as repeats of an earlier one
+    hint: str = ""  #: what to do if an item has several rows
 
     @classmethod
     def of(
@@ -96,6 +98,7 @@ class Side:
         return cls(
             clustering.name, labels, policies, absent=absent, alone=alone, weight=clustering.weight,
             items=clustering.items, n_null=n_null, n_noise=n_noise, first_row=first_row, report=report,
+            hint=sources_hint(clustering),
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -157,12 +160,12 @@ class Side:
 
         if differ.any():
             items = np.unique(firsts[differ])
-            self.report(Overlap(self.name, items.size, n_rows - rows.size, self.take_items(items)))
+            self.report(Overlap(self.name, items.size, n_rows - rows.size, self.take_items(items), self.hint))
         elif weight is not None and (other := weight[rows] != weight[firsts]).any():
             n_other = int(np.count_nonzero(other))
-            self.report(Reweighted(self.name, n_other, n_rows, named(firsts[other])))
+            self.report(Reweighted(self.name, n_other, n_rows, named(firsts[other]), self.hint))
         elif self.policies.duplicates == "raise":
-            self.report(RepeatedRows(self.name, rows.size, n_rows, named(firsts)))
+            self.report(RepeatedRows(self.name, rows.size, n_rows, named(firsts), self.hint))
 
 
 def require_known_type(policies: Policies, *columns: Column) -> None:

@@ -97,10 +97,10 @@ def sniff(path: str, place: Place = LOCAL) -> str:
 
 
 def _form_of_text(path: str, place: Place) -> str:
-    """Return the format of unnamed text: JSON lines begin with a brace."""
+    """Return the format of unnamed text: JSON begins with a brace, or with a bracket and a value."""
     with reading(path, "text"), place.open_text(path) as text:
         head = text.read(1 << 10).removeprefix(b"\xef\xbb\xbf").lstrip()
-    return "JSON lines" if head[:1] == b"{" else "CSV"
+    return "JSON" if re.match(rb'\{|\[\s*[\[{"\d\]-]', head) else "CSV"
 
 
 def _refuse_pipe(path: str) -> None:
@@ -490,8 +490,13 @@ class CsvFile(TextFile):
                 raise
             super().__init__(path, table)
         self.untyped = self.names
-        if any(not name or any(map(str.isdigit, name)) for name in self.names):
+        if self.names[0].startswith("#"):
+            self.hint = (
+                " The first line begins with #: if it is a comment, leave it out; if it has names, the #."
+            )
+        elif any(not name or any(map(str.isdigit, name)) for name in self.names):
             self.hint = _no_header(head.splitlines()[0], path, len(self.names))
+        _refuse_comments(path, table.column(0))
 
 
 class JsonFile(TextFile):
@@ -526,6 +531,17 @@ class JsonFile(TextFile):
             super().__init__(path, table)
 
 
+def _refuse_comments(path: str, first: pa.ChunkedArray) -> None:
+    """Raise if some rows begin with # and a space, and others do not: they are comments with as many delimiters."""
+    begin = pc.starts_with(first, "# ")
+    rows = pc.indices_nonzero(pc.fill_null(begin, False)).to_pylist()
+    if 0 < len(rows) < len(first):
+        raise FileFormatError(
+            f"{len(rows):,} of {len(first):,} rows of {path} begin with '# ' (first: row {rows[0]:,}, "
+            f"{first_few([first[rows[0]].as_py()])}), as comments do, which CSV has not. Leave these lines out."
+        )
+
+
 def _require_even(path: str, place: Place, delimiter: str, error: Exception) -> None:
     """Raise for the first row of a CSV file with more or fewer fields than its first line, if there is one."""
     import csv
@@ -551,6 +567,8 @@ def _uneven(path: str, line: int, row: list[str], names: list[str], delimiter: s
     fields = f"{len(row)} field{'s' * (len(row) != 1)}"
     if names[0].startswith("#"):
         advice = "The first line is a comment: leave out such lines, so that the file begins with the names."
+    elif row[0].startswith("#"):
+        advice = "It looks like a comment, which CSV has not: leave such lines out."
     elif len(row) > n_names:
         mark = "a tab" if delimiter == "\t" else repr(delimiter)
         advice = f"Quote values that contain {mark}, or leave out what is too much."

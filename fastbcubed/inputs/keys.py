@@ -741,8 +741,14 @@ def _kind_advice(first: Column, second: Column) -> str:
     """Return advice for ids of different kinds: cast them, or name as many columns on both sides."""
     if len(first.parts) == len(second.parts):
         return "cast one side to the type of the other"
-    if common := [name for name in first.names if name in second.names]:
-        return f"name the same columns on both sides: {Typed()({'item': common})}"
+    longer, other = sorted((first, second), key=lambda column: -len(column.names))
+    if common := [name for name in other.names if name in longer.names]:
+        more = " and ".join(name for name in longer.names if name not in common)
+        return (
+            f"name the same columns on both sides, {Typed()({'item': list(longer.names)})}; or, if ids are unique "
+            f"without {more}, leave it out on both, {Typed()({'item': common})} (of links with {arg('left', ...)} and "
+            f"{arg('right', ...)})"
+        )
     return (
         f"name as many columns on both sides, with {arg('item', ...)} (of links with {arg('left', ...)} and "
         f"{arg('right', ...)}), and cast one side to the type of the other if need be"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,9 @@ from fastbcubed.inputs.tables import (
     column_names,
     listed,
 )
+
+if TYPE_CHECKING:
+    from fastbcubed.inputs.clustering import Clustering
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,20 @@ def says_cluster(name: str) -> bool:
 
 def _words(name: str) -> list[str]:
     return re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+
+
+#: Words of columns that say which table or system an item is from.
+SOURCE_WORDS = {"source", "sources", "src", "dataset", "system", "database", "origin", "provider", "registry"}
+
+
+def sources_hint(side: Clustering) -> str:
+    """Return what to do where ids of several sources may be equal, before advice; empty if no column names sources."""
+    if side.items is None or len(side.items.names) > 1 or side.attributes is None:
+        return ""
+    found = next((name for name in side.attribute_names if set(_words(name)) & SOURCE_WORDS), None)
+    if found is None:
+        return ""
+    return f"If two sources in column {found!r} may have equal ids, pass {arg('item', [found, *side.items.names])}. "
 
 
 def choose_columns(

@@ -331,7 +331,9 @@ def require_columns(rows: Source, part: str, names: list[str], typed: Typed) -> 
         return
     found = [similar(name, rows.names) if name in absent else name for name in names]
     hint = f"Name the right one with {arg(part, ...)}."
-    if None not in found and len(set(found)) == len(found):
+    if part in ("item", "cluster") and (of_links := links_hint(rows.names)):
+        hint = of_links.lstrip()
+    elif None not in found and len(set(found)) == len(found):
         hint = f"Did you mean {typed({part: [name for name in found if name is not None]})}?"
     raise ColumnError(
         f"There is no column {absent[0]!r} in {rows.where} ({listed(rows.names)}). {hint}{rows.hint}"

@@ -1,0 +1,115 @@
+"""Errors that name what is wrong: two sources in one table, comments in CSV, links; and JSON from a pipe."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.errors import ColumnError, FastBCubedError, FileFormatError, IdTypeError
+
+pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
+
+#: Records of two sources that number their rows alike, and clusters of them.
+SOURCES = {"source_dataset": ["a", "b", "a", "b"], "unique_id": [1, 1, 2, 2]}
+TRUTH, SAME = pa.table({**SOURCES, "cluster": [1, 2, 3, 4]}), pa.table({**SOURCES, "cluster": [1, 1, 2, 2]})
+ADVICE = r"two sources in column '{}' may have equal ids, pass item=\[\"{}\", \"unique_id\"\]"
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize("table", [TRUTH, SAME], ids=["overlap", "repeated"])
+@pytest.mark.parametrize("name", ["source_dataset", "data_source", "Registry"])
+def test_equal_ids_of_two_sources(name: str, table: pa.Table, engine: Any, tmp_path: Path) -> None:
+    table = table.rename_columns({"source_dataset": name})
+    path = tmp_path / "records.parquet"
+    pq.write_table(table, path)
+    for call in (fb.evaluate, fb.diff, fb.estimate):
+        with pytest.raises(FastBCubedError, match=ADVICE.format(name, name)):
+            call(path, path, item="unique_id", engine=engine)
+    assert fb.evaluate(path, path, item=[name, "unique_id"], engine=engine).recall == 1
+
+
+def test_no_source_is_named_where_there_is_none() -> None:
+    table = pa.table({"unique_id": [1, 1], "cluster": [1, 2], "first_name": ["a", "b"]})
+    with pytest.raises(FastBCubedError, match="more than one cluster") as caught:
+        fb.evaluate(table, table, item="unique_id")
+    assert "source" not in str(caught.value)
+
+
+def test_ids_of_two_columns_against_one() -> None:
+    names = ("source_dataset_l", "source_dataset_r", "unique_id_l", "unique_id_r")
+    links = pa.table(dict(zip(names, (["a"], ["b"], [1], [1]), strict=True)))
+    made = fb.Clustering.from_links(links)
+    for given in ({"item": "unique_id"}, {}):
+        with pytest.raises(IdTypeError) as caught:
+            fb.evaluate(TRUTH.drop_columns(["source_dataset"]), made, **given)
+        assert 'on both sides, item=["source_dataset", "unique_id"]' in str(caught.value)
+        assert "(of links with left= and right=)" in str(caught.value)
+    with pytest.raises(ColumnError, match=r"looks like a table of links.*Clustering\.from_links"):
+        fb.evaluate(TRUTH, links, item="unique_id")
+
+
+BODY = "item,cluster\na,x\n{}b,x\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# by a tool\n" + BODY.format(""), "The first line is a comment"),
+        (
+            "# by a tool, today\n" + BODY.format(""),
+            "first line begins with #: if it is a comment, leave it out",
+        ),
+        ("# a, b\n# c, d\n" + BODY.format(""), r"begin with '# ' \(first: row 0, '# c'\)"),
+        (BODY.format("# half\n"), "line 3 .* looks like a comment"),
+        (BODY.format("# half, of it\n"), r"1 of 3 rows .* begin with '# ' \(first: row 1, '# half'\)"),
+        (BODY.format("") + "# the end, of it\n", r"begin with '# ' \(first: row 2"),
+        (BODY.format("c,x,y\n"), "line 3 .* has 3 fields .* leave out what is too much"),
+    ],
+)
+def test_comments_and_long_rows_of_csv(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with pytest.raises((FileFormatError, ColumnError), match=said):
+        fb.evaluate({"a": 1, "b": 1}, path)
+
+
+def test_ids_that_begin_with_a_hash_are_no_comments(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    for text, truth in (
+        ("item,cluster\n#1,x\n2,x\n", {"#1": 1, "2": 1}),
+        ("item,cluster\n# 1,x\n# 2,x\n", {"# 1": 1, "# 2": 1}),
+        ("#item,cluster\na,x\nb,x\n", {"a": 1, "b": 1}),
+    ):
+        path.write_text(text)
+        assert fb.evaluate(truth, path).recall == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"item": "a", "cluster": 1}, {"item": "b", "cluster": 1}]', '{"a": 1, "b": 1}', '{\n "a": 1,\n "b": 1}',
+        ' [["a", "b"]]', '{"item": "a", "cluster": 1}\n{"item": "b", "cluster": 1}\n',
+        '{"item": ["a", "b"], "cluster": [1, 1]}', '{"item":{"0":"a","1":"b"},"cluster":{"0":1,"1":1}}',
+        "item,cluster\na,1\nb,1\n",
+    ],
+)  # fmt: skip
+def test_json_from_a_pipe(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    ev = fb.evaluate({"a": 1, "b": 1}, "-")
+    assert (ev.coverage.n_common, ev.recall) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "n"), [('{"item": "a", "cluster": 1}\n', 1), ("[item],[cluster]\na,1\nb,1\n", 2)]
+)
+def test_what_else_begins_so(text: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    item, cluster = ("item", "cluster") if n == 1 else ("[item]", "[cluster]")
+    assert len(fb.Clustering.from_table("-", item=item, cluster=cluster)) == n
