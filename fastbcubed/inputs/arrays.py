@@ -60,7 +60,8 @@ def refuse_unread(values: Any, where: str) -> None:
 
 def is_sparse(values: Any) -> bool:
     """Return whether this is a sparse matrix or array of SciPy, or one that is used alike."""
-    return hasattr(values, "tocoo") and hasattr(values, "nnz")
+    kind = type(values)  # a table may have a column of any name: those of Spark Connect do
+    return hasattr(kind, "tocoo") and (hasattr(kind, "nnz") or hasattr(values, "nnz"))
 
 
 def starts_as_integers(values: object) -> bool:

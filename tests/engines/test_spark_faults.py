@@ -128,9 +128,10 @@ def test_shuffles_are_those_that_are_promised(spark: Any) -> None:
     from fastbcubed.spark.aggregate import Cells, Join
     from fastbcubed.spark.frames import open_sides
 
-    sides = open_sides(Given(*(frame(spark, side, 1) for side in tables(n=12, seed=32, extra=0))), None)
+    policies = Policies()
+    sides = open_sides(Given(*(frame(spark, side, 1) for side in tables(n=12, seed=32, extra=0))), policies)
     for carried in (({}, {}), ({"country": "s0"}, {})):
-        plan = Cells(Join(sides, Policies(), False, carried))
+        plan = Cells(Join(sides, policies, False, carried))
         found = plan.with_margins(plan.grouped(plan.join.rows()))
         text = found._jdf.queryExecution().executedPlan().toString()
         shuffles = re.findall(r"Exchange hashpartitioning\((.*?)\)", text.partition("Initial Plan")[0])

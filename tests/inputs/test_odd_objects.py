@@ -163,6 +163,13 @@ def test_sequences_and_arrays_are_labels(given: Any) -> None:
     assert (ev.precision, ev.recall) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
 
 
+def test_tables_with_columns_called_like_parts_of_a_matrix_are_tables() -> None:
+    """Frames of Spark Connect have an attribute of any name."""
+    sides = [pd.DataFrame({"tocoo": list("abc"), "nnz": labels}) for labels in ([1, 1, 2], [1, 1, 1])]
+    found = fb.evaluate(*sides, item="tocoo", cluster="nnz").overall
+    assert found["precision"] == pytest.approx(5 / 9)  # (2/3 + 2/3 + 1/3) / 3
+
+
 def test_contingency_tables_that_are_counts() -> None:
     """Cells 2, 1 and 3: the two clusters of the prediction have 2 and 4 items, 1 of them foreign in the second."""
     counts = np.array([[2, 1], [0, 3]])
