@@ -30,7 +30,7 @@ from fastbcubed.metrics.sums_by_unit import (
     pairs_of,
 )
 from fastbcubed.results.influences import is_mean
-from fastbcubed.results.intervals import degrees_of_freedom
+from fastbcubed.results.intervals import LESS_VARIANCE_OF_AMOUNTS, LESS_VARIANCE_OF_SUMS, degrees_of_freedom
 from fastbcubed.results.standard_errors import Errors, freedom_of, moved_by_another, standard_error
 from fastbcubed.results.unit_cells import Units
 from fastbcubed.runtime.threads import Pool
@@ -48,15 +48,22 @@ POPULATIONS = {
 #: And, of two runs, one where these differ in about eight components of a sample.
 OF_TWO_RUNS = {**POPULATIONS, "eight differ": ("eight", 300)}
 #: Where large components are the wrong ones: merges or splits of so many pairs among pairs found exactly, by their
-#: share, and sizes by a power law of which a tenth are merged.
+#: share; sizes by a power law of which a tenth are merged; and components of real data.
 WRONG_LARGE = {
     "3 merged": ("merged 3 0.1", 1000),
+    "5 merged": ("merged 5 0.03", 1000),
     "8 merged": ("merged 8 0.03", 1000),
+    "10 merged": ("merged 10 0.01", 2000),
     "20 merged": ("merged 20 0.005", 2000),
-    "50 merged": ("merged 50 0.005", 2000),
+    "50 merged": ("merged 50 0.003", 4000),
+    "3 split": ("split 3 0.1", 1000),
+    "8 split": ("split 8 0.03", 1000),
     "20 split": ("split 20 0.005", 2000),
     "Pareto 1.1": ("power 1.1 0.1", 1000),
     "Pareto 1.5": ("power 1.5 0.1", 1000),
+    "Pareto 2": ("power 2 0.1", 1000),
+    "patents 2020": ("20200929", 300),
+    "patents 2021": ("20211230", 300),
 }
 SEED, SEED_OF_TWO_RUNS, SEED_OF_LARGE = 20, 30, 40
 SCORES = (
@@ -118,12 +125,23 @@ def _half_apart(true: Labels, rng: np.random.Generator) -> Labels:
     return np.where(stays[true], 0, 1 + true)
 
 
+def patents(name: str) -> fb.Evaluation:
+    """Return the evaluation of a system on the mentions that it has in common with the truth."""
+    data = fb.example("patentsview")
+    sides = [
+        dict(zip(table["item"].to_pylist(), table["cluster"].to_pylist(), strict=True))
+        for table in (data.truth, data.predictions[name])
+    ]
+    items = [item for item in sides[0] if item in sides[1]]
+    return fb.evaluate(*([side[item] for item in items] for side in sides), metrics=SCORES)
+
+
 class Population(NamedTuple):
     """The evaluations of runs on a population, the component of each item, and how often samples draw each."""
 
     runs: list[fb.Evaluation]
     unit: Labels
-    counts: Floats  #: shape (n_samples, N_COMPONENTS)
+    counts: Floats  #: shape (n_samples, n_components)
     drawn: int
 
     @classmethod
@@ -137,12 +155,18 @@ class Population(NamedTuple):
     ) -> Population:
         """Draw the components of a population, and samples of them."""
         rng = np.random.default_rng(seed)
-        people = [labels(kind, rng) for _ in range(N_COMPONENTS)]
-        unit = np.repeat(np.arange(N_COMPONENTS), [true.size for true, *_ in people])
-        true, *runs = (np.concatenate(side) + 2000 * unit for side in zip(*people, strict=True))
-        samples = rng.integers(0, N_COMPONENTS, (n_samples, drawn))
-        counts = np.array([np.bincount(rows, minlength=N_COMPONENTS) for rows in samples], np.float64)
-        return cls([fb.evaluate(true, pred, metrics=SCORES) for pred in runs], unit, counts, drawn)
+        if kind.isdigit():
+            runs, unit = [patents(kind)], None
+            unit = runs[0].standard_errors.components.by_cell()[runs[0].contingency.rows.cell]
+        else:
+            people = [labels(kind, rng) for _ in range(N_COMPONENTS)]
+            unit = np.repeat(np.arange(N_COMPONENTS), [true.size for true, *_ in people])
+            true, *found = (np.concatenate(side) + 4000 * unit for side in zip(*people, strict=True))
+            runs = [fb.evaluate(true, pred, metrics=SCORES) for pred in found]
+        n = int(unit.max()) + 1
+        samples = (rng.integers(0, n, drawn) for _ in range(n_samples))
+        counts = np.array([np.bincount(rows, minlength=n) for rows in samples], np.float64)
+        return cls(runs, unit, counts, drawn)
 
 
 class Sampled(NamedTuple):
@@ -151,7 +175,7 @@ class Sampled(NamedTuple):
     wanted: float
     values: Floats  #: shape (n_samples,)
     sizes: Floats  #: of the terms of the score; shape (n_samples,)
-    moved: Floats  #: shape (n_samples, N_COMPONENTS)
+    moved: Floats  #: shape (n_samples, n_components)
     effective: Callable[[int], float]  #: of the components of a sample
     largest: (
         Floats | None
@@ -174,7 +198,7 @@ class Sampled(NamedTuple):
                 own[:1] if is_mean(metric) else own, score if not is_mean(metric) else np.sum
             )
 
-        wanted = float(score(sums.sum(axis=1) * drawn / N_COMPONENTS))
+        wanted = float(score(sums.sum(axis=1) * drawn / counts.shape[1]))
         sizes = np.max(np.abs(np.column_stack([values, slopes * totals])), axis=1)
         behind = behind_score(metric, sums)
         largest = (
@@ -197,7 +221,7 @@ def sums_of(ev: fb.Evaluation, unit: Labels, metric: Metric) -> tuple[Floats, Ca
     assert table.rows is not None
     units = np.zeros(table.n_cells, np.int64)
     units[table.rows.cell] = unit
-    by_unit = SumsByUnit(table, units, N_COMPONENTS, Pool(1))
+    by_unit = SumsByUnit(table, units, int(unit.max()) + 1, Pool(1))
     if not is_mean(metric):
         found, function = by_unit.function(metric)
 
@@ -231,11 +255,30 @@ def errors(
     return zip(found.tolist(), df.tolist(), strict=True)
 
 
-def covered(people: Population, metric: Metric) -> float:
+def covered(people: Population, metric: Metric) -> str:
     """Return the share of samples whose interval holds the score of the population, of those that have one."""
+    return f"{100 * of_samples(people, metric)[0]:.1f}"
+
+
+def covered_with_width(people: Population, metric: Metric) -> str:
+    """Return the same, and how wide the interval of the median sample is to one that does not move.
+
+    That has the divisor of scores without a largest component, so that its degrees of freedom are fewer.
+    """
+    share, width = of_samples(people, metric)
+    return f"{100 * share:.1f} ({width:.2f})"
+
+
+def of_samples(people: Population, metric: Metric) -> tuple[float, float]:
+    """Return the share of samples whose interval holds the score of the population, and the relative median width."""
     own, hits, n = Sampled.of(people, people.runs[0], metric), 0, 0
+    widths: list[tuple[float, float]] = []
+    less = LESS_VARIANCE_OF_AMOUNTS if is_mean(metric) else LESS_VARIANCE_OF_SUMS
+    before = errors(people, own.moved, own.sizes, {"less": less, "fewest": 1.0 if is_mean(metric) else 1.5})
     how = freedom_of(metric, moved_by_another(metric, None if own.largest is None else 1.0))
-    for k, (error, df) in enumerate(errors(people, own.moved, own.sizes, how)):
+    for k, ((error, df), (_, fewer)) in enumerate(
+        zip(errors(people, own.moved, own.sizes, how), before, strict=True)
+    ):
         df, largest = (
             df if error else own.effective(k),
             None if own.largest is None else float(own.largest[k]),
@@ -245,10 +288,14 @@ def covered(people: Population, metric: Metric) -> float:
         found = Errors({name: error}, {name: float(df)}, {name: moved}, units)
         low, high = found.interval(metric, float(own.values[k]), 0.95)
         hits, n = hits + (low <= own.wanted <= high), n + (low == low)
-    return hits / n
+        plain = found._replace(df={name: fewer if error else df}, moved={name: 0.0})
+        was = plain.interval(metric, float(own.values[k]), 0.95)
+        widths.append((high - low, was.high - was.low))
+    now, then = np.nanmedian(np.array(widths), axis=0)
+    return hits / n, float(now / then) if then > 0 else math.nan
 
 
-def covered_difference(people: Population, metric: Metric) -> float:
+def covered_difference(people: Population, metric: Metric) -> str:
     """Return the same of the difference between two runs."""
     before, after = (Sampled.of(people, ev, metric) for ev in people.runs)
     wanted, hits, key = after.wanted - before.wanted, 0, ("new", metric.name)
@@ -262,27 +309,32 @@ def covered_difference(people: Population, metric: Metric) -> float:
         units = {"new": Units(people.drawn, math.nan, share)}
         low, high = Differences(None, {key: error}, {key: df}, units).interval("new", metric, delta, 0.95)
         hits += low <= wanted <= high
-    return hits / people.counts.shape[0]
+    return f"{100 * hits / people.counts.shape[0]:.1f}"
 
 
 def table(
     populations: dict[str, tuple[str, int]],
     labels: Callable[[str, np.random.Generator], tuple[Labels, ...]],
-    count: Callable[[Population, Metric], float],
+    count: Callable[[Population, Metric], str],
     n_samples: int,
     seed: int,
     scores: tuple[str, ...] = SCORES,
+    *,
+    turned: bool = False,
 ) -> None:
-    """Print a table of coverage in percent."""
+    """Print a table of coverage in percent, with a row for each score, or if `turned` for each population."""
     rows: dict[str, list[str]] = {score: [] for score in scores}
     for k, (kind, drawn) in enumerate(populations.values()):
         people = Population.of(labels, kind, drawn, n_samples, seed + k)
         for metric in (m for m in people.runs[0].metrics if m.name in scores):
-            rows[metric.name].append(f"{100 * count(people, metric):.1f}")
-    print("| score |", " | ".join(populations), "|")
-    print("| --- |", " | ".join("---:" for _ in populations), "|")
-    for score, own in rows.items():
-        print(f"| `{score}` |", " | ".join(own), "|", flush=True)
+            rows[metric.name].append(count(people, metric))
+    found, names = [*rows.values()], [f"`{score}`" for score in scores]
+    heads = [names, [*populations]] if turned else [[*populations], names]
+    columns, first = heads[0], heads[1]
+    print("|", " | ".join(["population" if turned else "score", *columns]), "|")
+    print("|", " | ".join(["---", *("---:" for _ in columns)]), "|")
+    for name, own in zip(first, zip(*found, strict=True) if turned else found, strict=True):
+        print("|", " | ".join([name, *own]), "|", flush=True)
 
 
 def main(n_samples: int) -> None:
@@ -290,7 +342,15 @@ def main(n_samples: int) -> None:
     warnings.simplefilter("ignore")
     table(POPULATIONS, labels_of, covered, n_samples, SEED)
     print()
-    table(WRONG_LARGE, labels_of_wrong_large, covered, n_samples, SEED_OF_LARGE, SCORES[:8])
+    table(
+        WRONG_LARGE,
+        labels_of_wrong_large,
+        covered_with_width,
+        n_samples,
+        SEED_OF_LARGE,
+        SCORES[:8],
+        turned=True,
+    )
     print()
     table(OF_TWO_RUNS, labels_of_two_runs, covered_difference, n_samples, SEED_OF_TWO_RUNS)
 

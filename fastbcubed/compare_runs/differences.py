@@ -50,7 +50,7 @@ from fastbcubed.results.influences import (
 )
 from fastbcubed.results.intervals import (
     LESS_VARIANCE_OF_SUMS,
-    MOVE_OF_MEANS,
+    MOVE,
     Interval,
     degrees_of_freedom,
     share_not_seen,
@@ -241,7 +241,7 @@ class Differences:
         most = metric.high - metric.low  # two scores can differ by
         units = self.units_of.get(experiment)
         if error > 0 and units is not None and is_mean(metric) and math.isfinite(most):
-            reach += MOVE_OF_MEANS * share_of_another(units.largest_share) * most
+            reach += MOVE * share_of_another(units.largest_share) * most
         return Interval(max(delta - reach, -most), min(delta + reach, most))
 
     def carried_by_few(self, metrics: Sequence[Metric]) -> dict[str, list[str]]:

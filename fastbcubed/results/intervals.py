@@ -20,8 +20,8 @@ MANY = 200
 #: sample may lack: those of means without an upper end, and of other scores (see `benchmarks/coverage.py`).
 LESS_VARIANCE_OF_AMOUNTS, LESS_VARIANCE_OF_SUMS = 3.0, 8.0
 #: The part of what one more unit, as large as the largest, could change that ends of intervals move by: of means over
-#: items or clusters, and of shares of pairs, whose number goes with the square of a unit's size.
-MOVE_OF_MEANS, MOVE_OF_PAIRS = 0.5, 2.0
+#: items or clusters, of shares of pairs, and of differences of means (see `benchmarks/coverage.py`).
+MOVE = 0.5
 #: The distance from the end of its range that rounding may leave to a score.
 ROUNDING = 1e-12
 #: The lowest value of scores that are 0 by chance, but for few that have no lowest one.

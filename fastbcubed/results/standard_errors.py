@@ -32,7 +32,6 @@ from fastbcubed.metrics.sums_by_unit import (
     SumsByUnit,
     has_sums_by_unit,
     is_mean_of_clusters,
-    is_share_of_pairs,
     scores_and_slopes,
     weight_of_cells,
 )
@@ -42,8 +41,7 @@ from fastbcubed.results.influences import is_mean, needed_by, powers_of_scores, 
 from fastbcubed.results.intervals import (
     LESS_VARIANCE_OF_AMOUNTS,
     LESS_VARIANCE_OF_SUMS,
-    MOVE_OF_MEANS,
-    MOVE_OF_PAIRS,
+    MOVE,
     Interval,
     check_level,
     degrees_of_freedom,
@@ -163,7 +161,7 @@ def moved_by_another(metric: Metric, largest: float | None) -> float:
     """
     if largest is None or not math.isfinite(largest) or math.isinf(metric.high):
         return 0.0
-    return (MOVE_OF_PAIRS if is_share_of_pairs(metric) else MOVE_OF_MEANS) * share_of_another(largest)
+    return MOVE * share_of_another(largest)
 
 
 def freedom_of(metric: Metric, moved: float) -> dict[str, float]:
