@@ -45,11 +45,16 @@ class Layout:
     marks: tuple[str, ...] = ()  #: further columns that distinguish it from layouts with the same names
     #: a column that is nonzero in rows that link two clusters rather than give a membership
     links: str | None = None
+    at: str = r"\0"  #: pattern of the names of its cluster columns at several thresholds
+
+    def names_cluster(self, name: str) -> bool:
+        """Return whether it calls a column of clusters so."""
+        return name.lower() in self.clusters or re.fullmatch(self.at, name.lower()) is not None
 
 
 #: The layouts that are recognised; to add one, add a row.
 LAYOUTS = (
-    Layout("Splink", ("cluster_id",), ("unique_id",), source="source_dataset"),
+    Layout("Splink", ("cluster_id",), ("unique_id",), source="source_dataset", at=r"cluster_(p|mw)_[-\d_]+"),
     Layout(
         "Zingg", ("z_cluster", "zingg_id"), ("id", "recid", "rec_id", "record_id"), spare_items=("z_zid",),
         marks=("z_minscore", "z_maxscore", "z_zid"),
@@ -126,7 +131,7 @@ class _Way(NamedTuple):
     def tool(self) -> str | None:
         own = {name.lower() for part in self.columns.values() for name in part}
         identified = self.marked or any(_TOOLS[name] == 1 for name in own)
-        if self.layout is None or self.cluster.columns[0].lower() not in self.layout.clusters:
+        if self.layout is None or not self.layout.names_cluster(self.cluster.columns[0]):
             return None
         return self.layout.tool if identified else None
 
@@ -193,8 +198,14 @@ def choose_columns(
     (way,) = ways
     if common := [name for name in way.item.columns if name in way.cluster.columns]:
         raise _twice(rows, common)
+    judged = next((name for name in rows.names if name.lower() == "z_ismatch"), None)
+    if judged is not None and way.cluster.columns[0].lower() == "z_cluster":
+        raise ColumnError(
+            f"{rows.where} has a column {judged}: these are pairs that Zingg had labelled, and z_cluster "
+            "is the number of a pair. Pass what its match phase wrote."
+        )
     for layout in LAYOUTS:
-        if layout.links is not None and way.cluster.columns[0].lower() in layout.clusters:
+        if layout.links is not None and layout.names_cluster(way.cluster.columns[0]):
             _refuse_links(rows, layout.links)
     return Reading(way.item, way.cluster, way.tool)
 
@@ -221,7 +232,7 @@ def _ways(names: Sequence[str], items: Sequence[str], clusters: Sequence[str]) -
         known.setdefault(name.lower(), []).append(name)
     if clusters:
         return _with_items(Part(tuple(clusters), NAMED, _others(free, clusters)), names, known, items)
-    own = [name for name in free if name.lower() in {each for layout in LAYOUTS for each in layout.clusters}]
+    own = [name for name in free if _is_of_tool(name)]
     default = [name for name in free if name.lower() == "cluster"]
     further = [name for name in free if says_cluster(name) and name not in (*own, *default)]
     if own or not default:
@@ -237,10 +248,15 @@ def _ways(names: Sequence[str], items: Sequence[str], clusters: Sequence[str]) -
 
 def _others(names: Sequence[str], chosen: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Return the other columns that may be clusters, by their names."""
-    tools = {"cluster", *(each for layout in LAYOUTS for each in layout.clusters)}
     return tuple(
-        (name,) for name in names if name not in chosen and (name.lower() in tools or says_cluster(name))
+        (name,)
+        for name in names
+        if name not in chosen and (name.lower() == "cluster" or _is_of_tool(name) or says_cluster(name))
     )
+
+
+def _is_of_tool(name: str) -> bool:
+    return any(layout.names_cluster(name) for layout in LAYOUTS)
 
 
 def _only_cluster_left(
@@ -262,7 +278,7 @@ def _with_items(
     `item` is it, unless a tool's own item column is beside that tool's clusters, too. Next come the tool's names, those
     of other tools, and the only column left.
     """
-    writes = [layout for layout in LAYOUTS if cluster.columns[0].lower() in layout.clusters]
+    writes = [layout for layout in LAYOUTS if layout.names_cluster(cluster.columns[0])]
     if items:
         layout = writes[0] if len(writes) == 1 else None
         return [_Way(Part(tuple(items), NAMED), cluster, layout)]

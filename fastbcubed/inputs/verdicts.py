@@ -30,8 +30,8 @@ MEANT = {word: verdict for verdict, words in SYNONYMS.items() for word in (verdi
 DIGITS = {"0", "1", "0.0", "1.0"}
 #: Names of columns of verdicts, in lower case; the last is Zingg's, in which 2 is "not sure".
 NAMES = (
-    "verdict", "is_match", "match", "is_duplicate", "duplicate", "label", "clerical_match_score", "gold", "gold_label",
-    "is_same", "same", "true_match", "ground_truth", "z_ismatch",
+    "verdict", "is_match", "match", "is_duplicate", "duplicate", "predicted", "label", "clerical_match_score", "gold",
+    "gold_label", "is_same", "same", "true_match", "ground_truth", "z_ismatch",
 )  # fmt: skip
 OF_ZINGG = {"2": UNSURE, "2.0": UNSURE}
 
@@ -98,6 +98,7 @@ def refuse_verdicts(found: Mapping[str, Any], where: str) -> None:
     names = [name for name, values in found.items() if are_verdicts(name, values)]
     if not names:
         return
+    names.sort(key=lambda name: name.lower() != "predicted")  # a tool's own comes before those of its input
     values = found[names[0]].slice(0, LOOKED_AT)
     first = [word for word in _encoded(values)[0] if word is not None]
     columns = f"Column {names[0]!r} of {where} has" if len(names) == 1 else f"Columns {names} of {where} have"

@@ -405,6 +405,8 @@ def same_input(ev: Any, n_items: int) -> Iterator[Notice]:
     source = ev.origin.same_source
     if source is not None and (ev.origin.by_name or n_items >= FEW_ITEMS):
         yield Notice(WARNING, f"Truth and prediction are the same {source}, so every score is perfect.", {})
+    elif any(note["code"] == "made-of-links" for note in ev.origin.notes):
+        return  # whose clusters are called by number
     elif source is None and (n_items >= FEW_ITEMS or (ev.origin.by_name and n_items > 2)):
         whole, common = "Truth and prediction have", "All items that both sides have are in"
         same = f"{whole if ev.coverage.complete else common} the same clusters"

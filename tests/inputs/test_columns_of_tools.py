@@ -39,6 +39,10 @@ KEPT: dict[str, tuple[dict[str, list[Any]], str, str]] = {
         {"RESOLVED_ENTITY_ID": FOUND, "RELATED_ENTITY_ID": [0] * 5, "MATCH_KEY": [""] * 5, "RECORD_ID": IDS},
         "RECORD_ID", "RESOLVED_ENTITY_ID",
     ),
+    "Splink, at a threshold": (
+        {"unique_id": IDS, "cluster_p_0_95": FOUND, "dob": NAMES}, "unique_id", "cluster_p_0_95",
+    ),
+    "Splink, at a weight": ({"unique_id": IDS, "cluster_mw_-2": FOUND, "dob": NAMES}, "unique_id", "cluster_mw_-2"),
     "a merged frame": ({"item": IDS, "entity_id": FOUND}, "item", "entity_id"),
 }  # fmt: skip
 
@@ -143,3 +147,65 @@ def test_a_column_that_may_be_clusters_is_proposed() -> None:
         ColumnError, match=r"There is no column 'cluster' .* with cluster=\. It may be entity\."
     ):
         fb.evaluate({1: "x", 2: "x"}, table)
+
+
+def test_clusters_at_several_thresholds_are_asked_for() -> None:
+    """As Splink writes them, beside the truth of its input: `cluster` was taken, with every score 1."""
+    wide = pa.table({"unique_id": IDS, "cluster_p_0_5": FOUND, "cluster_p_0_95": IDS, "cluster": TRUE})
+    truth = pa.table({"unique_id": IDS, "cluster": TRUE})
+    said = r'cluster=\("cluster", "cluster_p_0_5"\); or cluster=\("cluster", "cluster_p_0_95"\)'
+    for table in (wide, wide.drop_columns(["cluster"])):
+        with pytest.raises(ColumnError, match=said):
+            fb.evaluate(truth, table)
+    ev = fb.evaluate(truth, wide, cluster=("cluster", "cluster_p_0_5"))
+    assert (ev.precision, ev.recall) == pytest.approx(SCORES)
+    assert fb.evaluate("cluster", "cluster_p_0_5", table=wide).recall == pytest.approx(SCORES[1])
+
+
+#: Pairs as Magellan predicts them: of A0-B1, A1-B0, A2-B2 and A0-B2 the first two, of which the first three match.
+MAGELLAN = {
+    "_id": [0, 1, 2, 3], "ltable_id": [0, 1, 2, 0], "rtable_id": [1, 0, 2, 2], "ltable_name": list("abcd"),
+    "rtable_name": list("efgh"), "name_name_jac": [0.1, 0.2, 0.3, 0.4], "predicted": [1, 1, 0, 0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_pairs_of_magellan(kept: bool) -> None:
+    """The column of its predictions is no score, and comes before kept labels: 2 of 3 matches, none wrong."""
+    pairs = pa.table(MAGELLAN | ({"label": [1, 1, 1, 0]} if kept else {}))
+    with pytest.raises(ColumnError, match="may number their rows alike"):
+        fb.Clustering.from_links(pairs)
+    with pytest.raises(ColumnError, match='Pass verdict="predicted"'):
+        fb.Clustering.from_links(pairs, sources=("a", "b"))
+    made = fb.Clustering.from_links(pairs, sources=("a", "b"), verdict="predicted")
+    truth = pa.table({"source": list("aaabbb"), "id": [0, 1, 2] * 2, "cluster": [1, 2, 3, 2, 1, 3]})
+    ev = fb.evaluate(truth, made, item=["source", "id"])
+    assert (ev.precision, ev.recall) == pytest.approx((1, (4 + 2 / 2) / 6))
+    with pytest.raises(ColumnError, match=r"looks like a table of links.*from_links"):
+        fb.evaluate(truth, pairs)
+
+
+def test_pairs_of_recordlinkage() -> None:
+    """A classifier returns a MultiIndex, a comparison a frame of features by it, or a Series of scores."""
+    index = pd.MultiIndex.from_tuples([(1, 2), (2, 3)], names=["rec_id_1", "rec_id_2"])
+    truth = dict(zip(IDS, TRUE, strict=True))
+    for given in (index, pd.DataFrame({"name": [1.0, 0.5], "dob": [1, 0]}, index=index)):
+        ev = fb.evaluate(truth, fb.Clustering.from_links(given))
+        assert (ev.precision, ev.recall) == pytest.approx(SCORES)
+    scores = pd.Series([0.9, 0.2], index=index)
+    ev = fb.evaluate(truth, fb.Clustering.from_links(scores, threshold=0.5))
+    assert (ev.precision, ev.recall) == pytest.approx((1, 4 / 5))
+
+
+def test_pairs_that_zingg_had_labelled_are_no_clusters() -> None:
+    table = pa.table({"z_zid": [1, 2], "z_cluster": ["p", "p"], "z_isMatch": [0, 0], "recId": [1, 2]})
+    with pytest.raises(ColumnError, match="pairs that Zingg had labelled"):
+        fb.evaluate({1: 1, 2: 2}, table)
+
+
+def test_clusters_of_links_have_no_names_of_their_own() -> None:
+    """They are numbered from 0, as the truth may be, which makes no copy of it."""
+    truth = pa.table({"item": IDS, "cluster": [0, 0, 1, 1, 2]})
+    made = fb.Clustering.from_links([(1, 2), (3, 4)], items=IDS)
+    assert "same-input" not in [each["code"] for each in fb.evaluate(truth, made).warnings]
+    assert "same-input" not in [each["code"] for each in fb.estimate(truth, made).warnings]
