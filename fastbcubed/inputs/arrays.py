@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, ValuesView
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -330,7 +331,8 @@ def id_kind(kind: pa.DataType, where: str) -> str:
         )
     else:
         hint = "Cast to string or int64."
-    raise IdTypeError(f"{where} should be integers, strings or binary, but the type is {kind}. {hint}")
+    shown = textwrap.shorten(str(kind), 200, placeholder=" …")
+    raise IdTypeError(f"{where} should be integers, strings or binary, but the type is {shown}. {hint}")
 
 
 def storage_of(part: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -138,6 +138,8 @@ def _advice(error: BaseException) -> str:
         return "It was there before. A relative path is looked for where the process is now."
     if "invalid UTF8" in str(error):
         return "Text has to be UTF-8: write the file so, or convert it, as with iconv -f latin1 -t utf-8."
+    if "deeply nested" in str(error):
+        return "Write it without these columns: ids and weights are plain values."
     return "If the file exists and may be read, it is damaged: write or copy it again."
 
 

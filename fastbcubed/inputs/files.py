@@ -70,6 +70,7 @@ from fastbcubed.inputs.tables import (
     of_arrow,
     of_pandas,
     one_block,
+    refuse_deep,
     refuse_other_indexes,
     relation_schema,
     unwrapped,
@@ -751,6 +752,7 @@ def as_rows(source: Any, where: str) -> Source | None:
     if is_dataset(source):
         return _of_dataset(source, where)
     if isinstance(source, pa.RecordBatchReader):
+        refuse_deep(source.schema, where)
         return of_arrow(source.read_all(), where)
     try:
         streamed = from_stream(source)

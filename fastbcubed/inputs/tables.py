@@ -56,6 +56,8 @@ from fastbcubed.runtime.threads import blocks
 #: A column, or the columns of a composite id.
 ColumnName = str | list[str]
 
+#: Levels in which values of a column are nested at most; Arrow has the same limit for Parquet.
+DEEPEST = 100
 #: The defaults of arguments that name columns.
 ITEM, CLUSTER = Unnamed("item"), Unnamed("cluster")
 DEFAULTS = {"item": ITEM, "cluster": CLUSTER}
@@ -190,8 +192,35 @@ def _slices(source: Source, start: int, stop: int, names: Sequence[str]) -> list
     return [column.slice(start, stop - start) for column in source.columns(names)]
 
 
+def refuse_deep(schema: pa.Schema, where: str) -> None:
+    """Raise IdTypeError for columns nested so deep that Arrow takes minutes for them, or ends the process."""
+    if deep := [field.name for field in schema if _is_deep(field.type)]:
+        raise IdTypeError(
+            f"{where} has columns nested more than {DEEPEST} deep (first: {first_few(deep)}). Leave them out: ids and "
+            "weights are plain values."
+        )
+
+
+def _is_deep(kind: pa.DataType) -> bool:
+    level, depth = [kind], 0
+    while level and depth <= DEEPEST:
+        level, depth = [inner for outer in level for inner in _inner(outer)], depth + 1
+    return bool(level)
+
+
+def _inner(kind: pa.DataType) -> list[pa.DataType]:
+    if isinstance(kind, pa.BaseExtensionType):
+        return [kind.storage_type]
+    if pa.types.is_struct(kind) or pa.types.is_union(kind):
+        return [kind.field(k).type for k in range(kind.num_fields)]
+    if pa.types.is_map(kind):
+        return [kind.key_type, kind.item_type]
+    return [kind.value_type] if hasattr(kind, "value_type") else []
+
+
 def of_arrow(table: pa.Table, where: str) -> Source:
     """Return an Arrow table as a source; nothing is copied."""
+    refuse_deep(table.schema, where)
     return Source(table.column_names, where, table.num_rows, partial(_of_arrow, table))
 
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from generated_calls import Failure, by_kind, tried
 from public_api import NEW, TRUTH, write_files
+from public_api import run as succeed
 
 from fastbcubed.cli import main as cli
 from fastbcubed.cli.commands import COMMANDS, CommandParser
@@ -49,12 +50,19 @@ ALWAYS = {
     "constraints": ["--metric", "f1", "--random", "0"],
     "cluster": ["--threshold", "0.6"], "sample-pairs": ["-n", "20"],
 }  # fmt: skip
+#: Saved results that are no evaluations, by the commands that save them.
+SAVED = {
+    "saved sweep": "sweep truth links --slice country",
+    "saved diff": "diff old new --truth truth",
+    "saved comparison": "compare truth old new --slice country",
+    "saved estimates": "estimate truth new",
+}
 #: Files of the directory, good and odd.
 FILES = [
     "truth.parquet", "new.parquet", "links.parquet", "pairs.csv", "baseline", "empty.csv", "empty.parquet",
     "text.parquet",
     "odd.csv", "half.parquet", "twice.csv", "objects.jsonl", "deep.jsonl", "no rows.parquet", "nulls.parquet", "folder",
-    "nowhere.parquet", "binary", "latin.csv", "names.csv", "kinds.parquet",
+    "nowhere.parquet", "binary", "latin.csv", "names.csv", "kinds.parquet", "damaged", *SAVED,
 ]  # fmt: skip
 #: Values of flags, good and odd.
 VALUES = [
@@ -93,6 +101,13 @@ def write_odd_files() -> None:
     """Write the files of `FILES` into the current directory."""
     with contextlib.redirect_stderr(io.StringIO()):
         write_files()
+    for name, command in SAVED.items():
+        with contextlib.redirect_stderr(io.StringIO()):
+            succeed(f"{command} --out {name.replace(' ', '_')}")
+        Path(name.replace(" ", "_")).rename(name)
+    shutil.copytree("saved sweep", "damaged")
+    for table in Path("damaged").glob("*.parquet"):
+        table.write_bytes(table.read_bytes()[:-9])
     Path("empty.csv").touch()
     Path("empty.parquet").touch()
     Path("folder").mkdir()
@@ -141,6 +156,12 @@ class Commands:
         pick, lot = self.random, self.random.random
         name = pick.choice(list(self.flags))
         files = [self.odd_file() if lot() < 0.25 else file for file in POSITIONAL[name]]
+        if name in ("show", "report") and lot() < 0.5:
+            files = [pick.choice([*SAVED, "damaged"])]
+        if name == "compare" and lot() < 0.3:  # more runs, some with names
+            files += pick.choice(
+                [["third=new.parquet"], ["new.parquet", "old.parquet"], ["x=baseline", "new.parquet"]]
+            )
         words = [name, *(files if lot() < 0.95 else files[1:])]
         if name in ("evaluate", "compare") and lot() < 0.5:
             words.append(pick.choice(PASS + FAIL))
