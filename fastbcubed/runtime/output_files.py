@@ -1,4 +1,4 @@
-"""Output files: atomic writes, large files past the page cache, Parquet table by table; checksums."""
+"""Output files: atomic writes, large files in the background, Parquet table by table; checksums."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from fastbcubed.errors import FileFormatError
 from fastbcubed.runtime.arguments import local_path
-from fastbcubed.runtime.spill import PAGE, THROUGH_CACHE, Behind, Pages, write_all
+from fastbcubed.runtime.spill import Behind, Pages, write_all
 
 if sys.platform != "win32":
     import fcntl
@@ -381,7 +381,7 @@ def copy_stamped(source: int, path: Path) -> Stamp:
     return stamp
 
 
-#: Bytes written at once; a multiple of the block size of direct writes.
+#: Bytes written at once.
 WRITE_CHUNK = 4 << 20
 
 
@@ -390,11 +390,7 @@ class LargeFile(io.RawIOBase):
 
     def __init__(self, path: str) -> None:
         super().__init__()
-        self._cached = os.open(path, os.O_WRONLY)
-        try:
-            self._direct = os.open(path, os.O_WRONLY | getattr(os, "O_DIRECT", 0))
-        except OSError:  # a file system without direct writes
-            self._direct = os.dup(self._cached)
+        self._file = os.open(path, os.O_WRONLY)
         self._behind = Behind(self._put)
         self._pages = self._behind.pages()
         self._filled = self._at = 0
@@ -434,8 +430,7 @@ class LargeFile(io.RawIOBase):
                 self._behind.settle()
         finally:
             super().close()  # first: the rest happens once, even if Ctrl-C comes in between
-            os.close(self._cached)
-            os.close(self._direct)
+            os.close(self._file)
 
     def _hand_over(self) -> None:
         """Let the thread write the full chunk; wait for the previous one."""
@@ -445,12 +440,7 @@ class LargeFile(io.RawIOBase):
 
     def _put(self, at: int, pages: Pages, size: int) -> None:
         data = pages.empty(size, np.dtype(np.uint8)).data
-        whole = size - size % PAGE if at >= THROUGH_CACHE else 0
-        try:
-            write_all(self._direct, data[:whole], at)
-        except OSError:  # a real error will occur again
-            whole = 0
-        write_all(self._cached, data[whole:], at + whole)
+        write_all(self._file, data, at)
         self.stamp = self.stamp.and_then(data)
 
 

@@ -11,7 +11,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,8 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import local_path
 from fastbcubed.runtime.threads import Pool, lend
 
-#: Direct writes begin and end at multiples of this.
+#: Batches begin at multiples of this in the file, so that records that are mapped are aligned.
 PAGE = 4096
-#: Bytes written through the page cache, where they may stay; more would only wait for the disk.
-THROUGH_CACHE = 64 << 20
 #: Number of reader threads, and the bytes each reads at a time: a disk is slow at small reads.
 READERS, READ_BYTES = 8, 4 << 20
 #: Always left free on the disk.
@@ -52,10 +50,6 @@ class Pages:
         """Return the first bytes, up to the end of a page."""
         return self._memory.data[: -(-size // PAGE) * PAGE]
 
-    def whole(self, size: int) -> np.ndarray:
-        """Return space for `size` bytes, up to the end of a page."""
-        return self.empty(-(-size // PAGE) * PAGE, np.dtype(np.uint8))
-
 
 class Spill:
     """An unnamed file for the duration of one evaluation.
@@ -65,7 +59,7 @@ class Spill:
     """
 
     def __init__(self, directory: Any = None, *, named: bool = False) -> None:
-        self._files: tuple[int, int] | None = None
+        self._file: int | None = None
         self._readers: ThreadPoolExecutor | None = None
         self.directory = spill_directory(directory)
         if not named and _is_in_memory(self.directory):
@@ -75,7 +69,6 @@ class Spill:
             )
         self._lock = threading.Lock()
         self._idle: list[Pages] = []
-        self._direct = True
         self.written = 0
 
     def has_room(self, expected: int) -> bool:
@@ -111,22 +104,14 @@ class Spill:
     def write(self, data: memoryview) -> int:
         """Write whole pages at the end, and return where they begin."""
         with self._lock:
-            if self._files is None:
-                self._files = self._open()
+            if self._file is None:
+                self._file = self._open()
             at = self.written
             self.written += data.nbytes
-        cached, direct = self._files
-        file = direct if at >= THROUGH_CACHE and self._direct else cached
         try:
-            write_all(file, data, at)
+            write_all(self._file, data, at)
         except OSError as error:
-            if error.errno != errno.EINVAL or file == cached:
-                raise self._error(error) from error
-            self._direct = False  # a file system without direct writes
-            try:
-                write_all(cached, data, at)
-            except OSError as again:
-                raise self._error(again) from again
+            raise self._error(error) from error
         return at
 
     def read(self, *pieces: tuple[int, np.ndarray]) -> None:
@@ -147,24 +132,16 @@ class Spill:
             pass
 
     def _read_in_turn(self, pieces: list[tuple[int, np.ndarray]]) -> None:
-        """Read pieces back; those written directly are also read past the page cache."""
-        assert self._files is not None
-        cached, direct = self._files
-        with self.pages() as pages:
-            for at, into in pieces:
-                if not (self._direct and at >= THROUGH_CACHE):
-                    self._read(cached, at, into.data)
-                    continue
-                skip = at % PAGE
-                whole = pages.whole(skip + into.size)
-                self._read(direct, at - skip, whole.data)
-                np.copyto(into, whole[skip : skip + into.size])
+        """Read pieces back, one after the other."""
+        for at, into in pieces:
+            self._read(at, into.data)
 
-    def _read(self, file: int, at: int, into: memoryview) -> None:
+    def _read(self, at: int, into: memoryview) -> None:
+        assert self._file is not None
         done = 0
         while done < into.nbytes:
             try:
-                got = os.preadv(file, [into[done:]], at + done)
+                got = os.preadv(self._file, [into[done:]], at + done)
             except OSError as error:
                 raise self._error(error) from error
             if not got:
@@ -179,10 +156,10 @@ class Spill:
         """Return bytes of the file as a read-only array of records, read on access."""
         if not size:
             return np.empty(0, dtype)
-        assert self._files is not None
+        assert self._file is not None
         first = at - at % mmap.ALLOCATIONGRANULARITY
         end = at + size * dtype.itemsize
-        memory = mmap.mmap(self._files[0], end - first, access=mmap.ACCESS_READ, offset=first)
+        memory = mmap.mmap(self._file, end - first, access=mmap.ACCESS_READ, offset=first)
         return np.frombuffer(memory, dtype, size, at - first)
 
     def close(self, *, wait: bool = True) -> None:
@@ -190,8 +167,8 @@ class Spill:
         if self._readers is not None:
             self._readers.shutdown(wait, cancel_futures=True)
             self._readers = None
-        files, self._files = self._files, None  # once, even if Ctrl-C comes in between
-        for file in set(files or ()):
+        file, self._file = self._file, None  # once, even if Ctrl-C comes in between
+        if file is not None:
             os.close(file)
 
     def __del__(self) -> None:
@@ -203,7 +180,7 @@ class Spill:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def _open(self) -> tuple[int, int]:
+    def _open(self) -> int:
         try:
             return _open_unnamed(self.directory)
         except OSError as error:
@@ -220,21 +197,13 @@ class Spill:
         )
 
 
-def _open_unnamed(directory: Path) -> tuple[int, int]:
-    """Return a new unnamed file, opened for writing through the page cache and, if possible, past it."""
-    name = None
-    try:
-        cached = os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_EXCL, 0o600)
-    except (AttributeError, OSError):  # only Linux has such files, and not on all file systems
-        cached, name = tempfile.mkstemp(prefix=".fastbcubed-spill-", dir=directory)
-    try:
-        direct = os.open(name or f"/proc/self/fd/{cached}", os.O_RDWR | getattr(os, "O_DIRECT", 0))
-    except OSError:
-        direct = cached
-    finally:
-        if name is not None:
-            os.unlink(name)
-    return cached, direct
+def _open_unnamed(directory: Path) -> int:
+    """Return a new unnamed file."""
+    with suppress(AttributeError, OSError):  # only Linux has such files, and not on all file systems
+        return os.open(directory, os.O_TMPFILE | os.O_RDWR | os.O_EXCL, 0o600)
+    file, name = tempfile.mkstemp(prefix=".fastbcubed-spill-", dir=directory)
+    os.unlink(name)
+    return file
 
 
 def write_all(file: int, data: memoryview, at: int) -> None:

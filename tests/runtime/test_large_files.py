@@ -1,4 +1,4 @@
-"""Files that are written past the page cache, and memory that is used again, hold what any others would."""
+"""Large files that are written in the background, and memory that is used again, hold what any others would."""
 
 from __future__ import annotations
 
@@ -22,21 +22,14 @@ from fastbcubed.runtime.threads import Pool, ahead
 
 
 @examples(60)
-@given(
-    sizes=st.lists(st.integers(0, 30_000), max_size=8),
-    through_cache=st.sampled_from([0, 8192, 1 << 30]),
-    direct=st.booleans(),
-)
-def test_all_bytes_are_written(sizes, through_cache, direct, tmp_path_factory):
+@given(sizes=st.lists(st.integers(0, 30_000), max_size=8))
+def test_all_bytes_are_written(sizes, tmp_path_factory):
     path = tmp_path_factory.mktemp("written") / "file"
     path.touch()
     rng = np.random.default_rng(len(sizes))
     pieces = [rng.bytes(size) for size in sizes]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output_files, "WRITE_CHUNK", 8192)
-        patch.setattr(output_files, "THROUGH_CACHE", through_cache)
-        if not direct:
-            patch.delattr(os, "O_DIRECT", raising=False)
         with LargeFile(str(path)) as file:
             for k, piece in enumerate(pieces):
                 assert file.tell() == sum(sizes[:k])

@@ -59,12 +59,6 @@ def test_ctrl_c_while_a_file_is_closed(opened: Any, tmp_path: Path, monkeypatch,
     assert not unraisable and len(closed) == len(set(closed))
 
 
-@pytest.fixture
-def named_first(monkeypatch) -> None:
-    """A system without files that never have a name."""
-    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
-
-
 def test_a_spill_file_never_has_a_name(tmp_path: Path, monkeypatch) -> None:
     if not hasattr(os, "O_TMPFILE"):
         pytest.skip("Linux alone has files that never have a name")
@@ -100,21 +94,6 @@ def test_a_file_system_that_gives_every_file_a_name(errors: Any, tmp_path: Path,
         assert not list(tmp_path.iterdir())
         spill.read((0, read := np.empty_like(data)))
     assert np.array_equal(read, data)
-
-
-@pytest.mark.usefixtures("named_first")
-def test_ctrl_c_while_a_spill_file_is_opened_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
-    opened = os.open
-
-    def interrupted(path: Any, *rest: Any) -> int:
-        if ".fastbcubed-spill-" in str(path) and rest[0] & os.O_EXCL == 0:
-            raise KeyboardInterrupt
-        return opened(path, *rest)
-
-    monkeypatch.setattr(os, "open", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        Spill(tmp_path, named=True).write(memoryview(bytes(PAGE)))
-    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_no_directory(unraisable) -> None:
