@@ -551,7 +551,7 @@ ROW_BYTES, SLICE_BYTES = 60, 200
 SAMPLED = 1000
 #: What to do where they have no room.
 REQUESTED = Message(
-    f". Slices that are requested beforehand, {arg('slices', ...)}, are added up on disk, without standard errors"
+    f". Slices requested with {arg('slices', ...)} are added up on disk, without standard errors"
 )
 
 

@@ -264,7 +264,7 @@ def test_rows_without_room_are_refused_by_name(monkeypatch):
     assert [row["slice"] for row in pages[0]] == [row["slice"] for row in pages[1]]
     for which in (lambda: ev.slices("d"), lambda: ev.slices(("c", "d"), limit=3)):
         with pytest.raises(
-            OptionError, match=r"slices by '(d|c,d)' would take .* at least 65 MiB.*requested beforehand"
+            OptionError, match=r"slices by '(d|c,d)' would take .* at least 65 MiB.*requested with slices="
         ):
             which()
     errors = (
