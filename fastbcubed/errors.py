@@ -309,20 +309,26 @@ class NotKeptError(FastBCubedError):
 #: The advice of errors for lack of memory.
 ALLOW_MORE = "Free some, or allow the process more: see ulimit -v, and the limit of its container"
 MORE_MEMORY = f"{ALLOW_MORE}. Evaluations of large files take less with {arg('engine', 'disk')}"
-#: What the system's loader says of a library for which there is no memory.
-_UNMAPPED = ("failed to map segment", "cannot allocate memory", "cannot map zero-fill pages")
+#: What is said, by the system's loader, Python and Arrow, where there is no memory for a library or a thread.
+_NO_ROOM = (
+    "failed to map segment", "cannot allocate memory", "cannot map zero-fill pages", "can't start new thread",
+    "failed to launch worker thread",
+)  # fmt: skip
 
 
-def lacks_memory(error: BaseException) -> bool:
-    """Return whether this is an error for lack of memory, whoever raises it."""
-    without_thread = isinstance(error, RuntimeError) and "can't start new thread" in str(error)
-    said = str(error).lower() if isinstance(error, ImportError) else ""
-    return (
-        isinstance(error, MemoryError)
-        or getattr(error, "errno", None) == errno.ENOMEM
-        or without_thread
-        or any(each in said for each in _UNMAPPED)
-    )
+def lacks_memory(error: BaseException | None) -> bool:
+    """Return whether this is an error for lack of memory, or was raised while one was handled, whoever raises it."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+            return True
+        if isinstance(error, FastBCubedError):  # which names what it found
+            return False
+        if any(each in str(error).lower() for each in _NO_ROOM):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def first_few(values: Iterable[object], limit: int = 3) -> str:

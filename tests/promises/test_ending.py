@@ -23,7 +23,7 @@ import pytest
 import fastbcubed as fb
 from fastbcubed.cells import shards as disk
 from fastbcubed.cli import main as cli
-from fastbcubed.errors import FileFormatError, SpillError
+from fastbcubed.errors import FileFormatError, SpillError, lacks_memory
 from fastbcubed.runtime import spill
 from fastbcubed.runtime.output_files import TableWriter, remove_stale, written_aside
 
@@ -306,6 +306,34 @@ def test_a_signal_while_a_kernel_is_loaded_is_not_lost(number) -> None:
     environment = ENVIRONMENT | {"FASTBCUBED_CACHE": "0", "FASTBCUBED_INTERPRET": "0"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (9, "", "")
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        ImportError("libblas.so: failed to map segment from shared object"),
+        RuntimeError("Failed to launch worker thread: Resource temporarily unavailable"),
+    ],
+)
+def test_errors_that_follow_lack_of_memory(cause: Exception) -> None:
+    """Llvmlite says that its library cannot be found."""
+    error = OSError("Could not find/load shared object file 'libllvmlite.so'")
+    assert not lacks_memory(error)
+    error.__context__ = cause
+    assert lacks_memory(error) and lacks_memory(cause)
+
+
+@pytest.mark.process
+def test_a_limit_of_addresses_is_called_lack_of_memory() -> None:
+    """150 MiB are enough for Python, and not for NumPy and Arrow, whose libraries then cannot be mapped."""
+    command = [sys.executable, "-m", "fastbcubed", "metrics", "f1"]
+    limited = ["sh", "-c", 'ulimit -v 150000; exec "$@"', "sh", *command]
+    done = subprocess.run(limited, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert (
+        done.stderr.splitlines()[-1].startswith("fastbcubed: out of memory: ") and "ulimit -v" in done.stderr
+    )
+    assert "Traceback" not in done.stderr and "Install fastbcubed" not in done.stderr
 
 
 # -- Disks ------------------------------------------------------------------------------------------

@@ -74,6 +74,7 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
         "cannot order by",
         lambda: kept.items(order_by=pd.Series([1, 2])),
     ),
+    "check": (OptionError, "There is no check", lambda: fb.constraints.check_constraints("f1", checks=LONG)),
     "interval of a diff": (fb.errors.MetricError, "digits", lambda: fb.diff(*SIDES).interval(LONG)),
     "source": (OptionError, "score is a name", lambda: sweep.best("1or 2")),
 }
