@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from fastbcubed.errors import ColumnError, FastBCubedError, IdTypeError, NullError, WeightError, first_few
 from fastbcubed.inputs import arrow_compute as pc
+from fastbcubed.runtime.arguments import naming_faults_of
 
 #: Exceptions that a conversion to Arrow may raise.
 CONVERSION = (pa.ArrowException, OverflowError, TypeError, ValueError)
@@ -108,9 +109,11 @@ def from_stream(values: Any) -> pa.ChunkedArray | None:
     if isinstance(values, pa.Table):
         return pa.chunked_array(values.to_struct_array())
     if hasattr(values, "__arrow_c_stream__"):
-        return pa.chunked_array(values)
+        with naming_faults_of(values):
+            return pa.chunked_array(values)
     if hasattr(values, "__arrow_c_array__"):
-        return pa.chunked_array([pa.array(values)])
+        with naming_faults_of(values):
+            return pa.chunked_array([pa.array(values)])
     return None
 
 
@@ -188,8 +191,11 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
             raise ColumnError(f"{where} should be one column, but a table was given.")
         return streamed
     if not isinstance(values, Iterable) or (hasattr(values, "__array__") and not is_pandas(values, "Index")):
-        return _from_numpy(np.asarray(values), where)
-    listed = values if isinstance(values, list) else list(values)
+        with naming_faults_of(values):
+            values = np.asarray(values)
+        return _from_numpy(values, where)
+    with naming_faults_of(values):
+        listed = values if isinstance(values, list) else list(values)
     _refuse_tables(listed[:1], where)
     return _from_objects(listed, where)
 

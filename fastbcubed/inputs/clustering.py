@@ -42,7 +42,14 @@ from fastbcubed.inputs.tables import (
     unlisted,
     weight_array,
 )
-from fastbcubed.runtime.arguments import a_text, is_bare, path_of, true_or_false, whole_number
+from fastbcubed.runtime.arguments import (
+    a_text,
+    is_bare,
+    naming_faults_of,
+    path_of,
+    true_or_false,
+    whole_number,
+)
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import RowNumbers
@@ -458,7 +465,8 @@ class Clustering:
             )
         refuse_unread(clusters, name)
         named = isinstance(clusters, Mapping)
-        groups: Iterable[Any] = clusters.values() if isinstance(clusters, Mapping) else clusters
+        with naming_faults_of(clusters):
+            groups = list(clusters.values() if isinstance(clusters, Mapping) else clusters)
         members: list[list[Any]] = []
         for group in groups:
             if isinstance(group, pa.Scalar):  # from an Arrow array of lists

@@ -75,7 +75,7 @@ from fastbcubed.inputs.tables import (
     relation_schema,
     unwrapped,
 )
-from fastbcubed.runtime.arguments import is_path, path_of
+from fastbcubed.runtime.arguments import is_path, naming_faults_of, path_of
 from fastbcubed.runtime.memory_budget import Gate
 from fastbcubed.runtime.spill import Pages, Spill
 
@@ -542,7 +542,8 @@ def open_stream(source: Any) -> Stream | None:
         return None
     if not isinstance(source, pa.RecordBatchReader):
         try:
-            source = pa.RecordBatchReader.from_stream(source)
+            with naming_faults_of(source):
+                source = pa.RecordBatchReader.from_stream(source)
         except pa.ArrowInvalid:  # a column, not a table
             return None
     return Stream(source.schema, lambda names: (batch.select(names) for batch in source))

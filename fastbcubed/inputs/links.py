@@ -78,7 +78,7 @@ from fastbcubed.inputs.verdicts import (
     refuse_verdicts,
 )
 from fastbcubed.inputs.verdicts import NAMES as VERDICT_NAMES
-from fastbcubed.runtime.arguments import is_path
+from fastbcubed.runtime.arguments import is_path, naming_faults_of
 from fastbcubed.runtime.key_codes import Numbering
 from fastbcubed.runtime.memory_budget import Allowance
 from fastbcubed.runtime.threads import Pool, ahead, blocks
@@ -151,7 +151,9 @@ def read_blocks(
 
 def _ask_of_two_frames(links: Any, columns: LinkColumns, name: str) -> None:
     """Raise if a MultiIndex of links has an id with itself, or two ids in both orders, as only two frames have them."""
-    index: Any = links if is_pandas(links, "MultiIndex") else getattr(links, "index", None)
+    index: Any = links if is_pandas(links, "MultiIndex") else None
+    if is_pandas(links, "Series", "DataFrame"):
+        index = links.index
     if not is_pandas(index, "MultiIndex") or index.nlevels != 2:
         return
     if is_pandas(links, "DataFrame") and columns.left[0] in links.columns:
@@ -396,7 +398,9 @@ def as_links(links: Any, name: str) -> Any:
     if isinstance(links, (Mapping, bytes)) or not isinstance(links, Iterable):
         return links
     unordered = isinstance(links, (set, frozenset))  # the same order in every process
-    return _of_tuples(sorted(links, key=repr) if unordered else list(links), name)
+    with naming_faults_of(links):
+        listed = sorted(links, key=repr) if unordered else list(links)
+    return _of_tuples(listed, name)
 
 
 def _of_array(links: np.ndarray, name: str) -> pa.Table:

@@ -191,7 +191,7 @@ def held_once(sources: Mapping[str, Any]) -> dict[str, Any]:
     """Return those given as paths as `held` does; raise if two name the same pipe."""
     maybe = {}
     for name, source in sources.items():
-        first = source[0] if isinstance(source, list | tuple) and source else source
+        first = source[0] if isinstance(source, list | tuple) and len(source) else source
         if is_path(first):
             maybe[name] = source
     pipes = {name: path_of(source) for name, source in maybe.items() if is_pipe(source)}

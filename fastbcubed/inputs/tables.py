@@ -303,7 +303,7 @@ class PathList:
 
 def listed_paths(source: Any) -> Any:
     """Return a list of files as one path; anything else unchanged, also strings that do not all look like files."""
-    if isinstance(source, list | tuple) and source and all(map(_is_file, source)):
+    if isinstance(source, list | tuple) and len(source) and all(map(_is_file, source)):
         return PathList(source)
     return source
 

@@ -6,13 +6,22 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from fastbcubed.errors import FastBCubedError, FileFormatError, OptionError, arg, first_few, quoted
+from fastbcubed.errors import (
+    ColumnError,
+    FastBCubedError,
+    FileFormatError,
+    OptionError,
+    arg,
+    first_few,
+    quoted,
+)
 
 #: The highest seed, of 128 bits, as NumPy's own are.
 MOST_SEED = (1 << 128) - 1
@@ -214,7 +223,7 @@ def is_path(value: object) -> bool:
     return isinstance(value, str) or hasattr(value, "__fspath__")
 
 
-def path_of(value: Any, what: str = "a path") -> str:
+def path_of(value: Any, what: str = "a path names a file or a directory") -> str:
     """Return a path as text, or raise an error if it is none, or if no file can have such a name.
 
     Raises
@@ -269,3 +278,19 @@ def local_path(path: Any, what: str = "a path") -> str:
             f"fsspec.filesystem({text.split(':')[0]!r}).put(local, remote, recursive=True)"
         )
     return text
+
+
+@contextmanager
+def naming_faults_of(given: Any) -> Iterator[None]:
+    """Raise ColumnError for what an object raises itself while it is read; errors of Arrow and of ours stay."""
+    try:
+        yield
+    except (FastBCubedError, MemoryError):
+        raise
+    except Exception as error:
+        if type(error).__module__.startswith("pyarrow"):
+            raise
+        raise ColumnError(
+            f"A {type(given).__name__} cannot be read: it raises {type(error).__name__} ({error}). Pass a list, an "
+            "array or a table."
+        ) from error

@@ -23,6 +23,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from odd_objects import odd_objects
 
 import fastbcubed as fb
 from fastbcubed.errors import ColumnError, FastBCubedError, OptionError
@@ -289,6 +290,32 @@ OBJECTS: dict[str, Any] = {
     "proxy": types.MappingProxyType({0: 1, 1: 1, 2: 2}),
     "np str": np.array(["a", "a", "b"]),
 }
+
+
+OBJECTS |= odd_objects()
+
+#: Those that are labels 1, 1, 2 or a, a, b, whatever holds them.
+AS_LABELS = [
+    *(f"array {kind}" for kind in ("i1", "i2", "i4", "u1", "u2", "u8", ">i8", "S3", "U3", ">U2", "O")),
+    *(f"Series {kind}" for kind in ("Int8", "Int64", "UInt64", "string", "category", "int64[pyarrow]")),
+    *(f"arrow {kind}" for kind in ("uint64", "dictionary", "string view", "binary")),
+    *(f"polars {kind}" for kind in ("series", "text", "categorical", "enum")),
+    "extension Series Int64", "extension Series string[pyarrow]", "Categorical unused", "CategoricalIndex", "chunked",
+    "Text", "Whole", "Listed", "NoTruth", "tuple", "array protocol", "chararray", "StrEnum",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AS_LABELS)
+def test_labels_of_many_kinds_have_one_score(name: str) -> None:
+    ev = fb.evaluate(OBJECTS[name], [7, 8, 8])
+    assert (ev.precision, ev.recall) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+
+
+def test_what_an_object_raises_itself_is_said() -> None:
+    for name, said in (("fails", "no stream"), ("Endless", "no element"), ("memoryview 2-d", "sub-views")):
+        with pytest.raises(ColumnError, match=rf"cannot be read: it raises \w+ \(.*{said}") as caught:
+            fb.evaluate(OBJECTS[name], LABELS)
+        assert caught.value.__cause__ is not None
 
 
 @pytest.mark.slow
