@@ -156,8 +156,10 @@ class Population(NamedTuple):
         """Draw the components of a population, and samples of them."""
         rng = np.random.default_rng(seed)
         if kind.isdigit():
-            runs, unit = [patents(kind)], None
-            unit = runs[0].standard_errors.components.by_cell()[runs[0].contingency.rows.cell]
+            runs = [patents(kind)]
+            rows = runs[0].contingency.rows
+            assert rows is not None
+            unit = runs[0].standard_errors.components.by_cell()[rows.cell].astype(np.int64)
         else:
             people = [labels(kind, rng) for _ in range(N_COMPONENTS)]
             unit = np.repeat(np.arange(N_COMPONENTS), [true.size for true, *_ in people])

@@ -551,7 +551,10 @@ def _by_size_of_clusters(ev: Evaluation, key: str, score: str) -> Any:
 
 
 def _row(row: Mapping[str, Any], names: list[str], ev: Evaluation, scores: list[str]) -> dict[str, Any]:
-    """Return one slice: its names, its figures, its scores with intervals, and whether it is small."""
+    """Return one slice: its names, its figures, its scores with intervals, and whether it is small.
+
+    These do not move for components that were not drawn, as the overall one does: they are compared with each other.
+    """
     n_units = row.get("n_units")
     few = (row["n_items"] if n_units is None else n_units) < FEW
     found = {

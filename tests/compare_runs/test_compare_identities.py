@@ -116,6 +116,39 @@ def test_with_each_a_run_is_what_evaluate_makes_of_it(case):
         assert cmp[name].coverage == alone.coverage
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize(
+    "unmatched",
+    [
+        "drop",
+        "singleton",
+        {"truth": "singleton", "prediction": "drop"},
+        {"truth": "drop", "prediction": "outside"},
+    ],
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_one_run_is_its_evaluation_in_every_score(engine, unmatched, weighted):
+    """A comparison with nothing: values, errors and intervals, whatever `align` says."""
+    rng = np.random.default_rng(3)
+    items = [f"i{k}" for k in range(60)]
+    truth = {e: int(rng.integers(0, 18)) for e in items[:52]}
+    run = {e: truth[e] if e in truth and rng.random() < 0.7 else int(rng.integers(0, 20)) for e in items[6:]}
+    weight = {e: float(rng.uniform(0.5, 3.0)) for e in items} if weighted else None
+    options = {"unmatched": unmatched, "weight": weight, "metrics": "all", "engine": engine}
+    alone = fb.evaluate(truth, run, **options)
+    for align in ("common", "each"):
+        found = fb.compare(truth, {"run": run}, align=align, **options)["run"]
+        assert dict(found.overall) == pytest.approx(dict(alone.overall), **TIGHT)
+        ours, theirs = ({row["score"]: row for row in ev.scores().to_pylist()} for ev in (found, alone))
+        assert set(ours) == set(theirs) and len(ours) > 30
+        for name, row in theirs.items():
+            for figure in ("se", "low", "high"):
+                assert number(ours[name][figure]) == pytest.approx(
+                    number(row[figure]), rel=1e-9, abs=1e-12, nan_ok=True
+                ), (name, figure)
+
+
 # What does not count
 
 

@@ -289,3 +289,27 @@ def test_rounding_is_no_slope_of_mutual_information() -> None:
     ev = fb.evaluate(true, pred, metrics=["mutual_info"])
     assert ev.overall.mutual_info == pytest.approx(entropy, rel=1e-12)
     assert ev.errors.mutual_info == pytest.approx(expected, rel=1e-11)
+
+
+@pytest.mark.parametrize("seed", [13, 14])
+@pytest.mark.parametrize("n", [6, 60])
+def test_no_interval_is_narrower_than_the_error_says(seed: int, n: int) -> None:
+    """On the scale of the interval each end is 1.96 errors away at least, whatever cap or move there is."""
+    ev = fb.evaluate(*sample(seed, n), metrics="all")
+    for row in ev.scores().to_pylist():
+        metric, value, error = METRICS[row["score"]], row["value"], row["se"]
+        if error is None or not error > 0 or not value > max(metric.low, -1.0):
+            continue  # it has no interval, or one to one side
+        low = max(metric.low, -1.0)
+        away = 1.9599 * error / (value - low)
+        if math.isinf(metric.high):
+            ends = [low + (value - low) * math.exp(sign * away) for sign in (-1, 1)]
+        elif value < metric.high:
+            width = metric.high - low
+            odds, away = (value - low) / (metric.high - value), away * width / (metric.high - value)
+            # 0 to 1 where the power overflows
+            shares = [1 / (1 + math.exp(min(-sign * away, 700.0)) / odds) for sign in (-1, 1)]
+            ends = [low + width * share for share in shares]
+        else:
+            continue
+        assert row["low"] <= ends[0] + 1e-9 and row["high"] >= ends[1] - 1e-9, row
