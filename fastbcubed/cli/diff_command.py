@@ -147,6 +147,8 @@ def _has_changed(row: dict[str, Any]) -> bool:
 def print_diff(diff: Diff, terminal: Terminal, worst: int) -> None:
     """Write the diff, its slices, and the clusters that changed most."""
     from fastbcubed.diff_runs.diff_document import overview
+    from fastbcubed.diff_runs.diff_listings import requested_slices
+    from fastbcubed.diff_runs.vocabulary import asked_order
     from fastbcubed.render.number_formats import count, label
     from fastbcubed.render.text import drawn
 
@@ -154,9 +156,12 @@ def print_diff(diff: Diff, terminal: Terminal, worst: int) -> None:
     terminal.flush()
     for name, table in diff._sliced.items():
         n, title = table.num_rows, f"By {label(name)}"
-        if n > max(worst, FEW_SLICES):
+        if table.is_large:
+            table = requested_slices(diff, name, asked_order(None), worst)
+        elif n > max(worst, FEW_SLICES):
             changes = [row["split_change"] + row["merge_change"] for row in table.to_pylist()]
             table = table.take(sorted(range(n), key=lambda k: -changes[k])[:worst])
+        if table.num_rows < n:
             title += f": the {count(worst)} of {count(n)} slices that changed most"
         terminal.title(title)
         _print_table(terminal, table)

@@ -413,9 +413,11 @@ def _slices(diff: Any, asked: Asked) -> dict[str, Any]:
     found = []
     for name, key in list(keys.items())[:SLICINGS]:
         if name in diff.sliced:
-            table = requested_slices(diff, name, asked_order("change"))
+            n = diff.sliced[name].num_rows
+            table = requested_slices(diff, name, asked_order("change"), SLICES)
         else:
             table = diff.slices(key, order_by="change")
+            n = table.num_rows
         names = name_columns(table.column_names)
         figures = [each for each in dict.fromkeys((*SHOWN, *diff.overall)) if each in table.column_names][:6]
         rows = [
@@ -423,7 +425,7 @@ def _slices(diff: Any, asked: Asked) -> dict[str, Any]:
              "figures": [row[each] for each in figures]}
             for row in table.slice(0, SLICES).to_pylist()
         ]  # fmt: skip
-        found.append({"by": name, "names": names, "figures": figures, "n": table.num_rows, "rows": rows})
+        found.append({"by": name, "names": names, "figures": figures, "n": n, "rows": rows})
     return {"n": len(keys), "rows": found}
 
 

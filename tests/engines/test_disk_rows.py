@@ -320,6 +320,39 @@ def test_many_slices_are_refused_whole_and_listed_written_and_loaded_in_part(
 
 
 @pytest.mark.cases(1)
+def test_many_slices_of_a_diff_are_shown_and_written_in_part(many_runs, tmp_path, capsys, monkeypatch):
+    """Whole, they have no room here; text, JSON, page, terminal and files do without."""
+    from fastbcubed.cli.diff_command import print_diff
+    from fastbcubed.cli.output import Terminal
+    from fastbcubed.diff_runs import diff_result
+    from fastbcubed.results import save
+
+    n, rng = 900, np.random.default_rng(1)
+    options = {
+        "attributes": {"name": [f"the name {k:06}" for k in rng.integers(0, 300, n)]},
+        "slices": "name",
+    }
+    given = rng.integers(0, 99, n), rng.integers(0, 99, n)
+    whole = fb.diff(*given, **options)
+    d = fb.diff(*given, **options, engine="disk", memory_limit=LIMIT)
+    table = d.sliced["name"]
+    table._limit = table.nbytes
+    with pytest.raises(OptionError, match="slices by 'name'"):
+        table.to_pandas()
+    found, expected = (each.report().content["slices"]["rows"][0] for each in (d, whole))
+    assert found["n"] == expected["n"] == whole.sliced["name"].num_rows
+    assert [row["slice"] for row in found["rows"]] == [row["slice"] for row in expected["rows"]]
+    print_diff(d, Terminal(), 3)
+    out = capsys.readouterr().out
+    title = f"By name: the 3 of {found['n']} slices that changed most"
+    assert title in out and found["rows"][0]["slice"][0] in out
+    monkeypatch.setattr(diff_result, "IN_JSON", 20)
+    monkeypatch.setattr(save, "SLICES_IN_MANIFEST", 20)
+    assert d.to_dict()["n_slices"] == {"name": found["n"]} and len(d.to_dict()["slices"]["name"]) == 20
+    d.save(tmp_path, keep="cells")
+    assert fb.load(tmp_path).slices("name", limit=1)["name"].to_pylist() == found["rows"][0]["slice"]
+
+
 def test_the_same_bits_for_any_number_of_threads(many_shards):
     rng = np.random.default_rng(2)
     true, pred = rng.integers(0, 300, 3000), rng.integers(0, 300, 3000)
