@@ -65,7 +65,11 @@ WRONG_LARGE = {
     "patents 2020": ("20200929", 300),
     "patents 2021": ("20211230", 300),
 }
-SEED, SEED_OF_TWO_RUNS, SEED_OF_LARGE = 20, 30, 40
+#: And some of them of two runs.
+OF_TWO_LARGE = {
+    name: WRONG_LARGE[name] for name in ("3 merged", "8 merged", "20 merged", "Pareto 1.5", "Pareto 2")
+}
+SEED, SEED_OF_TWO_RUNS, SEED_OF_LARGE, SEED_OF_TWO_LARGE = 20, 30, 40, 60
 SCORES = (
     "precision", "recall", "f1", "mean_f1", "pair_precision", "pair_recall", "pair_f1", "adjusted_rand", "v_measure",
     "variation_of_information", "purity_f1", "cluster_f1", "closest_cluster_f1", "muc_f1", "ceaf_e_f1", "lea_f1",
@@ -109,6 +113,9 @@ def labels_of_two_runs(kind: str, rng: np.random.Generator) -> tuple[Labels, Lab
         merged = int(rng.choice([3, 6, 15]))
         true = np.repeat(np.arange(merged), rng.geometric(0.4, merged))
         return true, np.zeros_like(true), _half_apart(true, rng)
+    if kind in (large for large, _ in OF_TWO_LARGE.values()):
+        true, old = labels_of_wrong_large(kind, rng)
+        return true, old, _half_apart(true, rng) if true.max() else old
     true, old = labels_of("merges" if kind == "eight" else kind, rng)
     if kind == "eight":
         return true, old, old
@@ -355,6 +362,9 @@ def main(n_samples: int) -> None:
     )
     print()
     table(OF_TWO_RUNS, labels_of_two_runs, covered_difference, n_samples, SEED_OF_TWO_RUNS)
+    print()
+    of_two = labels_of_two_runs, covered_difference, n_samples, SEED_OF_TWO_LARGE, SCORES[:8]
+    table(OF_TWO_LARGE, *of_two, turned=True)
 
 
 if __name__ == "__main__":
