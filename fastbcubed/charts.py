@@ -61,11 +61,11 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
     'HConcatChart'
     """
     plots = _plots("slices", ev, Evaluation)
-    from fastbcubed.results.page import slicing_content
+    from fastbcubed.results.chart_data import slicing_of
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EvaluationWarning)
-        content = slicing_content(ev, check_key(by))
+        content = slicing_of(ev, check_key(by))
     found = content["scores"] if score is None else [score]
     if not found or any(name not in content["scores"] for name in found):
         raise MetricError(
@@ -102,7 +102,7 @@ def sizes(ev: Evaluation) -> altair.Chart:
     'Chart'
     """
     plots = _plots("sizes", ev, Evaluation)
-    from fastbcubed.results.page import size_rows
+    from fastbcubed.results.chart_data import size_rows
 
     of = "memberships" if ev.contingency.overlapping else "items"
     return _as_altair(plots.finished(plots.sizes_chart(size_rows(ev), of), "Cluster sizes"))
@@ -128,7 +128,7 @@ def lorenz(ev: Evaluation) -> altair.Chart:
     'LayerChart'
     """
     plots = _plots("lorenz", ev, Evaluation)
-    from fastbcubed.results.page import lorenz_curves
+    from fastbcubed.results.chart_data import lorenz_curves
 
     chart = plots.lorenz_chart(lorenz_curves(ev))
     return _as_altair(plots.finished(chart, "In how few clusters the loss is"))
@@ -155,11 +155,11 @@ def deltas(cmp: Comparison) -> altair.Chart:
     'LayerChart'
     """
     plots = _plots("deltas", cmp, Comparison)
-    from fastbcubed.compare_runs.comparison_document import deltas_content
+    from fastbcubed.compare_runs.comparison_document import deltas_of
 
     if not cmp.experiments:
         raise OptionError("there is one run, so that there is no difference to draw")
-    rows = list(deltas_content(cmp))
+    rows = list(deltas_of(cmp))
     several = f"less {label(cmp.baseline)}"
     title = f"{label(cmp.experiments[0])} {several}" if len(cmp.experiments) == 1 else f"Runs {several}"
     return _as_altair(plots.finished(plots.deltas_chart(rows), title))

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
     from fastbcubed.results.gates import Bound, Gate
 
-#: Columns of slices and clusters that a terminal shows, if present.
-SCORES = ("precision", "recall", "f1")
-
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed compare``."""
@@ -81,8 +78,6 @@ def run(options: argparse.Namespace) -> int:
         else:
             terminal = Terminal()
             print_comparison(cmp, terminal, options.worst)
-            if options.worst and cmp.experiments:
-                _print_clusters(cmp, terminal, options.worst)
             for each in opened:
                 terminal.line(f"\n{each!r}")
             terminal.gates(gates)
@@ -147,29 +142,7 @@ def _moved(cmp: Comparison, n: int) -> list[Any]:
 
 
 def print_comparison(cmp: Comparison, terminal: Terminal, worst: int) -> None:
-    """Write a comparison, the slices that changed most, and how their scores differ from the baseline's."""
-    from fastbcubed.compare_runs.comparison_document import slices_grid
-    from fastbcubed.render.number_formats import label
+    """Write a comparison, and the slices and true clusters that changed most."""
+    from fastbcubed.results.page import Asked
 
-    terminal.line(repr(cmp))
-    for name, key in cmp._slicings.items() if cmp.experiments and worst else ():
-        table = cmp.slices(key, order_by="delta", limit=worst * len(cmp.experiments))
-        terminal.title(f"By {label(name)}: the slices that changed most, against {label(cmp.baseline)}")
-        terminal.grid(slices_grid(table))
-
-
-def _print_clusters(cmp: Comparison, terminal: Terminal, worst: int) -> None:
-    from fastbcubed.compare_runs.comparison_document import changed, clusters_grid
-    from fastbcubed.render.number_formats import label
-
-    for name in cmp.experiments:
-        terminal.title(f"True clusters that changed most from {label(cmp.baseline)} to {label(name)}")
-        try:
-            listed = changed(cmp.clusters(run=name, limit=worst))
-        except OptionError as error:  # the memory limit has no room
-            terminal.line(f"Left out: {in_flags(error.message)}.")
-            continue
-        if listed.num_rows:
-            terminal.grid(clusters_grid(listed, [cmp.baseline, name]))
-        else:
-            terminal.line("None changed.")
+    terminal.show(cmp._document(Asked(page=False, worst=worst, slicings=None, slices=worst)).blocks)

@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.output import SHARES, Terminal, cluster_grid, slices_of
+from fastbcubed.cli.output import Terminal
 from fastbcubed.render.document import Grid
 from fastbcubed.render.number_formats import count, label, percent, score_text
 
@@ -113,6 +113,8 @@ def _show(terminal: Terminal, paths: dict[str, Path]) -> None:
 
     import fastbcubed as fb
     from fastbcubed.inputs.files import read_table
+    from fastbcubed.results.evaluation_document import SHARES, cluster_grid, slicing_blocks
+    from fastbcubed.results.page import Asked
 
     truth = read_table(paths["truth.parquet"])
     decade = pc.multiply(pc.divide(truth["year"], 10), 10)
@@ -124,25 +126,25 @@ def _show(terminal: Terminal, paths: dict[str, Path]) -> None:
             evaluations[release] = fb.evaluate(
                 truth, paths[name], attributes=decades, slices=["country", "decade", "cpc_section"]
             )
-    mentions = _Mentions(truth)
+    mentions, costliest = _Mentions(truth), Asked(page=False, whole=12, slices=6)
     old = evaluations["2020"]
     terminal.title("1. Overall: fastbcubed evaluate truth.parquet pred_20200929.parquet")
     terminal.grid(_overall(evaluations))
     terminal.line(f"\n{OVERALL}".rstrip())
     terminal.title("2. For whom is it bad? --slice country --slice decade --slice cpc_section, release 2020")
-    terminal.show(slices_of(old, "country", worst=6))
+    terminal.show(slicing_blocks(old, "country", "country", costliest))
     terminal.line(SHARES)
     terminal.line(f"\n{COUNTRIES}".rstrip())
-    terminal.show(slices_of(old, "decade", worst=6))
+    terminal.show(slicing_blocks(old, "decade", "decade", costliest))
     terminal.line(f"\n{DECADES}".rstrip())
-    terminal.show(slices_of(old, "cpc_section", worst=6))
+    terminal.show(slicing_blocks(old, "cpc_section", "cpc_section", costliest))
     terminal.title("3. What was merged? The predicted clusters that cost most precision, release 2020")
     merged = old.clusters("pred", limit=5)
-    terminal.grid(cluster_grid(old, merged, "precision_loss"))
+    terminal.grid(cluster_grid(old, "pred", merged.to_pylist()))
     terminal.line(f"\n{MERGED}".rstrip())
     terminal.title("4. What was split? The true clusters that cost most recall, release 2020")
     split = old.clusters("true", limit=5)
-    terminal.grid(cluster_grid(old, split, "recall_loss"))
+    terminal.grid(cluster_grid(old, "true", split.to_pylist()))
     terminal.line("\n  The mentions of the first:")
     terminal.grid(mentions.grid(_members(old, "true", split["cluster"][0].as_py())))
     terminal.line(f"\n{SPLIT}".rstrip())

@@ -22,7 +22,6 @@ from fastbcubed.cli.options import (
 from fastbcubed.cli.output import (
     Terminal,
     call,
-    in_flags,
     print_opened,
     print_result,
     say_warnings,
@@ -33,21 +32,8 @@ from fastbcubed.cli.output import (
 if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_result import Diff
     from fastbcubed.results.gates import Bound
-    from fastbcubed.results.table import Table
 
 SIDES = ("baseline", "experiment")
-#: Columns of listings that a terminal shows, if present.
-SHOWN = (
-    "outcome", "n_items", "n_parts", "split_rate", "merge_rate", "jaccard_distance", "bad_distance",
-    "delta_precision", "delta_recall",
-)  # fmt: skip
-#: Their headings.
-CALLED = {
-    "n_items": "items", "n_parts": "parts", "split_rate": "split", "merge_rate": "merged",
-    "jaccard_distance": "distance", "bad_distance": "bad", "delta_precision": "ΔP", "delta_recall": "ΔR",
-}  # fmt: skip
-#: How values are written that are no scores.
-FORMS = {"outcome": "text", "n_items": "count", "n_parts": "count"}
 #: Up to this many slices, all are listed.
 FEW_SLICES = 10
 
@@ -146,44 +132,7 @@ def _has_changed(row: dict[str, Any]) -> bool:
 
 def print_diff(diff: Diff, terminal: Terminal, worst: int) -> None:
     """Write the diff, its slices, and the clusters that changed most."""
-    from fastbcubed.diff_runs.diff_document import overview
-    from fastbcubed.diff_runs.diff_listings import requested_slices
-    from fastbcubed.diff_runs.vocabulary import asked_order
-    from fastbcubed.render.number_formats import count, label
-    from fastbcubed.render.text import drawn
+    from fastbcubed.results.page import Asked
 
-    terminal.line(drawn(overview(diff), in_flags))
-    terminal.flush()
-    for name, table in diff._sliced.items():
-        n, title = table.num_rows, f"By {label(name)}"
-        if table.is_large:
-            table = requested_slices(diff, name, asked_order(None), worst)
-        elif n > max(worst, FEW_SLICES):
-            changes = [row["split_change"] + row["merge_change"] for row in table.to_pylist()]
-            table = table.take(sorted(range(n), key=lambda k: -changes[k])[:worst])
-        if table.num_rows < n:
-            title += f": the {count(worst)} of {count(n)} slices that changed most"
-        terminal.title(title)
-        _print_table(terminal, table)
-    for side in SIDES if worst and diff.evaluation.has_clusters else ():
-        table = diff.clusters(side, limit=worst)
-        n = sum(map(_has_changed, table.to_pylist()))
-        if n:
-            of = f"{count(n)} of {count(diff.summary[side]['clusters'])}"
-            terminal.title(f"{side.capitalize()} clusters that changed most: {of}")
-            _print_table(terminal, table.slice(0, n))
-
-
-def _print_table(terminal: Terminal, table: Table) -> None:
-    """Write a listing: the names of its rows, and selected figures with their standard errors."""
-    from fastbcubed.render.document import Grid
-    from fastbcubed.results.slices import name_columns
-
-    names = name_columns(table.column_names)
-    figures = [name for name in SHOWN if name in table.column_names and name not in names]
-    columns = [(name, name, "name") for name in names]
-    for name in figures:
-        columns.append((CALLED.get(name, name), name, FORMS.get(name, "score")))
-        if f"{name}_se" in table.column_names:
-            columns.append(("±", f"{name}_se", "error"))
-    terminal.grid(Grid.of(table.to_pylist(), columns, len(names) + figures.count("outcome")))
+    shown: dict[str, Any] = {"slicings": None, "whole": max(worst, FEW_SLICES), "slices": worst}
+    terminal.show(diff._document(Asked(page=False, worst=worst, **shown)).blocks)

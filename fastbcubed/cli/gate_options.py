@@ -23,10 +23,12 @@ def write_page(options: argparse.Namespace, result: Any, gates: Sequence[Gate] =
     if getattr(options, "out", None) is not None:
         say_saved(options.out)
     if options.report is not None:
-        from fastbcubed.results.page import report_of
+        from fastbcubed.results.page import gate_notices, report_of
 
-        asked = {"columns": report_columns(options.report_columns)}
-        report_of(lambda found: result._page(found, gates), options.report, asked, overwrite=True)
+        asked, notices = {"columns": report_columns(options.report_columns)}, gate_notices(gates)
+        report_of(
+            lambda found: result._page(found).with_gates(notices), options.report, asked, overwrite=True
+        )
         say(f"wrote {options.report}")
 
 

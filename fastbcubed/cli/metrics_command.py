@@ -61,12 +61,12 @@ def print_list(metrics: Sequence[Metric], terminal: Terminal) -> None:
         rows: list[Sequence[str]] = [
             (m.name, m.family, range_of(m), m.best, m.definition, m.source) for m in metrics
         ]
-        terminal.grid(Grid(header, rows, len(header)), wrap=True)
+        terminal.grid(Grid(header, rows, len(header)))
     else:
         for family in FAMILIES:
             terminal.title(family)
             rows = [(m.name, range_of(m), m.best, m.summary) for m in metrics if m.family == family]
-            terminal.grid(Grid(("name", "range", "better", "what it is"), rows, 4), wrap=True)
+            terminal.grid(Grid(("name", "range", "better", "what it is"), rows, 4))
     if terminal.to_people:
         terminal.line("\nfastbcubed metrics NAME: definition and source of a score or of a family.")
 

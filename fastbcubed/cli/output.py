@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-import numpy as np
-
 from fastbcubed.errors import (
     SPACES,
     Argument,
@@ -23,114 +21,24 @@ from fastbcubed.errors import (
     alternatives,
     visible,
 )
-from fastbcubed.inputs.arrays import from_numpy, to_numpy
-from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.render import markdown
-from fastbcubed.render.document import Block, Grid, Heading, Notices, Prose
-from fastbcubed.render.number_formats import count, counted, label, percent, plus_minus, score_text
-from fastbcubed.render.text import drawn
-from fastbcubed.results.evaluation_text import outcomes, overview, score_rows, verdict
+from fastbcubed.render.document import Block, Clusters, Fold, Grid, Heading, Prose
+from fastbcubed.render.number_formats import count, counted, label, score_text
+from fastbcubed.render.text import aligned, drawn, fitted, pieces
 from fastbcubed.results.gates import Gate
-from fastbcubed.results.slices import name_columns
-from fastbcubed.results.table import LOSS, listed
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from fastbcubed.metrics.metric import Metric
     from fastbcubed.results.evaluation import Evaluation
     from fastbcubed.results.table import Table
 
-#: Scores that a listing shows if they were computed; otherwise the first few computed ones.
-LISTED = ("precision", "recall", "f1")
-#: Explanation of the last columns of slices.
-SHARES = "of P loss, of R loss: share of what all items lose of precision, and of recall"
-
-
-def slice_grid(evaluation: Evaluation, table: pa.Table, *, of_all: bool = True) -> Grid:
-    """Return slices: names, items, their share of all items (or weight) if `of_all`, scores, shares of losses.
-
-    Scores have standard errors where the table has.
-    """
-    names = name_columns(table.column_names)
-    scores = score_columns(evaluation.metrics, table.column_names)
-    total, lost = evaluation.coverage.weight_scored(evaluation.policies), lost_by_all(evaluation)
-    rows = [
-        {
-            **row,
-            "share": row["weight"] / total,
-            **{name: _part(row[name], whole) for name, whole in lost.items()},
-        }
-        for row in table.to_pylist()
-    ]
-    share = (f"of {'weight' if evaluation.contingency.weighted else 'items'}", "share", "percent")
-    known = any(plus_minus(row.get(f"{name}_se")) for row in rows for name in scores)
-    columns = [
-        *((name, name, "name") for name in names),
-        ("items", "n_items", "count"),
-        *[share] * of_all,
-        *(
-            column
-            for name in scores
-            for column in [(name, name, "score"), *[("±", f"{name}_se", "error")] * known]
-        ),
-        *((f"of {name[0].upper()} loss", name, "percent") for name in lost),
-    ]
-    return Grid.of(rows, columns, len(names))
-
-
-def cluster_grid(evaluation: Evaluation, table: pa.Table, lost: str) -> Grid:
-    """Return a listing of clusters: label, items, parts, outcome, scores, and share of a loss."""
-    scores = score_columns(evaluation.metrics, table.column_names)
-    outcome = "outcome" in table.column_names
-    whole = lost_by_all(evaluation)[lost]
-    rows = [
-        {**row, "cluster": "(alone by policy)" if row["cluster"] is None else row["cluster"],
-         "share": _part(row[lost], whole)}
-        for row in table.to_pylist()
-    ]  # fmt: skip
-    columns = [
-        ("cluster", "cluster", "name"),
-        *[("outcome", "outcome", "text")] * outcome,
-        ("items", "n_items", "count"),
-        *[("weight", "weight", "amount")] * evaluation.contingency.weighted,
-        ("parts", "n_parts", "count"),
-        *((name, name, "score") for name in scores),
-        ("of loss", "share", "percent"),
-    ]
-    return Grid.of(rows, columns, 1 + outcome)
-
-
-def score_columns(metrics: Sequence[Metric], there: Sequence[str]) -> list[str]:
-    """Return the scores in a table that a listing shows."""
-    listed = [name for name in LISTED if name in there]
-    return listed if len(listed) == len(LISTED) else [m.name for m in metrics if m.name in there][:4]
-
-
-def lost_by_all(evaluation: Evaluation) -> dict[str, float]:
-    """Return the loss of precision and of recall over all items, if computed or still computable."""
-    known = evaluation.overall
-    return {
-        name: known[metric.name] if metric.name in known else evaluation.metric(metric)
-        for name, metric in LOSSES.items()
-        if metric.name in known or evaluation.has_clusters
-    }
-
-
-def _part(loss: float, whole: float) -> float:
-    return loss / whole if whole else 0.0
-
-
 #: A slicing is shown as a whole up to this many slices.
 FEW_SLICES = 12
-#: Empty columns between two columns of a table.
-GAP = 2
-#: Characters of a name in a table; longer ones are cut, also in a pipe: JSON and Parquet have them whole.
-LONGEST_NAME = 100
+#: Characters of a line of a table in a pipe, where names go on below: JSON and Parquet have them whole.
+OF_PIPE = 240
 
 
 class Terminal:
-    """Writes lines and tables to stdout; a pipe gets no colours, and names of up to `LONGEST_NAME` characters."""
+    """Writes lines and tables to stdout; a pipe gets no colours."""
 
     def __init__(self) -> None:
         self.to_people = sys.stdout.isatty()
@@ -142,9 +50,9 @@ class Terminal:
         """Write a line, or several, with nothing that a terminal obeys."""
         self._write(visible(text, SPACES))
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, end: str = "\n") -> None:
         with to_stdout():
-            sys.stdout.write(f"{text}\n")
+            sys.stdout.write(f"{text}{end}")
 
     def title(self, text: str) -> None:
         """Write a heading after an empty line."""
@@ -152,15 +60,21 @@ class Terminal:
         self._write(f"\n\033[1m{text}\033[0m" if self._styled else f"\n{text}")
 
     def show(self, blocks: Iterable[Block]) -> None:
-        """Write headings, sentences and tables."""
-        for block in blocks:
-            match block:
-                case Heading(text):
-                    self.title(text)
-                case Prose(sentences):
-                    self.line("\n".join(sentences))
-                case Grid():
-                    self.grid(block)
+        """Write a document as it is made, with notices in the words of the command line."""
+        for piece in pieces(blocks, self._text):
+            self._write(piece, "")
+            self.flush()
+        self.line()
+
+    def _text(self, block: Block) -> str:
+        match block:
+            case Heading(text):
+                return f"\033[1m{label(text)}\033[0m" if self._styled else label(text)
+            case Grid():
+                return self._table(block) if block.rows else ""
+            case Clusters(table=Grid() as table) | Fold(_, [Grid() as table]):
+                return self._table(table)
+        return visible(drawn([block], in_flags), SPACES)
 
     def flush(self) -> None:
         """Flush the output."""
@@ -168,57 +82,20 @@ class Terminal:
             sys.stdout.flush()
 
     @property
-    def width(self) -> int | None:
-        """The number of columns of the terminal; None if unbounded."""
+    def width(self) -> int:
+        """The number of columns of the terminal, or of a line in a pipe."""
         if not self.to_people:
-            return None
+            return OF_PIPE
         import shutil
 
         return shutil.get_terminal_size().columns
 
-    def grid(self, grid: Grid, *, wrap: bool = False) -> None:
-        """Write a table; one too wide for a terminal without standard errors.
+    def grid(self, grid: Grid) -> None:
+        """Write a table that fits the terminal."""
+        self._write(self._table(grid))
 
-        Names that do not fit even so are cut, or wrapped if `wrap`; figures never.
-        """
-        from rich.cells import cell_len
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-
-        def needed(texts: Grid) -> list[int]:
-            return [max(map(cell_len, column)) for column in zip(texts.header, *texts.rows, strict=True)]
-
-        if self.width is not None and _length(needed(grid.texts)) > self.width:
-            grid = grid.without("error")
-        grid = grid.texts
-        table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
-        widths = [
-            width if wrap or at >= grid.names else min(width, LONGEST_NAME)
-            for at, width in enumerate(needed(grid))
-        ]
-        if self.width is not None:
-            widths = _fitted(widths, grid.names, self.width)
-        for at, (name, width) in enumerate(zip(grid.header, widths, strict=True)):
-            table.add_column(
-                name,
-                justify="left" if at < grid.names else "right",
-                no_wrap=not wrap,
-                overflow="fold" if wrap else "ellipsis",
-                width=width,
-            )
-        for row in grid.rows:
-            table.add_row(*map(Text, row))
-        console = Console(
-            width=_length(widths) + GAP,
-            force_terminal=self._styled,
-            highlight=False,
-            markup=False,
-            emoji=False,
-        )
-        with console.capture() as captured:
-            console.print(table)
-        self._write("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    def _table(self, grid: Grid) -> str:
+        return aligned(grid, self.width, styled=self._styled)
 
     def gates(self, gates: Sequence[Gate]) -> None:
         """Write the results of gates, if there are any."""
@@ -230,104 +107,32 @@ class Terminal:
         return self.to_people and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def _length(widths: Sequence[int]) -> int:
-    """Return the columns of a terminal that columns of these widths take."""
-    return sum(widths) + GAP * (len(widths) - 1)
-
-
-def _fitted(needed: list[int], names: int, width: int) -> list[int]:
-    """Return column widths for a terminal: the widest names shrink first, down to eight columns.
-
-    Examples
-    --------
-    >>> _fitted([30, 12, 9], 2, 40)
-    [15, 12, 9]
-    """
-    widths = list(needed)
-    while _length(widths) > width and max(widths[:names]) > 8:
-        widths[widths.index(max(widths[:names]))] -= 1
-    return widths
-
-
 def print_evaluation(
     evaluation: Evaluation, terminal: Terminal, *, worst: int, order_by: str | None = None
 ) -> None:
     """Write an evaluation, its slices, and the costliest clusters of either side, or those with the worst score."""
-    terminal.line(drawn(overview(evaluation), in_flags))
-    terminal.flush()
-    for name in evaluation._sliced:
-        terminal.show(slices_of(evaluation, name, worst=worst))
-    if evaluation.sliced and lost_by_all(evaluation):
-        terminal.line(SHARES)
-    if worst and evaluation.has_clusters:
-        for side in ("pred", "true"):
-            print_worst(evaluation, terminal, side, worst=worst, order_by=order_by)
+    from fastbcubed.results.page import Asked
+
+    shown: dict[str, Any] = {"slicings": None, "whole": max(worst, FEW_SLICES), "slices": worst}
+    terminal.show(evaluation._document(Asked(page=False, worst=worst, order_by=order_by, **shown)).blocks)
 
 
-def slices_of(
-    ev: Evaluation, name: str, *, worst: int, whole: int = FEW_SLICES, of_all: bool = True
-) -> Iterator[Block]:
-    """Yield the slices by `name` below a title: all up to `whole`, otherwise the costliest."""
-    table = ev._sliced[name]
-    n, title = table.num_rows, f"By {label(name)}"
-    if n > max(worst, whole):
-        if not worst:
-            yield Heading(f"{title}: {count(n)} slices; --worst N lists the N that cost most")
-            return
-        table = listed(table, ev.metrics, LOSS, worst)
-        title += f": the {count(worst)} of {count(n)} slices that cost most"
-    yield Heading(title)
-    yield slice_grid(ev, table, of_all=of_all)
-
-
-def print_worst(
-    evaluation: Evaluation, terminal: Terminal, side: str, *, worst: int, order_by: str | None = None
-) -> None:
-    """Write the clusters of a side with the largest losses or the worst score, or a line that none is bad."""
-    table = evaluation.clusters(side, limit=worst, order_by=order_by)
-    kind = "predicted" if side == "pred" else "true"
-    lost = LOSS_OF_SIDE[side]
-    what = lost.removesuffix("_loss") if order_by is None else order_by
-    by = lost if order_by is None else order_by
-    metric = next((metric for metric in evaluation.metrics if metric.name == by), None)
-    best = np.inf if metric is None else {"higher": metric.high, "lower": metric.low}.get(metric.best, np.inf)
-    values = to_numpy(table[by])
-    table = table.filter(from_numpy(values > 0 if metric is None else values != best))
-    if not table.num_rows:
-        terminal.title(f"Every {kind} cluster has the best {what}.")
-        return
-    listed = f"{count(table.num_rows)} of {count(evaluation.summary[side]['clusters'])}"
-    whole = lost_by_all(evaluation)[lost]
-    share = percent(_part(to_numpy(table[lost]).sum(), whole))
-    how = f"that cost most {what}" if order_by is None else f"of worst {what}"
-    terminal.title(f"{kind.capitalize()} clusters {how}: {listed}, with {share} of what is lost")
-    terminal.grid(cluster_grid(evaluation, table, lost))
-
-
-#: Slices of each slicing on a page, and clusters of either side: the costliest.
+#: Slices of each slicing on the page of a job, and clusters of either side: the costliest.
 SLICES, CLUSTERS = 10, 3
-KINDS = {"pred": "Predicted", "true": "True"}
 
 
 def as_markdown(ev: Evaluation, gates: Sequence[Gate] = ()) -> str:
     """Return an evaluation as Markdown, with the results of gates; it ends with an empty line."""
+    from fastbcubed.results.page import Asked
+
     failed = any(not gate.passed for gate in gates)
     mark = "" if not gates else " ✗" if failed else " ✓"
-    blocks: list[Block] = [
-        Heading(f"fastbcubed: {counted(ev.coverage.n_scored(ev.policies), 'item')}{mark}", 2)
-    ]
+    title = Heading(f"fastbcubed: {counted(ev.coverage.n_scored(ev.policies), 'item')}{mark}", 2)
+    asked = Asked(page=False, worst=CLUSTERS, slicings=None, whole=SLICES, slices=SLICES)
+    _, *blocks = ev._document(asked).blocks
     names = [ev.names.get(side) for side in ("truth", "prediction")]
-    if all(names):
-        blocks.append(Prose([f"Prediction: {label(names[1])}, truth: {label(names[0])}"]))
-    blocks += [Prose(verdict(ev)), Prose(outcomes(ev))]
-    if not ev.coverage.complete:
-        shares = percent(ev.coverage.truth_coverage), percent(ev.coverage.prediction_coverage)
-        blocks.append(Prose([f"Coverage: {shares[0]} of the truth, {shares[1]} of the prediction."]))
-    rows = list(score_rows(ev))
-    n_columns = 3 if any(row[2] for row in rows) else 2  # are there standard errors?
-    scores = Grid(("score", "value", "±")[:n_columns], [row[:n_columns] for row in rows])
-    blocks += [*_gates(gates), Notices.of(ev.warnings), scores, *_slices(ev), *_clusters(ev)]
-    return markdown.drawn(blocks, in_flags)
+    sides = [f"Prediction: {label(names[1])}, truth: {label(names[0])}"] if all(names) else []
+    return markdown.drawn([title, Prose(sides), *_gates(gates), *blocks], in_flags)
 
 
 def _gates(gates: Sequence[Gate]) -> Iterator[Block]:
@@ -346,24 +151,6 @@ def _gates(gates: Sequence[Gate]) -> Iterator[Block]:
     yield from (Prose([f"{reason}."]) for reason in dict.fromkeys(gate.reason for gate in gates) if reason)
 
 
-def _slices(ev: Evaluation) -> Iterator[Block]:
-    """Yield the slices of each slicing that cost most."""
-    for name in ev.sliced:
-        yield from slices_of(ev, name, worst=SLICES, whole=SLICES, of_all=False)
-    if ev.sliced and lost_by_all(ev):
-        yield Prose([f"{SHARES}."])
-
-
-def _clusters(ev: Evaluation) -> Iterator[Block]:
-    for side, kind in KINDS.items() if ev.has_clusters else ():
-        lost = LOSS_OF_SIDE[side]
-        table: Any = ev.clusters(side, limit=CLUSTERS)
-        table = table.filter(from_numpy(to_numpy(table[lost]) > 0))
-        if table.num_rows:
-            yield Heading(f"{kind} clusters that cost most {lost.removesuffix('_loss')}")
-            yield cluster_grid(ev, table, lost)
-
-
 #: Pairs of sources and repairs that are printed: all up to FEW, otherwise the first FIRST.
 FEW, FIRST = 20, 10
 
@@ -375,7 +162,7 @@ def print_source_pairs(found: Mapping[str, Table], terminal: Terminal) -> None:
         ("right", "pair_tp", "amount"),
         ("wrongly together", "pair_fp", "amount"),
         ("wrongly apart", "pair_fn", "amount"),
-        *((name, f"pair_{name}", "score") for name in LISTED),
+        *((name, f"pair_{name}", "score") for name in ("precision", "recall", "f1")),
     ]
     for name, table in found.items():
         rows = table.to_pylist()
@@ -397,20 +184,10 @@ def print_repairs(ev: Evaluation, repairs: Table, terminal: Terminal) -> None:
     which = f"these {count(n)}" if n > 1 else "this one"
     gain = score_text(after - before)
     terminal.title(f"Repair {which}: F1 +{gain}, from {score_text(before)} to {score_text(after)}")
-    rows = [
-        {**row, "repair": f"{row['kind']} {'predicted' if row['side'] == 'pred' else 'true'}",
-         "gain": f"+{score_text(row['gain'])}"}
-        for row in repairs.slice(0, n if n <= FEW else FIRST).to_pylist()
-    ]  # fmt: skip
-    columns = [
-        ("repair", "repair", "text"),
-        ("cluster", "cluster", "name"),
-        ("items", "n_items", "count"),
-        *[("weight", "weight", "amount")] * ev.contingency.weighted,
-        ("gain alone", "gain", "figure"),
-        ("F1 after", "running", "score"),
-    ]
-    terminal.grid(Grid.of(rows, columns, 2))
+    from fastbcubed.results.evaluation_document import repairs_grid
+
+    rows = repairs.slice(0, n if n <= FEW else FIRST).to_pylist()
+    terminal.grid(repairs_grid(ev, rows))
     if len(rows) < n:
         terminal.line(f"… {count(n - len(rows))} more; --out DIR writes all, as repairs.parquet")
 
@@ -592,7 +369,7 @@ def print_opened(opened: Sequence[Any], terminal: Terminal, *, first: bool = Tru
         if "side" not in each:
             terminal.line(repr(each))
             continue
-        grid, left_out = each.grid(terminal.width)
+        grid, left_out = fitted(each.grid(), terminal.width)
         terminal.line("\n".join(each.heading()) + "\n")
         terminal.grid(grid)
         if notes := each.notes(left_out):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,13 +17,7 @@ from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.contingency import side_of
 from fastbcubed.compare_runs import rankings
-from fastbcubed.compare_runs.comparison_document import (
-    comparison_content,
-    comparison_document,
-    document,
-    lead,
-    sentences,
-)
+from fastbcubed.compare_runs.comparison_document import document, lead, sentences
 from fastbcubed.compare_runs.comparison_listings import (
     ClusterInRuns,
     items_of_runs,
@@ -52,13 +46,14 @@ from fastbcubed.compare_runs.units import (
 from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.render.document import Block
+from fastbcubed.render.document import Document, as_data, of_data
 from fastbcubed.render.html import Shown
-from fastbcubed.render.json import as_json
+from fastbcubed.render.json import as_json, shortened
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.large_tables import apart
 from fastbcubed.results.load import evaluation_of, with_nan
+from fastbcubed.results.page import IN_BRIEF, Asked, report_of, whole
 from fastbcubed.results.save import save_tables, scores_to_save
 from fastbcubed.results.saved_files import in_one
 from fastbcubed.results.slices import IN_JSON, SliceKey, check_key, rows_for_json
@@ -70,9 +65,7 @@ from fastbcubed.runtime.arguments import is_one_of, true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
 
 if TYPE_CHECKING:
-    from fastbcubed.render.html import Page, Report
-    from fastbcubed.results.gates import Gate
-    from fastbcubed.results.page import Asked
+    from fastbcubed.render.html import Report
 
 __all__ = ["Comparison"]
 
@@ -728,30 +721,24 @@ class Comparison(Shown, HasTable):
         --------
         >>> import fastbcubed as fb
         >>> cmp = fb.compare(list("aabbccdd"), {"old": [1, 1, 2, 2, 3, 4, 5, 6], "new": [1, 1, 2, 2, 3, 3, 4, 5]})
-        >>> cmp.report().content["movers"]["flow"][1]
-        {'before': 'split', 'after': 'exact', 'n_clusters': 1}
+        >>> cmp.report().content["head"][0]["blocks"][0]["sentences"][0][:23]
+        'No clear difference bet'
         """
-        from fastbcubed.results.page import report_of
-
         asked = {"title": title, "worst": worst, "members": members, "columns": columns, "by": by}
         return report_of(self._page, path, asked, overwrite=overwrite)
 
-    def _page(self, asked: Asked, gates: Sequence[Gate] = ()) -> Page:
-        """Return the content of `report`, with the results of gates, and its document."""
-        from fastbcubed.render.html import Page
-        from fastbcubed.results.page import gates_content
-
-        saved = self._saved_page
-        if saved is None:
-            return Page(comparison_content(self, asked, gates), comparison_document)
+    def _page(self, asked: Asked) -> Document:
+        """Return the page of `report`: that which was saved with the comparison, if it was loaded."""
+        if self._saved_page is None:
+            return self._document(asked)
         if not asked.is_usual:
             raise NotKeptError(f"{NOT_SAVED} a page of other clusters or slices than usual")
-        changed = {"title": asked.title or saved["title"], "gates": gates_content(gates)}
-        return Page({**saved, **changed}, comparison_document)
+        saved = of_data(self._saved_page)
+        return replace(saved, title=asked.title or saved.title)
 
     @cached_property
     def _saved_page(self) -> Mapping[str, Any] | None:
-        """The content of the usual page, of a comparison that was loaded."""
+        """The document of the usual page, of a comparison that was loaded."""
         return None
 
     @cached_property
@@ -807,11 +794,9 @@ class Comparison(Shown, HasTable):
         ...     fb.load(directory)["new"].f1
         1.0
         """
-        from fastbcubed.results.page import Asked
-
         own = {
             "verdict": self._verdict,
-            "page": self._page(Asked()).content,
+            "page": shortened(as_data(whole(lambda: self._page(Asked())))),
             "coverage": {name: asdict(each) for name, each in self._coverage.items()},
             "own_scores": self._own_scores,
             "cautions": self._differences.warnings,
@@ -880,8 +865,9 @@ class Comparison(Shown, HasTable):
         """Return scores, differences, coverage and the evaluation of each run as JSON; NaN becomes null."""
         return as_json(self.to_dict(), indent)
 
-    def _document(self) -> list[Block]:
-        return document(self)
+    def _document(self, asked: Asked = IN_BRIEF) -> Document:
+        """Return what is shown of the comparison, in brief if it is asked for nothing."""
+        return document(self, asked)
 
     # Parts of the above
 

@@ -1,10 +1,11 @@
-"""The document of a comparison: the text in a terminal and the sections of its page."""
+"""The document of a comparison: the verdict, scores, differences, slices, and clusters that changed."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,12 @@ from fastbcubed.compare_runs.units import (
     scores_without_errors,
     why_no_errors,
 )
-from fastbcubed.errors import EvaluationWarning, MetricError, NotKeptError, OptionError
+from fastbcubed.errors import MetricError, NotKeptError, OptionError
 from fastbcubed.metrics.bcubed import distinct
 from fastbcubed.metrics.metric import lead_score, without_rounding
 from fastbcubed.metrics.sums_by_unit import is_share_of_pairs
 from fastbcubed.render.document import (
+    ON_PAGE,
     PAGE,
     Block,
     Chart,
@@ -31,11 +33,13 @@ from fastbcubed.render.document import (
     Facts,
     Grid,
     Heading,
+    Notice,
+    Notices,
+    Only,
     Opened,
     Prose,
     Section,
 )
-from fastbcubed.render.json import shortened
 from fastbcubed.render.number_formats import (
     change_with_error,
     count,
@@ -44,30 +48,22 @@ from fastbcubed.render.number_formats import (
     percent,
     plus_minus,
     score_text,
-    signed,
     with_error,
 )
-from fastbcubed.results.evaluation_document import command_blocks, definitions_section, origin
-from fastbcubed.results.evaluation_text import HEADLINE
-from fastbcubed.results.gates import Gate
+from fastbcubed.results.evaluation_document import about_slicings, scores_of
+from fastbcubed.results.evaluation_text import HEADLINE, coverage, if_otherwise
 from fastbcubed.results.influences import is_mean
 from fastbcubed.results.page import (
+    IN_BRIEF,
     MESSAGES,
     MOST_COLUMNS,
-    SLICINGS,
     Asked,
-    Content,
-    about_slicings,
     anchor,
     command,
-    definitions_content,
-    gates_content,
-    head,
-    manifest_content,
-    notices,
-    slicing_head,
+    command_blocks,
+    origin_of,
 )
-from fastbcubed.results.slices import SliceKey, name_columns, slice_name
+from fastbcubed.results.slices import name_columns, slice_name
 from fastbcubed.results.standard_errors import COMPONENT, FEW_DEGREES, are_uneven
 from fastbcubed.results.table import Table
 from fastbcubed.results.unit_cells import Units
@@ -83,18 +79,45 @@ OPPOSITE = {"better": "worse", "worse": "better", "higher": "lower", "lower": "h
 NAMED = 5
 
 
-def document(comparison: Comparison) -> list[Block]:
-    """Return a comparison as a document: the verdict, the scores of the runs, how good each is, the differences."""
-    first, others = comparison._verdict
-    return [
-        Prose([first], "title"),
-        Prose([heading(comparison)]),
-        Prose(others),
-        scores_grid(comparison),
-        ranking_grid(comparison.ranking if len(comparison) > 2 else ()),
-        deltas_grid(comparison),
-        Prose([note(comparison)]),
+#: Runs on a page beside the baseline: more than anybody compares by eye.
+RUNS = 12
+
+
+def document(cmp: Comparison, asked: Asked = IN_BRIEF) -> Document:
+    """Return a comparison as a document; what only pages have is made for them alone."""
+    first, _ = cmp._verdict
+    shown = [cmp.baseline, *cmp.experiments[:RUNS]]
+    facts = [
+        (
+            label(name) + (", the baseline" if name == cmp.baseline else ""),
+            cmp[name].names.get("prediction") or "",
+        )
+        for name in shown
     ]
+    facts += [("Runs", f"{len(shown)} of {len(cmp)} shown")] if len(cmp) > len(shown) else []
+    common = " that all runs score" if cmp.align == "common" else ""
+    facts.append(("Truth", cmp[cmp.baseline].names.get("truth") or "the truth"))
+    facts.append(("Scored", counted(cmp.n_items, "item") + common))
+    head = [
+        Only("text", [Prose([first], "title"), Prose([heading(cmp)])]),
+        Only("page", [Prose([first], "lead"), Facts(facts, "sides")]),
+    ]
+    return Document("comparison", asked.title or _title(cmp), head, _sections(cmp, asked, shown))
+
+
+def _sections(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Section]:
+    """Yield the sections that have anything, one after the other, as some take long."""
+    parts = {
+        ("verdict", "Verdict"): _verdict,
+        ("differences", "Differences"): _differences,
+        ("slices", "Slices"): _slices,
+        ("clusters", "Clusters that changed"): _changed_clusters,
+        ("definitions", "Scores"): _definitions,
+        ("origin", "How it was made"): _origin,
+    }
+    for (name, title), part in parts.items():
+        if blocks := list(part(cmp, asked, shown)):
+            yield Section(name, title, blocks)
 
 
 def lead(comparison: Comparison) -> str:
@@ -345,23 +368,41 @@ def _connecting(comparison: Comparison) -> str:
     return f", because clusters of {_named(found)} connect them{leave}"
 
 
-def scores_grid(comparison: Comparison) -> Grid:
-    """Return the scores of each run, with F1 on its own items, and with missing ones alone, where these differ."""
-    table, own = comparison.scores(), own_f1(comparison)
-    names = distinct([name for name in table.column_names if name not in ("run", "weight")])
-    rows = [
-        [
-            label(row["run"]),
-            *(count(row[n]) if isinstance(row[n], int) else score_text(row[n]) for n in names),
-        ]
-        for row in table.to_pylist()
-    ]
-    header, at = ["run", *names], 1 + (names.index("f1") + 1 if "f1" in names else len(names))
+def _verdict(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
+    """Yield the sentences, the scores of the runs, their ranking, and warnings."""
+    yield Prose(cmp._verdict[1], "lead")
+    own = own_f1(cmp)
+    yield scores_grid(cmp, own, shown if asked.page else list(cmp))
     if own:
-        header[at:at] = ["own f1", "f1 if alone"]
-        for row, figures in zip(rows, own.values(), strict=True):
-            row[at:at] = map(score_text, figures)
-    return Grid(header, rows)
+        yield Only("page", [Prose([
+            "Own f1 is of all items that a run scores; f1 if alone, if the items of the truth that it lacks were "
+            "singletons in it."
+        ], "note")])  # fmt: skip
+    yield ranking_grid(cmp.ranking if len(cmp) > 2 else ())
+    rows = []
+    for each in cmp.warnings if asked.page else ():
+        runs = [label(name) for name in each["runs"]]
+        of_some = each["code"] != LACKING and len(runs) < len(cmp.runs)
+        rows.append({**each, "message": f"{', '.join(runs)}: " * of_some + each["message"]})
+    yield Notices.of(rows[:MESSAGES], n=len(rows))
+
+
+def scores_grid(cmp: Comparison, own: Mapping[str, tuple[float, float]], shown: Sequence[str]) -> Grid:
+    """Return the scores of runs, with F1 on their own items, and with missing ones alone, where these differ."""
+    table = cmp.scores()
+    rows = [
+        {**row, **dict(zip(("own", "alone"), own.get(row["run"], ()), strict=False))}
+        for row in table.to_pylist()
+        if row["run"] in shown
+    ]
+    columns: list[tuple[Any, ...]] = [("run", "run", "name")]
+    columns += [(f"n_{what}", f"n_{what}", "count") for what in ("items", "clusters")]
+    mine = [("own f1", "own", "score"), ("f1 if alone", "alone", "score")] * bool(own)
+    for name in distinct(table.column_names[1:]):
+        if name not in ("weight", "n_items", "n_clusters"):
+            columns += [(name, name, "score"), *(mine if name == "f1" else [])]
+    columns += [] if "f1" in table.column_names else mine
+    return Grid.of(rows, columns, caption="Scores of each run")
 
 
 def own_f1(comparison: Comparison) -> dict[str, tuple[float, float]]:
@@ -387,23 +428,58 @@ def ranking_grid(ranking: Sequence[Mapping[str, Any]]) -> Grid:
     return Grid.of(ranking, columns, caption=f"Runs by {score}, the best first")
 
 
-def deltas_grid(comparison: Comparison) -> Grid:
-    """Return the differences from the baseline, with their intervals."""
-    header = ["run", "score", "delta", "±", "low", "high", "holds"]
-    rows, names = [], [metric.name for metric in comparison.metrics]
-    if len(comparison.experiments) > FEW:
-        names = [lead_score(comparison.metrics) or names[0]]
-    names = distinct(names, comparison[comparison.baseline].overall)
-    for row in comparison._deltas().to_pylist():
-        if row["score"] not in names:
-            continue
-        ends = [signed(row["low"]), signed(row["high"])]
-        holds = {True: "yes", False: "no" if row["delta"] else "the same", None: ""}[row["holds"]]
-        error = plus_minus(row["se"], row["experiment_value"])
-        rows.append([label(row["experiment"]), row["score"], signed(row["delta"]), error, *ends, holds])
-    if not any(text for row in rows for text in row[3:]):
-        return Grid(header[:3], [row[:3] for row in rows], 2)
-    return Grid(header, rows, 2)
+def _differences(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
+    """Yield the differences of the runs from the baseline: on a page those of each as a chart and a table."""
+    rows = list(deltas_of(cmp))
+    if not asked.page:
+        names = distinct([metric.name for metric in cmp.metrics], cmp[cmp.baseline].overall)
+        if len(cmp.experiments) > FEW:
+            names = [lead_score(cmp.metrics) or cmp.metrics[0].name]
+        yield deltas_grid([row for row in rows if row["score"] in names])
+        yield Prose([note(cmp)])
+        return
+    text = "Clusters that all runs treat alike cancel out, so a small difference can be significant."
+    yield Prose([f"{note(cmp)} {text}"], "note")
+    for k, name in enumerate(shown[1:]):
+        own = [row for row in rows if row["experiment"] == name]
+        less = f"{label(name)} less {label(cmp.baseline)}"
+        yield Heading(less)
+        text = "Lines are intervals; a filled dot holds; a hollow one does not, or has no known error."
+        said = f"Forest plot: {less}, as the table below has it"
+        yield Chart(f"deltas-{k}", "deltas", (own,), said, "Difference of each score", text)
+        yield deltas_grid(own)
+
+
+def deltas_of(cmp: Comparison) -> Iterator[dict[str, Any]]:
+    """Yield the differences, and whether each one that holds is an improvement."""
+    shown, best = distinct([metric.name for metric in cmp.metrics]), {m.name: m.best for m in cmp.metrics}
+    for row in cmp._deltas().to_pylist():
+        if row["score"] in shown:
+            sense = {"higher": 1, "lower": -1}.get(best[row["score"]], 0) * row["delta"]
+            verdict = None if not row["holds"] or not sense else "better" if sense > 0 else "worse"
+            sure = {None: "error not known", True: "holds", False: "may be chance"}[row["holds"]]
+            said = verdict or (sure if row["delta"] else "the same")
+            held = {True: "yes", False: "no" if row["delta"] else "the same", None: ""}[row["holds"]]
+            yield {**row, "best": best[row["score"]], "verdict": verdict, "said": said, "held": held}
+
+
+def deltas_grid(rows: Sequence[Mapping[str, Any]]) -> Grid:
+    """Return differences from the baseline, with their intervals."""
+    shown = [
+        {**row, "se": row["se"] if plus_minus(row["se"], row["experiment_value"]) else None} for row in rows
+    ]
+    columns: list[tuple[Any, ...]] = [
+        ("run", "experiment", "name"),
+        ("score", "score", "text"),
+        ("verdict", "said", "text", ON_PAGE),
+        ("before", "baseline_value", "score", ON_PAGE),
+        ("now", "experiment_value", "score", ON_PAGE),
+        ("delta", "delta", "delta"),
+    ]
+    if any(row["held"] or row["low"] == row["low"] for row in rows):
+        columns += [("±", "se", "error"), ("low", "low", "delta"), ("high", "high", "delta")]
+        columns += [("holds", "held", "text")]
+    return Grid.of(shown, columns, 2, about="Differences")
 
 
 def note(comparison: Comparison) -> str:
@@ -423,22 +499,69 @@ def note(comparison: Comparison) -> str:
     return text
 
 
-def slices_grid(table: Table) -> Grid:
-    """Return slices with the scores of the headline, and how they differ from the baseline's."""
-    columns = table.column_names
-    names = columns[1 : columns.index("n_items")]
-    scores = [name for name in HEADLINE if name in columns]
-    rows = table.to_pylist()
-    known = any(plus_minus(row.get(f"{name}_delta_se")) for row in rows for name in scores)
-    columns = [
-        ("run", "run", "name"),
-        *((name, name, "name") for name in names),
-        ("items", "n_items", "count"),
-    ]
-    for name in scores:
-        columns += [(name, name, "score"), ("delta", f"{name}_delta", "delta")]
-        columns += [("±", f"{name}_delta_se", "error")] * known
-    return Grid.of(rows, columns, 1 + len(names))
+def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
+    """Yield the slices that changed most of each slicing: the differences of a score as a chart, all in a table."""
+    keys: dict[str, Any] = cmp._slicings | {slice_name(key): key for key in asked.by}
+    chosen = list(keys.items())[: asked.slicings]
+    if not chosen or not cmp.experiments or not asked.slices:
+        return
+    if asked.page:
+        yield about_slicings(
+            len(chosen), len(keys), "Those that add most to the difference of all items come first."
+        )
+    for k, (name, key) in enumerate(chosen):
+        most = min(asked.slices, SLICES) if asked.page else asked.slices * len(cmp.experiments)
+        known = all(name in ev.sliced for ev in cmp.runs.values())
+        table = cmp.slices(key, order_by="delta", limit=most if known or not asked.page else None)
+        n = sum(cmp[run].sliced[name].num_rows for run in cmp.experiments) if known else table.num_rows
+        rows = table.slice(0, most).to_pylist()
+        names = [column for column in name_columns(table.column_names) if column != "run"]
+        scores = [name for name in HEADLINE if f"{name}_delta" in table.column_names]
+        scores = scores or [m.name for m in cmp.metrics if f"{m.name}_delta" in table.column_names][:3]
+        part = f", {count(len(rows))} of {count(n)} rows" if len(rows) < n else ""
+        yield Heading(f"By {label(name)}: the slices that changed most, against {label(cmp.baseline)}{part}")
+        if asked.page and scores and rows:
+            yield _slices_chart(cmp, name, names, scores, rows, k)
+        errors = any(plus_minus(row.get(f"{score}_delta_se")) for row in rows for score in scores)
+        columns = [
+            ("run", "run", "name"),
+            *((name, name, "name") for name in names),
+            ("items", "n_items", "count"),
+        ]
+        for score in scores:
+            columns += [(score, score, "score"), ("delta", f"{score}_delta", "delta")]
+            columns += [("±", f"{score}_delta_se", "error")] * errors
+        yield Grid.of(rows, columns, 1 + len(names), about=f"By {name}")
+
+
+#: Slices of each slicing on a page: those that changed most.
+SLICES = 20
+
+
+def _slices_chart(
+    cmp: Comparison,
+    by: str,
+    names: Sequence[str],
+    scores: Sequence[str],
+    rows: Sequence[Mapping[str, Any]],
+    k: int,
+) -> Chart:
+    """Return the differences of the last score in each slice."""
+    score, of_all = scores[-1], None
+    if len(cmp.experiments) == 1:
+        run, baseline = (cmp[each].overall for each in (cmp.experiments[0], cmp.baseline))
+        of_all = run[score] - baseline[score]
+    shown = [
+        {"run": row["run"], "slice": [row[name] for name in names], "delta": row[f"{score}_delta"],
+         "se": row.get(f"{score}_delta_se")}
+        for row in rows
+    ]  # fmt: skip
+    which = "F1" if score == "f1" else score
+    said = f"Forest plot: difference of {score} by {label(by)}, as the table below has it"
+    text = "Lines reach two standard errors to either side; a filled dot is farther than that from 0."
+    text += " The dashed line is all items." * (of_all is not None)
+    title = f"Difference of {which} in each slice"
+    return Chart(f"slices-{k}", "slice_deltas", (shown, score, of_all), said, title, text)
 
 
 def changed(table: Table) -> Table:
@@ -447,64 +570,103 @@ def changed(table: Table) -> Table:
     return table.filter(np.any(without_rounding(np.array(changes)), axis=0))
 
 
-def clusters_grid(table: Table, runs: Sequence[str]) -> Grid:
+def _changed_clusters(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
+    """Yield the true clusters that changed most to each run; a page has those of the first, which open."""
+    for run in (cmp.experiments[:1] if asked.page else cmp.experiments) if asked.worst else ():
+        if asked.page:
+            yield from _flow(cmp, run)
+        title = f"True clusters that changed most from {label(cmp.baseline)} to {label(run)}"
+        try:
+            rows = changed(cmp.clusters(run=run, limit=asked.worst)).to_pylist()
+        except NotKeptError:
+            return
+        except MetricError:
+            if asked.page:
+                return
+            raise
+        except OptionError as error:  # there is no room
+            yield Notices([Notice("note", error.message)], "Clusters that changed are left out")
+            continue
+        yield Heading(title)
+        if not rows:
+            yield Prose(["None changed."])
+            continue
+        if asked.page:
+            n, _ = cmp._flow(run)
+            yield Prose([
+                f"{len(rows)} of {count(n)}, by how far precision and recall of all items change through them, for "
+                "better or worse. Each opens to its items, grouped by where the runs have them."
+            ], "note")  # fmt: skip
+        opened = [_opened(cmp, row, asked, run) for row in rows] if asked.page else ()
+        yield Clusters(
+            "true clusters that changed most", opened, clusters_grid(rows, [cmp.baseline, run]), printed=10
+        )
+
+
+def _flow(cmp: Comparison, run: str) -> Iterator[Block]:
+    """Yield how many true clusters were one thing in the baseline and are another in a run."""
+    try:
+        _, flow = cmp._flow(run)
+    except (NotKeptError, MetricError, OptionError):
+        return
+    caption = f"True clusters by what they were in {label(cmp.baseline)} and are in {label(run)}"
+    yield Grid(("before", "now", "true clusters"), flow, 2, ("text", "text", "count"), caption)
+
+
+def clusters_grid(rows: Sequence[Mapping[str, Any]], runs: Sequence[str]) -> Grid:
     """Return true clusters with their outcomes in two runs, and the resulting change."""
     header = ["cluster", "items", *(f"in {label(name)}" for name in runs), "precision", "recall"]
-    rows = []
-    for row in table.to_pylist():
-        cells = [label(row["cluster"]), count(row["n_items"])]
+    cells = []
+    for row in rows:
+        own = [row["cluster"], row["n_items"]]
         for name in runs:
             n_parts, outcome = row[f"{name}.n_parts"], row.get(f"{name}.outcome", "")
-            cells.append(f"{outcome}{f' in {count(n_parts)}' if n_parts > 1 else ''}".strip() or "1")
-        rows.append([*cells, signed(row["precision_delta"]), signed(row["recall_delta"])])
-    return Grid(header, rows, 1)
+            own.append(f"{outcome}{f' in {count(n_parts)}' if n_parts > 1 else ''}".strip() or "1")
+        cells.append([*own, row["precision_delta"], row["recall_delta"]])
+    return Grid(header, cells, 1, ("name", "count", "figure", "figure", "delta", "delta"))
 
 
-#: Runs beside the baseline: more than anybody compares by eye.
-RUNS = 12
-#: Slices of each slicing: those that changed most.
-SLICES = 20
+def _opened(cmp: Comparison, row: Mapping[str, Any], asked: Asked, run: str) -> Opened:
+    """Return a true cluster with its contribution, and where each run has its items."""
+    parts = [row[f"{name}.n_parts"] for name in (cmp.baseline, run)]
+    outcomes = [row.get(f"{name}.outcome") for name in (cmp.baseline, run)]
+    text = f"{counted(row['n_items'], 'item')}, in {count(parts[0])} then {counted(parts[1], 'cluster')}"
+    costs = [(name, PAGE["delta"](row[f"{name}_delta"]), "") for name in ("precision", "recall")]
+    blocks: list[Block] = [
+        Prose(["The figures at the right are what it adds to precision and recall of all items."], "small")
+    ]
+    if row["cluster"] is not None:
+        with suppress(NotKeptError):
+            columns = asked.columns[:MOST_COLUMNS]
+            found = cmp.cluster("true", row["cluster"], columns=columns, members=asked.members)
+            grid = found.grid()
+            forms = ["name"] * len(grid.header)
+            blocks += [replace(grid, names=0, forms=forms, about="Members"), Prose(found.notes())]
+    kept = [outcome for outcome in outcomes if outcome]
+    return Opened(anchor("true", row["cluster"]), row["cluster"], kept, text, costs, None, blocks)
 
 
-def comparison_content(cmp: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
-    """Return the content of the page of a comparison."""
-    shown, own = [cmp.baseline, *cmp.experiments[:RUNS]], own_f1(cmp)
-    with warnings.catch_warnings():  # what they say is on the page
-        warnings.simplefilter("ignore", EvaluationWarning)
-        content = {
-            **head("comparison", asked.title or _title(cmp)),
-            "baseline": cmp.baseline, "experiments": shown[1:], "n_runs": len(cmp), "align": cmp.align,
-            "level": cmp.level, "n_items": cmp.n_items, "truth": cmp[cmp.baseline].names.get("truth"),
-            "runs": [
-                {"run": name, "names": cmp[name].names, **manifest_content(cmp[name]), "command": None}
-                for name in shown
-            ],
-            "command": _command(cmp),
-            "verdict": {"lead": cmp._verdict[0], "sentences": cmp._verdict[1], "text": note(cmp)},
-            "ranking": cmp.ranking if len(cmp) > 2 else [],
-            "scores": [{**row, "own_f1": own.get(row["run"], ())} for row in cmp.scores().to_pylist()],
-            "has_own_f1": bool(own), "score_names": _scores(cmp),
-            "deltas": {"rows": list(deltas_content(cmp))},
-            "coverage": cmp.coverage().to_pylist(),
-            "gates": gates_content(gates), "warnings": _warnings(cmp),
-            "slices": _slices(cmp, asked),
-            "movers": _movers(cmp, asked),
-            "definitions": _definitions(cmp),
-        }  # fmt: skip
-    found: dict[str, Any] = shortened(content)
-    return found
-
-
-def _definitions(cmp: Any) -> dict[str, Any]:
-    """Return the definitions of scores, and which items each run and the truth lack before runs are restricted."""
-    found = definitions_content(cmp[cmp.baseline])
+def _definitions(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
+    """Yield the definitions of the scores, and which items each run and the truth lack before runs are restricted."""
+    if not asked.page:
+        return
+    yield from scores_of(cmp[cmp.baseline], asked)
     lacking = [
         f"{label(name)}: {count(each.n_common)} of its items are in the truth, {count(each.n_prediction_only)} are "
         f"not; it lacks {count(each.n_truth_only)} of the truth's."
         for name, each in cmp._coverage.items()
         if not each.complete
     ]
-    return found | {"otherwise": {"lines": lacking[:MESSAGES]}} if lacking else found
+    yield Heading("Items that one side lacks")
+    yield Prose([*coverage(cmp[cmp.baseline]), *(lacking[:MESSAGES] or if_otherwise(cmp[cmp.baseline]))])
+
+
+def _origin(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
+    if asked.page:
+        yield from command_blocks(_command(cmp))
+        for name in shown:
+            yield Heading(label(name))
+            yield from origin_of(cmp[name].manifest, cmp[name].names, None)
 
 
 def _title(cmp: Any) -> str:
@@ -525,237 +687,3 @@ def _command(cmp: Any) -> str | None:
         f"run {name}": f"{name}={path}" for name, path in paths.items()
     }
     return command(sides, arguments, "compare", {side: "the truth" for side in sides})
-
-
-def _scores(cmp: Any) -> list[str]:
-    """Return the scores to show: not those that are 1 minus another one."""
-    return distinct([m.name for m in cmp.metrics])
-
-
-def deltas_content(cmp: Any) -> Iterator[dict[str, Any]]:
-    """Yield the differences, and whether each one that holds is an improvement."""
-    shown, best = _scores(cmp), {m.name: m.best for m in cmp.metrics}
-    for row in cmp._deltas().to_pylist():
-        if row["score"] in shown:
-            sense = {"higher": 1, "lower": -1}.get(best[row["score"]], 0) * row["delta"]
-            verdict = None if not row["holds"] or not sense else "better" if sense > 0 else "worse"
-            sure = {None: "error not known", True: "holds", False: "may be chance"}[row["holds"]]
-            said = verdict or (sure if row["delta"] else "the same")
-            yield {**row, "best": best[row["score"]], "verdict": verdict, "said": said}
-
-
-def _warnings(cmp: Any) -> dict[str, Any]:
-    """Return warnings and notes, each with the runs it concerns."""
-    rows = []
-    for each in cmp.warnings:
-        runs = [label(name) for name in each["runs"]]
-        of_some = each["code"] != LACKING and len(runs) < len(cmp.runs)
-        rows.append({**each, "runs": runs, "message": f"{', '.join(runs)}: " * of_some + each["message"]})
-    return {"n": len(rows), "rows": rows[:MESSAGES]}
-
-
-def _slices(cmp: Any, asked: Asked) -> dict[str, Any]:
-    """Return the slices in which the experiments differ most from the baseline."""
-    keys = cmp._slicings | {slice_name(key): key for key in asked.by}
-    rows = [_slicing(cmp, name, key) for name, key in list(keys.items())[:SLICINGS]]
-    return {"n": len(keys), "rows": rows}
-
-
-def _slicing(cmp: Any, name: str, key: SliceKey) -> dict[str, Any]:
-    known = all(name in ev.sliced for ev in cmp.runs.values())
-    table = cmp.slices(key, order_by="delta", limit=SLICES if known else None)
-    names = [column for column in name_columns(table.column_names) if column != "run"]
-    scores = [m.name for m in cmp.metrics if f"{m.name}_delta" in table.column_names]
-    shown = [each for each in ("precision", "recall", "f1") if each in scores] or scores[:3]
-    rows = [
-        {"run": row["run"], "slice": [row[each] for each in names], "n_items": row["n_items"],
-         "scores": [{"score": each, "value": row[each], "delta": row[f"{each}_delta"],
-                     "se": row.get(f"{each}_delta_se")} for each in shown]}
-        for row in table.slice(0, SLICES).to_pylist()
-    ]  # fmt: skip
-    overall = {}
-    if len(cmp.experiments) == 1:
-        run, baseline = (cmp[each].overall for each in (cmp.experiments[0], cmp.baseline))
-        overall = {score: run[score] - baseline[score] for score in shown}
-    n = sum(cmp[run].sliced[name].num_rows for run in cmp.experiments) if known else table.num_rows
-    return {"by": name, "names": names, "scores": shown, "n": n, "rows": rows, "overall": overall}
-
-
-def _movers(cmp: Any, asked: Asked) -> dict[str, Any] | None:
-    """Return the true clusters that changed most in the first experiment, with the outcomes before and after."""
-    if not asked.worst or not cmp.experiments:
-        return None
-    run = cmp.experiments[0]
-    try:
-        rows = changed(cmp.clusters(run=run, limit=asked.worst)).to_pylist()
-        n, flow = cmp._flow(run)
-    except (NotKeptError, MetricError):
-        return None
-    except OptionError as error:  # there is no room
-        return {"run": run, "left_out": str(error)}
-    return {
-        "run": run, "n": n,
-        "flow": [{"before": a, "after": b, "n_clusters": own} for a, b, own in flow],
-        "rows": [_mover(cmp, row, asked, run) for row in rows],
-    }  # fmt: skip
-
-
-def _mover(cmp: Any, row: Mapping[str, Any], asked: Asked, run: str) -> dict[str, Any]:
-    """Return a true cluster, and where each run has its items."""
-    names = ("cluster", "n_items", "weight", "delta", "precision_delta", "recall_delta")
-    own = {name: row[name] for name in names}
-    for name, key in (("before", cmp.baseline), ("after", run)):
-        own[name] = {"outcome": row.get(f"{key}.outcome"), "n_parts": row.get(f"{key}.n_parts")}
-    opened = None
-    if row["cluster"] is not None:
-        try:
-            found = cmp.cluster(
-                "true", row["cluster"], columns=asked.columns[:MOST_COLUMNS], members=asked.members
-            )
-            grid = found.grid()
-            rows = [{"cells": each} for each in grid.rows]
-            opened = {"header": grid.header, "rows": rows, "lines": found.notes()}
-        except NotKeptError:
-            pass
-    return {"id": anchor("true", row["cluster"]), **own, "opened": opened}
-
-
-# -- The document ----------------------------------------------------------------------------------
-
-
-def comparison_document(content: Content) -> Document:
-    """Return the page of a comparison, from its content."""
-    runs, named_runs = content["runs"], content["n_runs"]
-    facts = [
-        (label(each["run"]) + (", the baseline" if k == 0 else ""), each["names"].get("prediction") or "")
-        for k, each in enumerate(runs)
-    ]
-    facts += [("Runs", f"{len(runs)} of {named_runs} shown")] if named_runs > len(runs) else []
-    common = " that all runs score" if content["align"] == "common" else ""
-    facts += [
-        ("Truth", content["truth"] or "the truth"),
-        ("Scored", counted(content["n_items"], "item") + common),
-    ]
-    made = command_blocks(content["command"])
-    for each in runs:
-        made += [Heading(each["run"]), *origin(each)]
-    changed_blocks = list(_changed_clusters(content["movers"], content["baseline"]))
-    sections = [
-        Section("verdict", "Verdict", list(_verdict(content))),
-        Section("differences", "Differences", list(_differences(content))),
-        Section("slices", "Slices", list(_slices_of_runs(content["slices"]))),
-        Section("clusters", "Clusters that changed", changed_blocks),
-        definitions_section(content["definitions"]),
-        Section("origin", "How it was made", made),
-    ]
-    head: list[Block] = [Prose([content["verdict"]["lead"]], "lead"), Facts(facts, "sides")]
-    return Document(head, [each for each in sections if each.blocks])
-
-
-def _verdict(content: Content) -> Iterator[Block]:
-    """Yield the sentences, the ranking and the scores of the runs."""
-    yield Prose(content["verdict"]["sentences"], "lead")
-    yield ranking_grid(content["ranking"])
-    names, own = content["score_names"], content["has_own_f1"]
-    keys = ["run", "n_items", "n_clusters", *names]
-    rows = [[*(row[key] for key in keys), *row["own_f1"]] for row in content["scores"]]
-    header = ["run", "items", "clusters", *names, *["own f1", "f1 if alone"] * own]
-    forms = ["name", "count", "count", *["score"] * (len(names) + 2 * own)]
-    yield Grid(header, rows, 1, forms, "Scores of each run")
-    if own:
-        yield Prose([
-            "Own f1 is of all items that a run scores; f1 if alone, if the items of the truth that it lacks were "
-            "singletons in it."
-        ], "note")  # fmt: skip
-    yield from notices(content)
-
-
-def _differences(content: Content) -> Iterator[Block]:
-    """Yield the differences of each run from the baseline, as a chart and a table."""
-    less = f"less {label(content['baseline'])}"
-    text = "Clusters that all runs treat alike cancel out, so a small difference can be significant."
-    yield Prose([f"{content['verdict']['text']} {text}"], "note")
-    columns = [
-        ("score", "score", "text"),
-        ("verdict", "said", "text"),
-        ("before", "baseline_value", "score"),
-        ("now", "experiment_value", "score"),
-        ("difference", "delta", "delta"),
-        ("±", "se", "error"),
-        ("low", "low", "delta"),
-        ("high", "high", "delta"),
-    ]
-    for k, name in enumerate(content["experiments"]):
-        rows = [row for row in content["deltas"]["rows"] if row["experiment"] == name]
-        yield Heading(f"{label(name)} {less}")
-        text = "Lines are intervals; a filled dot holds; a hollow one does not, or has no known error."
-        said = f"Forest plot: {label(name)} {less}, as the table below has it"
-        yield Chart(f"deltas-{k}", "deltas", (rows,), said, "Difference of each score", text)
-        yield Grid.of(rows, columns, about=f"Differences of {label(name)}")
-
-
-def _slices_of_runs(slices: Content) -> Iterator[Block]:
-    """Yield each slicing: the differences of a score as a chart, and all scores as a table."""
-    if slices["rows"]:
-        yield about_slicings(slices, "Those that add most to the difference of all items come first.")
-    for k, slicing in enumerate(slices["rows"]):
-        rows, scores = slicing["rows"], slicing["scores"]
-        yield from slicing_head(slicing, "rows")
-        if scores and rows:
-            which = "F1" if scores[-1] == "f1" else scores[-1]
-            said = f"Forest plot: difference of {scores[-1]} by {label(slicing['by'])}, as the table below has it"
-            text = "Lines reach two standard errors to either side; a filled dot is farther than that from 0."
-            text += " The dashed line is all items." * bool(slicing["overall"])
-            title = f"Difference of {which} in each slice"
-            yield Chart(f"slices-{k}", "slice_deltas", (slicing, scores[-1]), said, title, text)
-        header = ["run", *slicing["names"], "items"]
-        header += [part for name in scores for part in (name, "difference", "±")]
-        forms = [*["name"] * (1 + len(slicing["names"])), "count", *["score", "delta", "error"] * len(scores)]
-        cells = [
-            [row["run"], *row["slice"], row["n_items"],
-             *(each[key] for each in row["scores"] for key in ("value", "delta", "se"))]
-            for row in rows
-        ]  # fmt: skip
-        yield Grid(header, cells, 1, forms, about=f"By {slicing['by']}")
-
-
-def _changed_clusters(movers: Content | None, baseline: str) -> Iterator[Block]:
-    if not movers:
-        return
-    if "left_out" in movers:
-        yield Prose([f"Clusters that changed are left out: {movers['left_out']}."], "note")
-        return
-    caption = f"True clusters by what they were in {label(baseline)} and are in {label(movers['run'])}"
-    columns = [
-        ("before", "before", "text"),
-        ("now", "after", "text"),
-        ("true clusters", "n_clusters", "count"),
-    ]
-    yield Grid.of(movers["flow"], columns, 2, caption=caption)
-    yield Heading("True clusters that changed most")
-    rows = movers["rows"]
-    if not rows:
-        yield Prose(["None changed."])
-        return
-    yield Prose([
-        f"{len(rows)} of {count(movers['n'])}, by how far precision and recall of all items change through them, for "
-        "better or worse. Each opens to its items, grouped by where the runs have them."
-    ], "note")  # fmt: skip
-    yield Clusters("true clusters that changed most", [_changed_cluster(row) for row in rows], printed=10)
-
-
-def _changed_cluster(row: Content) -> Opened:
-    """Return a true cluster with its contribution, and where each run has its items."""
-    before, after, opened = row["before"], row["after"], row["opened"]
-    text = f"{counted(row['n_items'], 'item')}, in {count(before['n_parts'])} then "
-    text += counted(after["n_parts"], "cluster")
-    costs = [(name, PAGE["delta"](row[f"{name}_delta"]), "") for name in ("precision", "recall")]
-    blocks: list[Block] = [
-        Prose(["The figures at the right are what it adds to precision and recall of all items."], "small")
-    ]
-    if opened:
-        header = opened["header"]
-        rows = [each["cells"] for each in opened["rows"]]
-        blocks += [Grid(header, rows, 0, ["name"] * len(header), about="Members"), Prose(opened["lines"])]
-    outcomes = [each["outcome"] for each in (before, after) if each["outcome"]]
-    return Opened(row["id"], row["cluster"], outcomes, text, costs, None, blocks)

@@ -1,18 +1,19 @@
-"""The document of a diff: the text in a terminal and the sections of its page."""
+"""The document of a diff: what changed, figures, slices, and clusters that changed."""
 
 from __future__ import annotations
 
 import shlex
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.diff_runs.diff_listings import requested_slices
 from fastbcubed.diff_runs.diff_summary import verdict_scores
 from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, PLACES, SIDES, SIZES, asked_order
-from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
+from fastbcubed.errors import NotKeptError, OptionError
 from fastbcubed.render.document import (
+    ON_PAGE,
     Beside,
     Block,
     Chart,
@@ -22,11 +23,11 @@ from fastbcubed.render.document import (
     Grid,
     Heading,
     Notices,
+    Only,
     Opened,
     Prose,
     Section,
 )
-from fastbcubed.render.json import few_entries, shortened
 from fastbcubed.render.number_formats import (
     change_with_error,
     count,
@@ -35,30 +36,26 @@ from fastbcubed.render.number_formats import (
     not_computed,
     outcomes_of,
     percent,
-    plus_minus,
     score_text,
     with_error,
 )
-from fastbcubed.results.evaluation_document import members_blocks, origin
-from fastbcubed.results.evaluation_text import NOTHING, definition, rows_lines, scores_grid, steps_grid
-from fastbcubed.results.gates import Gate
+from fastbcubed.results.evaluation_document import (
+    NOTHING,
+    about_slicings,
+    members_blocks,
+    scores_grid,
+    steps_grid,
+)
+from fastbcubed.results.evaluation_text import definition, rows_lines
 from fastbcubed.results.page import (
+    IN_BRIEF,
     MESSAGES,
     MOST_COLUMNS,
-    SLICINGS,
     Asked,
-    Content,
-    about_slicings,
     anchor,
     command,
-    gates_content,
-    grid_block,
-    head,
-    notices,
-    opened_content,
-    slicing_head,
+    origin_of,
     stem,
-    without_data,
 )
 from fastbcubed.results.slices import id_parts, name_columns, slice_name
 
@@ -89,24 +86,31 @@ TABLE = {
 }
 
 
-def document(diff: Diff) -> list[Block]:
-    """Return a diff as a document: the overview, and the next questions."""
-    return [*overview(diff), *_next_steps(diff)]
-
-
-def overview(diff: Diff) -> list[Block]:
-    """Return the names of both sides, the change in sentences, warnings and the figures."""
-    return [
-        Prose(_heading(diff), "title"),
-        Prose(what_changed(diff)),
-        Prose(what_truth_says(diff)),
-        Notices.of(diff.warnings, none=NOTHING),
-        Beside([[_sides(diff)], [Prose(what_became(diff))]]),
-        Prose(coverage(diff), "indented"),
-        changes_grid(diff),
-        others_grid(diff),
-        Prose(notes(diff)),
+def document(diff: Diff, asked: Asked = IN_BRIEF) -> Document:
+    """Return a diff as a document; what only pages have is made for them alone."""
+    names, stems = diff.names, [stem(diff.names.get(side) or side) for side in SIDES]
+    facts = [(side.capitalize(), names.get(side) or f"the {side}") for side in SIDES]
+    facts += [("Truth", truth)] if (truth := names.get("truth")) else []
+    facts.append(("Compared", counted(diff.evaluation.contingency.n_items, "item")))
+    head = [
+        Only("text", [Prose(_heading(diff), "title")]),
+        Only("page", [Facts(facts, "sides", ("true", "pred", "", "")[: len(facts)])]),
     ]
+    return Document("diff", asked.title or f"From {stems[0]} to {stems[1]}", head, _sections(diff, asked))
+
+
+def _sections(diff: Diff, asked: Asked) -> Iterator[Section]:
+    """Yield the sections that have anything, one after the other, as some take long."""
+    parts = {
+        ("verdict", "What changed"): _verdict,
+        ("figures", "Figures"): _figures,
+        ("slices", "Slices"): _slices,
+        ("clusters", "Clusters that changed"): _clusters,
+        ("origin", "How it was made"): _origin,
+    }
+    for (name, title), part in parts.items():
+        if blocks := list(part(diff, asked)):
+            yield Section(name, title, blocks)
 
 
 # -- Sentences -------------------------------------------------------------------------------------
@@ -327,11 +331,7 @@ def others_grid(diff: Diff) -> Grid:
     told = {name for of_kind in TABLE.values() for names in of_kind for name in names}
     known = diff._known_errors()
     shown = [m for m in diff.metrics if m.name not in told and m.name in diff.overall]
-    rows = [
-        (m.name, score_text(value := diff.overall[m.name]), plus_minus(known.get(m.name), value))
-        for m in shown
-    ]
-    return scores_grid(rows, shown)
+    return scores_grid({m.name: diff.overall[m.name] for m in shown}, known, shown)
 
 
 def notes(diff: Diff) -> list[str]:
@@ -369,173 +369,139 @@ def _next_steps(diff: Diff) -> list[Block]:
     return steps_grid(steps)
 
 
-#: Slices of each slicing: those that changed most.
-SLICES = 20
-#: Figures of slices that come first, where they are there.
-SHOWN = ("split_change", "merge_change", "split_rate", "merge_rate", "delta_precision", "delta_recall")
-#: Figures of a cluster in a list, and the change that its side is listed by.
-FIGURES = ("cluster", "n_items", "weight", "n_parts", "outcome", "split_change", "merge_change")
-
-
-def diff_content(diff: Any, asked: Asked, gates: Sequence[Gate] = ()) -> dict[str, Any]:
-    """Return the content of the page of a diff."""
-    known = None if diff._changes is None else diff._changes.to_pylist()
-    stems = [stem(diff.names.get(side) or side) for side in SIDES]
-    named, truth = {side: f"the {side}" for side in SIDES}, diff._truth
-    again = command(diff.names, diff.manifest.get("arguments") or {}, "diff", named)
-    if again is not None and truth:
-        again = None if truth == "the truth" else f"{again} --truth {shlex.quote(str(truth))}"
-    grids = [
-        {"header": grid.header, "rows": [{"cells": row} for row in grid.rows], "names": grid.names}
-        for grid in (changes_grid(diff), others_grid(diff))
-    ]
-    with warnings.catch_warnings():  # what they say is on the page
-        warnings.simplefilter("ignore", EvaluationWarning)
-        content = {
-            **head("diff", asked.title or f"From {stems[0]} to {stems[1]}"),
-            "names": diff.names, "n_items": diff.evaluation.contingency.n_items,
-            "weighted": diff.evaluation.contingency.weighted,
-            "verdict": {"sentences": [*what_changed(diff), *what_truth_says(diff)], "lines": what_became(diff)},
-            "overall": dict(diff.overall), "errors": dict(diff._known_errors()), "changes": known,
-            "summary": diff.summary, "lines": coverage(diff), "notes": {"lines": notes(diff)},
-            "grids": grids, "gates": gates_content(gates),
-            "warnings": {"n": len(diff.warnings), "rows": diff.warnings[:MESSAGES]},
-            "slices": _slices(diff, asked),
-            "clusters": _clusters(diff, asked),
-            "origin": {"manifest": few_entries(without_data(diff.manifest)), "command": again},
-        }  # fmt: skip
-    found: dict[str, Any] = shortened(content)
-    return found
-
-
-def _slices(diff: Any, asked: Asked) -> dict[str, Any]:
-    keys = dict.fromkeys(diff.sliced) | {slice_name(key): key for key in asked.by}
-    found = []
-    for name, key in list(keys.items())[:SLICINGS]:
-        if name in diff.sliced:
-            n = diff.sliced[name].num_rows
-            table = requested_slices(diff, name, asked_order("change"), SLICES)
-        else:
-            table = diff.slices(key, order_by="change")
-            n = table.num_rows
-        names = name_columns(table.column_names)
-        figures = [each for each in dict.fromkeys((*SHOWN, *diff.overall)) if each in table.column_names][:6]
-        rows = [
-            {"slice": [row[each] for each in names], "n_items": row["n_items"],
-             "figures": [row[each] for each in figures]}
-            for row in table.slice(0, SLICES).to_pylist()
-        ]  # fmt: skip
-        found.append({"by": name, "names": names, "figures": figures, "n": n, "rows": rows})
-    return {"n": len(keys), "rows": found}
-
-
-def _clusters(diff: Any, asked: Asked) -> dict[str, Any] | None:
-    if not asked.worst or not diff.evaluation.has_clusters:
-        return None
-    found, changed = {}, sum(diff.overall.get(name, 0.0) for name in ("split_rate", "merge_rate"))
-    for side in SIDES:
-        rows = diff.clusters(side, limit=asked.worst).to_pylist()
-        rows = [row for row in rows if row["split_change"] + row["merge_change"] > 0]
-        found[side] = {
-            "n": diff.summary[side]["clusters"], "opened": diff.evaluation.has_items,
-            "rows": [_cluster(diff, side, row, asked, changed) for row in rows],
-        }  # fmt: skip
-    return found
-
-
-def _cluster(diff: Any, side: str, row: dict[str, Any], asked: Asked, changed: float) -> dict[str, Any]:
-    own = {name: row[name] for name in FIGURES if name in row}
-    own["share_of_change"] = (row["split_change"] + row["merge_change"]) / changed if changed else None
-    opened = None
-    if row["cluster"] is not None and diff.evaluation.has_items:
-        try:
-            found = diff.cluster(
-                side, row["cluster"], columns=asked.columns[:MOST_COLUMNS], members=asked.members
-            )
-            opened = opened_content(found)
-        except NotKeptError:
-            pass
-    return {"id": anchor(side, row["cluster"]), **own, "opened": opened}
-
-
-# -- The document ----------------------------------------------------------------------------------
-
-
-def diff_document(content: Content) -> Document:
-    """Return the page of a diff, from its content."""
-    names = content["names"]
-    facts = [(side.capitalize(), names.get(side) or f"the {side}") for side in SIDES]
-    facts += [("Truth", names["truth"])] if names.get("truth") else []
-    facts.append(("Compared", counted(content["n_items"], "item")))
-    figures = [grid_block(grid, "Scores") for grid in content["grids"] if grid["rows"]]
-    sections = [
-        Section("verdict", "What changed", [*_verdict(content), *notices(content)]),
-        Section("figures", "Figures", [*figures, Prose([*content["notes"]["lines"], *content["lines"]])]),
-        Section("slices", "Slices", list(_changed_slices(content["slices"]))),
-        Section("clusters", "Clusters that changed", list(_changed_clusters(content["clusters"]))),
-        Section("origin", "How it was made", origin(content["origin"])),
-    ]
-    marks = ("true", "pred", "", "")[: len(facts)]
-    return Document([Facts(facts, "sides", marks)], [each for each in sections if each.blocks])
-
-
-def _verdict(content: Content) -> Iterator[Block]:
-    """Yield the sentences, next to the outcomes of the clusters."""
+def _verdict(diff: Diff, asked: Asked) -> Iterator[Block]:
+    """Yield the sentences, on a page next to the outcomes of the clusters, warnings, and both sides."""
     aside: list[Block] = []
-    if content["changes"]:
-        of = "weight" if content["weighted"] else "items"
+    if asked.page and diff._changes is not None:
+        of = "weight" if diff.evaluation.contingency.weighted else "items"
         said = f"Bar chart: share of the {of} in clusters that are unchanged, split, merged, gone or new"
         text = "Split: in several clusters now. Merged: whole, with others. Gone, appeared: items of one side alone."
         title = "What became of the clusters"
-        aside.append(Chart("changes", "changes", (content["changes"], of), said, title, text))
-    yield Beside(
-        [[Prose(content["verdict"]["sentences"], "lead")], [*aside, Prose(content["verdict"]["lines"])]]
-    )
+        aside.append(Chart("changes", "changes", (diff._changes.to_pylist(), of), said, title, text))
+    yield Beside([[Prose(what_changed(diff), "lead"), Prose(what_truth_says(diff), "lead")], aside])
+    most = MESSAGES if asked.page else None
+    yield Notices.of(diff.warnings[:most], n=len(diff.warnings), none=NOTHING)
+    yield Beside([[_sides(diff), Prose(what_became(diff))]], "")
+    yield Prose(coverage(diff), "indented")
 
 
-def _changed_slices(slices: Content) -> Iterator[Block]:
-    """Yield each slicing: its share of the change as a chart, and figures as a table."""
-    if slices["rows"]:
-        yield about_slicings(slices, "Those that changed most.")
-    for k, slicing in enumerate(slices["rows"]):
-        rows, figures = slicing["rows"], slicing["figures"]
-        yield from slicing_head(slicing, "slices")
-        if rows and {"split_change", "merge_change"} <= set(figures):
-            said = f"Stacked bars: split and merge rate by {label(slicing['by'])}, as the table below has it"
+def _figures(diff: Diff, asked: Asked) -> Iterator[Block]:
+    """Yield the scores with what they mean, and the calls to make next."""
+    yield changes_grid(diff)
+    yield others_grid(diff)
+    yield Prose(notes(diff))
+    if asked == IN_BRIEF:
+        yield Only("text", _next_steps(diff))
+
+
+#: Slices of each slicing on a page: those that changed most.
+SLICES = 20
+#: Figures of slices and clusters, with their headings and forms, where they are there.
+SHOWN = {
+    "outcome": ("outcome", "text"), "n_items": ("items", "count"), "n_parts": ("parts", "count"),
+    "split_rate": ("split", "score"), "merge_rate": ("merged", "score"), "jaccard_distance": ("distance", "score"),
+    "bad_distance": ("bad", "score"), "delta_precision": ("ΔP", "score"), "delta_recall": ("ΔR", "score"),
+}  # fmt: skip
+
+
+def listing_grid(table: Any, about: str = "") -> Grid:
+    """Return a listing of slices or clusters: the names of its rows, and selected figures with standard errors."""
+    names = name_columns(table.column_names)
+    figures = [name for name in SHOWN if name in table.column_names and name not in names]
+    columns: list[tuple[Any, ...]] = [(name, name, "name") for name in names]
+    for name in figures:
+        columns.append((SHOWN[name][0], name, SHOWN[name][1]))
+        if f"{name}_se" in table.column_names:
+            columns.append(("±", f"{name}_se", "error"))
+    added = {"split_change": "adds to splits", "merge_change": "adds to merges"}
+    columns += [(added[name], name, "score", ON_PAGE) for name in added if name in table.column_names]
+    return Grid.of(table.to_pylist(), columns, len(names) + figures.count("outcome"), about=about)
+
+
+def change_of(row: Mapping[str, Any]) -> float:
+    """Return what a slice or cluster adds to the split and the merge rate."""
+    return float(row["split_change"] + row["merge_change"])
+
+
+def _slices(diff: Diff, asked: Asked) -> Iterator[Block]:
+    """Yield each slicing: its share of the change as a chart, and figures as a table; of many, what changed most."""
+    keys: dict[str, Any] = dict.fromkeys(diff.sliced) | {slice_name(key): key for key in asked.by}
+    chosen = list(keys.items())[: asked.slicings]
+    if chosen and asked.page:
+        yield about_slicings(len(chosen), len(keys), "Those that changed most.")
+    for k, (name, key) in enumerate(chosen):
+        table = diff._sliced[name] if name in diff.sliced else diff.slices(key)
+        n = table.num_rows
+        most = min(asked.slices, SLICES) if asked.page else asked.slices
+        if table.is_large:
+            table = requested_slices(diff, name, asked_order("change"), most)
+        elif asked.page or n > asked.whole:
+            changes = [change_of(row) for row in table.to_pylist()]
+            table = table.take(sorted(range(n), key=lambda k: -changes[k])[:most])
+        part = f": the {count(most)} of {count(n)} slices that changed most" * (table.num_rows < n)
+        yield Heading(f"By {label(name)}{part}")
+        if asked.page and table.num_rows and {"split_change", "merge_change"} <= set(table.column_names):
+            names = name_columns(table.column_names)
+            rows = [{**row, "slice": [row[each] for each in names]} for row in table.to_pylist()]
+            said = f"Stacked bars: split and merge rate by {label(name)}, as the table below has it"
             text = "Added up over all slices, these are the split rate and the merge rate."
             yield Chart(
-                f"slices-{k}", "slice_changes", (slicing,), said, "Share of each slice in the change", text
+                f"slices-{k}", "slice_changes", (rows,), said, "Share of each slice in the change", text
             )
-        forms = (*["name"] * len(slicing["names"]), "count", *["score"] * len(figures))
-        cells = [[*row["slice"], row["n_items"], *row["figures"]] for row in rows]
-        yield Grid([*slicing["names"], "items", *figures], cells, 1, forms, about=f"By {slicing['by']}")
+        yield listing_grid(table, f"By {name}")
 
 
-def _changed_clusters(clusters: Content | None) -> Iterator[Block]:
-    if not clusters:
+def _clusters(diff: Diff, asked: Asked) -> Iterator[Block]:
+    """Yield the clusters of either side that changed most; on a page they open to their members."""
+    if not asked.worst or not diff.evaluation.has_clusters:
         return
-    text = "Those that changed most. Each opens to its members, grouped by the clusters of the other side."
-    yield Prose([text], "note")
+    if asked.page:
+        text = (
+            "Those that changed most. Each opens to its members, grouped by the clusters of the other side."
+        )
+        yield Prose([text], "note")
+    whole = sum(diff.overall.get(name, 0.0) for name in ("split_rate", "merge_rate"))
     for side, mark, other in (("baseline", "true", "experiment"), ("experiment", "pred", "baseline")):
-        rows = clusters[side]["rows"]
-        yield Heading(f"{side.capitalize()} clusters", side=mark)
-        if rows:
-            yield Prose([f"{len(rows)} of {counted(clusters[side]['n'], 'cluster')}."], "note")
-            yield Clusters(f"{side} clusters", [_changed_cluster(row, f"{other} cluster") for row in rows])
-        else:
-            yield Prose(["None changed."])
+        table = diff.clusters(side, limit=asked.worst)
+        n = sum(change_of(row) > 0 for row in table.to_pylist())
+        of = f"{count(n)} of {count(diff.summary[side]['clusters'])}"
+        if n:
+            table = table.slice(0, n)
+            yield Heading(f"{side.capitalize()} clusters that changed most: {of}", side=mark)
+            opened = (
+                [_opened(diff, side, row, asked, whole, other) for row in table.to_pylist()]
+                if asked.page
+                else ()
+            )
+            yield Clusters(f"{side} clusters", opened, listing_grid(table))
+        elif asked.page:
+            yield Prose([f"No {side} cluster changed."])
 
 
-def _changed_cluster(row: Content, of: str) -> Opened:
+def _opened(diff: Diff, side: str, row: Mapping[str, Any], asked: Asked, whole: float, other: str) -> Opened:
     """Return a cluster with its share of the change, and its members."""
-    share = row["share_of_change"]
+    share, members = change_of(row) / whole if whole else None, list[Block]()
+    if row["cluster"] is not None and diff.evaluation.has_items:
+        with suppress(NotKeptError):
+            of_page: dict[str, Any] = {"columns": asked.columns[:MOST_COLUMNS], "members": asked.members}
+            members = members_blocks(diff.cluster(side, row["cluster"], **of_page))
     told = (
         f"Adds {percent(row['split_change'])} to the split rate and {percent(row['merge_change'])} to the merge rate "
         "of all items."
     )
     return Opened(
-        row["id"], row["cluster"], [row["outcome"]] if "outcome" in row else [],
-        f"{counted(row['n_items'], 'item')} in {counted(row['n_parts'], of)}",
+        anchor(side, row["cluster"]), row["cluster"], [row["outcome"]] if "outcome" in row else [],
+        f"{counted(row['n_items'], 'item')} in {counted(row['n_parts'], f'{other} cluster')}",
         [] if share is None else [("", percent(share), "of the change")], share,
-        [Prose([told], "small"), *members_blocks(row["opened"])],
+        [Prose([told], "small"), *members],
     )  # fmt: skip
+
+
+def _origin(diff: Diff, asked: Asked) -> Iterator[Block]:
+    if not asked.page:
+        return
+    named, truth = {side: f"the {side}" for side in SIDES}, diff._truth
+    again = command(diff.names, diff.manifest.get("arguments") or {}, "diff", named)
+    if again is not None and truth:
+        again = None if truth == "the truth" else f"{again} --truth {shlex.quote(str(truth))}"
+    yield from origin_of(diff.manifest, diff.names, again)

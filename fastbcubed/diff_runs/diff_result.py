@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fastbcubed._version import __version__
 from fastbcubed.cells.cell_parts import NoCells
-from fastbcubed.diff_runs.diff_document import diff_content, diff_document, document
+from fastbcubed.diff_runs.diff_document import document
 from fastbcubed.diff_runs.diff_listings import (
     ChangedCluster,
     ChangedItem,
@@ -47,13 +47,14 @@ from fastbcubed.diff_runs.vocabulary import (
 from fastbcubed.errors import FastBCubedError, MetricError, NotKeptError, OptionError, arg, quoted
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as
-from fastbcubed.render.document import Block
-from fastbcubed.render.html import Page, Shown
+from fastbcubed.render.document import Document
+from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval, check_level
+from fastbcubed.results.page import IN_BRIEF, Asked, report_of
 from fastbcubed.results.slices import (
     IN_JSON,
     SliceKey,
@@ -70,8 +71,6 @@ from fastbcubed.runtime.old_names import under_old_name
 
 if TYPE_CHECKING:
     from fastbcubed.render.html import Report
-    from fastbcubed.results.gates import Gate
-    from fastbcubed.results.page import Asked
 
 __all__ = ["Diff"]
 
@@ -818,8 +817,6 @@ class Diff(Shown, HasTable):
         -------
         Report
         """
-        from fastbcubed.results.page import report_of
-
         return report_of(self._page, path, asked, overwrite=overwrite)
 
     def save(self, directory: Any, *, keep: str = "items") -> None:
@@ -838,12 +835,11 @@ class Diff(Shown, HasTable):
 
     # Parts of the above
 
-    def _document(self) -> list[Block]:
-        return document(self)
+    def _document(self, asked: Asked = IN_BRIEF) -> Document:
+        """Return what is shown of the diff, in brief if it is asked for nothing."""
+        return document(self, asked)
 
-    def _page(self, asked: Asked, gates: Sequence[Gate] = ()) -> Page:
-        """Return the content of `report`, with the results of gates, and its document."""
-        return Page(diff_content(self, asked, gates), diff_document)
+    _page = _document
 
     @cached_property
     def _sliced(self) -> dict[str, Table]:

@@ -1,11 +1,16 @@
-"""A result as a document: blocks that text, HTML, Markdown and pages draw, and how each form of value is written."""
+"""A result as a document: blocks that text, HTML, Markdown and pages draw, and how each form of value is written.
+
+A kind of result has one function that returns its document; renderers draw any. What only a page has room for, or only
+a text needs, stands in `Only`. A document is plain data, too: the JSON of a page, of which it is made again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from typing import Any, TypeAlias, Union
 
+from fastbcubed._version import __version__
 from fastbcubed.errors import visible
 from fastbcubed.render.number_formats import (
     amount,
@@ -67,8 +72,9 @@ class Notices:
 class Grid:
     """A small table. The first `names` columns name a row, the others hold figures.
 
-    Cells are texts, or values that are written as the `forms` of their columns say. `about` is the caption, or in a
-    page without one the name for screen readers; `soft` are rows of little weight; `left` aligns figures to the left.
+    Cells are texts, or values that are written as the `forms` of their columns say. `about` is the name for screen
+    readers where there is no caption; `soft` are rows of little weight; `left` aligns figures to the left. Of columns
+    for which a line has no room, those of the highest of `ranks` go first; 0 stays, and `ON_PAGE` is on pages alone.
     """
 
     header: Sequence[str]
@@ -80,29 +86,40 @@ class Grid:
     soft: Sequence[int] = ()
     left: bool = False
     style: str = ""
+    ranks: Sequence[int] = ()
 
     @classmethod
     def of(
         cls,
         rows: Iterable[Mapping[str, Any]],
-        columns: Sequence[tuple[str, str, str]],
+        columns: Iterable[tuple[Any, ...]],
         names: int = 1,
         **how: Any,
     ) -> Grid:
-        """Return rows of values as a table; of each column, the header, the name of the value and its form."""
-        header, keys, forms = zip(*columns, strict=True)
-        return cls(header, [[row.get(key) for key in keys] for row in rows], names, forms, **how)
+        """Return rows of values as a table; of each column, the header, the name of the value, its form and rank."""
+        header, keys, forms, ranks = zip(*((*column, 0)[:4] for column in columns), strict=True)
+        return cls(header, [[row.get(key) for key in keys] for row in rows], names, forms, ranks=ranks, **how)
 
     def form(self, column: int) -> str:
         """Return how the values of a column are written."""
         return self.forms[column] if self.forms else "text" if column < self.names else "figure"
 
+    def only(self, kept: Sequence[int]) -> Grid:
+        """Return the table of some columns."""
+        header, *rows = ([row[at] for at in kept] for row in (self.header, *self.rows))
+        names = sum(at < self.names for at in kept)
+        forms = [self.forms[at] for at in kept] if self.forms else ()
+        ranks = [self.ranks[at] for at in kept] if self.ranks else ()
+        return replace(self, header=header, rows=rows, names=names, forms=forms, ranks=ranks)
+
     def without(self, form: str) -> Grid:
         """Return the table without the columns whose values are written in a form."""
-        kept = [at for at in range(len(self.header)) if self.form(at) != form]
-        names, *rows = ([row[at] for at in kept] for row in (self.header, *self.rows))
-        forms = [self.forms[at] for at in kept] if self.forms else ()
-        return replace(self, header=names, rows=rows, forms=forms)
+        return self.only([at for at in range(len(self.header)) if self.form(at) != form])
+
+    @property
+    def named(self) -> list[Any]:
+        """The header with a name for each column."""
+        return [name or ("value" if at else "score") for at, name in enumerate(self.header)]
 
     @property
     def sortable(self) -> bool:
@@ -111,7 +128,9 @@ class Grid:
 
     @property
     def texts(self) -> Grid:
-        """The same with cells as texts."""
+        """The same with cells as texts, without the columns of pages."""
+        if ON_PAGE in self.ranks:
+            return self.only([at for at, rank in enumerate(self.ranks) if rank != ON_PAGE]).texts
         written = self.rows
         if self.forms:
             written = [[TEXT[self.form(at)](cell) for at, cell in enumerate(row)] for row in self.rows]
@@ -119,7 +138,7 @@ class Grid:
         if not self.forms:
             return replace(self, header=[*map(label, self.header)], rows=rows)
         forms = ["figure" if form in NUMBERS else "text" for form in self.forms]
-        return Grid([*map(label, self.header)], rows, self.names, forms, left=self.left)
+        return Grid([*map(label, self.header)], rows, self.names, forms, left=self.left, ranks=self.ranks)
 
 
 @dataclass(frozen=True)
@@ -144,8 +163,16 @@ class Beside:
 
 
 @dataclass(frozen=True)
+class Only:
+    """Blocks that pages alone have, or texts alone (in a terminal, a notebook, and Markdown)."""
+
+    medium: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
 class Fold:
-    """Blocks that open on request."""
+    """Blocks that open on request; a text has them as they are."""
 
     summary: str
     blocks: Sequence[Block]
@@ -155,7 +182,7 @@ class Fold:
 class Facts:
     """Names and values; `sides` are the sides whose colour marks a value."""
 
-    rows: Sequence[tuple[str, str]]
+    facts: Sequence[tuple[str, str]]
     style: str = "plain"
     sides: Sequence[str] = ()
 
@@ -202,15 +229,16 @@ class Opened:
 
 @dataclass(frozen=True)
 class Clusters:
-    """Clusters that open, of which the first `printed` are open in print."""
+    """Clusters that open, of which the first `printed` are open in print; a text has their table."""
 
     about: str
     rows: Sequence[Opened]
+    table: Grid | None = None
     printed: int = 5
 
 
 Block: TypeAlias = Union[  # noqa: UP007 - a string within refers to what is defined later
-    Heading, Prose, Notices, Grid, Chart, Beside, Fold, Facts, Code, Members, Clusters
+    Heading, Prose, Notices, Grid, Chart, Beside, Only, Fold, Facts, Code, Members, Clusters
 ]
 
 
@@ -225,10 +253,94 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A page: blocks below its title, and sections."""
+    """A result: its kind and title, blocks below the title, and sections, which a text may take one by one."""
 
+    kind: str
+    title: str
     head: Sequence[Block]
-    sections: Sequence[Section]
+    sections: Iterable[Section]
+
+    @property
+    def blocks(self) -> Iterator[Block]:
+        """The blocks in their order, as they are made."""
+        yield from self.head
+        for section in self.sections:
+            yield from section.blocks
+
+    def with_gates(self, gates: Sequence[Notice]) -> Document:
+        """Return the document with the results of gates, before the first warnings."""
+        first, *rest = self.sections
+        at = next(
+            (k for k, block in enumerate(first.blocks) if isinstance(block, Notices)), len(first.blocks)
+        )
+        blocks = [*first.blocks[:at], Notices(gates, "Gates"), *first.blocks[at:]]
+        return replace(self, sections=[replace(first, blocks=blocks), *rest])
+
+
+#: Rank of columns for which only pages have room.
+ON_PAGE = 9
+
+
+# -- As plain data ---------------------------------------------------------------------------------
+
+#: Version of the layout of documents as data.
+LAYOUT = 2
+#: Fields that hold blocks, or parts of blocks; all others hold values of results, of any form.
+PARTS = {
+    "Document": ("head", "sections"), "Section": ("blocks",), "Only": ("blocks",), "Beside": ("columns",),
+    "Fold": ("blocks",), "Clusters": ("rows", "table"), "Opened": ("blocks",), "Members": ("groups",),
+    "Notices": ("rows",),
+}  # fmt: skip
+
+
+def as_data(document: Document) -> dict[str, Any]:
+    """Return a document as plain data; what texts alone have is left out, and so are fields with their default."""
+    head = {"format": "fastbcubed report", "layout": LAYOUT, "fastbcubed": __version__}
+    return head | {key: value for key, value in _as_data(document).items() if key != "block"}
+
+
+def _as_data(part: Any) -> Any:
+    if is_dataclass(part):
+        kind, own = type(part).__name__, {each.name: getattr(part, each.name) for each in fields(part)}
+        usual = {each.name: each.default for each in fields(part) if each.default is not MISSING}
+        nested = PARTS.get(kind, ())
+        return {"block": kind} | {
+            name: _as_data(value) if name in nested else value
+            for name, value in own.items()
+            if name not in usual or usual[name] != value
+        }
+    if part is None:
+        return None
+    return [_as_data(each) for each in part if not (isinstance(each, Only) and each.medium == "text")]
+
+
+def of_data(data: Mapping[str, Any]) -> Document:
+    """Return the document of plain data."""
+    made: Document = _of_data(
+        {"block": "Document"} | {name: data[name] for name in ("kind", "title", *PARTS["Document"])}
+    )
+    return made
+
+
+def _of_data(data: Any) -> Any:
+    if data is None or isinstance(data, list):
+        return data and [*map(_of_data, data)]
+    own = dict(data)
+    kind = own.pop("block")
+    return KINDS[kind](**own | {name: _of_data(own[name]) for name in PARTS.get(kind, ()) if name in own})
+
+
+#: Parts of documents by name.
+KINDS: dict[str, Any] = {
+    each.__name__: each
+    for each in (
+        Document, Section, Only, Heading, Prose, Notices, Notice, Grid, Chart, Beside, Fold, Facts, Code, Members,
+        Group, Clusters, Opened,
+    )
+}  # fmt: skip
+
+
+# -- How values are written ------------------------------------------------------------------------
 
 
 def _known(write: Callable[[Any], str], missing: str = "n/a") -> Callable[[Any], str]:

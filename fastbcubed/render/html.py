@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastbcubed.errors import visible
 from fastbcubed.render.document import (
@@ -17,13 +17,19 @@ from fastbcubed.render.document import (
     Beside,
     Block,
     Chart,
+    Clusters,
     Code,
     Document,
+    Fold,
     Grid,
+    Heading,
     Notices,
+    Only,
     Prose,
+    as_data,
+    of_data,
 )
-from fastbcubed.render.json import halved
+from fastbcubed.render.json import halved, shortened
 from fastbcubed.render.number_formats import count, label
 from fastbcubed.render.text import drawn as as_text
 from fastbcubed.render.text import sentence
@@ -38,12 +44,12 @@ class Shown:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return as_text(self._document())
+        return as_text(self._document().blocks)
 
     def _repr_html_(self) -> str:
-        return drawn(self._document())
+        return drawn(self._document().blocks)
 
-    def _document(self) -> Iterable[Block]:
+    def _document(self) -> Document:
         raise NotImplementedError
 
 
@@ -59,10 +65,16 @@ def _html(block: Block) -> str:
             return f"<p>{'<br>'.join([f'<b>{first}</b>' if style == 'title' else first, *others])}</p>"
         case Notices(rows):
             return _html(Prose([sentence(row) for row in rows] or [block.none] * bool(block.none)))
+        case Heading(text):
+            return f"<p><b>{escaped(label(text))}</b></p>"
         case Grid():
             return html_table(block) if block.rows else ""
+        case Clusters(table=Grid() as table):
+            return _html(table)
         case Beside(columns):
             return "".join(_html(each) for column in columns for each in column)
+        case Only("text", blocks) | Fold(_, blocks):
+            return "".join(map(_html, blocks))
         case Code(text):
             return f"<pre>{escaped(text)}</pre>"
     return ""
@@ -96,13 +108,6 @@ LARGEST, HALVINGS = 1_900_000, 12
 UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&"}
 
 
-class Page(NamedTuple):
-    """Plain data, and the document that shows them."""
-
-    content: Mapping[str, Any]
-    document: Callable[[Mapping[str, Any]], Document]
-
-
 class Report:
     """A page about a result: one HTML file that makes no request, and reads without scripts.
 
@@ -111,23 +116,24 @@ class Report:
     html : str
         The page.
     content : dict
-        All that is on it as plain data, which the page holds as JSON, too.
+        The document, which is all that is on it, as plain data; the page holds it as JSON, too. Below ``sections``
+        are blocks such as sentences and tables, whose rows have figures in full.
 
     Examples
     --------
     >>> import fastbcubed as fb
     >>> report = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]).report(title="A trial")
-    >>> report.content["overall"]["recall"], report.html[:15]
-    (0.75, '<!doctype html>')
+    >>> report.content["title"], [section["title"] for section in report.content["sections"]][0], report.html[:15]
+    ('A trial', 'Verdict', '<!doctype html>')
     """
 
-    def __init__(self, page: Page) -> None:
-        self._asked = page
+    def __init__(self, document: Document) -> None:
+        self._asked = document
         self._file: Path | None = None
 
     @cached_property
     def _made(self) -> tuple[str, dict[str, Any]]:
-        return made(*self._asked)
+        return made(shortened(as_data(self._asked)))
 
     @property
     def html(self) -> str:
@@ -166,31 +172,31 @@ class Report:
         )
 
 
-def made(
-    content: Mapping[str, Any], document: Callable[[Mapping[str, Any]], Document]
-) -> tuple[str, dict[str, Any]]:
-    """Return a page and its content, of which listings are halved until the page is below its largest size."""
+def made(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the page of a document, and its data, of which listings are halved until it is below its largest size."""
     from fastbcubed.render.plots import drawn as as_picture
 
-    fitting, whole = {**content, "halved": 0}, document(content)
-    blocks = (block for section in whole.sections for block in section.blocks)
-    pictures = {chart.id: as_picture(chart) for chart in _charts(blocks)}
+    fitting = {**content, "halved": 0}
+    pictures = {chart.id: as_picture(chart) for chart in _charts(of_data(content).blocks)}
     for halvings in range(1, HALVINGS + 1):
         if len(_as_data(fitting).encode("utf-8")) <= LARGEST // 2:  # which the page also has as text
-            text = rendered(fitting, document(fitting), pictures)
+            text = rendered(fitting, pictures)
             if len(text.encode("utf-8")) < LARGEST:
                 return text, fitting
         fitting = {**halved(fitting), "halved": halvings}
-    return rendered(fitting, document(fitting), pictures), fitting
+    return rendered(fitting, pictures), fitting
 
 
 def _charts(blocks: Iterator[Block]) -> Iterator[Chart]:
     """Yield the charts among blocks, and those side by side."""
     for block in blocks:
-        if isinstance(block, Chart):
-            yield block
-        elif isinstance(block, Beside):
-            yield from _charts(each for column in block.columns for each in column)
+        match block:
+            case Chart():
+                yield block
+            case Only(_, within):
+                yield from _charts(iter(within))
+            case Beside(columns):
+                yield from _charts(each for column in columns for each in column)
 
 
 def _as_data(content: Mapping[str, Any]) -> str:
@@ -200,8 +206,8 @@ def _as_data(content: Mapping[str, Any]) -> str:
     return text.translate(UNSAFE | hidden)
 
 
-def rendered(content: Mapping[str, Any], document: Document, pictures: Mapping[str, str]) -> str:
-    """Return the page of a document and its content, with these charts."""
+def rendered(content: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
+    """Return the page of a document as data, with these charts."""
     from markupsafe import Markup
 
     from fastbcubed.render.plots import DARK, LIGHT, as_style
@@ -215,7 +221,7 @@ def rendered(content: Mapping[str, Any], document: Document, pictures: Mapping[s
     )
     template = environment.get_template("page.html.j2")
     text: str = template.render(
-        content=content, document=document, pictures=pictures, policy=Markup(policy), style=Markup(style),
+        content=content, document=of_data(content), pictures=pictures, policy=Markup(policy), style=Markup(style),
         script=Markup(script), data=Markup(_as_data(content)),
     )  # fmt: skip
     return text.lstrip()

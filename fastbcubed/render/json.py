@@ -16,7 +16,7 @@ LONGEST = 200
 #: Characters of a message, which may quote several names.
 LONGEST_TEXT = 1200
 #: Keys of texts that are sentences.
-SENTENCES = frozenset({"message", "command", "text", "sentences", "lines"})
+SENTENCES = frozenset({"message", "text", "sentences", "facts"})
 #: Entries of a list or mapping of a manifest.
 MOST_ENTRIES = 20
 
@@ -62,11 +62,11 @@ def few_entries(value: Any, most: int = MOST_ENTRIES) -> Any:
 
 
 def halved(content: Any) -> Any:
-    """Return content with half as many rows of every listing, at least one; how many there are stays as it was."""
+    """Return a document as data with half as many rows of every listing, at least one."""
     if isinstance(content, Mapping):
         return {
             key: each[: max(1, len(each) // 2)]
-            if key in ("rows", "members", "parts", "sentences", "lines") and isinstance(each, list)
+            if key in ("rows", "groups") and isinstance(each, list)
             else each
             for key, each in ((key, halved(each)) for key, each in content.items())
         }

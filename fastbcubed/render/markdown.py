@@ -6,7 +6,18 @@ import re
 from collections.abc import Callable, Iterable
 
 from fastbcubed.errors import visible
-from fastbcubed.render.document import NUMBERS, Block, Grid, Heading, Notices, Prose
+from fastbcubed.render.document import (
+    NUMBERS,
+    Beside,
+    Block,
+    Clusters,
+    Fold,
+    Grid,
+    Heading,
+    Notices,
+    Only,
+    Prose,
+)
 
 
 def drawn(blocks: Iterable[Block], say: Callable[[str], str] = str) -> str:
@@ -24,6 +35,12 @@ def _markdown(block: Block, say: Callable[[str], str]) -> str:
             return "\n\n".join(f"> **{row.level}** `{row.code}`: {plain(say(row.message))}" for row in rows)
         case Grid():
             return _table(block) if block.rows else ""
+        case Clusters(table=Grid() as table):
+            return _markdown(table, say)
+        case Beside(columns):
+            return drawn((each for column in columns for each in column), say).rstrip()
+        case Only("text", blocks) | Fold(_, blocks):
+            return drawn(blocks, say).rstrip()
     return ""
 
 
@@ -31,7 +48,7 @@ def _table(grid: Grid) -> str:
     """Return a grid with names to the left and figures to the right; failed gates are bold."""
     grid = grid.texts
     under = ["---:" if grid.form(at) in NUMBERS else "---" for at in range(len(grid.header))]
-    header, *rows = ([plain(cell) for cell in row] for row in (grid.header, *grid.rows))
+    header, *rows = ([plain(cell) for cell in row] for row in (grid.named, *grid.rows))
     lines = (f"| {' | '.join(row)} |" for row in (header, under, *rows))
     return "\n".join(lines).replace("\n| failed |", "\n| **failed** |")
 

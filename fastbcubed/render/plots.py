@@ -387,24 +387,22 @@ def deltas_chart(rows: Iterable[Row]) -> Spec:
     return _forest(own, names, ("holds", "does not hold"), "difference from the baseline")
 
 
-def slice_deltas_chart(slicing: Row, score: str, most: int = 20) -> Spec:
+def slice_deltas_chart(rows: Sequence[Row], score: str, of_all: float | None, most: int = 20) -> Spec:
     """Return the differences of a score by slice; those within two standard errors of 0 are hollow."""
-    at = slicing["scores"].index(score)
     own, names = [], []
-    several = len({row["run"] for row in slicing["rows"]}) > 1
-    for row in slicing["rows"][:most]:
-        found = row["scores"][at]
-        if found["delta"] is not None:
-            reach = None if found["se"] is None else 2 * found["se"]
-            ends = {} if reach is None else {"low": found["delta"] - reach, "high": found["delta"] + reach}
+    several = len({row["run"] for row in rows}) > 1
+    for row in rows[:most]:
+        if row["delta"] is not None:
+            reach = None if row["se"] is None else 2 * row["se"]
+            ends = {} if reach is None else {"low": row["delta"] - reach, "high": row["delta"] + reach}
             own.append(
-                {"delta": found["delta"], "holds": reach is not None and abs(found["delta"]) > reach, **ends}
+                {"delta": row["delta"], "holds": reach is not None and abs(row["delta"]) > reach, **ends}
             )
             name = ", ".join(map(label, row["slice"]))
             names.append(f"{short(label(row['run']), 12)}: {short(name, 20)}" if several else short(name, 32))
     title = f"difference of {TITLES.get(score, score)} from the baseline"
     held = ("beyond two standard errors", "within, or not known")
-    return _forest(own, names, held, title, slicing["overall"].get(score))
+    return _forest(own, names, held, title, of_all)
 
 
 def _forest(
@@ -432,19 +430,17 @@ def _forest(
     return layers(*drawn, width=WIDTH, height=max(2, len(rows)) * ROW)
 
 
-def slice_changes_chart(slicing: Row, most: int = 20) -> Spec:
+def slice_changes_chart(rows: Sequence[Row], most: int = 20) -> Spec:
     """Return the split and the merge rate of each slice, as stacked bars."""
-    rows = slicing["rows"][:most]
-    names = [short(", ".join(map(label, row["slice"])), 32) for row in rows]
-    places = [(kind, slicing["figures"].index(f"{kind}_change")) for kind in ("split", "merge")]
+    names = [short(", ".join(map(label, row["slice"])), 32) for row in rows[:most]]
     bars = [
-        {"at": at, "kind": kind, "change": row["figures"][place] or 0.0}
-        for at, row in enumerate(rows)
-        for kind, place in places
+        {"at": at, "kind": kind, "change": row[f"{kind}_change"] or 0.0}
+        for at, row in enumerate(rows[:most])
+        for kind in ("split", "merge")
     ]
     colour = mapped("kind:N", {"split": LIGHT.true, "merge": LIGHT.pred})
     place = {"x": shares_axis("change:Q", "share of all items"), "y": names_axis(names), "color": colour}
-    size = {"width": WIDTH, "height": max(2, len(rows)) * ROW}
+    size = {"width": WIDTH, "height": max(2, len(names)) * ROW}
     return marks(bars, "bar", place, height={"band": 0.7}) | size
 
 

@@ -3,24 +3,50 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from fastbcubed.render.document import Beside, Block, Code, Grid, Notice, Notices, Prose
+from fastbcubed.render.document import (
+    NUMBERS,
+    ON_PAGE,
+    Beside,
+    Block,
+    Clusters,
+    Code,
+    Fold,
+    Grid,
+    Heading,
+    Notice,
+    Notices,
+    Only,
+    Prose,
+)
+from fastbcubed.render.number_formats import label
 
 WIDTH = 80
-#: Characters of a line of a table.
-LONGEST = 100
-#: Spaces between columns, and the characters of a column that holds figures rather than text.
-GAP, FIGURE = 2, 20
+#: Characters of a line of a table, spaces between columns, and characters to which a column of text shrinks at most.
+LINE, GAP, NARROWEST = 100, 2, 8
+#: Returns the text of a block.
+Draw = Callable[[Block], str]
 
 
 def drawn(blocks: Iterable[Block], say: Callable[[str], str] = str) -> str:
     """Return blocks with empty lines between them; `say` words notices for the reader. Charts have no text."""
-    return "\n\n".join(filter(None, (_text(block, say) for block in blocks)))
+    return "".join(pieces(blocks, lambda block: _text(block, say)))
+
+
+def pieces(blocks: Iterable[Block], draw: Draw) -> Iterator[str]:
+    """Yield the text of each block that has one, after an empty line; what follows a heading stands below it."""
+    before = ""
+    for block in blocks:
+        if text := draw(block):
+            yield before + text
+            before = "\n" if isinstance(block, Heading) else "\n\n"
 
 
 def _text(block: Block, say: Callable[[str], str]) -> str:
     match block:
+        case Heading(text):
+            return label(text)
         case Prose(sentences, "title"):
             return "\n".join([*map(paragraph, sentences[:1]), *sentences[1:]])
         case Prose(sentences, "indented"):
@@ -31,8 +57,12 @@ def _text(block: Block, say: Callable[[str], str]) -> str:
             return "\n".join(paragraph(sentence(row, say), after="  ") for row in rows) or block.none
         case Grid():
             return aligned(block) if block.rows else ""
+        case Clusters(table=Grid() as table):
+            return aligned(table) if table.rows else ""
         case Beside(columns):
             return "\n".join(filter(None, (_text(each, say) for column in columns for each in column)))
+        case Only("text", blocks) | Fold(_, blocks):
+            return drawn(blocks, say)
         case Code(text):
             return text
     return ""
@@ -40,30 +70,88 @@ def _text(block: Block, say: Callable[[str], str]) -> str:
 
 def sentence(notice: Notice, say: Callable[[str], str] = str) -> str:
     """Return a notice with its level and code; `say` words its message for the reader."""
-    return f"{notice.level.capitalize()}: {say(notice.message)} [{notice.code}]"
+    code = f" [{notice.code}]" if notice.code else ""
+    return f"{notice.level.capitalize()}: {say(notice.message)}{code}"
 
 
-def aligned(grid: Grid) -> str:
+def aligned(grid: Grid, width: int | None = LINE, *, styled: bool = False) -> str:
     """Return a grid as lines: names to the left, figures to the right unless the grid has them to the left.
 
-    Columns of figures that a line has no room for are named below; only a long text is cut.
+    Columns for which a line has no room are named below; figures are never cut, and long texts go on below.
     """
+    grid, left_out = fitted(grid, width)
+    text = _lines(grid, width, styled)
+    return f"{text}\n(no room for {', '.join(left_out)})" if left_out else text
+
+
+def fitted(grid: Grid, width: int | None) -> tuple[Grid, list[str]]:
+    """Return a grid as texts without columns for which a line has no room, and their names.
+
+    Those of the highest rank go first, from right to left; standard errors together.
+    """
+    ranks = [_rank(grid, at) for at in range(len(grid.header)) if ON_PAGE not in grid.ranks[at : at + 1]]
     grid = grid.texts
-    widths = [max(map(len, column)) for column in zip(grid.header, *grid.rows, strict=True)]
-    n = len(widths)
-    while n > grid.names + 1 and sum(widths[:n]) + GAP * (n - 1) > LONGEST and widths[n - 1] <= FIGURE:
-        n -= 1
-    lines = []
-    for row in (grid.header, *grid.rows):
-        cells = [
-            text.ljust(width) if at < grid.names or grid.left else text.rjust(width)
-            for at, (text, width) in enumerate(zip(row[:n], widths[:n], strict=True))
-        ]
-        line = (" " * GAP).join(cells).rstrip()
-        lines.append(line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…")
-    if n < len(widths):
-        lines.append(f"(no room for {', '.join(filter(None, grid.header[n:]))})")
-    return "\n".join(lines)
+    widths, kept = _widths(grid), [*range(len(ranks))]
+    left_out: list[int] = []
+    while width is not None and _length([widths[at] for at in kept]) > width:
+        rank = max(ranks[at] for at in kept)
+        if rank == 0:
+            break
+        last = [at for at in kept if ranks[at] == rank]
+        left_out += last if rank == OF_ERRORS else last[-1:]
+        kept = [at for at in kept if at not in left_out]
+    names = dict.fromkeys(grid.header[at] for at in sorted(left_out))
+    return grid.only(kept), [name for name in names if name]
+
+
+#: Rank of standard errors where a grid has no ranks, and of figures but the first; names and texts stay.
+OF_ERRORS, OF_FIGURES = 2, 1
+
+
+def _rank(grid: Grid, at: int) -> int:
+    form = grid.form(at)
+    if any(grid.ranks) or at <= grid.names or form in ("text", "name"):
+        return grid.ranks[at] if grid.ranks else 0
+    return OF_ERRORS if form == "error" else OF_FIGURES
+
+
+def _widths(grid: Grid) -> list[int]:
+    from rich.cells import cell_len
+
+    return [max(map(cell_len, column)) for column in zip(grid.header, *grid.rows, strict=True)]
+
+
+def _length(widths: Sequence[int]) -> int:
+    """Return the characters of a line that columns of these widths take."""
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+def _lines(grid: Grid, width: int | None, styled: bool) -> str:
+    """Return a grid of texts; where a line has no room, the widest columns of texts are folded."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    widths = _widths(grid)
+    texts = [at for at in range(len(widths)) if grid.form(at) not in NUMBERS or at < grid.names]
+    while width is not None and _length(widths) > width and texts:
+        widest = max(texts, key=lambda at: widths[at])
+        if widths[widest] <= NARROWEST:
+            break
+        widths[widest] -= 1
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
+    for at, (name, own) in enumerate(zip(grid.header, widths, strict=True)):
+        left = at in texts or grid.left
+        table.add_column(Text(name), justify="left" if left else "right", width=own, overflow="fold")
+    for row in grid.rows:
+        table.add_row(*map(Text, row))
+    console = Console(
+        width=_length(widths) + GAP, force_terminal=styled, color_system="auto" if styled else None,
+        highlight=False, markup=False, emoji=False, legacy_windows=False,
+    )  # fmt: skip
+    with console.capture() as captured:
+        console.print(table)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
 def paragraph(text: str, before: str = "", after: str = "") -> str:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from fastbcubed.cells.contingency import side_of
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.render.html import Page, Report, Shown
+from fastbcubed.render.html import Report, Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.results import better_than_chance, clusters, repairs, save, saved_files, slices, source_pairs
 from fastbcubed.results.cluster_outcomes import by_side, outcomes_of, require_outcomes
 from fastbcubed.results.clusters import Losses
 from fastbcubed.results.concentration import ROWS, concentration
-from fastbcubed.results.evaluation_text import Cluster, Item, document
+from fastbcubed.results.evaluation_text import Cluster, Item
 from fastbcubed.results.figures import Bounds, Figures, Scores, how_to_have, summarize
 from fastbcubed.results.intervals import Interval
 from fastbcubed.results.items import Items, Kept, list_cells
@@ -31,7 +32,7 @@ from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.old_names import under_old_name
 
 if TYPE_CHECKING:
-    from fastbcubed.results.gates import Gate
+    from fastbcubed.render.document import Document
     from fastbcubed.results.page import Asked
 
 
@@ -103,7 +104,6 @@ class Evaluation(Shown, HasTable):
         self.not_computed, self.sliced = figures.not_computed, figures.sliced
         self.names, self.engine, self.reading = origin.names, origin.engine, dict(origin.reading)
 
-    _document = document
     __getstate__, __setstate__ = saved_files.state_of, saved_files.set_state
     test, source_pairs = better_than_chance.better_than_chance, source_pairs.source_pairs
 
@@ -813,26 +813,36 @@ class Evaluation(Shown, HasTable):
         Returns
         -------
         Report
-            With the page as `html`, and all that is on it as plain data as `content`; the same bytes for the same
-            result. Lists that would make the file too large are cut, which the page says.
+            With the page as `html`, and its document as plain data as `content`; the same bytes for the same result.
+            Lists that would make the file too large are cut, which the page says.
 
         Examples
         --------
         >>> import fastbcubed as fb
-        >>> fb.evaluate([0, 0, 1], [0, 1, 1]).report(title="Run 7").content["overall"]["precision"]
-        0.6666666666666666
+        >>> fb.evaluate([0, 0, 1], [0, 1, 1]).report(title="Run 7").content["sections"][2]["title"]
+        'Scores'
         """
         from fastbcubed.results.page import report_of
 
         asked = {"title": title, "worst": worst, "members": members, "columns": columns, "by": by}
         return report_of(self._page, path, asked, overwrite=overwrite)
 
-    def _page(self, asked: Asked, gates: Sequence[Gate] = ()) -> Page:
-        """Return the content of `report`, with the results of gates, and its document."""
-        from fastbcubed.results.evaluation_document import document as document_of_page
-        from fastbcubed.results.page import evaluation_content
+    def _document(self, asked: Asked | None = None) -> Document:
+        """Return what is shown of the evaluation, in brief if it is asked for nothing."""
+        from fastbcubed.results.evaluation_document import document
+        from fastbcubed.results.page import IN_BRIEF
 
-        return Page(evaluation_content(self, asked, gates), document_of_page)
+        return document(self, asked or IN_BRIEF)
+
+    def _page(self, asked: Asked) -> Document:
+        """Return the page of `report`: that which was saved with the result, if that is asked for."""
+        from fastbcubed.render.document import of_data
+        from fastbcubed.results.page import title_of
+
+        saved = self.kept.lazy.page() if self.kept.lazy is not None and asked.is_usual else None
+        if saved is None:
+            return self._document(asked)
+        return replace(of_data(saved), title=asked.title or title_of(self.names))
 
     def save(self, directory: Any, *, keep: str = "items", repairs: int = 0) -> None:
         """Write the evaluation as JSON and Parquet files; `fastbcubed.load` reads it back.
@@ -845,7 +855,7 @@ class Evaluation(Shown, HasTable):
             How much to write: ``overall.json`` and ``slices.parquet``; with "cells" also
             ``cells.parquet``, ``true_clusters.parquet`` and ``pred_clusters.parquet``; with "items"
             also ``items.parquet``, from which any later slice can be made. With many cells there is
-            ``page.json``, the content of the page of `report`; it may be deleted.
+            ``page.json``, the document of the page of `report`; it may be deleted.
         repairs : int
             How many repairs to write, as ``repairs.parquet``; see `repairs`.
 

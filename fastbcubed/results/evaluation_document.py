@@ -1,12 +1,21 @@
-"""The page of an evaluation as a document, from its content: verdict, sides, losses, slices, clusters, repairs."""
+"""The document of an evaluation: verdict, sides, scores, losses, slices, clusters, repairs, and how it was made."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
-from fastbcubed.metrics.bcubed import LOSS_OF_SIDE
+import numpy as np
+
+from fastbcubed.cells.cell_parts import NoCells
+from fastbcubed.cells.contingency import SIDES, Contingency
+from fastbcubed.errors import FastBCubedError, MetricError, NotKeptError, OptionError
+from fastbcubed.inputs.arrays import to_numpy
+from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, distinct
+from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.document import (
+    ON_PAGE,
     Beside,
     Block,
     Chart,
@@ -19,118 +28,273 @@ from fastbcubed.render.document import (
     Group,
     Heading,
     Members,
+    Notices,
+    Only,
     Opened,
     Prose,
     Section,
 )
-from fastbcubed.render.json import as_json
-from fastbcubed.render.number_formats import count, counted, label, named, percent, score_text
+from fastbcubed.render.number_formats import (
+    count,
+    counted,
+    label,
+    named,
+    not_computed,
+    percent,
+    plus_minus,
+    score_text,
+)
+from fastbcubed.results import chart_data
+from fastbcubed.results.clusters import list_clusters
 from fastbcubed.results.concentration import KINDS
-from fastbcubed.results.page import Content, about_slicings, notices
+from fastbcubed.results.evaluation_text import (
+    FEW_CELLS,
+    HEADLINE,
+    believe,
+    coverage,
+    definition,
+    differing,
+    if_otherwise,
+    outcomes,
+    title_lines,
+    verdict,
+)
+from fastbcubed.results.members import chosen_columns, opener
+from fastbcubed.results.page import IN_BRIEF, MESSAGES, MOST_COLUMNS, Asked, anchor, origin_of, title_of
+from fastbcubed.results.repairs import repairs_at_hand
+from fastbcubed.results.slices import id_parts, slice_name
+
+if TYPE_CHECKING:
+    from fastbcubed.results.evaluation import Evaluation
 
 #: Slices that are drawn, and characters of a name for which three charts have room side by side.
 DRAWN, SHORT = 20, 14
+NOTHING = "No warnings."
+#: Explanation of the last columns of slices.
+SHARES = "of P loss, of R loss: share of what all items lose of precision, and of recall"
+NO_INTERVAL = {"se": None, "low": None, "high": None}
 
 
-def document(content: Content) -> Document:
-    """Return the page of an evaluation."""
-    names = content["names"]
-    scored = f"{counted(content['n_items'], 'item')}{', weighted' * content['weighted']}"
-    rows = [
-        ("Prediction", names.get("prediction") or "the prediction"),
-        ("Truth", names.get("truth") or "the truth"),
-        ("Scored", scored + "; clusters may overlap" * content["overlapping"]),
+def document(ev: Evaluation, asked: Asked = IN_BRIEF) -> Document:
+    """Return an evaluation as a document; what only pages have is made for them alone."""
+    scored = f"{counted(ev.summary['true']['items'], 'item')}{', weighted' * ev.contingency.weighted}"
+    facts = [
+        ("Prediction", ev.names.get("prediction") or "the prediction"),
+        ("Truth", ev.names.get("truth") or "the truth"),
+        ("Scored", scored + "; clusters may overlap" * ev.contingency.overlapping),
     ]
-    made = origin(content["origin"])
-    if not content["origin"]["command"]:
-        text = "The result was made of data in memory, so that there is no command that makes it again."
-        made = [Prose([text], "note"), *made]
-    sections = [
-        Section("verdict", "Verdict", [*_verdict(content["verdict"]), *notices(content)]),
-        Section("sides", "The two sides", list(_sides(content))),
-        Section("loss", "Where the loss is", list(_losses(content))),
-        Section("slices", "Slices", list(_slices(content["slices"]))),
-        Section("clusters", "Clusters to look at", list(_clusters(content["clusters"]))),
-        Section("repairs", "Repairs", list(_repairs(content["repairs"]))),
-        definitions_section(content["definitions"]),
-        Section("origin", "How it was made", made),
+    head = [
+        Only("text", [Prose(title_lines(ev), "title")]),
+        Only("page", [Facts(facts, "sides", ("pred", "true", ""))]),
     ]
-    return Document([Facts(rows, "sides", ("pred", "true", ""))], [each for each in sections if each.blocks])
+    return Document("evaluation", asked.title or title_of(ev.names), head, _sections(ev, asked))
 
 
-def _verdict(verdict: Content) -> Iterator[Block]:
-    """Yield the sentences, next to the scores with intervals and those of trivial predictions."""
-    scores, aside = verdict["scores"], list[Block]()
-    if scores:
-        rows = [
-            [
-                row["label"], score_text(row["value"]) if row["value"] is not None else "n/a",
-                f"{score_text(row['low'])} to {score_text(row['high'])}" if row["se"] else "",
-            ]
-            for row in scores
-        ]  # fmt: skip
-        with_intervals = any(row["low"] is not None for row in scores)
-        caption = f"Scores over all items{', with intervals of 95 %' * with_intervals}"
-        aside.append(Grid(["", "", ""], rows, 1, ("text", "text", "text"), caption, style="big"))
-    known = [row for row in scores if row["value"] is not None]
-    if scores and all(0 <= row["value"] <= 1 for row in known):
-        told = ", ".join(f"{row['label']} {score_text(row['value'])}" for row in known)
+def _sections(ev: Evaluation, asked: Asked) -> Iterator[Section]:
+    """Yield the sections that have anything, one after the other, as some take long."""
+    if asked.columns:
+        chosen_columns(ev.kept, asked.columns)
+    parts = {
+        ("verdict", "Verdict"): _verdict,
+        ("sides", "The two sides"): _sides,
+        ("definitions", "Scores"): scores_of,
+        ("loss", "Where the loss is"): _losses,
+        ("slices", "Slices"): _slices,
+        ("clusters", "Clusters to look at"): _clusters,
+        ("repairs", "Repairs"): _repairs,
+        ("origin", "How it was made"): _origin,
+    }
+    for (name, title), part in parts.items():
+        if blocks := list(part(ev, asked)):
+            yield Section(name, title, blocks)
+
+
+def _verdict(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+    """Yield the sentences, on a page next to the scores with intervals and those of trivial predictions; warnings."""
+    sentences = Prose(verdict(ev), "lead")
+    if asked.page:
+        yield Beside([[sentences, Prose([believe(ev)], "lead")], _headline(ev)])
+        yield Notices.of(ev.warnings[:MESSAGES], n=len(ev.warnings))
+    else:
+        yield sentences
+        yield Notices.of(ev.warnings, none=NOTHING)
+
+
+def _headline(ev: Evaluation) -> list[Block]:
+    """Return the scores with intervals as a table, and as a chart with those of trivial predictions."""
+    known: Mapping[str, Mapping[str, Any]] = ev.standard_errors.intervals_at_hand()
+    names = [name for name in HEADLINE if name in ev.overall] or chart_data.drawn_scores(ev)[:3]
+    rows: list[dict[str, Any]] = [
+        {"score": name, "label": HEADLINE.get(name, name), "value": ev.overall[name]}
+        | dict(known.get(name, NO_INTERVAL))
+        for name in names
+    ]
+    if not rows:
+        return []
+    cells = [
+        [row["label"], score_text(row["value"]),
+         f"{score_text(row['low'])} to {score_text(row['high'])}" if row["se"] else ""]
+        for row in rows
+    ]  # fmt: skip
+    caption = (
+        f"Scores over all items{', with intervals of 95 %' * any(row['low'] is not None for row in rows)}"
+    )
+    found: list[Block] = [Grid(["", "", ""], cells, 1, ("text", "text", "text"), caption, style="big")]
+    defined = [row for row in rows if row["value"] == row["value"]]
+    if all(0 <= row["value"] <= 1 for row in defined):
+        trivial = chart_data.extremes(ev)
         marks = {"alone": "▲ every item alone", "one": "■ all items in one cluster"}
-        trivial = ", ".join(text for name, text in marks.items() if name in verdict["extremes"])
+        shown = ", ".join(text for name, text in marks.items() if name in trivial)
         text = (
             "● this prediction. A score means little by itself, so the grey marks are what useless predictions would "
-            f"reach on the same truth: {trivial}."
+            f"reach on the same truth: {shown}."
         )
-        said = f"Dot plot from 0 to 1: {told}"
-        aside.append(Chart("scores", "scores", (verdict,), said, text=text if trivial else ""))
-    yield Beside([[Prose(verdict["sentences"], "lead")], aside])
+        told = ", ".join(f"{row['label']} {score_text(row['value'])}" for row in defined)
+        data, said = {"scores": rows, "extremes": trivial}, f"Dot plot from 0 to 1: {told}"
+        found.append(Chart("scores", "scores", (data,), said, text=text if shown else ""))
+    return found
 
 
-def _sides(content: Content) -> Iterator[Block]:
-    """Yield the clusters of both sides by size, and their outcomes."""
-    sides = content["sides"]
-    yield Prose(content["verdict"]["outcomes"]["lines"])
+def _sides(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+    """Yield items and clusters of both sides, outcomes, charts of these and of sizes, and items that one side lacks."""
+    left: list[Block] = [sides_grid(ev), Prose(outcomes(ev))]
+    if asked.page:
+        yield from _sides_on_page(ev, left)
+    else:
+        yield Beside([left])
+    lines, others = coverage(ev), list(if_otherwise(ev)) if asked.page else []
+    if lines or others:
+        yield Only("page", [Heading("Items that one side lacks")])
+    yield Prose(lines, "indented")
+    yield Prose(others)
+
+
+def sides_grid(ev: Evaluation) -> Grid:
+    """Return the numbers and sizes of the clusters of both sides."""
     rows = [
-        [title, own["items"], own["clusters"], own["singletons"], own["size_quantiles"].get("0.5"), own["largest"]]
-        for title, own in (("Truth", sides["summary"]["true"]), ("Prediction", sides["summary"]["pred"]))
-    ]  # fmt: skip
-    header = ["Side", "items", "clusters", "of one item", "median size", "largest"]
-    about = "Items and clusters of both sides"
-    left: list[Block] = [Grid(header, rows, 1, ("text", *["count"] * 5), about=about)]
+        {"side": side, **own, "median": own["size_quantiles"].get("0.5"), "exact": _exact(own)}
+        for side, own in (("truth", ev.summary["true"]), ("prediction", ev.summary["pred"]))
+    ]
+    columns: list[tuple[Any, ...]] = [("", "side", "text")]
+    columns += [(name, name, "count") for name in ("items", "clusters", "singletons")]
+    columns += [("median size", "median", "count", ON_PAGE), ("largest", "largest", "count")]
+    columns += [("exactly recovered", "exact", "figure")] * ev.contingency.overlapping
+    return Grid.of(rows, columns, about="Items and clusters of both sides")
+
+
+def _exact(own: Mapping[str, Any]) -> str:
+    return f"{count(own['exact'])} ({percent(own['exact'] / own['clusters'])})"
+
+
+def _sides_on_page(ev: Evaluation, left: list[Block]) -> Iterator[Block]:
+    """Yield the sides with charts: outcomes of clusters below them, and sizes of clusters at the right."""
     texts = {
         "true": ("What became of the true clusters", "Exact: a predicted cluster holds the same items. Split: in "
                  "several. Merged: whole, but with others."),
         "pred": ("What the predicted clusters are", "Fragment: part of one true cluster. Union: several whole ones. "
                  "Mixed: parts of several."),
     }  # fmt: skip
-    outcomes = sides["outcomes"]
-    for side, (title, text) in texts.items() if outcomes else ():
+    found, overlapping = (
+        None if ev._outcomes is None else ev._outcomes.to_pylist(),
+        ev.contingency.overlapping,
+    )
+    for side, (title, text) in texts.items() if found else ():
         said = f"Stacked bars: what became of {KINDS[side]}s"
-        left.append(Chart(f"outcomes-{side}", "outcomes", (outcomes, side), said, title, text))
-    if not outcomes and content["overlapping"]:
+        left.append(Chart(f"outcomes-{side}", "outcomes", (found, side), said, title, text))
+    if not found and overlapping:
         why = "an item of clusters that overlap can be split from some and stay with others."
         left.append(Prose([f"The outcome of each cluster is not defined: {why}"], "note"))
     right: list[Block] = []
-    if sides["sizes"]:
+    if isinstance(ev.contingency, Contingency):
         text = (
             "Share of the items that are in clusters of a size. More orange at small sizes points to splitting, more "
             "orange at large ones to merging."
         )
         said = "Bar chart: share of the items in clusters of each size, truth beside prediction"
-        data = (sides["sizes"], "memberships" if content["overlapping"] else "items")
+        data = (chart_data.size_rows(ev), "memberships" if overlapping else "items")
         right.append(Chart("sizes", "sizes", data, said, "How large the clusters are", text))
     yield Beside([left, right])
-    if outcomes:
-        shown = [{**row, "side": "true" if row["side"] == "true" else "predicted"} for row in outcomes]
+    if found:
+        shown = [{**row, "side": "true" if row["side"] == "true" else "predicted"} for row in found]
         columns = [("Side", "side", "text"), ("outcome", "outcome", "text")]
         columns += [("clusters", "n_clusters", "count"), ("items", "n_items", "count")]
         columns += [(f"{name} lost", f"{name}_loss", "share") for name in ("precision", "recall")]
-        yield Fold("Outcomes as a table", [Grid.of(shown, columns, 2, about="Outcomes of clusters")])
+        yield Only(
+            "page", [Fold("Outcomes as a table", [Grid.of(shown, columns, 2, about="Outcomes of clusters")])]
+        )
 
 
-def _losses(content: Content) -> Iterator[Block]:
+def scores_of(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+    """Yield the scores with their definitions, the average, and the calls to make next."""
+    known = ev.standard_errors.at_hand()
+    text = (
+        "Precision asks of each item how many of the items it is clustered with belong with it; recall, how many of "
+        "those that belong with it are clustered with it. Both are means over items; the item itself counts. F1 is "
+        "high only if both are."
+    )
+    yield Only("page", [Prose([text])])
+    shown = {name: ev.overall[name] for name in distinct(ev.overall)}
+    yield scores_grid(shown, {} if known is None else known.of, ev.metrics)
+    yield Prose([definition(ev), *not_computed(ev.not_computed)])
+    if asked == IN_BRIEF:
+        yield Only("text", _next_steps(ev))
+
+
+def scores_grid(overall: Mapping[str, float], errors: Mapping[str, float], metrics: Sequence[Metric]) -> Grid:
+    """Return scores with standard errors and definitions."""
+    known = {metric.name: metric for metric in metrics}
+    rows = []
+    for name, value in overall.items():
+        error, metric = errors.get(name), known.get(name)
+        error = error if plus_minus(error, value) else None
+        source = "" if metric is None else metric.source
+        rows.append(
+            {"score": name, "value": value, "se": error, "meaning": _meaning(metric), "source": source}
+        )
+    columns: list[tuple[Any, ...]] = [("score", "score", "text"), ("", "value", "any")]
+    columns += [("±", "se", "error")] * any(row["se"] is not None for row in rows)
+    columns += [("definition", "meaning", "name"), ("source", "source", "name", ON_PAGE)]
+    return Grid.of(rows, columns, left=True, about="Scores and their definitions")
+
+
+def _meaning(metric: Metric | None) -> str:
+    if metric is None:
+        return ""
+    meaning = metric.definition.replace("mean over items of ", "mean of ", 1)
+    meaning = meaning.replace("with P = precision and R = recall", "of precision and recall")
+    return f"low is good; {meaning}" if metric.best == "lower" else meaning
+
+
+def steps_grid(steps: Iterable[tuple[str, str]]) -> list[Block]:
+    """Return calls to make next, each with its effect."""
+    return [Grid(["Next:", ""], [[f"  {call}", effect] for call, effect in steps], 2)]
+
+
+def _next_steps(ev: Evaluation) -> list[Block]:
+    """Return two or three calls for finding the lost score."""
+    if not ev.has_clusters:
+        return []
+    steps = [('.clusters("pred", limit=5)', 'the worst predicted clusters; or "true"')]
+    try:
+        items = ev.kept_items()
+    except ValueError:  # there are clusters alone
+        return steps_grid(steps)
+    attributes = [name for names in items.attribute_sides().values() for name in names] + [*id_parts(items)]
+    if ev.attributes is not None:
+        attributes += ev.attributes.names
+    by = label(attributes[0] if attributes else "true_size")
+    others = [o for o in dict.fromkeys(map(label, [*attributes[1:], "true_size", "pred_size"])) if o != by]
+    listed = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+    steps.append((f'.slices("{by}")', f"scores by {by}; or {listed}"))
+    steps.append((".item(id)", "one item: its confusion matrix, and who is in it"))
+    return steps_grid(steps)
+
+
+def _losses(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     """Yield in how few clusters the loss is, and scores by the size of the cluster."""
-    curves, by_size, charts = content["sides"]["lorenz"], content["by_size"], list[Sequence[Block]]()
+    if not asked.page:
+        return
+    curves, by_size, charts = _curves(ev), chart_data.by_size(ev), list[Sequence[Block]]()
     if curves and any(curve["n_half"] for curve in curves.values()):
         halves = ", ".join(
             f"half of it in {counted(curve['n_half'], KINDS[side])}"
@@ -158,33 +322,64 @@ def _losses(content: Content) -> Iterator[Block]:
         yield Beside(charts)
     for key, slicing in sorted(by_size.items()):
         of = "predicted" if key == "pred_size" else "true"
-        yield Fold(f"{slicing['scores'][0].capitalize()} by {of} size as a table", [_slice_grid(slicing)])
+        yield Fold(f"{slicing['scores'][0].capitalize()} by {of} size as a table", [slice_grid(slicing, ev)])
 
 
-def _slices(slices: Content) -> Iterator[Block]:
-    """Yield each slicing: charts of its scores, and a table."""
-    rows = slices["rows"]
-    if not rows:
+def _curves(ev: Evaluation) -> dict[str, Any] | None:
+    """Return how the loss of either side is spread over its clusters; None where that takes too long or is unknown."""
+    cells = ev.contingency
+    if not isinstance(cells, Contingency) or (cells.overlapping and cells.n_cells > FEW_CELLS):
+        return None
+    try:
+        return chart_data.lorenz_curves(ev)
+    except OptionError:  # there is no room
+        return None
+
+
+def _slices(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+    """Yield each slicing, those of the evaluation and those added: charts of its scores, and a table."""
+    keys: dict[str, Any] = {name: name for name in ev.sliced} | {slice_name(key): key for key in asked.by}
+    chosen = list(keys.items())[: asked.slicings]
+    if not chosen:
         return
-    text = (
-        "Dots are scores, lines their intervals of 95 %, and the dashed line is the score of all items. Grey: fewer "
-        "than 30 independent groups of items, or 30 items where those are not known; do not read much into it."
-    )
-    yield about_slicings(slices, text)
-    for k, slicing in enumerate(rows):
-        own, n = slicing["rows"], slicing["n"]
-        yield Heading(f"By {named(slicing['names'])}")
+    if asked.page:
+        text = (
+            "Dots are scores, lines their intervals of 95 %, and the dashed line is the score of all items. Grey: "
+            "fewer than 30 independent groups of items, or 30 items where those are not known; do not read much into "
+            "it."
+        )
+        yield about_slicings(len(chosen), len(keys), text)
+    for k, (name, key) in enumerate(chosen):
+        yield from slicing_blocks(ev, name, key, asked, f"slices-{k}")
+    if chart_data.lost_by_all(ev):
+        yield Prose([SHARES])
+
+
+def slicing_blocks(ev: Evaluation, name: str, key: Any, asked: Asked, place: str = "") -> Iterator[Block]:
+    """Yield one slicing below its heading: all slices if they are few, otherwise those that cost most."""
+    if not asked.slices and (n := ev._sliced[name].num_rows) > asked.whole:
+        yield Heading(f"By {label(name)}: {count(n)} slices; --worst N lists the N that cost most")
+        return
+    slicing = chart_data.slicing_of(ev, key, asked.whole, asked.slices)
+    rows, n = slicing["rows"], slicing["n"]
+    part = f": the {count(len(rows))} of {count(n)} slices that cost most" if len(rows) < n else ""
+    yield Heading(f"By {label(name)}{part}")
+    if asked.page:
         if not slicing["ordered"] and len(slicing["names"]) != 2:
-            drawn = f"{min(len(own), DRAWN)} of {count(n)} slices are drawn"
+            drawn = f"{min(len(rows), DRAWN)} of {count(n)} slices are drawn"
             yield Prose([f"{drawn}: those that cost most, the costliest first."], "note")
-        long = max((len(named(row["slice"])) for row in own[:DRAWN]), default=0) > SHORT
-        charts = slicing_charts(slicing, f"slices-{k}")
+        long = max((len(named(row["slice"])) for row in rows[:DRAWN]), default=0) > SHORT
+        charts = slicing_charts(slicing, place)
         yield Beside([[chart] for chart in charts], "panels long" if long else "panels")
-        part = f": {len(own)} of {count(n)} slices, those that cost most" if len(own) < n else ""
-        yield Fold(f"As a table{part}", [_slice_grid(slicing)])
+    yield Fold("As a table", [slice_grid(slicing, ev)])
 
 
-def slicing_charts(slicing: Content, name: str) -> list[Chart]:
+def about_slicings(shown: int, n: int, text: str) -> Prose:
+    """Return the note above all slicings, which also says how many are shown if not all are."""
+    return Prose([f"{text} {shown} of {n} slicings are shown." if n > shown else text], "note")
+
+
+def slicing_charts(slicing: Mapping[str, Any], name: str) -> list[Chart]:
     """Return the charts of a slicing: one for each score, or a heat map where two attributes are crossed."""
     if len(slicing["names"]) == 2 and slicing["scores"]:
         score, part = slicing["scores"][-1], len(slicing["rows"]) < slicing["n"]
@@ -197,53 +392,121 @@ def slicing_charts(slicing: Content, name: str) -> list[Chart]:
     return [_slice_chart(slicing, score, f"{name}-{k}") for k, score in enumerate(slicing["scores"])]
 
 
-def _slice_chart(slicing: Content, score: str, name: str, title: str = "", text: str = "") -> Chart:
+def _slice_chart(slicing: Mapping[str, Any], score: str, name: str, title: str = "", text: str = "") -> Chart:
     said = f"Dot plot: {score} by {label(slicing['by'])}, as the table below has it"
     return Chart(name, "slices", (slicing, score), said, title, text)
 
 
-def _slice_grid(slicing: Content) -> Grid:
+def slice_grid(slicing: Mapping[str, Any], ev: Evaluation) -> Grid:
     """Return slices with their scores, standard errors and losses; those with few groups are soft."""
-    names, scores, own = slicing["names"], slicing["scores"], slicing["rows"]
-    rows = [
-        [*row["slice"], row["n_items"], *(row.get(name) for score in scores for name in (score, f"{score}_se")),
-         row["precision_loss"], row["recall_loss"]]
-        for row in own
-    ]  # fmt: skip
-    header = [*names, "items", *(part for score in scores for part in (score, "±"))]
-    forms = (*["name"] * len(names), "count", *["score", "error"] * len(scores), "share", "share")
-    soft = [k for k, row in enumerate(own) if row["few"]]
-    header += ["precision lost", "recall lost"]
-    return Grid(header, rows, len(names), forms, about=f"By {slicing['by']}", soft=soft)
+    names, rows = slicing["names"], slicing["rows"]
+    shown = [{**row, **dict(zip(names, row["slice"], strict=True))} for row in rows]
+    columns: list[tuple[Any, ...]] = [(name, name, "name") for name in names]
+    columns.append(("items", "n_items", "count"))
+    columns.append((f"of {'weight' if ev.contingency.weighted else 'items'}", "share", "percent"))
+    errors = any(row[f"{score}_se"] is not None for row in rows for score in slicing["scores"])
+    for score in slicing["scores"]:
+        columns += [(score, score, "score"), *[("±", f"{score}_se", "error")] * errors]
+    for name in ("precision", "recall"):
+        if any(f"share_of_{name}_loss" in row for row in rows):
+            columns.append((f"of {name[0].upper()} loss", f"share_of_{name}_loss", "percent"))
+        columns.append((f"{name} lost", f"{name}_loss", "share", ON_PAGE))
+    soft = [k for k, row in enumerate(rows) if row["few"]]
+    return Grid.of(shown, columns, len(names), about=f"By {slicing['by']}", soft=soft)
 
 
-def _clusters(clusters: Content | None) -> Iterator[Block]:
-    if not clusters:
+def _clusters(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+    """Yield the clusters of either side that cost most; on a page they open to their members."""
+    if not ev.has_clusters or not asked.worst:
         return
-    kept = clusters["pred"]["opened"]
-    lost = ' The members were not kept; save with keep="items" to have them here.'
-    yield Prose([
-        "Those that cost most. Each opens to its members, grouped by the clusters of the other side; a marked value "
-        f"differs from what most of the members shown have.{'' if kept else lost}"
-    ], "note")  # fmt: skip
-    for side, own in clusters.items():
-        kind, other = ("predicted", "true") if side == "pred" else ("true", "predicted")
-        what, rows = LOSS_OF_SIDE[side].removesuffix("_loss"), own["rows"]
-        title = f"{kind.capitalize()} clusters that cost most {what}"
-        yield Heading(title, id=f"clusters-{side}", side=side)
-        if not rows:
-            yield Prose([f"None: no {kind} cluster costs any {what}."])
-            continue
-        text = f"{len(rows)} of {counted(own['n'], 'cluster')}"
-        text += "" if own["n_lossy"] is None else f", {count(own['n_lossy'])} of which cost anything"
-        if own["share_shown"] is not None:
-            text += f". Together they have {percent(own['share_shown'])} of the {what} that is lost"
-        yield Prose([f"{text}."], "note")
-        yield Clusters(title.lower(), [_opened(row, side, own["loss"], f"{other} cluster") for row in rows])
+    if asked.page:
+        lost = ' The members were not kept; save with keep="items" to have them here.'
+        yield Prose([
+            "Those that cost most. Each opens to its members, grouped by the clusters of the other side; a marked "
+            f"value differs from what most of the members shown have.{'' if ev.has_items else lost}"
+        ], "note")  # fmt: skip
+    numbers = {side: _n_lossy(ev, side) for side in SIDES}
+    tables = {side: _costliest(ev, side, asked, numbers[side]) for side in SIDES[::-1]}
+    codes = {side: to_numpy(table["code"]) for side, table in tables.items()}
+    open_one = None
+    if asked.page and ev.has_items:
+        open_one = opener(ev.kept, ev.coverage, codes, asked.columns[:MOST_COLUMNS], asked.members)
+    for side, table in tables.items():
+        yield from _clusters_of(ev, side, table, open_one, asked, numbers[side])
 
 
-def _opened(row: Content, side: str, loss: str, of: str) -> Opened:
+def _n_lossy(ev: Evaluation, side: str) -> int | None:
+    try:
+        return int(ev.concentration[side]["n_lossy"])
+    except (OptionError, NotKeptError, AttributeError):
+        return None
+
+
+def _costliest(ev: Evaluation, side: str, asked: Asked, n_lossy: int | None) -> Any:
+    """Return the clusters of a side with the largest losses or the worst score, without those that are perfect."""
+    ordered = asked.order_by is not None
+    limit = asked.worst if n_lossy is None or ordered else min(asked.worst, n_lossy)
+    table = list_clusters(ev.kept, ev.figures, side, asked.order_by, limit)
+    by = asked.order_by or LOSS_OF_SIDE[side]
+    metric = next((metric for metric in ev.metrics if ordered and metric.name == by), None)
+    best = np.inf if metric is None else {"higher": metric.high, "lower": metric.low}.get(metric.best, np.inf)
+    values = table[by].to_numpy()
+    return table.filter(values > 0 if metric is None else values != best)
+
+
+def _clusters_of(
+    ev: Evaluation, side: str, table: Any, open_one: Any, asked: Asked, n_lossy: int | None
+) -> Iterator[Block]:
+    kind, other = ("predicted", "true") if side == "pred" else ("true", "predicted")
+    lost, total = LOSS_OF_SIDE[side], ev.losses.of_all(side)
+    what = lost.removesuffix("_loss")
+    if not table.num_rows:
+        yield Prose([f"Every {kind} cluster has the best {asked.order_by or what}."])
+        return
+    how = f"that cost most {what}" if asked.order_by is None else f"of worst {asked.order_by}"
+    yield Heading(f"{kind.capitalize()} clusters {how}", id=f"clusters-{side}", side=side)
+    rows = table.to_pylist()
+    text = f"{count(len(rows))} of {counted(ev.summary[side]['clusters'], 'cluster')}"
+    text += "" if n_lossy is None else f", {count(n_lossy)} of which cost anything"
+    if total:
+        share = percent(sum(row[lost] for row in rows) / total)
+        text += f". Together they have {share} of the {what} that is lost"
+    yield Prose([f"{text}."], "note")
+    opened = [_opened(ev, row, side, open_one, f"{other} cluster") for row in rows] if asked.page else ()
+    yield Clusters(f"{kind} clusters {how}", opened, cluster_grid(ev, side, rows))
+
+
+def cluster_grid(ev: Evaluation, side: str, rows: Sequence[Mapping[str, Any]]) -> Grid:
+    """Return a listing of clusters of a side: label, outcome, items, parts, scores, and share of the loss."""
+    lost, total, outcome = LOSS_OF_SIDE[side], ev.losses.of_all(side), "outcome" in rows[0]
+    shown = [
+        {**row, "cluster": ALONE if row["cluster"] is None else row["cluster"],
+         "share": row[lost] / total if total else None}
+        for row in rows
+    ]  # fmt: skip
+    columns = [
+        ("cluster", "cluster", "name"),
+        *[("outcome", "outcome", "text")] * outcome,
+        ("items", "n_items", "count"),
+        *[("weight", "weight", "amount")] * ev.contingency.weighted,
+        ("parts", "n_parts", "count"),
+        *((name, name, "score") for name in chart_data.drawn_scores(ev) if name in rows[0]),
+        ("of loss", "share", "percent"),
+    ]
+    return Grid.of(shown, columns, 1 + outcome)
+
+
+#: Name of clusters of items that a policy puts alone.
+ALONE = "(alone by policy)"
+
+
+def _opened(ev: Evaluation, row: Mapping[str, Any], side: str, open_one: Any, of: str) -> Opened:
     """Return a cluster with its costs, and its members."""
+    loss, total, members = LOSS_OF_SIDE[side], ev.losses.of_all(side), list[Block]()
+    share = row[loss] / total if total else None
+    if open_one is not None and row["cluster"] is not None:
+        with suppress(NotKeptError, MetricError):
+            members = members_blocks(open_one(side, row["code"], row["cluster"]))
     text = counted(row["n_items"], "item")
     if row["n_parts"] is not None:
         text += f" {'of' if side == 'pred' else 'in'} {counted(row['n_parts'], of)}"
@@ -253,121 +516,96 @@ def _opened(row: Content, side: str, loss: str, of: str) -> Opened:
     if scores:
         listed = ", ".join(scores)
         told += f" {listed[0].upper()}{listed[1:]}."
-    share = row["share_of_loss"]
     return Opened(
-        row["id"], row["cluster"], [row["outcome"]] if "outcome" in row else [], text,
-        [] if share is None else [("", percent(share), "of the loss")], share,
-        [Prose([told], "small"), *members_blocks(row["opened"])],
+        anchor(side, row["cluster"]), row["cluster"], [row["outcome"]] if "outcome" in row else [], text,
+        [] if share is None else [("", percent(share), "of the loss")], share, [Prose([told], "small"), *members],
     )  # fmt: skip
 
 
-def members_blocks(opened: Content | None) -> list[Block]:
-    """Return the members of an opened cluster, grouped by the clusters of the other side."""
-    if not opened:
-        return []
-    columns, weighted, kind = opened["columns"], opened["weighted"], opened["other_kind"]
-    groups = []
-    for part in opened["parts"]:
-        of, n = part[f"{opened['other']}_cluster"], part["n_items"]
-        whole = part.get("n_items_of_cluster")
-        text = (
-            f"{counted(n, 'item')} here"
-            if whole is None
-            else f"{count(n)} of its {counted(whole, 'item')} here"
+def members_blocks(opened: Any) -> list[Block]:
+    """Return the members of an opened cluster, grouped by the clusters of the other side.
+
+    Attributes that differ from the commonest value are marked, but none of an attribute of which most do not agree, as
+    nothing is odd among many.
+    """
+    columns, weighted, alone = opened["columns"], opened["weighted"], opened["one_sided"]
+    members = [member for part in (*opened["parts"], alone) for member in part["members"]]
+    flags = [differing([member["attributes"][name] for member in members]) for name in columns]
+    known = [sum(member["attributes"][name] is not None for member in members) for name in columns]
+    odd = [own if 2 * sum(own) < n else [False] * len(members) for own, n in zip(flags, known, strict=True)]
+    rows = iter([
+        (
+            [member["item"], *[member["weight"]] * weighted, *(member["attributes"][name] for name in columns)],
+            [False, *[False] * weighted, *(own[k] for own in odd)],
         )
-        alone = "(alone by policy)" if of is None else "(none)" if of == [] else ""
-        title, rows = f"{kind} cluster {alone}".rstrip(), _member_rows(part, columns, weighted)
-        groups.append(Group(title, None if alone else of, text, rows, n))
-    alone = opened["one_sided"]
+        for k, member in enumerate(members)
+    ])  # fmt: skip
+    other = next(side for side in opened.kinds if side != opened["side"])
+    kind, groups = opened.kinds[other].capitalize(), []
+    for part in opened["parts"]:
+        of, n, whole = part[f"{other}_cluster"], part["n_items"], part.get("n_items_of_cluster")
+        text = f"{counted(n, 'item')} here"
+        if whole is not None:
+            text = f"{count(n)} of its {counted(whole, 'item')} here"
+        nameless = ALONE if of is None else "(none)" if of == [] else ""
+        own = [next(rows) for _ in part["members"]]
+        groups.append(Group(f"{kind} cluster {nameless}".rstrip(), None if nameless else of, text, own, n))
     if alone["n_items"]:
         text = f"{counted(alone['n_items'], 'item')}, by policy {alone['policy']}"
-        rows = _member_rows(alone, columns, weighted)
-        groups.append(Group("Not on the other side", None, text, rows, alone["n_items"]))
+        groups.append(Group("Not on the other side", None, text, list(rows), alone["n_items"]))
     header = ["item", *["weight"] * weighted, *columns]
     forms = ["id", *["amount"] * weighted, *["name"] * len(columns)]
-    left_out = opened["n_listed"] - len(opened["parts"])
+    left_out = opened.n_listed - len(opened["parts"])
     more = f"{counted(left_out, f'more {kind.lower()} cluster')} not shown."
     return [Members(header, forms, groups), *([Prose([more], "note")] if left_out > 0 else [])]
 
 
-def _member_rows(part: Content, columns: Sequence[str], weighted: bool) -> list[tuple[list[Any], list[bool]]]:
-    rows = []
-    for member in part["members"]:
-        values = [member["item"], *[member["weight"]] * weighted]
-        values += [member["attributes"][name] for name in columns]
-        differ = [False, *[False] * weighted, *(name in member["differs"] for name in columns)]
-        rows.append((values, differ))
-    return rows
-
-
-def _repairs(repairs: Content | None) -> Iterator[Block]:
-    """Yield which clusters to fix first, and F1 after each repair."""
-    if not repairs or not repairs["rows"]:
+def _repairs(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+    """Yield which clusters to fix first, and F1 after each repair; nothing where that is not defined or not known."""
+    if not asked.page or not asked.worst or ev.contingency.overlapping or isinstance(ev.contingency, NoCells):
+        return
+    found = None
+    with suppress(FastBCubedError):  # there are no labels, or no room
+        found = repairs_at_hand(ev.kept, ev.losses.of_all, asked.worst)
+    if found is None or not found.num_rows:
         return
     yield Prose([
         "If somebody could fix one cluster after the other by the truth, these would bring most. To split a predicted "
         "cluster parts it by the truth; to gather a true one brings its items together."
     ])  # fmt: skip
-    own, start = repairs["rows"], repairs["start"].get("f1")
-    rows = [
-        {**row, "kind": "split predicted" if row["kind"] == "split" else "gather true",
-         "cluster": "(alone by policy)" if row["cluster"] is None else row["cluster"]}
-        for row in own
-    ]  # fmt: skip
-    columns = [
-        ("#", "rank", "count"),
-        ("repair", "kind", "text"),
+    rows, charts = found.to_pylist(), list[Block]()
+    if "f1" in ev.overall:
+        start = ev.overall["f1"]
+        text = f"From {score_text(start)} to {score_text(rows[-1]['running'])}."
+        said = "Line chart: F1 after each repair, as the table below has it"
+        charts.append(Chart("repairs", "repairs", (rows, start), said, "F1 after each repair", text))
+    yield Beside([charts, [repairs_grid(ev, rows)]], "two aside")
+
+
+def repairs_grid(ev: Evaluation, rows: Sequence[Mapping[str, Any]]) -> Grid:
+    """Return repairs with what each alone adds to F1, and F1 after it and those before."""
+    kinds = {"split": "split predicted", "gather": "gather true"}
+    shown = [
+        {**row, "repair": kinds[row["kind"]], "cluster": ALONE if row["cluster"] is None else row["cluster"]}
+        for row in rows
+    ]
+    columns: list[tuple[Any, ...]] = [
+        ("#", "rank", "count", ON_PAGE),
+        ("repair", "repair", "text"),
         ("cluster", "cluster", "name"),
         ("items", "n_items", "count"),
+        *[("weight", "weight", "amount")] * ev.contingency.weighted,
         ("alone adds to F1", "gain", "score"),
         ("F1 then", "running", "score"),
     ]
-    grid = Grid.of(rows, columns, 0, about="Repairs")
-    charts: list[Block] = []
-    if start is not None:
-        text = f"From {score_text(start)} to {score_text(own[-1]['running'])}."
-        said = "Line chart: F1 after each repair, as the table below has it"
-        charts.append(Chart("repairs", "repairs", (own, start), said, "F1 after each repair", text))
-    yield Beside([charts, [grid]], "two aside")
+    return Grid.of(shown, columns, 3, about="Repairs")
 
 
-def definitions_section(found: Content) -> Section:
-    """Return the scores with their definitions, and the policies on items that one side lacks."""
-    text = (
-        "Precision asks of each item how many of the items it is clustered with belong with it; recall, how many of "
-        "those that belong with it are clustered with it. Both are means over items; the item itself counts. F1 is "
-        "high only if both are."
-    )
-    forms = {"score": "text", "value": "any", "best": "text", "definition": "name", "source": "name"}
-    columns = [(key, key, form) for key, form in forms.items()]
-    blocks: list[Block] = [
-        Prose([text, found["text"]]),
-        Grid.of(found["rows"], columns, about="Scores and their definitions"),
-    ]
-    if missing := found["not_computed"]:
-        facts = Facts([(each["score"], each["message"]) for each in missing])
-        blocks.append(Fold(f"{len(missing)} scores were not computed", [facts]))
-    blocks += [Heading("Items that one side lacks"), Prose([*found["lines"], *found["otherwise"]["lines"]])]
-    return Section("definitions", "Definitions", blocks)
-
-
-def command_blocks(command: str | None) -> list[Block]:
-    """Return the command that makes a result again; nothing where there is none."""
-    if not command:
-        return []
-    return [Prose(["This command makes the result again where its files are:"]), Code(command)]
-
-
-def origin(found: Content) -> list[Block]:
-    """Return the command that makes a result again, and its manifest."""
-    manifest = found["manifest"]
-    rows = [(name, str(version)) for name, version in (manifest.get("versions") or {}).items()]
-    rows += [("engine", manifest["engine"])] if "engine" in manifest else []
-    for side in ("truth", "prediction", "baseline", "experiment"):
-        if isinstance(own := manifest.get(side), Mapping):
-            text = "rows not counted" if own["rows"] is None else counted(own["rows"], "row")
-            rows.append(
-                (side, text + (f", fingerprint {own['fingerprint']}" if own.get("fingerprint") else ""))
-            )
-    rows += [(name, as_json(value, None)) for name, value in (manifest.get("arguments") or {}).items()]
-    return [*command_blocks(found["command"]), Facts(rows)]
+def _origin(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+    if not asked.page:
+        return
+    made = origin_of(ev.manifest, ev.names)
+    if not any(isinstance(block, Code) for block in made):
+        text = "The result was made of data in memory, so that there is no command that makes it again."
+        yield Prose([text], "note")
+    yield from made

@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fastbcubed.align.policies import Policies
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import OptionError
-from fastbcubed.metrics.bcubed import LOSSES, distinct
-from fastbcubed.metrics.metric import Metric
-from fastbcubed.render.document import Beside, Block, Grid, Notices, Prose
+from fastbcubed.metrics.bcubed import LOSSES
+from fastbcubed.render.document import Grid
 from fastbcubed.render.html import escaped, html_table
 from fastbcubed.render.number_formats import (
     amount,
     count,
     counted,
     label,
-    not_computed,
     outcomes_of,
     percent,
-    plus_minus,
     score_text,
     with_error,
 )
-from fastbcubed.render.text import aligned
+from fastbcubed.render.text import LINE, aligned, fitted
 from fastbcubed.results.concentration import concentration_sentence
-from fastbcubed.results.slices import id_parts
 from fastbcubed.results.standard_errors import are_uneven
-from fastbcubed.results.table import WIDTH, Table
+from fastbcubed.results.table import Table
+from fastbcubed.results.warnings import if_alone
 from fastbcubed.runtime.object_attributes import documented
 
 if TYPE_CHECKING:
@@ -131,28 +128,8 @@ FATES_OF_NULLS = {
     "singleton": "each in a cluster of its own (singleton)",
     "raise": "taken as missing on that side",
 }
-NOTHING = "No warnings."
 
 
-def document(evaluation: Evaluation) -> list[Block]:
-    """Return an evaluation as a document: the overview, and the next questions."""
-    return [*overview(evaluation), *_next_steps(evaluation)]
-
-
-def overview(evaluation: Evaluation) -> list[Block]:
-    """Return the inputs, the verdict, the coverage and the scores."""
-    return [
-        Prose(_heading(evaluation), "title"),
-        Prose(verdict(evaluation)),
-        Notices.of(evaluation.warnings, none=NOTHING),
-        Beside([[_sides(evaluation)], [Prose(outcomes(evaluation))]]),
-        Prose(coverage(evaluation), "indented"),
-        scores_grid(score_rows(evaluation), evaluation.metrics),
-        Prose([definition(evaluation), *not_computed(evaluation.not_computed)]),
-    ]
-
-
-# Parts of an evaluation
 def coverage(evaluation: Evaluation) -> list[str]:
     """Return the coverage and the effects of the policies; nothing if there are none."""
     found, policies = evaluation.coverage, evaluation.policies
@@ -228,7 +205,8 @@ def definition(evaluation: Evaluation) -> str:
     return f"Means are over items; {how}.{of_beta}"
 
 
-def _heading(evaluation: Evaluation) -> list[str]:
+def title_lines(evaluation: Evaluation) -> list[str]:
+    """Return what was evaluated: how many items, and the names of both sides if they have names."""
     lines = [f"Evaluation of {counted(evaluation.summary['true']['items'], 'item')}"]
     names = {side: evaluation.names.get(side) or "" for side in ("truth", "prediction")}
     if any(name not in ("", f"the {side}") for side, name in names.items()):
@@ -236,63 +214,58 @@ def _heading(evaluation: Evaluation) -> list[str]:
     return lines
 
 
-def _sides(evaluation: Evaluation) -> Grid:
-    header, rows = ["", "items", "clusters", "singletons", "largest"], []
-    overlapping = evaluation.contingency.overlapping
-    for side, key in (("truth", "true"), ("prediction", "pred")):
-        figures = evaluation.summary[key]
-        row = [side, *(count(figures[name]) for name in header[1:])]
-        exact = f"{count(figures['exact'])} ({percent(figures['exact'] / figures['clusters'])})"
-        rows.append([*row, exact] if overlapping else row)
-    return Grid([*header, "exactly recovered"] if overlapping else header, rows)
+def if_otherwise(ev: Evaluation) -> Iterator[str]:
+    """Yield the scores under other policies, where known."""
+    found = ev.coverage
+    if not {"precision", "recall"} <= set(ev.overall):  # they would take all cells
+        return
+    if found.n_truth_only and ev.policies.truth == "drop" and ev.figures.change_if_alone is not None:
+        figures = if_alone(ev)
+        if figures["f1_if_alone"] == figures["f1_if_alone"]:
+            yield (
+                f'With unmatched={{"truth": "singleton"}}, the {counted(found.n_truth_only, "item")} that only the '
+                f"truth has would be alone in the prediction: {'' if figures['exact'] else 'about '}precision "
+                f"{score_text(figures['precision_if_alone'])}, recall {score_text(figures['recall_if_alone'])}, F1 "
+                f"{score_text(figures['f1_if_alone'])}."
+            )
+    bounds = ev.bounds
+    if bounds is not None and bounds.precision_lower == bounds.precision_lower:
+        yield (
+            f"Were the {counted(found.n_prediction_only, 'item')} that only the prediction has labelled, precision "
+            f"would be between {score_text(bounds.precision_lower)} and {score_text(bounds.precision_upper)}."
+        )
+    if not (found.n_truth_only or found.n_prediction_only):
+        yield "Both sides have the same items, so that no policy for unmatched items changes a figure."
 
 
-def score_rows(evaluation: Evaluation) -> Iterator[tuple[str, str, str]]:
-    """Yield name, value and standard error of each score over all items, but those that are 1 minus another one."""
-    found = evaluation.standard_errors.at_hand()
-    for name in distinct(evaluation.overall):
-        value, error = evaluation.overall[name], None if found is None else found.of.get(name)
-        yield name, score_text(value), plus_minus(error, value)
-
-
-def scores_grid(rows: Iterable[tuple[str, str, str]], metrics: Iterable[Metric]) -> Grid:
-    """Return scores, as `score_rows` yields them, with their definitions."""
-    meanings = {}
-    for metric in metrics:
-        meaning = metric.definition.replace("mean over items of ", "mean of ", 1)
-        meaning = meaning.replace("with P = precision and R = recall", "of precision and recall")
-        meanings[metric.name] = f"low is good; {meaning}" if metric.best == "lower" else meaning
-    shown = [[*row, meanings.get(row[0], "")] for row in rows]
-    if any(row[2] for row in shown):
-        forms = ("text", "figure", "figure", "text")
-        return Grid(["score", "", "±", "definition"], shown, 1, forms, left=True)
-    shown = [[name, value, meaning] for name, value, _, meaning in shown]
-    return Grid(["score", "", "definition"], shown, 1, ("text", "figure", "text"), left=True)
-
-
-def steps_grid(steps: Iterable[tuple[str, str]]) -> list[Block]:
-    """Return calls to make next, each with its effect."""
-    return [Grid(["Next:", ""], [[f"  {call}", effect] for call, effect in steps], 2)]
-
-
-def _next_steps(evaluation: Evaluation) -> list[Block]:
-    """Return two or three calls for finding the lost score."""
-    if not evaluation.has_clusters:
-        return []
-    steps = [('.clusters("pred", limit=5)', 'the worst predicted clusters; or "true"')]
-    try:
-        items = evaluation.kept_items()
-    except ValueError:  # there are clusters alone
-        return steps_grid(steps)
-    attributes = [name for names in items.attribute_sides().values() for name in names] + [*id_parts(items)]
-    if evaluation.attributes is not None:
-        attributes += evaluation.attributes.names
-    by = label(attributes[0] if attributes else "true_size")
-    others = [o for o in dict.fromkeys(map(label, [*attributes[1:], "true_size", "pred_size"])) if o != by]
-    listed = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
-    steps.append((f'.slices("{by}")', f"scores by {by}; or {listed}"))
-    steps.append((".item(id)", "one item: its confusion matrix, and who is in it"))
-    return steps_grid(steps)
+def believe(ev: Evaluation) -> str:
+    """Return in a sentence whether to believe the scores: coverage, independent groups, warnings."""
+    found = ev.coverage
+    if found.n_truth_only or found.n_prediction_only:
+        shares = [
+            percent(found.n_common / max(1, found.n_common + only))
+            for only in (found.n_truth_only, found.n_prediction_only)
+        ]
+        said = [f"{shares[0]} of the truth's items and {shares[1]} of the prediction's are on both sides"]
+    else:
+        said = ["Truth and prediction have the same items"]
+    known = ev.standard_errors.at_hand()
+    if known is not None:
+        said.append(
+            f"the {count(known.units.n)} groups that share no cluster carry the information of "
+            f"{count(round(known.units.effective))} of equal weight"
+            if known.units.n > 1
+            else "all items are connected by shared clusters, so no standard error is known"
+        )
+    levels = [each["level"] for each in ev.warnings]
+    warned, noted = levels.count("warning"), levels.count("note")
+    told = [f"{n} {kind}{'s' * (n != 1)}" for n, kind in ((warned, "warning"), (noted, "note")) if n]
+    said.append(
+        f"there {'is' if (warned or noted) == 1 else 'are'} {' and '.join(told)}"
+        if told
+        else "nothing to warn of"
+    )
+    return "; ".join(said) + "."
 
 
 #: Names of the clusters of a side, and of items that the other side lacks.
@@ -361,18 +334,17 @@ class Cluster(dict[str, Any]):
     __dir__ = documented
 
     def __repr__(self) -> str:
-        grid, left_out = self.grid(WIDTH)
+        grid, left_out = fitted(self.grid(), LINE)
         parts = ["\n".join(self.heading()), aligned(grid)]
         if notes := self.notes(left_out):
             parts.append("\n".join(notes))
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        grid, left_out = self.grid(None)
         title, *figures = map(escaped, self.heading())
-        notes = "".join(f"<p>{escaped(note)}</p>" for note in self.notes(left_out))
+        notes = "".join(f"<p>{escaped(note)}</p>" for note in self.notes(()))
         lines = "".join(f"<br>{line}" for line in figures)
-        return f"<div><p><b>{title}</b>{lines}</p>{html_table(grid)}{notes}</div>"
+        return f"<div><p><b>{title}</b>{lines}</p>{html_table(self.grid())}{notes}</div>"
 
     # Parts of the text
 
@@ -408,28 +380,18 @@ class Cluster(dict[str, Any]):
             found.append(f"{counted(len(left_out), 'more column')}: {', '.join(map(label, left_out))}")
         return found
 
-    def grid(self, width: int | None) -> tuple[Grid, list[str]]:
-        """Return the members as a grid, and the names of attributes for which a line has no room."""
-        header = [
-            f"{self.kinds[self._other]} cluster",
-            "items",
-            "item",
-            *(["weight"] if self["weighted"] else []),
-        ]
-        rows = list(self._rows())
-        columns = [[name, *(row[at] for row in rows)] for at, name in enumerate(header)]
-        texts = self._texts()
-        used = sum(max(map(len, column)) + 2 for column in columns)
-        chosen = []
-        for name, values in texts.items():
-            own = iter(values)
-            column = [label(name), *(next(own) if row[MEMBER] else "" for row in rows)]
-            used += max(map(len, column)) + 2
-            if width is not None and used - 2 > width:
-                break
-            chosen.append(column)
-        lines = list(zip(*columns, *chosen, strict=True))
-        return Grid(lines[0], lines[1:], len(lines[0])), list(texts)[len(chosen) :]
+    def grid(self) -> Grid:
+        """Return the members as a grid, whose last columns are attributes."""
+        weight = ["weight"] if self["weighted"] else []
+        header = [f"{self.kinds[self._other]} cluster", "items", "item", *weight]
+        own, texts = list(self._rows()), self._texts()
+        columns = [[row[at] for row in own] for at in range(len(header))]
+        for values in texts.values():
+            left = iter(values)
+            columns.append([next(left) if row[MEMBER] else "" for row in own])
+        rows = list(zip(*columns, strict=True))
+        ranks = [0] * len(header) + [1] * len(texts)
+        return Grid([*header, *map(label, texts)], rows, len(ranks), ranks=ranks)
 
     @property
     def _other(self) -> str:

@@ -21,6 +21,7 @@ from fastbcubed.errors import FileFormatError, NotKeptError, arg
 from fastbcubed.inputs.arrays import table_of
 from fastbcubed.inputs.reading_notes import CODES
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.render.document import LAYOUT
 from fastbcubed.results.cluster_outcomes import SCHEMA
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import NOT_ALL_MENTIONS, Bounds, Figures, Scores
@@ -165,13 +166,13 @@ def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) 
 
 
 def _page(path: Path, head: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the content of the page that this version saved with a result; None if it is missing or was changed."""
+    """Return the document of the page that this version saved with a result; None if it is missing or was changed."""
     for place in (path / PAGE, path / head["staged_in"] / PAGE):
         with suppress(FileFormatError, OSError), open_regular(place) as file:
             text = file.read()
             if PAGE in head["files"] and NO_BYTES.and_then(text) == Stamp(**head["files"][PAGE]):
-                content: dict[str, Any] = json.loads(text)
-                return content if content["fastbcubed"] == __version__ else None
+                data: dict[str, Any] = json.loads(text)
+                return data if (data["fastbcubed"], data["layout"]) == (__version__, LAYOUT) else None
     return None
 
 

@@ -171,8 +171,11 @@ CELL_BYTES = 256
 
 
 def _page(ev: Evaluation, passing: Passing, staging: Staging, keep: str) -> bytes | None:
-    """Return the content of the page of a result whose tables have been written; None where that takes too much."""
-    from fastbcubed.results.page import Asked, evaluation_content
+    """Return the page of a result whose tables have been written, as JSON; None where that takes too much."""
+    from fastbcubed.render.document import as_data
+    from fastbcubed.render.json import shortened
+    from fastbcubed.results.evaluation_document import document
+    from fastbcubed.results.page import Asked, whole
 
     clusters = {side: StoredTable(staging.path(f"{side}_clusters.parquet")) for side in SIDES}
     tables = LazyTables(clusters, passing.outer, _recall_alone(ev), passed=passing)
@@ -184,8 +187,9 @@ def _page(ev: Evaluation, passing: Passing, staging: Staging, keep: str) -> byte
     )  # fmt: skip
     items = ev.kept.items if keep == "items" else None
     kept = replace(ev.kept, lazy=tables, labels=tables.labels, items=items)
-    content = evaluation_content(type(ev)(figures, kept, ev.origin), Asked())  # as it will be loaded
-    return json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
+    as_loaded = type(ev)(figures, kept, ev.origin)
+    data = shortened(as_data(whole(lambda: document(as_loaded, Asked()))))
+    return json.dumps(data, ensure_ascii=False, allow_nan=False).encode()
 
 
 def _takes_little(tables: LazyTables, passing: Passing, limit: int | None) -> bool:

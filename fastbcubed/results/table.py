@@ -21,7 +21,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.document import Grid
 from fastbcubed.render.html import escaped, html_table
 from fastbcubed.render.number_formats import amount, count, label, score_text
-from fastbcubed.render.text import aligned
+from fastbcubed.render.text import LINE, aligned, fitted
 from fastbcubed.results.concentration import LossCurve, SizeClasses
 from fastbcubed.runtime.arguments import is_one_of, limit_of
 from fastbcubed.runtime.object_attributes import documented
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 #: Rows that a table shows of itself: all if they are no more than FEW, else the first FIRST.
 FEW, FIRST = 20, 10
-#: Characters of a line in a terminal.
-WIDTH = 100
 #: Columns that hold sums of weights rather than scores.
 AMOUNTS = ("weight", "tp", "fp", "fn", "tn")
 
@@ -187,14 +185,12 @@ class Table:
         return Table(change(self._arrow))
 
     def __repr__(self) -> str:
-        grid, left_out = _grid(self._arrow, WIDTH)
+        grid, left_out = fitted(_grid(self._arrow), LINE)
         return f"{aligned(grid)}\n\n{_extent(self._arrow, len(grid.rows), left_out)}"
 
     def _repr_html_(self) -> str:
-        grid, left_out = _grid(self._arrow, None)
-        return (
-            f"<div>{html_table(grid)}<p>{escaped(_extent(self._arrow, len(grid.rows), left_out))}</p></div>"
-        )
+        grid = _grid(self._arrow)
+        return f"<div>{html_table(grid)}<p>{escaped(_extent(self._arrow, len(grid.rows), ()))}</p></div>"
 
 
 class HasTable:
@@ -250,29 +246,19 @@ def _nullable(kind: pa.DataType) -> Any:
 
 def grid_of(table: Table, limit: int) -> Grid:
     """Return the first rows of a table as texts, with all columns."""
-    return _grid(table.to_arrow().slice(0, limit), None, limit)[0]
+    return _grid(table.to_arrow().slice(0, limit), limit)
 
 
-def _grid(table: pa.Table, width: int | None, few: int = FEW) -> tuple[Grid, list[str]]:
-    """Return the first rows as texts, and the names of columns for which a line has no room."""
+def _grid(table: pa.Table, few: int = FEW) -> Grid:
+    """Return the first rows as texts; of columns for which a line has no room, the last ones go first."""
     shown = table if table.num_rows <= few else table.slice(0, FIRST)
-    names = _names_of_rows(table.schema)
-    texts = {
-        name: [_text(name, column.type)(value) for value in readable(column).to_pylist()]
+    texts = [
+        [_text(name, column.type)(value) for value in readable(column).to_pylist()]
         for name, column in zip(shown.column_names, shown.columns, strict=True)
-    }
-    chosen: list[str] = []
-    used = 0
-    for name, column in texts.items():
-        used += 2 + max(map(len, (label(name), *column)))
-        if width is None or used - 2 <= width or not chosen:
-            chosen.append(name)
-        else:
-            break
-    rows = list(zip(*(texts[name] for name in chosen), strict=True))
-    return Grid([label(name) for name in chosen], rows, min(names, len(chosen))), shown.column_names[
-        len(chosen) :
     ]
+    ranks = [int(at > 0) for at in range(len(texts))]
+    rows, names = list(zip(*texts, strict=True)), _names_of_rows(table.schema)
+    return Grid([*map(label, shown.column_names)], rows, names, ranks=ranks)
 
 
 def _names_of_rows(schema: pa.Schema) -> int:

@@ -14,8 +14,8 @@ from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import MetricError, arg, quoted
 from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of
-from fastbcubed.render.document import Block, Notices, Prose
-from fastbcubed.render.html import Page, Shown
+from fastbcubed.render.document import Block, Chart, Document, Notices, Prose
+from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.render.number_formats import amount, count, counted, label, not_computed, percent, score_text
 from fastbcubed.results.figures import Scores
@@ -295,8 +295,8 @@ class Estimates(Shown, HasTable):
         """Return the estimates, how they came about and the warnings as JSON; NaN becomes null."""
         return as_json(self.to_dict(), indent)
 
-    def _document(self) -> list[Block]:
-        return document(self)
+    def _document(self) -> Document:
+        return Document("estimate", "", document(self), [])
 
 
 def _of_what_is_not_seen(own: Estimate, level: float, high: float) -> Interval:
@@ -439,7 +439,7 @@ def _size(value: float) -> str:
     return amount(round(value, 2))
 
 
-def estimates_page(estimates: Any, sentences: Sequence[str], how: str, asked: Asked) -> Page:
+def estimates_page(estimates: Any, sentences: Sequence[str], how: str, asked: Asked) -> Document:
     """Return the page content of scores estimated from sampled true clusters; `how` is their basis."""
     table = estimates.scores()
     facts = {side.capitalize(): name for side, name in estimates.names.items()}
@@ -452,7 +452,7 @@ def estimates_page(estimates: Any, sentences: Sequence[str], how: str, asked: As
     return page_of("estimate", asked.title or "Estimated scores", facts, sections, estimates.warnings)
 
 
-def pairs_page(found: Any, asked: Asked) -> Page:
+def pairs_page(found: Any, asked: Asked) -> Document:
     """Return the page of scores estimated from judged pairs."""
     unsure = "low_unsure and high_unsure: the estimate if all that is unsure went the one way, or the other."
     notes = [unsure] if any(found["n_unsure"].to_pylist()) else []
@@ -466,7 +466,7 @@ def pairs_page(found: Any, asked: Asked) -> Page:
     return page_of("judged pairs", asked.title or f"What people say of the {of}", {}, sections)
 
 
-def _charts(rows: Sequence[Mapping[str, Any]], level: float) -> list[dict[str, Any]]:
+def _charts(rows: Sequence[Mapping[str, Any]], level: float) -> list[Chart]:
     """Return the chart of estimates with intervals; none where there is no row."""
     shown = [
         {"name": ": ".join(str(row[name]) for name in ("stratum", "run", "score") if name in row),

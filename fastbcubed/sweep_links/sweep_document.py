@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.render.document import Beside, Block, Code, Grid, Prose
-from fastbcubed.render.html import Page
+from fastbcubed.render.document import Beside, Block, Code, Document, Grid, Prose
 from fastbcubed.render.number_formats import count, counted, label, score_text
 from fastbcubed.results.evaluation_text import coverage, definition
 from fastbcubed.results.page import Asked, chart, page_of, section
@@ -272,7 +271,7 @@ def _short(texts: Sequence[str], way: NDArray[np.float64], place: float) -> int:
 SHOWN = ("clusters", "largest", "precision", "recall", "f1")
 
 
-def sweep_page(sweep: Any, best: Best, asked: Asked) -> Page:
+def sweep_page(sweep: Any, best: Best, asked: Asked) -> Document:
     """Return the page of a sweep."""
     truth, links = (sweep.at_best.names[side] for side in ("truth", "prediction"))
     curve = curve_content(sweep, best)
@@ -290,7 +289,7 @@ def sweep_page(sweep: Any, best: Best, asked: Asked) -> Page:
     along = "The thresholds that the curve names, and the best one."
     sections = [
         section("Best threshold", [best.sentence, best.range], charts=charts),
-        section("Along the curve", [along], grids=[grid_of(rows, 1, sweep.shown)]) if rows else {},
+        section("Along the curve", [along], grids=[grid_of(rows, 1, sweep.shown)]) if rows else None,
         *(
             section(title, [f"{said}."] if said else [], grids=[grid])
             for title, said, grid in tables(sweep, Leading(best, merges=asked.worst))

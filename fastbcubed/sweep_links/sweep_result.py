@@ -24,7 +24,7 @@ from fastbcubed.inputs.link_columns import LinkColumns
 from fastbcubed.inputs.links import JoinedLinks, as_score
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.render.document import Block
+from fastbcubed.render.document import Document
 from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.results.evaluation import Evaluation
@@ -431,8 +431,8 @@ class Sweep(Shown, HasTable):
         """The best threshold to show: that of F1 if it is known; for a loaded sweep, the one it was saved with."""
         return Leading(self.best("f1") if "f1" in self._curve.names else None)
 
-    def _document(self) -> list[Block]:
-        return document(self, self._leading)
+    def _document(self) -> Document:
+        return Document("sweep", "", document(self, self._leading), [])
 
     def points(self) -> Table:
         """Return all scores at the requested thresholds, also those that are not known at every threshold.

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from documents import lines, notices, of_section, parts, rows
 
 import fastbcubed as fb
 from fastbcubed.errors import (
@@ -27,6 +28,15 @@ from fastbcubed.errors import (
 from fastbcubed.results.intervals import t_quantile
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
+
+
+#: Title of the warnings on a page.
+WARNED = "To know before you believe it"
+
+
+def deltas(page):
+    """Return the differences on a page."""
+    return [row for grid in parts(of_section(page.content, "differences"), "Grid") for row in rows(grid)]
 
 
 def labels(*clusters):
@@ -505,7 +515,7 @@ def test_runs_without_rows_do_not_look_alike(engine):
     told = json.loads(cmp.to_json())
     assert told["ranks"] is None and told["warnings"][0]["code"] == "runs-lack-items"
     assert "own f1  f1 if alone" in repr(cmp)
-    assert "runs-lack-items" in {row["code"] for row in cmp.report().content["warnings"]["rows"]}
+    assert "runs-lack-items" in {row["code"] for row in notices(cmp.report().content, WARNED)}
 
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])
@@ -583,7 +593,7 @@ def test_the_text_and_the_page_begin_with_which_run_is_better(tmp_path, baseline
     assert " ".join(repr(cmp).split()).startswith(said)
     assert said in cmp._repr_html_()
     page = cmp.report(by="part" if engine == "memory" else None)
-    assert page.content["verdict"]["lead"] == said
+    assert lines(page.content["head"]) == [said]
     shown = page.html.replace("\u00a0", " ")
     assert shown.index(said.replace("&", "&amp;")) < shown.index("<dl")
 
@@ -680,15 +690,11 @@ def test_the_page_says_which_items_runs_lack():
     """Of 80 items `cut` lacks 20; runs are restricted to the other 60, of which both sides have all."""
     truth = {item: item // 2 for item in range(80)}
     whole = pairs_of(set())
-    found = (
-        fb.compare(truth, {"old": whole, "cut": dict(list(whole.items())[:60])})
-        .report()
-        .content["definitions"]
-    )
-    said = ["cut: 60 of its items are in the truth, 0 are not; it lacks 20 of the truth's."]
-    assert found["otherwise"]["lines"] == said
-    (same,) = (
-        fb.compare(truth, {"old": whole, "new": whole}).report().content["definitions"]["otherwise"]["lines"]
+    runs = {"old": whole, "cut": dict(list(whole.items())[:60])}
+    *_, said = lines(of_section(fb.compare(truth, runs).report().content, "definitions"))
+    assert said == "cut: 60 of its items are in the truth, 0 are not; it lacks 20 of the truth's."
+    *_, same = lines(
+        of_section(fb.compare(truth, {"old": whole, "new": whole}).report().content, "definitions")
     )
     assert same.startswith("Both sides have the same items")
 
@@ -739,7 +745,7 @@ def test_a_run_that_joins_all_leaves_the_errors_of_others(engine, options):
         in text
     )
     assert cmp.units.n == 1
-    said = {(row["experiment"], row["said"]) for row in cmp.report().content["deltas"]["rows"]}
+    said = {(row["run"], row["verdict"]) for row in deltas(cmp.report())}
     assert ("all", "error not known") in said and ("all", "may be chance") not in said
 
 
@@ -763,7 +769,7 @@ def test_a_baseline_that_connects_all_items_is_named():
     assert f"All items are in one group that shares clusters, {why}" in text
     assert "Bonferroni" not in text and "intervals" not in text
     page = fb.compare(truth, runs).report()
-    assert {row["said"] for row in page.content["deltas"]["rows"]} <= {"error not known", "the same"}
+    assert {row["verdict"] for row in deltas(page)} <= {"error not known", "the same"}
     assert "may be chance" not in page.html
 
 
@@ -774,7 +780,7 @@ def test_equal_runs_are_the_same():
     assert repr(cmp).startswith("old has the best F1, ") and "; copy has the same." in " ".join(
         repr(cmp).split()
     )
-    said = {(row["experiment"], row["said"]) for row in cmp.report().content["deltas"]["rows"]}
+    said = {(row["run"], row["verdict"]) for row in deltas(cmp.report())}
     assert ("copy", "the same") in said and ("copy", "may be chance") not in said
 
 

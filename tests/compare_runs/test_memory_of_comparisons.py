@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from documents import notices
 from growth import growth
 
 import fastbcubed as fb
@@ -86,8 +87,8 @@ def test_clusters_of_runs_with_different_items_are_refused_by_name(monkeypatch):
     cmp = fb.compare(TRUTH, {"old": RUNS["old"], "new": fewer}, align="each", **DISK)
     with pytest.raises(OptionError, match=r"numbered anew: they would take .* memory_limit of at least"):
         cmp.clusters(limit=3)
-    movers = cmp.report().content["movers"]
-    assert "numbered anew" in movers["left_out"]
+    (note,) = notices(cmp.report().content, "Clusters that changed are left out")
+    assert "numbered anew" in note["message"]
     assert "Clusters that changed are left out" in cmp.report().html
 
 

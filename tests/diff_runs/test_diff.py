@@ -784,7 +784,7 @@ def test_slices_of_a_saved_diff_are_ordered_as_before(tmp_path: Path, keep: str,
             assert found["part"].to_pylist() == expected["part"].to_pylist()
     with pytest.raises(MetricError, match="in a diff it is called 'merge_change'"):
         again.slices("part", order_by="precision_loss")
-    assert again.report().content["slices"]
+    assert again.report().content["sections"]
 
 
 def test_an_attribute_of_truth_and_baseline_is_found_once_saved(tmp_path: Path) -> None:

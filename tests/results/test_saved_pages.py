@@ -11,19 +11,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from documents import notices, of_section, parts
 from test_large_results import content_of as page
 from test_large_results import same, told_apart
 from test_report import Page
 
 import fastbcubed as fb
 from fastbcubed.errors import EvaluationWarning
+from fastbcubed.render.document import as_data
 from fastbcubed.results import load, repairs, save, standard_errors
-from fastbcubed.results import page as page_content
 from fastbcubed.results import saved_files as manifest
 from fastbcubed.results import table as listing
 from fastbcubed.results.clusters import list_clusters
 from fastbcubed.results.gates import as_bounds, try_bound
-from fastbcubed.results.page import Asked
+from fastbcubed.results.page import Asked, gate_notices
 from fastbcubed.results.saved_files import StoredTable
 from fastbcubed.runtime.output_files import Stamp
 
@@ -77,13 +78,21 @@ def saved(path: Path, name: str = "plain", seed: int = 3, **more: Any) -> fb.Eva
 
 def same_page(found: dict[str, Any], wanted: dict[str, Any]) -> None:
     """Compare pages, whose repairs may be in another order if they gain the same but for rounding."""
-    rows = [
-        told_apart(each["repairs"]["rows"]) if each["repairs"]["rows"] else [] for each in (found, wanted)
-    ]
-    same(*rows)
-    gains = [[row["gain"] for row in each["repairs"]["rows"]] for each in (found, wanted)]
-    same(*gains)
-    same({**found, "repairs": None}, {**wanted, "repairs": None})
+    own = [[row for each in parts(page, "Chart") if each["draws"] == "repairs" for row in each["data"][0]]
+           for page in (found, wanted)]  # fmt: skip
+    same(*(told_apart(rows) if rows else [] for rows in own))
+    same(*([row["gain"] for row in rows] for rows in own))
+    same(*([each for each in page["sections"] if each["id"] != "repairs"] for page in (found, wanted)))
+    same(*({name: page[name] for name in ("title", "head")} for page in (found, wanted)))
+
+
+def without_alone(page: dict[str, Any]) -> dict[str, Any]:
+    """Return a page without the scores if all items were alone."""
+    for chart in parts(page, "Chart"):
+        if chart["draws"] == "scores":
+            chart["data"][0]["extremes"].pop("alone", None)
+    text = json.dumps(page).replace("▲ every item alone, ", "")
+    return dict(json.loads(text.replace(json.dumps("▲ every item alone, ")[1:-1], "")))
 
 
 def test_the_page_itself_is_the_same(tmp_path: Path) -> None:
@@ -100,9 +109,9 @@ def test_the_saved_page_is_that_of_the_tables(
 ) -> None:
     saved(tmp_path / "r", name, engine=engine)
     wanted = page(fb.load(tmp_path / "r"))
-    assert wanted["clusters"]["pred"]["rows"][0]["opened"]["parts"]
+    assert parts(wanted, "Members")
     if engine == "disk" and "weight" in HOW[name] and name != "outer":  # which takes the weights of all items
-        wanted["verdict"]["extremes"].pop("alone", None)
+        wanted = without_alone(wanted)
     with monkeypatch.context() as patch:
         for read in ("scan", "take", "_read"):  # nothing is read
             patch.setattr(StoredTable, read, None)
@@ -117,10 +126,10 @@ def test_title_and_gates_are_those_that_are_asked_for(tmp_path: Path) -> None:
     ev = saved(tmp_path / "r")
     large = fb.load(tmp_path / "r", check=False)
     gates = [try_bound(bound, ev) for bound in as_bounds(["f1>=0.1"], {})]
-    found = page_content.evaluation_content(large, Asked.of(title="Mine"), gates)
-    assert found["title"] == "Mine"
-    assert [row["passed"] for row in found["gates"]["rows"]] == [True]
-    assert page(large)["title"] == page(ev)["title"] and page(large)["gates"] == {"rows": []}
+    found = large._page(Asked.of(title="Mine")).with_gates(gate_notices(gates))
+    assert found.title == "Mine"
+    assert [row["level"] for row in notices(as_data(found), "Gates")] == ["passed"]
+    assert page(large)["title"] == page(ev)["title"] and not notices(page(large), "Gates")
 
 
 @pytest.mark.slow
@@ -164,11 +173,11 @@ def test_clusters_that_tie_are_told_apart_by_their_labels(
     ev = fb.evaluate(pa.table(truth), pa.table({"item": items, "cluster": items // 2}))
     ev.save(tmp_path / "r")
     large = fb.load(tmp_path / "r", check=False)
-    found = page(large)["clusters"], list_clusters(large.kept, large.figures, "pred", None, 20)
+    found = page(large), list_clusters(large.kept, large.figures, "pred", None, 20)
     monkeypatch.undo()
     wanted = list_clusters(ev.kept, ev.figures, "pred", None, 20)
-    assert [row["cluster"] for row in found[0]["pred"]["rows"]] == wanted["cluster"].to_pylist()
-    assert found[0]["true"]["rows"] == []  # none loses recall
+    (shown,) = parts(found[0], "Clusters")  # none loses recall
+    assert [row["name"] for row in shown["rows"]] == wanted["cluster"].to_pylist()
     assert found[1]["code"].to_pylist() == wanted["code"].to_pylist()
 
 
@@ -181,7 +190,7 @@ def test_nothing_is_lost_and_nothing_is_to_be_repaired(
     for _ in range(2):
         found = page(fb.load(tmp_path / "r", check=False))
         assert found == wanted
-        assert found["repairs"]["rows"] == []
+        assert not of_section(found, "repairs")["blocks"]
         (tmp_path / "r" / "page.json").unlink(missing_ok=True)
 
 

@@ -4,6 +4,7 @@ import json
 import math
 
 import pytest
+from documents import lines, of_section
 
 import fastbcubed as fb
 from fastbcubed.render.json import as_json
@@ -70,14 +71,14 @@ def test_the_page_of_a_loaded_evaluation_says_what_missing_items_would_change(ke
     ev = fb.evaluate(TRUTH, HALF)
     ev.save(tmp_path, keep=keep)
     loaded = fb.load(tmp_path, check=check)
-    lines = loaded.report().content["definitions"]["otherwise"]["lines"]
-    assert "precision 1, recall 0.75000, F1 0.85714" in lines[0]
-    assert lines == ev.report().content["definitions"]["otherwise"]["lines"]
+    said = lines(of_section(loaded.report().content, "sides"))
+    assert "precision 1, recall 0.75000, F1 0.85714" in said[-1]
+    assert said == lines(of_section(ev.report().content, "sides"))
 
 
 def test_the_page_of_a_run_of_a_loaded_comparison_says_it_too(tmp_path):
     cmp = fb.compare(TRUTH, {"half": HALF}, align="each")
     cmp.save(tmp_path)
-    lines = fb.load(tmp_path)["half"].report().content["definitions"]["otherwise"]["lines"]
-    assert lines == cmp["half"].report().content["definitions"]["otherwise"]["lines"]
-    assert "recall 0.75000" in lines[0]
+    said = lines(of_section(fb.load(tmp_path)["half"].report().content, "sides"))
+    assert said == lines(of_section(cmp["half"].report().content, "sides"))
+    assert "recall 0.75000" in said[-1]

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from documents import lines, parts, table
 
 import fastbcubed as fb
 from fastbcubed.errors import (
@@ -141,7 +142,7 @@ def test_the_best_at_an_end_of_the_curve_may_lie_beyond(sweep: fb.Sweep) -> None
         and "f1 is best at threshold 0.7." in note["message"]
     )
     pytest.importorskip("altair")
-    assert any(weak in each for each in few.report().content["sections"][0]["sentences"])
+    assert any(weak in each for each in lines(few.report().content["sections"][0]))
 
 
 def test_no_link_may_be_best() -> None:
@@ -693,19 +694,18 @@ def test_a_page_of_the_best_threshold(tmp_path: Any) -> None:
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == report.html
     best = sweep.best("recall", where="precision >= 0.99")
     first, along, merges, made = report.content["sections"]
-    assert report.content["title"] == "Mine" and first["sentences"] == [best.sentence, best.range]
-    assert [chart["draws"] for chart in first["charts"]] == ["thresholds", "precision_recall"]
-    (grid,) = along["grids"]
-    (row,) = (row["cells"] for row in grid["rows"] if row["cells"][0] == best.shown)
-    assert float(row[grid["header"].index("recall")]) == pytest.approx(best.value, abs=1e-5)
-    assert len(merges["grids"][0]["rows"]) == 2 and "600" not in made["lines"][0]
-    assert report.content["facts"][-1]["message"] == "900 items"  # 300 clusters of 3
+    assert report.content["title"] == "Mine" and lines(first) == [best.sentence, best.range]
+    assert [chart["draws"] for chart in parts(first, "Chart")] == ["thresholds", "precision_recall"]
+    (row,) = (row for row in table(along) if row["threshold"] == best.shown)
+    assert float(row["recall"]) == pytest.approx(best.value, abs=1e-5)
+    assert len(table(merges)) == 2 and "600" not in lines(made)[0]
+    assert report.content["head"][0]["facts"][-1][1] == "900 items"  # 300 clusters of 3
     with pytest.raises(OptionError, match="is there already"):
         sweep.report(tmp_path / "page.html")
     partly = fb.sweep({**TRUTH, "f": 2, "g": 3}, LINKS).report()  # no link has f and g: they are alone
-    assert partly.content["facts"][-1]["message"] == "7 items"
+    assert partly.content["head"][0]["facts"][-1][1] == "7 items"
     alone = fb.sweep({"a": 1, "b": 1}, [("a", "b", 0.5)], metrics="rand").report(score="rand")
-    assert alone.content["sections"][0]["charts"] and "rand is best at threshold 0.5" in alone.html
+    assert parts(alone.content["sections"][0], "Chart") and "rand is best at threshold 0.5" in alone.html
 
 
 # Costs

@@ -1,0 +1,199 @@
+"""Figures of an evaluation as its charts take them, and the tables beside these: sizes, losses, slices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed.cells.contingency import SIDES, Contingency
+from fastbcubed.errors import NotKeptError
+from fastbcubed.inputs.arrays import table_of
+from fastbcubed.metrics.bcubed import LOSSES
+from fastbcubed.render.number_formats import plus_minus
+from fastbcubed.results.concentration import POINTS
+from fastbcubed.results.intervals import interval
+from fastbcubed.results.page import CHARTED, LISTED
+from fastbcubed.results.slices import OURS, SliceKey, name_columns, size_names, slice_name
+from fastbcubed.results.standard_errors import FEW
+from fastbcubed.results.table import LOSS, listed
+
+if TYPE_CHECKING:
+    from fastbcubed.results.evaluation import Evaluation
+
+
+def size_rows(ev: Evaluation) -> list[dict[str, Any]]:
+    """Return clusters and items by the size of the cluster, in powers of two, of each side.
+
+    Raises
+    ------
+    NotKeptError
+        If the cells were not kept.
+    """
+    if not isinstance(ev.contingency, Contingency):
+        raise NotKeptError(
+            'the cells were not kept; evaluate or save with keep="cells" to have cluster sizes'
+        )
+    rows = []
+    for side in SIDES:
+        found = ev.losses.size_classes(side)
+        rows += [
+            {"side": side, "size": name, "n_clusters": n, "share_clusters": n / found.n_clusters.sum(),
+             "n_items": k, "share_items": k / found.n_items.sum()}
+            for name, n, k in zip(
+                size_names(found.smallest).to_pylist(), found.n_clusters.tolist(), found.n_items.tolist(), strict=False
+            )
+        ]  # fmt: skip
+    return rows
+
+
+def lorenz_curves(ev: Evaluation) -> dict[str, Any]:
+    """Return the curves of the loss of each side, and their totals."""
+    return {
+        side: {**ev.concentration[side], "curve": ev.lorenz(side, limit=POINTS).to_pylist()} for side in SIDES
+    }
+
+
+def extremes(ev: Evaluation) -> dict[str, dict[str, float]]:
+    """Return precision, recall and F1 if all items were alone in the prediction, and if all were in one cluster.
+
+    Figures that the cells lack are left out: where clusters overlap, prediction-only items count, or nothing was kept.
+    """
+    cells = ev.contingency
+    if not isinstance(cells, Contingency) or cells.overlapping or cells.outside:
+        return {}
+    recall = ev.losses.recall_alone()
+    found = {} if recall is None else {"alone": (1.0, recall)}
+    # in one cluster, the precision is the mean over items of their true cluster's share of all items
+    true, total = ev.losses.size_classes("true"), cells.total_weight
+    everything = true.n_items.sum() if cells.weighting == "outer" else total
+    found["one"] = (float(true.squares.sum() / total / everything), 1.0)
+    return {
+        name: {"precision": p, "recall": r, "f1": 2 * p * r / (p + r) if p + r else 0.0}
+        for name, (p, r) in found.items()
+    }
+
+
+#: Scores that are drawn where all of them are known; otherwise the first few.
+DRAWN = ("precision", "recall", "f1")
+LEVEL = 0.95
+
+
+def drawn_scores(ev: Evaluation) -> list[str]:
+    """Return the scores of slices and clusters that are shown."""
+    known = [m.name for m in ev.metrics if not m.overall_only and m.name in ev.overall]
+    return list(DRAWN) if set(DRAWN) <= set(known) else known[:4]
+
+
+def lost_by_all(ev: Evaluation) -> dict[str, float]:
+    """Return the loss of precision and of recall over all items, if computed or still computable."""
+    known = ev.overall
+    return {
+        name: known[metric.name] if metric.name in known else ev.metric(metric)
+        for name, metric in LOSSES.items()
+        if metric.name in known or ev.has_clusters
+    }
+
+
+def slicing_of(ev: Evaluation, key: SliceKey, whole: int = CHARTED, most: int = LISTED) -> dict[str, Any]:
+    """Return one slicing: its slices with scores, losses and intervals; those that cost most if they are many."""
+    name = slice_name(key)
+    table = ev._sliced[name] if name in ev.sliced else ev.slices(key, errors=_has_errors(ev))
+    names = name_columns(table.column_names)
+    n, kind = table.num_rows, table.schema.field(names[0]).type
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
+    if n > whole:
+        table = listed(table, ev.metrics, LOSS, most)
+    scores = [score for score in drawn_scores(ev) if score in table.column_names]
+    return {
+        "by": name, "names": names, "scores": scores, "n": n, "ordered": n <= whole,
+        "numeric": len(names) == 1 and is_number, "overall": {score: ev.overall[score] for score in scores},
+        "rows": _rows(ev, table, names, scores),
+    }  # fmt: skip
+
+
+def by_size(ev: Evaluation) -> dict[str, Any]:
+    """Return precision by the size of the predicted cluster, and recall by that of the true one.
+
+    Raises
+    ------
+    NotKeptError
+        If neither items nor cells were kept.
+    """
+    found = {}
+    for key, score in (("pred_size", "precision"), ("true_size", "recall")):
+        if score not in ev.overall:
+            continue
+        if _has_errors(ev):
+            table = ev.slices(OURS + key, errors=True).rename_columns({OURS + key: key})
+        elif isinstance(ev.contingency, Contingency) and not ev.contingency.overlapping:
+            table = _by_size_of_clusters(ev, key, score)
+        else:
+            continue
+        rows = _rows(ev, table, [key], [score])
+        rows.sort(key=lambda row: int(row["slice"][0].partition("-")[0]))  # 4 of "4-7"
+        found[key] = {
+            "by": key, "names": [key], "scores": [score], "n": len(rows), "ordered": True, "numeric": True,
+            "overall": {score: ev.overall[score]}, "rows": rows,
+        }  # fmt: skip
+    return found
+
+
+def _has_errors(ev: Evaluation) -> bool:
+    """Return whether standard errors of slices are quickly computed."""
+    return ev.standard_errors.are_quick_by_slice
+
+
+def _by_size_of_clusters(ev: Evaluation, key: str, score: str) -> Any:
+    """Return slices by size with one score, which is known by its loss; no rows are needed."""
+    found = ev.losses.size_classes(key.removesuffix("_size"))
+    n = found.smallest.size
+    lost = {name: getattr(found, name)[:n] for name in LOSSES}
+    weight, total = found.weight[:n], ev.contingency.total_weight
+    with np.errstate(invalid="ignore"):  # of sizes that no cluster has
+        value = 1 - lost[f"{score}_loss"] * total / weight
+    columns = {key: size_names(found.smallest), "n_items": found.n_items[:n], "weight": weight}
+    table = table_of({**columns, **lost, score: value})
+    return table.filter(table["n_items"].to_numpy() > 0)
+
+
+def _rows(ev: Evaluation, table: Any, names: list[str], scores: list[str]) -> list[dict[str, Any]]:
+    """Return slices: their names, figures, shares, scores with intervals, and whether they are small."""
+    total, lost = ev.coverage.weight_scored(ev.policies), lost_by_all(ev)
+    return [_row(row, names, ev, scores, total, lost) for row in table.to_pylist()]
+
+
+def _row(
+    row: Mapping[str, Any],
+    names: list[str],
+    ev: Evaluation,
+    scores: list[str],
+    total: float,
+    lost: Mapping[str, float],
+) -> dict[str, Any]:
+    """Return one slice.
+
+    Its intervals do not move for components that were not drawn, as the overall one does: they are compared with each
+    other.
+    """
+    n_units = row.get("n_units")
+    few = (row["n_items"] if n_units is None else n_units) < FEW
+    found = {
+        "slice": [row[name] for name in names],
+        **{k: row.get(k) for k in ("n_items", "weight", "n_units", "precision_loss", "recall_loss")},
+        "few": few,
+        "share": row["weight"] / total,
+        **{f"share_of_{name}": row[name] / whole if whole else 0.0 for name, whole in lost.items()},
+    }
+    known = {metric.name: metric for metric in ev.metrics}
+    for score in scores:
+        value, error = row.get(score), row.get(f"{score}_se")
+        found[score] = value
+        found[f"{score}_se"] = error if plus_minus(error) else None
+        if value is not None and error is not None and n_units is not None and n_units > 1 and error > 0:
+            metric = known[score]
+            low, high = interval(value, error, df=n_units - 1, level=LEVEL, low=metric.low, high=metric.high)
+            found |= {f"{score}_low": low, f"{score}_high": high}
+    return found
