@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fastbcubed.cli.flag_values import arguments_of, check_report, columns_of_sides, score_names, write_result
 from fastbcubed.cli.options import FILES, add_options
-from fastbcubed.cli.output import Terminal, in_flags, print_json, say_warnings, then
+from fastbcubed.cli.output import Terminal, print_json, say_warnings, then
 
 if TYPE_CHECKING:
     from fastbcubed.sample.estimates import Estimates
@@ -73,7 +73,4 @@ def run(options: argparse.Namespace) -> int:
 
 def print_estimates(found: Estimates, terminal: Terminal) -> None:
     """Write the sample, the estimates, warnings and the table."""
-    from fastbcubed.render.text import drawn
-    from fastbcubed.sample.estimates import document
-
-    terminal.line(drawn(document(found), in_flags))
+    terminal.show(found._document().blocks)

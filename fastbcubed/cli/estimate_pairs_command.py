@@ -68,30 +68,6 @@ def run(options: argparse.Namespace) -> int:
 
 def print_estimates(found: PairEstimates, terminal: Terminal) -> None:
     """Write the estimates, with the unsure pairs if there are any."""
-    from fastbcubed.render.document import Grid
-    from fastbcubed.render.number_formats import count, label, percent, score_text
-    from fastbcubed.render.text import paragraph
+    from fastbcubed.results.page import IN_BRIEF
 
-    names = [name for name in ("stratum", "run", "score") if name in found.column_names]
-    rows, unsure = found.to_pylist(), any(found["n_unsure"].to_pylist())
-    header = [*names, "estimate", "se", "low", "high", "judged", "unsure", "not judged"]
-    header += ["low if unsure", "high if unsure"] if unsure else []
-    figures = ["estimate", "se", "low", "high"]
-    bounds = ["low_unsure", "high_unsure"] if unsure else []
-    grid = [
-        [
-            *(label(row[name]) for name in names),
-            *(score_text(row[name]) for name in figures),
-            *(count(row[name]) for name in ("n_judged", "n_unsure", "n_unjudged")),
-            *(score_text(row[name]) for name in bounds),
-        ]
-        for row in rows
-    ]
-    terminal.line("\n".join(map(paragraph, found.sentences)) + "\n")
-    terminal.grid(Grid(header, grid, len(names)))
-    terminal.line(
-        f"\nlow to high: interval of {percent(found.level)}; judged, unsure, not judged: "
-        f"{'pairs' if 'n_components' in found.column_names else 'draws of pairs'} of the score"
-    )
-    if unsure:
-        terminal.line("if unsure: the estimate if all that is unsure went the one way, or the other")
+    terminal.show(found._document(IN_BRIEF).blocks)

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 #: A slicing is shown as a whole up to this many slices.
 FEW_SLICES = 12
-#: Characters of a line of a table in a pipe, where names go on below: JSON and Parquet have them whole.
-OF_PIPE = 240
 
 
 class Terminal:
@@ -82,10 +80,10 @@ class Terminal:
             sys.stdout.flush()
 
     @property
-    def width(self) -> int:
-        """The number of columns of the terminal, or of a line in a pipe."""
+    def width(self) -> int | None:
+        """The number of columns of the terminal; None if unbounded."""
         if not self.to_people:
-            return OF_PIPE
+            return None
         import shutil
 
         return shutil.get_terminal_size().columns

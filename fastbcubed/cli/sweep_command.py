@@ -127,13 +127,8 @@ def _of_best(part: Any) -> Any:
 
 def print_sweep(sweep: Sweep, leading: Leading, terminal: Terminal) -> None:
     """Write the sweep, the best threshold, the curve, critical merges, requested thresholds and slices."""
-    from fastbcubed.render.text import drawn
-    from fastbcubed.sweep_links.sweep_document import document, tables
+    from fastbcubed.results.page import Asked
+    from fastbcubed.sweep_links.sweep_document import document
 
-    terminal.line(drawn(document(sweep, leading, [f"Read as {read_as(sweep.links.columns)}."])))
-    for title, said, grid in tables(sweep, leading):
-        if grid.rows:
-            terminal.title(said or title)
-            terminal.grid(grid)
-        else:
-            terminal.line(f"\n{said}.")
+    notes = [f"Read as {read_as(sweep.links.columns)}."]
+    terminal.show(document(sweep, leading, Asked(page=False), notes).blocks)

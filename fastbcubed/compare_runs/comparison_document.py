@@ -518,7 +518,7 @@ def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Blo
         names = [column for column in name_columns(table.column_names) if column != "run"]
         scores = [name for name in HEADLINE if f"{name}_delta" in table.column_names]
         scores = scores or [m.name for m in cmp.metrics if f"{m.name}_delta" in table.column_names][:3]
-        part = f", {count(len(rows))} of {count(n)} rows" if len(rows) < n else ""
+        part = f", {count(len(rows))} of {count(n)} rows" if asked.page and len(rows) < n else ""
         yield Heading(f"By {label(name)}: the slices that changed most, against {label(cmp.baseline)}{part}")
         if asked.page and scores and rows:
             yield _slices_chart(cmp, name, names, scores, rows, k)

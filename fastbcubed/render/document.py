@@ -29,7 +29,7 @@ from fastbcubed.render.number_formats import (
 class Heading:
     """A title above the blocks that follow; `side` marks it with the colour of a side."""
 
-    text: Any
+    title: Any
     level: int = 3
     id: str = ""
     side: str = ""

@@ -464,16 +464,15 @@ def _clusters_of(
         yield Prose([f"Every {kind} cluster has the best {asked.order_by or what}."])
         return
     how = f"that cost most {what}" if asked.order_by is None else f"of worst {asked.order_by}"
-    yield Heading(f"{kind.capitalize()} clusters {how}", id=f"clusters-{side}", side=side)
-    rows = table.to_pylist()
-    text = f"{count(len(rows))} of {counted(ev.summary[side]['clusters'], 'cluster')}"
-    text += "" if n_lossy is None else f", {count(n_lossy)} of which cost anything"
-    if total:
-        share = percent(sum(row[lost] for row in rows) / total)
-        text += f". Together they have {share} of the {what} that is lost"
-    yield Prose([f"{text}."], "note")
+    rows, n = table.to_pylist(), ev.summary[side]["clusters"]
+    share = percent(sum(row[lost] for row in rows) / total if total else 0.0)
+    title = f"{kind.capitalize()} clusters {how}"
+    part = f"{count(len(rows))} of {count(n)}, with {share} of what is lost"
+    yield Heading(f"{title}: {part}", id=f"clusters-{side}", side=side)
+    if n_lossy is not None:
+        yield Only("page", [Prose([f"{count(n_lossy)} of {counted(n, 'cluster')} cost anything."], "note")])
     opened = [_opened(ev, row, side, open_one, f"{other} cluster") for row in rows] if asked.page else ()
-    yield Clusters(f"{kind} clusters {how}", opened, cluster_grid(ev, side, rows))
+    yield Clusters(title.lower(), opened, cluster_grid(ev, side, rows))
 
 
 def cluster_grid(ev: Evaluation, side: str, rows: Sequence[Mapping[str, Any]]) -> Grid:

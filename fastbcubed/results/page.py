@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path, PurePath
@@ -18,17 +18,12 @@ from fastbcubed._version import install
 from fastbcubed.errors import EvaluationWarning, MissingPackageError, OptionError, arg
 from fastbcubed.inputs.locations import at_home
 from fastbcubed.render.document import (
-    Beside,
     Block,
-    Chart,
     Code,
     Document,
     Facts,
-    Grid,
     Notice,
-    Notices,
     Prose,
-    Section,
 )
 from fastbcubed.render.html import Report
 from fastbcubed.render.json import as_json, few_entries, plain, shortened
@@ -42,40 +37,6 @@ from fastbcubed.runtime.output_files import require_writable
 MESSAGES, MOST_COLUMNS, SLICINGS = 30, 12, 12
 #: Slices of one slicing that are shown as a whole; of more, that many at most, those that cost most.
 CHARTED, LISTED = 20, 100
-
-
-def page_of(
-    kind: str,
-    title: str,
-    facts: Mapping[str, str],
-    sections: Iterable[Section | None],
-    warnings: Sequence[Mapping[str, Any]] = (),
-) -> Document:
-    """Return a page: facts below its title, and sections, the first of which has the warnings."""
-    first, *rest = (each for each in sections if each is not None)
-    notices = Notices.of(list(warnings)[:MESSAGES], n=len(warnings))
-    first = replace(first, blocks=[*first.blocks, notices])
-    return Document(kind, title, [Facts(list(facts.items()), "sides")], [first, *rest])
-
-
-def section(
-    title: str,
-    sentences: Iterable[str] = (),
-    *,
-    charts: Sequence[Chart] = (),
-    grids: Iterable[Grid] = (),
-    notes: Iterable[str] = (),
-) -> Section:
-    """Return a section: sentences, charts side by side, tables, and notes below them."""
-    blocks: list[Block] = [Prose(list(sentences), "lead" if charts else "")]
-    blocks += [Beside([[chart] for chart in charts])] if charts else []
-    blocks += [*(replace(grid, about=title) for grid in grids if grid.rows), Prose(list(notes), "note")]
-    return Section(re.sub(r"\W+", "-", title.lower()), title, blocks)
-
-
-def chart(draws: str, title: str, text: str, data: Mapping[str, Any]) -> Chart:
-    """Return a chart, named as the function of `plots` that draws it."""
-    return Chart(draws, draws, (data,), f"{title}. {text}", title, text)
 
 
 def anchor(side: str, cluster: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +14,13 @@ from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import MetricError, arg, quoted
 from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of
-from fastbcubed.render.document import Block, Chart, Document, Notices, Prose
+from fastbcubed.render.document import ON_PAGE, Block, Chart, Document, Facts, Notices, Only, Prose, Section
 from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.render.number_formats import amount, count, counted, label, not_computed, percent, score_text
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval, check_level, interval, share_not_seen, t_quantile
-from fastbcubed.results.page import Asked, chart, page_of, section
+from fastbcubed.results.page import IN_BRIEF, Asked, report_of
 from fastbcubed.results.save import save_tables
 from fastbcubed.results.table import HasTable, Table, grid_of, refuse_table_verb
 from fastbcubed.results.warnings import from_saved
@@ -270,13 +270,7 @@ class Estimates(Shown, HasTable):
         -------
         Report
         """
-        from fastbcubed.results.page import report_of
-
-        first, *_ = heading(self)
-        return report_of(
-            lambda asked: estimates_page(self, [first, *said(self)], how(self), asked),
-            path, {"title": title}, overwrite=overwrite,
-        )  # fmt: skip
+        return report_of(self._document, path, {"title": title}, overwrite=overwrite)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
@@ -295,8 +289,8 @@ class Estimates(Shown, HasTable):
         """Return the estimates, how they came about and the warnings as JSON; NaN becomes null."""
         return as_json(self.to_dict(), indent)
 
-    def _document(self) -> Document:
-        return Document("estimate", "", document(self), [])
+    def _document(self, asked: Asked = IN_BRIEF) -> Document:
+        return document(self, asked)
 
 
 def _of_what_is_not_seen(own: Estimate, level: float, high: float) -> Interval:
@@ -344,16 +338,22 @@ def summarize(
     }
 
 
-def document(estimates: Estimates) -> list[Block]:
-    """Return estimates as a document: the sample, the estimates in sentences, warnings, the table."""
-    table = estimates.scores().drop_columns(["se", "df"])  # intervals come from these, and say the same
-    return [
-        Prose(heading(estimates), "title"),
-        Prose(said(estimates)),
-        Notices.of(estimates.warnings),
-        grid_of(table, LISTED),
-        Prose([how(estimates)]),
+def document(estimates: Estimates, asked: Asked = IN_BRIEF) -> Document:
+    """Return estimates as a document: the sample, the estimates in sentences, warnings, the table, and their basis."""
+    first, *_ = lines = heading(estimates)
+    facts = [(side.capitalize(), name) for side, name in estimates.names.items()]
+    table, notices = estimates.scores(), Notices.of(estimates.warnings)
+    of_1 = [row for row in table.to_pylist() if estimates._ranges[row["score"]] == (0, 1)]
+    grid = grid_of(table.drop_columns(["df"]), LISTED)
+    ranks = [ON_PAGE if name == "se" else rank for name, rank in zip(grid.header, grid.ranks, strict=True)]
+    sentences: list[Block] = [Only("page", [Prose([first], "lead")]), Prose(said(estimates), "lead")]
+    sections = [
+        Section("estimates", "Estimates", [*sentences, *charts(of_1, estimates.level), notices]),
+        Section("figures", "Figures", [replace(grid, ranks=ranks, about="Figures")]),
+        Section("basis", "What it rests on", [Prose([how(estimates)])]),
     ]
+    head: list[Block] = [Only("text", [Prose(lines, "title")]), Only("page", [Facts(facts, "sides")])]
+    return Document("estimate", asked.title or "Estimated scores", head, sections)
 
 
 def heading(estimates: Estimates) -> list[str]:
@@ -439,34 +439,7 @@ def _size(value: float) -> str:
     return amount(round(value, 2))
 
 
-def estimates_page(estimates: Any, sentences: Sequence[str], how: str, asked: Asked) -> Document:
-    """Return the page content of scores estimated from sampled true clusters; `how` is their basis."""
-    table = estimates.scores()
-    facts = {side.capitalize(): name for side, name in estimates.names.items()}
-    of_1 = [row for row in table.to_pylist() if estimates._ranges[row["score"]] == (0, 1)]
-    sections = [
-        section("Estimates", sentences, charts=_charts(of_1, estimates.level)),
-        section("Figures", grids=[grid_of(table.drop_columns(["df"]), LISTED)]),
-        section("What it rests on", [how]),
-    ]
-    return page_of("estimate", asked.title or "Estimated scores", facts, sections, estimates.warnings)
-
-
-def pairs_page(found: Any, asked: Asked) -> Document:
-    """Return the page of scores estimated from judged pairs."""
-    unsure = "low_unsure and high_unsure: the estimate if all that is unsure went the one way, or the other."
-    notes = [unsure] if any(found["n_unsure"].to_pylist()) else []
-    if len(found) > LISTED:
-        notes.append(f"The first {LISTED} of {count(len(found))} rows.")
-    sections = [
-        section("Verdict", found.sentences, charts=_charts(found.to_pylist(), found.level)),
-        section("Figures", grids=[grid_of(found, LISTED)], notes=notes),
-    ]
-    of = "clusters" if "n_components" in found.column_names else "change"
-    return page_of("judged pairs", asked.title or f"What people say of the {of}", {}, sections)
-
-
-def _charts(rows: Sequence[Mapping[str, Any]], level: float) -> list[Chart]:
+def charts(rows: Sequence[Mapping[str, Any]], level: float) -> list[Block]:
     """Return the chart of estimates with intervals; none where there is no row."""
     shown = [
         {"name": ": ".join(str(row[name]) for name in ("stratum", "run", "score") if name in row),
@@ -474,4 +447,5 @@ def _charts(rows: Sequence[Mapping[str, Any]], level: float) -> list[Chart]:
         for row in rows[:CHARTED]
     ]  # fmt: skip
     text = f"Lines are intervals of {100 * level:g} %."
-    return [chart("intervals", "Estimates", text, {"rows": shown})] if shown else []
+    said = f"Estimates. {text}"
+    return [Chart("intervals", "intervals", ({"rows": shown},), said, "Estimates", text)] if shown else []

@@ -30,7 +30,7 @@ from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.inputs.tables import Source, listed
 from fastbcubed.inputs.verdicts import DIFFERENT, MEANT, SAME, UNSURE, VERDICTS, refuse_strange, word_of
 from fastbcubed.render import html, text
-from fastbcubed.render.document import Prose
+from fastbcubed.render.document import Document, Grid, Prose, Section
 from fastbcubed.render.json import as_json
 from fastbcubed.render.number_formats import (
     change_with_error,
@@ -46,6 +46,7 @@ from fastbcubed.results.table import Table
 
 if TYPE_CHECKING:
     from fastbcubed.render.html import Report
+    from fastbcubed.results.page import Asked
 
 #: Strata that have a sentence of their own.
 TOLD = 10
@@ -144,9 +145,40 @@ class PairEstimates(Table):
         Report
         """
         from fastbcubed.results.page import report_of
-        from fastbcubed.sample.estimates import pairs_page
 
-        return report_of(lambda asked: pairs_page(self, asked), path, {"title": title}, overwrite=overwrite)
+        return report_of(self._document, path, {"title": title}, overwrite=overwrite)
+
+    def _document(self, asked: Asked) -> Document:
+        """Return the verdict, the estimates, and what their columns say."""
+        from fastbcubed.sample.estimates import LISTED, charts
+
+        rows, unsure = self.to_pylist(), any(self["n_unsure"].to_pylist())
+        columns: list[tuple[Any, ...]] = [
+            (name, name, "name") for name in ("stratum", "run", "score") if name in self.column_names
+        ]
+        names = len(columns)
+        columns += [(name, name, "score") for name in ("estimate", "se", "low", "high")]
+        judged = {"judged": "n_judged", "unsure": "n_unsure", "not judged": "n_unjudged"}
+        columns += [(title, name, "count") for title, name in judged.items()]
+        columns += [
+            ("low if unsure", "low_unsure", "score"),
+            ("high if unsure", "high_unsure", "score"),
+        ] * unsure
+        of_labelled = "n_components" in self.column_names
+        notes = [
+            f"low to high: interval of {percent(self.level)}; judged, unsure, not judged: "
+            f"{'pairs' if of_labelled else 'draws of pairs'} of the score"
+        ]
+        notes += ["if unsure: the estimate if all that is unsure went the one way, or the other"] * unsure
+        most = min(LISTED, len(rows)) if asked.page else len(rows)
+        notes += [f"The first {most} of {count(len(rows))} rows."] * (most < len(rows))
+        grid = Grid.of(rows[:most], columns, names, about="Figures")
+        sections = [
+            Section("verdict", "Verdict", [Prose(self.sentences, "lead"), *charts(rows, self.level)]),
+            Section("figures", "Figures", [grid, Prose(notes)]),
+        ]
+        title = f"What people say of the {'clusters' if of_labelled else 'change'}"
+        return Document("judged pairs", asked.title or title, [], sections)
 
     def __repr__(self) -> str:
         return f"{text.drawn([Prose(self.sentences)])}\n\n{super().__repr__()}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,10 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed.metrics.registry import METRICS
-from fastbcubed.render.document import Beside, Block, Code, Document, Grid, Prose
+from fastbcubed.render.document import (
+    Beside,
+    Block,
+    Chart,
+    Code,
+    Document,
+    Facts,
+    Grid,
+    Heading,
+    Notices,
+    Only,
+    Prose,
+    Section,
+)
 from fastbcubed.render.number_formats import count, counted, label, score_text
 from fastbcubed.results.evaluation_text import coverage, definition
-from fastbcubed.results.page import Asked, chart, page_of, section
+from fastbcubed.results.page import IN_BRIEF, MESSAGES, Asked
 from fastbcubed.sweep_links.curve import COUNTED, Best, shown
 from fastbcubed.sweep_links.threshold_choice import Leading
 
@@ -104,14 +118,74 @@ DRAWN = {"precision": "P", "recall": "R", "f1": "F"}
 COLUMNS = 60
 
 
-def document(sweep: Any, leading: Leading, notes: Sequence[str] = ()) -> list[Block]:
-    """Return the links, the best threshold, and the curve; `notes` are on the links."""
+def document(sweep: Any, leading: Leading, asked: Asked = IN_BRIEF, notes: Sequence[str] = ()) -> Document:
+    """Return the links, the best threshold, the curve, merges to look at and slices; `notes` are on the links."""
+    truth, links = (sweep.at_best.names[side] for side in ("truth", "prediction")) if asked.page else ("", "")
+    head: list[Block] = [Only("text", [Beside([[Prose([what_was_swept(sweep)])], [Prose(notes)]])])]
+    if asked.page:
+        scored = counted(sweep.coverage.n_scored(sweep.policies), "item")
+        head.append(Only("page", [Facts([("Truth", truth), ("Links", links), ("Scored", scored)], "sides")]))
+    title = asked.title or f"Thresholds for {links}"
+    return Document("sweep", title, head, _sections(sweep, leading, asked))
+
+
+def _sections(sweep: Any, leading: Leading, asked: Asked) -> Iterator[Section]:
     best, chosen, _ = leading
-    blocks: list[Block] = [Beside([[Prose([what_was_swept(sweep)])], [Prose(notes)]])]
+    blocks: list[Block] = []
     if best is not None:
         more = [] if chosen is None else [chosen.sentence]
-        blocks += [Prose([best.sentence, best.range, *more]), Code("\n".join(drawn(sweep, best)))]
-    return blocks
+        blocks += [Prose([best.sentence, best.range, *more], "lead"), *_curve(sweep, best, asked)]
+    if asked.page:
+        warnings = [
+            each for each in sweep.warnings if each["code"] != "made-of-links"
+        ]  # which is of the best F1
+        blocks.append(Notices.of(warnings[:MESSAGES], n=len(warnings)))
+    yield Section("best", "Best threshold", blocks)
+    if asked.page and best is not None:
+        yield from _along(sweep, best)
+    for k, (title, said, grid) in enumerate(tables(sweep, leading) if asked != IN_BRIEF else ()):
+        heading = Heading(said or title) if grid.rows else Prose([f"{said}."])
+        sentence = Prose([f"{said}."] if said else [])
+        table = replace(grid, about=title)
+        yield Section(f"table-{k}", title, [Only("text", [heading]), Only("page", [sentence]), table])
+    if asked.page:
+        yield Section("origin", "How it was made", [Prose([
+            what_was_swept(sweep), *coverage(sweep.at_best), definition(sweep.at_best),
+            *(f"{name} is not known at every threshold: {reason}." for name, reason in sweep.not_computed.items()),
+        ], "note")])  # fmt: skip
+
+
+def _curve(sweep: Any, best: Best, asked: Asked) -> Iterator[Block]:
+    """Yield the scores by threshold: charts on a page, and letters in a text."""
+    if not asked.page:
+        yield Only("text", [Code("\n".join(drawn(sweep, best)))])
+        return
+    curve = curve_content(sweep, best)
+    begins = f" The axis begins at {curve['axis'][0]:g}." if curve["axis"][0] else ""
+    texts = {
+        "thresholds": ("Scores by threshold", f"A strong threshold links few items.{begins}"),
+        "precision_recall": (
+            "Precision by recall",
+            f"From threshold to threshold; the best one is bold.{begins}",
+        ),
+    }
+    there = {"thresholds": curve["scores"], "precision_recall": curve["named"]}
+    charts = [
+        [Chart(name, name, (curve,), f"{title}. {text}", title, text)]
+        for name, (title, text) in texts.items()
+        if there[name]
+    ]
+    if charts:
+        yield Beside(charts)
+
+
+def _along(sweep: Any, best: Best) -> Iterator[Section]:
+    points = sorted(sweep._point(row["threshold"]) for row in curve_content(sweep, best)["named"])
+    rows = [{"threshold": float(sweep._curve.thresholds[at]), **sweep._curve.at(at, *SHOWN)} for at in points]
+    if rows:
+        grid = replace(grid_of(rows, 1, sweep.shown), about="Along the curve")
+        along = Prose(["The thresholds that the curve names, and the best one."])
+        yield Section("along", "Along the curve", [along, grid])
 
 
 def what_was_swept(sweep: Any) -> str:
@@ -269,37 +343,3 @@ def _short(texts: Sequence[str], way: NDArray[np.float64], place: float) -> int:
 
 #: Figures of the thresholds that are listed.
 SHOWN = ("clusters", "largest", "precision", "recall", "f1")
-
-
-def sweep_page(sweep: Any, best: Best, asked: Asked) -> Document:
-    """Return the page of a sweep."""
-    truth, links = (sweep.at_best.names[side] for side in ("truth", "prediction"))
-    curve = curve_content(sweep, best)
-    begins = f" The axis begins at {curve['axis'][0]:g}." if curve["axis"][0] else ""
-    charts = []
-    if curve["scores"]:
-        charts.append(
-            chart("thresholds", "Scores by threshold", f"A strong threshold links few items.{begins}", curve)
-        )
-    if curve["named"]:
-        text = f"From threshold to threshold; the best one is bold.{begins}"
-        charts.append(chart("precision_recall", "Precision by recall", text, curve))
-    points = sorted(sweep._point(row["threshold"]) for row in curve["named"])
-    rows = [{"threshold": float(sweep._curve.thresholds[at]), **sweep._curve.at(at, *SHOWN)} for at in points]
-    along = "The thresholds that the curve names, and the best one."
-    sections = [
-        section("Best threshold", [best.sentence, best.range], charts=charts),
-        section("Along the curve", [along], grids=[grid_of(rows, 1, sweep.shown)]) if rows else None,
-        *(
-            section(title, [f"{said}."] if said else [], grids=[grid])
-            for title, said, grid in tables(sweep, Leading(best, merges=asked.worst))
-        ),
-        section("How it was made", notes=[
-            what_was_swept(sweep), *coverage(sweep.at_best), definition(sweep.at_best),
-            *(f"{name} is not known at every threshold: {reason}." for name, reason in sweep.not_computed.items()),
-        ]),
-    ]  # fmt: skip
-    scored = counted(sweep.coverage.n_scored(sweep.policies), "item")
-    facts = {"Truth": truth, "Links": links, "Scored": scored}
-    warnings = [each for each in sweep.warnings if each["code"] != "made-of-links"]  # which is of the best F1
-    return page_of("sweep", asked.title or f"Thresholds for {links}", facts, sections, warnings)

@@ -31,6 +31,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.intervals import Interval, check_level
 from fastbcubed.results.large_tables import apart
 from fastbcubed.results.load import evaluation_of, with_nan
+from fastbcubed.results.page import Asked, report_of
 from fastbcubed.results.save import save_tables, scores_to_save
 from fastbcubed.results.saved_files import NotKept, in_one, metrics_by_name
 from fastbcubed.results.slices import SliceKey, rows_for_json
@@ -432,7 +433,7 @@ class Sweep(Shown, HasTable):
         return Leading(self.best("f1") if "f1" in self._curve.names else None)
 
     def _document(self) -> Document:
-        return Document("sweep", "", document(self, self._leading), [])
+        return document(self, self._leading)
 
     def points(self) -> Table:
         """Return all scores at the requested thresholds, also those that are not known at every threshold.
@@ -845,15 +846,13 @@ class Sweep(Shown, HasTable):
         -------
         Report
         """
-        from fastbcubed.results.page import report_of
-        from fastbcubed.sweep_links.sweep_document import sweep_page
-
         leading = self._leading.best if score is None and where is None else None
-        best, asked = (
-            leading or self.best("f1" if score is None else score, where=where),
-            {"title": title, "worst": worst},
-        )
-        return report_of(lambda found: sweep_page(self, best, found), path, asked, overwrite=overwrite)
+        best = leading or self.best("f1" if score is None else score, where=where)
+
+        def page(asked: Asked) -> Document:
+            return document(self, Leading(best, merges=asked.worst), asked)
+
+        return report_of(page, path, {"title": title, "worst": worst}, overwrite=overwrite)
 
     def to_dict(self, *, limit: int = 1000, best: Best | None = None) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings; `best` replaces the best F1."""

@@ -32,7 +32,7 @@ def test_the_sum_comes_first_and_then_each(sides, capsys) -> None:
     assert cli.main([*sides, "--repairs", "2", "--worst", "0"]) == 0
     lines = capsys.readouterr().out.splitlines()
     at = lines.index(f"Repair these 2: F1 +{1 - F1:.5f}, from {F1:.5f} to 1")
-    assert lines[at + 2].split() == ["gather", "true", "1", "2", f"+{1 - F1:.5f}", "1"]
+    assert lines[at + 2].split() == ["gather", "true", "1", "2", f"{1 - F1:.5f}", "1"]
     assert lines[at + 3].split()[:4] == ["split", "predicted", "5", "3"]
 
 

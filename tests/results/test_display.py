@@ -309,7 +309,8 @@ def test_figures_are_never_cut() -> None:
     lines = aligned(Grid(["run", *names], [["a", *["0.123456789"] * 10]])).split("\n")
     assert lines[1].split() == ["a", *["0.123456789"] * 7]
     assert lines[2] == "(no room for column_0007, column_0008, column_0009)"
-    long = aligned(Grid(["score", "", "definition"], [["f1", "0.5", "word " * 40]], left=True)).split("\n")
+    forms = ("text", "figure", "text")
+    long = aligned(Grid(["score", "", "definition"], [["f1", "0.5", "word " * 40]], 1, forms)).split("\n")
     assert len(long) == 4 and " ".join(long[1:]).split()[2:] == ["word"] * 40
 
 

@@ -699,11 +699,11 @@ def test_a_page_of_the_best_threshold(tmp_path: Any) -> None:
     (row,) = (row for row in table(along) if row["threshold"] == best.shown)
     assert float(row["recall"]) == pytest.approx(best.value, abs=1e-5)
     assert len(table(merges)) == 2 and "600" not in lines(made)[0]
-    assert report.content["head"][0]["facts"][-1][1] == "900 items"  # 300 clusters of 3
+    assert parts(report.content, "Facts")[0]["facts"][-1][1] == "900 items"  # 300 clusters of 3
     with pytest.raises(OptionError, match="is there already"):
         sweep.report(tmp_path / "page.html")
     partly = fb.sweep({**TRUTH, "f": 2, "g": 3}, LINKS).report()  # no link has f and g: they are alone
-    assert partly.content["head"][0]["facts"][-1][1] == "7 items"
+    assert parts(partly.content, "Facts")[0]["facts"][-1][1] == "7 items"
     alone = fb.sweep({"a": 1, "b": 1}, [("a", "b", 0.5)], metrics="rand").report(score="rand")
     assert parts(alone.content["sections"][0], "Chart") and "rand is best at threshold 0.5" in alone.html
 
