@@ -11,11 +11,12 @@ import pytest
 from generated_calls import ORACLES, Generator, failures, tried
 from generated_calls import by_kind as listed
 from generated_commands import failures as failures_of_commands
+from generated_inputs import differences
 
 import fastbcubed as fb
 
-#: Seeds of `-m big`, each of so many calls and command lines.
-SEEDS, CALLS, COMMANDS = range(1, 21), 5_000, 250
+#: Seeds of `-m big`, each of so many calls, command lines, and pairs of inputs.
+SEEDS, CALLS, COMMANDS, INPUTS = range(1, 21), 5_000, 250, 1_000
 
 
 def test_generated_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,6 +28,19 @@ def test_generated_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_generated_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = listed(failures_of_commands(seed=0, n=50))
+    assert not found, found
+
+
+def test_generated_inputs(tmp_path: Path) -> None:
+    """Scores, and kinds of errors, are the same whatever the way in, the engine and the memory limit."""
+    found = "\n".join(differences(seed=0, n=30, folder=tmp_path))
+    assert not found, found
+
+
+@pytest.mark.big
+@pytest.mark.parametrize("seed", SEEDS)
+def test_many_generated_inputs(seed: int, tmp_path: Path) -> None:
+    found = "\n".join(differences(seed, INPUTS, tmp_path))
     assert not found, found
 
 
