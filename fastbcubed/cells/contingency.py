@@ -147,6 +147,8 @@ def require_squares(
 
 
 def _as_array(values: ArrayLike, name: str, error: type[FastBCubedError]) -> np.ndarray:
+    if isinstance(values, list | tuple) and any(value is np.ma.masked for value in values):
+        raise error(f"{name} has to be a one-dimensional array of numbers, and has masked values")
     try:
         return np.asarray(values)
     except (OverflowError, TypeError, ValueError) as reason:

@@ -721,7 +721,7 @@ def _take_from(chunk: pa.Array, rows: np.ndarray) -> pa.Array:
 def _is_whole(value: Any) -> bool:
     """Return whether this is a whole number stored as a float or Decimal."""
     if isinstance(value, Decimal):
-        return value.is_finite() and value % 1 == 0
+        return value.is_finite() and value == value.to_integral_value()
     return isinstance(value, float) and value.is_integer()
 
 

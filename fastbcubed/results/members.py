@@ -20,7 +20,7 @@ from fastbcubed.cells.contingency import (
     chosen_of,
     side_of,
 )
-from fastbcubed.errors import IdTypeError, OptionError, SliceError, Word, first_few
+from fastbcubed.errors import IdTypeError, OptionError, SliceError, Word, first_few, quoted
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.inputs.id_columns import as_column
@@ -154,8 +154,9 @@ def _refuse_unknown(items: Items, side: str, label: Any) -> NoReturn:
     if pa.types.is_large_list(known.type):
         known = pc.list_flatten(known)
     labels = {str(plain_id(each)): plain_id(each) for each in known.to_pylist()}
-    padded = [name for name in labels if name.lstrip("0") == str(label).lstrip("0")]  # 1 for "001"
-    if hint is None and (close := padded[:1] or most_similar(str(label), labels)):
+    written = label if isinstance(label, str) else quoted(label)
+    padded = [name for name in labels if name.lstrip("0") == written.lstrip("0")]  # 1 for "001"
+    if hint is None and (close := padded[:1] or most_similar(written, labels)):
         hint = f"Did you mean {first_few(labels[name] for name in close)}?"
     if hint is None:
         hint = f"The first ones are {first_few(list(labels.values())[:4])}"

@@ -14,6 +14,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import threading
 import traceback
 import warnings
@@ -149,6 +150,10 @@ GOOD: dict[str, list[Any]] = {
 }
 
 
+#: Where the results are that calls are made of.
+_SAVED = tempfile.TemporaryDirectory()
+
+
 class Hang(BaseException):
     """A call did not end in time."""
 
@@ -186,7 +191,7 @@ class Failure(NamedTuple):
 @cache
 def subjects() -> list[Subject]:
     """Return all that may be called: functions, classes that users make, and methods of the results and their parts."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.chdir(_SAVED.name):
         warnings.simplefilter("ignore", fb.EvaluationWarning)
         made = objects()
     found: dict[str, Any] = {"Table": fb.Table}
@@ -225,7 +230,7 @@ def objects() -> dict[str, Any]:
     links, truth, new = pa.table(LINKS), pa.table(TRUTH), pa.table(NEW)
     found["ev of items"] = fb.evaluate(truth, new, slices="country", keep="items", attributes=truth)
     found["ev of labels"] = fb.evaluate(LABELS, OTHERS)
-    found["ev on disk"] = fb.evaluate(truth, new, engine="disk", out="of items", keep="items")
+    found["ev on disk"] = fb.evaluate(truth, new, engine="disk", out=f"{_SAVED.name}/of items", keep="items")
     found["diff of two"] = fb.diff(pa.table(OLD), new)
     found["cmp of labels"] = fb.compare(LABELS, {"a": OTHERS, "b": LABELS})
     found["sweep of labels"] = fb.sweep(SIDES[-1], links)
@@ -238,8 +243,8 @@ def objects() -> dict[str, Any]:
         "est": "est",
         "sweep": "sweep",
     }.items():
-        found[kept].save(f"saved {name}")
-        found[f"loaded {name}"] = fb.load(f"saved {name}")
+        found[kept].save(f"{_SAVED.name}/saved {name}")
+        found[f"loaded {name}"] = fb.load(f"{_SAVED.name}/saved {name}")
     found["report"] = found["ev of items"].report()
     found["listing"] = found["ev of items"].clusters("true")
     found["cluster"] = found["ev of items"].cluster("true", 1)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -75,6 +77,8 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
         lambda: kept.items(order_by=pd.Series([1, 2])),
     ),
     "check": (OptionError, "There is no check", lambda: fb.constraints.check_constraints("f1", checks=LONG)),
+    "cluster": (fb.errors.SliceError, "there is no true cluster", lambda: kept.items(true_cluster=LONG)),
+    "masked": (ColumnError, "masked values", lambda: fb.Contingency.from_cells([np.ma.masked], [0], [1])),
     "interval of a diff": (fb.errors.MetricError, "digits", lambda: fb.diff(*SIDES).interval(LONG)),
     "source": (OptionError, "score is a name", lambda: sweep.best("1or 2")),
 }
@@ -95,6 +99,11 @@ def test_scores_of_links_by_runs() -> None:
     table = found.to_table().to_pandas()
     assert sorted(table.groupby("cluster").size()) == [1, 5]
     assert fb.sweep(dict.fromkeys("abcdef", 1), links).best().threshold == 0.5
+
+
+def test_noise_that_no_integer_holds() -> None:
+    """It is no label of these, and so changes nothing."""
+    assert fb.evaluate(*SIDES, noise=Decimal("1e999")).overall == ev.overall
 
 
 def test_order_of_the_merges_of_a_saved_sweep(tmp_path: Path) -> None:
