@@ -7,6 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from both_engines import LIMIT, SETTINGS, SPILLS, assert_same, both
+from documents import of_section, parts
+from documents import table as slices_of
 from effort import pairwise
 from growth import growth
 from hypothesis import given
@@ -339,18 +341,20 @@ def test_many_slices_of_a_diff_are_shown_and_written_in_part(many_runs, tmp_path
     table._limit = table.nbytes
     with pytest.raises(OptionError, match="slices by 'name'"):
         table.to_pandas()
-    found, expected = (each.report().content["slices"]["rows"][0] for each in (d, whole))
-    assert found["n"] == expected["n"] == whole.sliced["name"].num_rows
-    assert [row["slice"] for row in found["rows"]] == [row["slice"] for row in expected["rows"]]
+    found, expected = (of_section(each.report().content, "slices") for each in (d, whole))
+    n = whole.sliced["name"].num_rows
+    title = "By name: the {} of " + f"{n} slices that changed most"
+    assert parts(found, "Heading")[0]["title"] == parts(expected, "Heading")[0]["title"] == title.format(20)
+    names = [row["name"] for row in slices_of(found)]
+    assert names == [row["name"] for row in slices_of(expected)]
     print_diff(d, Terminal(), 3)
     out = capsys.readouterr().out
-    title = f"By name: the 3 of {found['n']} slices that changed most"
-    assert title in out and found["rows"][0]["slice"][0] in out
+    assert title.format(3) in out and names[0] in out
     monkeypatch.setattr(diff_result, "IN_JSON", 20)
     monkeypatch.setattr(save, "SLICES_IN_MANIFEST", 20)
-    assert d.to_dict()["n_slices"] == {"name": found["n"]} and len(d.to_dict()["slices"]["name"]) == 20
+    assert d.to_dict()["n_slices"] == {"name": n} and len(d.to_dict()["slices"]["name"]) == 20
     d.save(tmp_path, keep="cells")
-    assert fb.load(tmp_path).slices("name", limit=1)["name"].to_pylist() == found["rows"][0]["slice"]
+    assert fb.load(tmp_path).slices("name", limit=1)["name"].to_pylist() == names[:1]
 
 
 def test_the_same_bits_for_any_number_of_threads(many_shards):

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from documents import of_section, table
 from growth import growth
 
 import fastbcubed as fb
@@ -260,8 +261,8 @@ def test_rows_without_room_are_refused_by_name(monkeypatch):
     assert "precision" in repr(ev)
     assert len(ev.to_dict()["slices"]["c"]) == 7
     assert "n_units" not in ev.to_dict()["slices"]["c"][0]
-    pages = [each.report().content["by_size"]["pred_size"]["rows"] for each in (ev, in_memory)]
-    assert [row["slice"] for row in pages[0]] == [row["slice"] for row in pages[1]]
+    pages = [table(of_section(each.report().content, "loss")) for each in (ev, in_memory)]
+    assert [row["pred_size"] for row in pages[0]] == [row["pred_size"] for row in pages[1]]
     for which in (lambda: ev.slices("d"), lambda: ev.slices(("c", "d"), limit=3)):
         with pytest.raises(
             OptionError, match=r"slices by '(d|c,d)' would take .* at least 65 MiB.*requested with slices="
