@@ -11,7 +11,7 @@ import pyarrow as pa
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import NotKeptError
 from fastbcubed.inputs.arrays import table_of
-from fastbcubed.metrics.bcubed import LOSSES
+from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.render.number_formats import plus_minus
 from fastbcubed.results.concentration import POINTS
 from fastbcubed.results.intervals import interval
@@ -89,12 +89,9 @@ def drawn_scores(ev: Evaluation) -> list[str]:
 
 def lost_by_all(ev: Evaluation) -> dict[str, float]:
     """Return the loss of precision and of recall over all items, if computed or still computable."""
-    known = ev.overall
-    return {
-        name: known[metric.name] if metric.name in known else ev.metric(metric)
-        for name, metric in LOSSES.items()
-        if metric.name in known or ev.has_clusters
-    }
+    sides = {lost: side for side, lost in LOSS_OF_SIDE.items()}
+    known = [name for name, metric in LOSSES.items() if metric.name in ev.overall or ev.has_clusters]
+    return {name: ev.losses.of_all(sides[name]) for name in known}
 
 
 def slicing_of(ev: Evaluation, key: SliceKey, whole: int = CHARTED, most: int = LISTED) -> dict[str, Any]:
