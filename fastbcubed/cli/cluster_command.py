@@ -45,6 +45,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Connect the links, write the clusters, and print their counts."""
     from fastbcubed.inputs.link_clusters import as_threshold, warnings_of
+    from fastbcubed.inputs.link_columns import LinkRequest
     from fastbcubed.inputs.links import read_links, warn_if_distances
     from fastbcubed.runtime.memory_budget import Allowance
     from fastbcubed.runtime.progress_bar import announcing_compilation
@@ -52,10 +53,13 @@ def run(options: argparse.Namespace) -> int:
     thresholds = list(dict.fromkeys(map(as_threshold, numbers_of(options.thresholds))))
     out = None if options.out is None else _file(options.out)
     with announcing_compilation(), warnings_said():
+        asked = LinkRequest(
+            columns_of(options.left), columns_of(options.right), options.score, bool(thresholds), options.verdict,
+            options.sources,
+        )  # fmt: skip
         links = read_links(
-            options.links, columns_of(options.left), columns_of(options.right), score=options.score,
-            scored=bool(thresholds), verdict=options.verdict, sources=options.sources, items=options.items,
-            item=columns_of(options.item) or ITEM, allowance=Allowance(options.memory_limit),
+            options.links, asked, items=options.items, item=columns_of(options.item) or ITEM,
+            allowance=Allowance(options.memory_limit),
         )  # fmt: skip
         if thresholds:
             warn_if_distances(links.columns.score, links.name, ascending=options.ascending, stacklevel=2)

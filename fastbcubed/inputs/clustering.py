@@ -626,6 +626,7 @@ class Clustering:
         {'item': ['a', 'b', 'c', 'd', 'e'], 'cluster': [0, 0, 1, 2, 2]}
         """
         from fastbcubed.inputs.link_clusters import as_threshold, connect, warn_of
+        from fastbcubed.inputs.link_columns import LinkRequest
         from fastbcubed.inputs.links import read_links, warn_if_distances
         from fastbcubed.runtime.memory_budget import Allowance
 
@@ -636,20 +637,8 @@ class Clustering:
             if items.items is None:
                 raise OptionError(f"{arg('items', ...)} is {items.name}, which has no item ids.")
             items = items.items
-        scored = threshold is not None
-        links = read_links(
-            table,
-            left,
-            right,
-            score=score,
-            scored=scored,
-            verdict=verdict,
-            sources=sources,
-            items=items,
-            item=item,
-            name=name,
-            allowance=allowance,
-        )
+        asked = LinkRequest(left, right, score, threshold is not None, verdict, sources)
+        links = read_links(table, asked, items=items, item=item, name=name, allowance=allowance)
         if threshold is not None:
             warn_if_distances(links.columns.score, links.name, ascending=ascending, stacklevel=3)
         allowance.require(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from fastbcubed.errors import ColumnError, Either, OptionError, arg, quoted
@@ -47,6 +48,41 @@ SCORES = (
 TWO_TABLES = Either('sources=("a", "b")', "--link-sources a,b")
 
 
+@dataclass(frozen=True)
+class LinkRequest:
+    """What was asked of a table of links, before it is read; None where nothing was said."""
+
+    left: ColumnName | None = None  #: the columns of the two items; a list makes a composite id
+    right: ColumnName | None = None
+    score: str | None = None
+    scored: bool = (
+        False  #: whether scores are required, and looked for; otherwise they are read only if named
+    )
+    verdict: VerdictColumn = None  #: whether two items match: only matches are links
+    sources: Sources = None  #: the tables of the two items, which become composite ids (source, id)
+
+    def columns(self) -> dict[str, list[str]]:
+        """Return the columns that were named, by part; names that are none, or one item alone, raise OptionError."""
+        if not (self.verdict is None or self.verdict is False or isinstance(self.verdict, str)):
+            raise OptionError(
+                f"{arg('verdict')} is the name of a column, or False if no column has verdicts, not "
+                f"{quoted(self.verdict)}."
+            )
+        if (self.left is None) != (self.right is None):
+            missing = "right" if self.right is None else "left"
+            raise OptionError(
+                f"A link has two items, so name the columns of both: {arg(missing, ...)} is missing."
+            )
+        found = {}
+        if self.left is not None and self.right is not None:
+            found = {"left": column_names(self.left, "left"), "right": column_names(self.right, "right")}
+        if self.score is not None:
+            if not isinstance(self.score, str):
+                raise OptionError(f"{arg('score')} is the name of a column, not {type(self.score).__name__}.")
+            found["score"] = [self.score]
+        return found | ({"verdict": [self.verdict]} if self.verdict else {})
+
+
 class LinkColumns(NamedTuple):
     """The columns of a link's two items, of one or more parts each, and of its score."""
 
@@ -88,43 +124,18 @@ class _Pair(NamedTuple):
     right: str
 
 
-def choose_links(
-    rows: Source,
-    left: ColumnName | None = None,
-    right: ColumnName | None = None,
-    score: str | None = None,
-    *,
-    scored: bool = False,
-    verdict: VerdictColumn = None,
-    sources: Sources = None,
-) -> LinkColumns:
+def choose_links(rows: Source, asked: LinkRequest) -> LinkColumns:
     """Return the columns of a table of links; a score column is looked for if none is named.
 
     Without names, items are the columns written by a known tool, or the only two with paired left and right names, or
     the only two. Missing or ambiguous columns raise ColumnError; so does a missing score if links must be `scored`.
     """
-    both = both_sources(sources)
-    if not (verdict is None or verdict is False or isinstance(verdict, str)):
-        raise OptionError(
-            f"{arg('verdict')} is the name of a column, or False if no column has verdicts, not {quoted(verdict)}."
-        )
-    if (left is None) != (right is None):
-        missing = "right" if right is None else "left"
-        raise OptionError(
-            f"A link has two items, so name the columns of both: {arg(missing, ...)} is missing."
-        )
-    named = {} if left is None or right is None else {"left": left, "right": right}
-    asked = {part: column_names(names, part) for part, names in named.items()}
-    if score is not None:
-        if not isinstance(score, str):
-            raise OptionError(f"{arg('score')} is the name of a column, not {type(score).__name__}.")
-        asked["score"] = [score]
-    if verdict:
-        asked["verdict"] = [verdict]
-    for part, names in asked.items():
+    score, verdict, scored = asked.score, asked.verdict, asked.scored
+    both, named = both_sources(asked.sources), asked.columns()
+    for part, names in named.items():
         require_columns(rows, part, names, Typed())
-    if named:
-        found = _as_named(rows, asked["left"], asked["right"])
+    if "left" in named:
+        found = _as_named(rows, named["left"], named["right"])
     else:
         found = _recognised(rows, [name for name in (score, verdict) if name])
     rest = [name for name in rows.names if name not in (*found.left, *found.right, verdict)]
@@ -147,7 +158,7 @@ def choose_links(
         )
     if both is not None:
         found = _with_sources(rows, found, both)
-    elif sources is None and found.left[0].lower().startswith("ltable_") and len(found.left) == 1:
+    elif asked.sources is None and found.left[0].lower().startswith("ltable_") and len(found.left) == 1:
         ask_sources(
             f"The columns {found.left[0]} and {found.right[0]} of {rows.where} have the ids of two tables"
         )

@@ -47,8 +47,8 @@ from fastbcubed.inputs.id_columns import Column, as_column, in_order_of
 from fastbcubed.inputs.keys import check_kinds, proved_keys, seeded_keys, text_parts
 from fastbcubed.inputs.link_columns import (
     LinkColumns,
+    LinkRequest,
     Sources,
-    VerdictColumn,
     ask_sources,
     both_sources,
     choose_links,
@@ -577,13 +577,8 @@ def as_score(threshold: float, precision: np.dtype[Any]) -> float:
 
 def read_links(
     table: Any,
-    left: ColumnName | None = None,
-    right: ColumnName | None = None,
+    asked: LinkRequest,
     *,
-    score: str | None = None,
-    scored: bool = False,
-    verdict: VerdictColumn = None,
-    sources: Sources = None,
     items: Any = None,
     item: ColumnName = ITEM,
     name: str = "the links",
@@ -597,16 +592,8 @@ def read_links(
     table : path, URI, data frame, Arrow stream exporter, data set, relation, dict of columns, or list of tuples
         One row per link. Tuples are (left, right), (left, right, score) or ((left, right), score); an item that is
         itself a tuple is a composite id. Links may be repeated, reversed, or from an item to itself.
-    left, right : str or list of str, optional
-        The columns of the two items; a list makes a composite id. Those of known tools are recognised.
-    score : str, optional
-        The column of scores.
-    scored : bool
-        Whether scores are required: they are looked for if no column is named. Otherwise they are read only if named.
-    verdict : str or False, optional
-        The column that says whether two items match: only matches are links. False: all rows are links.
-    sources : tuple of str or False, optional
-        The names of the tables of the left and the right items, which become composite ids (source, id).
+    asked : LinkRequest
+        The columns that were named.
     items : table, path, Column, or array-like, optional
         The complete list of items; repeated ones count once.
     item : str or list of str
@@ -639,12 +626,12 @@ def read_links(
     given = as_links(table, name)
     stream = open_stream(given)
     rows = rows_of_links(given, name) if stream is None else stream.without_rows(name)
-    columns = choose_links(rows, left, right, score, scored=scored, verdict=verdict, sources=sources)
-    if sources is None:
+    columns = choose_links(rows, asked)
+    if asked.sources is None:
         _ask_of_two_frames(table, columns, name)
     if stream is None:
         refuse_judged(given, rows, columns)
-    if not scored and score is None:
+    if not asked.scored and asked.score is None:
         columns = columns._replace(score=None)
     allowance = allowance or Allowance()
     _require_room(rows, allowance, max(later, SCORED if columns.score is not None else UNSCORED), given)

@@ -14,7 +14,7 @@ from fastbcubed.align.policies import Duplicates, Nulls, Policies
 from fastbcubed.engines.request import Request, as_threads
 from fastbcubed.engines.sampled_cells import touch
 from fastbcubed.errors import Either, Message, OptionError, arg, quoted, without_advice
-from fastbcubed.inputs.link_columns import Sources
+from fastbcubed.inputs.link_columns import LinkRequest, Sources
 from fastbcubed.inputs.pair import Given, PerSide, one_side, side_requests
 from fastbcubed.inputs.reading_notes import notes_of_side, reading_of
 from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
@@ -637,7 +637,7 @@ def estimate_pairs(
             "with a prediction."
         )
     pairs = labelled_pairs.read_labelled(
-        labelled, left, right, verdict=verdict, weight=weight, sources=sources
+        labelled, LinkRequest(left, right, weight, verdict=verdict, sources=sources)
     )
     found, reading = labelled_pairs.estimate(pairs, prediction, level, item, cluster)
     return PairEstimates(found, level, weight, reading)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import open_stream
 from fastbcubed.inputs.id_columns import Column, in_order_of
 from fastbcubed.inputs.keys import comparable_keys
-from fastbcubed.inputs.link_columns import TWO_TABLES, Sources, choose_links
+from fastbcubed.inputs.link_columns import TWO_TABLES, LinkRequest, choose_links
 from fastbcubed.inputs.links import Faults, as_links, read_blocks, rows_of_links
 from fastbcubed.inputs.pair import one_side, side_requests
 from fastbcubed.inputs.reading_notes import reading_of
@@ -50,21 +51,13 @@ class Labelled(NamedTuple):
     reading: dict[str, Any] | None = None  #: what their columns were taken for
 
 
-def read_labelled(
-    labelled: Any,
-    left: ColumnName | None = None,
-    right: ColumnName | None = None,
-    *,
-    verdict: str | None = None,
-    weight: str | None = None,
-    sources: Sources = None,
-) -> Labelled:
-    """Read and check labelled pairs, from any source of links."""
+def read_labelled(labelled: Any, asked: LinkRequest) -> Labelled:
+    """Read and check labelled pairs, from any source of links, whose scores are the weights of pairs."""
     given = as_links(labelled, WHERE)
     stream = open_stream(given)
     rows = rows_of_links(given, WHERE) if stream is None else stream.without_rows(WHERE)
-    why = NAMED
-    if verdict is None:
+    why, weight = NAMED, asked.score
+    if asked.verdict is None:
         why = DEFAULT
         named = [name for name in rows.names if name.lower() in NAMES]
         if len(named) != 1 and NAMES[0] not in named:
@@ -72,8 +65,8 @@ def read_labelled(
                 f"{'Several columns' if named else 'No column'} of {rows.where} may have the verdicts "
                 f"({listed(named or rows.names)}). Name it with {arg('verdict', *named or (...,))}."
             )
-        verdict = NAMES[0] if NAMES[0] in named else named[0]
-    columns = choose_links(rows, left, right, weight, verdict=verdict, sources=sources)
+        asked = replace(asked, verdict=NAMES[0] if NAMES[0] in named else named[0])
+    columns = choose_links(rows, asked)
     columns = columns._replace(score=weight, scores=(), reasons={**columns.reasons, "verdict": why})
     source, faults = rows if stream is None else stream, Faults(rows.where)
     found = [

@@ -30,7 +30,7 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import as_rows, bytes_of_text
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.link_clusters import as_thresholds, warn_if_out_of_range
-from fastbcubed.inputs.link_columns import Sources, VerdictColumn
+from fastbcubed.inputs.link_columns import LinkRequest, Sources, VerdictColumn
 from fastbcubed.inputs.links import JoinedLinks, Links, read_links, warn_if_distances
 from fastbcubed.inputs.pair import Given, Pair, open_pair
 from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
@@ -194,19 +194,8 @@ def sweep(
     asked, cuts = [] if thresholds is None else as_thresholds(thresholds), as_slices(slices)
     everyone = items.items if isinstance(items, Clustering) else items
     allowance = Allowance(memory_limit)
-    links = read_links(
-        edges,
-        left,
-        right,
-        score=score,
-        scored=True,
-        verdict=verdict,
-        sources=sources,
-        items=everyone,
-        item=item,
-        allowance=allowance,
-        later=TO_SORT,
-    )
+    of_links = LinkRequest(left, right, score, True, verdict, sources)
+    links = read_links(edges, of_links, items=everyone, item=item, allowance=allowance, later=TO_SORT)
     warn_if_distances(links.columns.score, links.name, ascending=ascending, stacklevel=3)
     warn_if_out_of_range(links, asked, ascending=ascending, stacklevel=2)
     if not len(links.items):

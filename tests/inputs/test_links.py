@@ -38,12 +38,17 @@ from fastbcubed.errors import (
 from fastbcubed.inputs import links as link_blocks
 from fastbcubed.inputs import links as links_module
 from fastbcubed.inputs.link_clusters import connect_at
-from fastbcubed.inputs.links import Links, read_links
+from fastbcubed.inputs.link_columns import LinkRequest
+from fastbcubed.inputs.links import Links
 from fastbcubed.runtime.key_codes import LEAST, Numbering
 
 #: Scores with ties, among them some that no binary fraction is.
 SCORES = [0.1, 0.5, 0.7, 0.9, 1.0]
 LINKS = st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9), st.sampled_from(SCORES)), max_size=30)
+
+
+def read_links(table: Any, left: Any = None, right: Any = None, *, items: Any = None, **asked: Any) -> Links:
+    return links_module.read_links(table, LinkRequest(left, right, **asked), items=items)
 
 
 def ids(column: Any) -> list[Any]:
@@ -289,7 +294,7 @@ def test_pairs_in_other_containers() -> None:
 )  # fmt: skip
 def test_columns_of_known_tools(columns: str, left: str, score: str | None, items: str) -> None:
     table = {name: [0, 1] for name in columns.split()}
-    found = read_links(table, scored=score is not None, sources=False).columns
+    found = read_links(table, scored=score is not None, verdict=False, sources=False).columns
     assert (found.left, found.score, found.items) == ([left], score, [items])
     assert found.right == [columns.split()[columns.split().index(left) + 1]]
 
