@@ -612,12 +612,17 @@ def estimate(labelled: Any, by_stratum: bool, level: float) -> PairEstimates:
         own = [each for each in judged.strata if not by_stratum or each.name == name]
         share = own[0].share if by_stratum else 1.0
         found += [(name, score.name, estimated(score, own, share, level)) for score in judged.score.answers]
-    columns: dict[str, Any] = {"score": from_texts([score for _, score, _ in found])}
-    if by_stratum:
-        columns = {"stratum": from_texts([name for name, _, _ in found])} | columns
-    for name, values in zip(Estimate._fields, zip(*(each for _, _, each in found), strict=True), strict=True):
+    return PairEstimates(listed_estimates(found, "stratum" if by_stratum else None), level)
+
+
+def listed_estimates(found: Sequence[tuple[str | None, str, Estimate]], of: str | None) -> Any:
+    """Return the table of estimates of scores, with a column `of` what they are, such as runs, if it has a name."""
+    names, scores, estimates = zip(*found, strict=True)
+    columns: dict[str, Any] = {} if of is None else {of: from_texts(list(names))}
+    columns["score"] = from_texts(list(scores))
+    for name, values in zip(Estimate._fields, zip(*estimates, strict=True), strict=True):
         columns[name] = np.array(values)
-    return PairEstimates(table_of(columns), level)
+    return table_of(columns)
 
 
 def _of_skipped(judged: Judged) -> str:

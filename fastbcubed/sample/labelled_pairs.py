@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from fastbcubed import kernels
 from fastbcubed.errors import (
@@ -20,7 +21,7 @@ from fastbcubed.errors import (
     arg,
     first_few,
 )
-from fastbcubed.inputs.arrays import from_texts, join_pieces, table_of
+from fastbcubed.inputs.arrays import join_pieces
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import open_stream
 from fastbcubed.inputs.id_columns import Column, in_order_of
@@ -32,6 +33,7 @@ from fastbcubed.inputs.reading_notes import reading_of
 from fastbcubed.inputs.tables import DEFAULT, NAMED, ColumnName, is_array, listed
 from fastbcubed.inputs.verdicts import CODES, DIFFERENT, NAMES, SAME, UNJUDGED, UNSURE
 from fastbcubed.results.intervals import degrees_of_freedom, interval
+from fastbcubed.sample.judged_pairs import Estimate, listed_estimates
 from fastbcubed.types import Floats, Int64s
 
 #: What the labelled pairs are called in messages.
@@ -207,19 +209,11 @@ def are_together(labelled: Labelled, side: Clustering) -> tuple[Any, int]:
 
 
 class Share(NamedTuple):
-    """An estimated share of pairs; each figure is a column of the result."""
+    """An estimated share of pairs."""
 
-    estimate: float
-    se: float
-    low: float
-    high: float
-    n_judged: int
-    n_unsure: int
-    n_unjudged: int
-    low_unsure: float
-    high_unsure: float
-    n_components: int
-    n_outside: int
+    estimate: Estimate
+    n_components: int  #: the groups of pairs that share items
+    n_outside: int  #: the pairs of which an item is in no cluster
 
 
 #: Numerators and denominators: how often a pair counts that is together and a match, together alone, a match alone.
@@ -253,10 +247,11 @@ def shares(labelled: Labelled, side: Clustering, level: float) -> dict[str, Shar
 
         of_score = sum(each for each, times in zip(kinds, of, strict=True) if times)
         n_unsure = int(np.count_nonzero(together & unsure if name == "pair_precision" else unsure))
-        found[name] = Share(
+        own = Estimate(
             value, se, low, high, int(np.count_nonzero(of_score)), n_unsure, labelled.n_unjudged,
-            share(tp, fp + more, fn + others), share(tp + more, fp, fn), n_units, n_outside,
+            share(tp, fp + more, fn + others), share(tp + more, fp, fn),
         )  # fmt: skip
+        found[name] = Share(own, n_units, n_outside)
     return found
 
 
@@ -294,9 +289,10 @@ def estimate(
         side = one_side(given, asked, None, False)
         readings[run] = reading_of(side)
         rows += [(run, *each) for each in shares(labelled, side, level).items()]
-    columns: dict[str, Any] = {} if rows[0][0] is None else {"run": from_texts([run for run, _, _ in rows])}
-    columns["score"] = from_texts([score for _, score, _ in rows])
-    for name, values in zip(Share._fields, zip(*(each for _, _, each in rows), strict=True), strict=True):
-        columns[name] = np.array(values)
+    table = listed_estimates(
+        [(run, score, each.estimate) for run, score, each in rows], None if None in readings else "run"
+    )
+    for name in Share._fields[1:]:
+        table = table.append_column(name, pa.array([getattr(each, name) for _, _, each in rows], pa.int64()))
     of_runs = readings[None] if None in readings else readings
-    return table_of(columns), {"labelled": labelled.reading, "prediction": of_runs}
+    return table, {"labelled": labelled.reading, "prediction": of_runs}
