@@ -67,7 +67,7 @@ class Connected:
 
 
 def connected(
-    links: Links | JoinedLinks,
+    links: JoinedLinks,
     n_connecting: int,
     labels: NDArray[Any],
     threshold: float | None = None,

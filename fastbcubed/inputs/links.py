@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -486,18 +486,16 @@ SCORED, UNSCORED, JOINED = 24, 12, 8
 
 
 @dataclass(frozen=True, eq=False)
-class Links:
-    """Items and their linked pairs.
+class JoinedLinks:
+    """What remains of `Links` after joining.
 
     Attributes
     ----------
     items : Column
         The distinct items: the complete list if given, in its order, else those of the links, in order of first
         appearance, link by link.
-    left, right : numpy.ndarray of shape (n_links,)
-        Codes of the two items of each link, int32 if they fit, else int64: positions in `items`.
-    scores : numpy.ndarray of shape (n_links,) or None
-        float64 without NaN; None if not requested.
+    n_links : int
+        Their number.
     columns : LinkColumns
         The columns that were read.
     name : str
@@ -505,7 +503,7 @@ class Links:
     complete : bool
         Whether the complete list of items was given.
     precision : numpy.dtype
-        The original float type of the scores; see `reaches`.
+        The original float type of the scores; see `Links.reaches`.
     apart : Apart or None
         The pairs judged not to match, which are no links; None if there are no verdicts.
     span : Span or None
@@ -513,9 +511,7 @@ class Links:
     """
 
     items: Column
-    left: NDArray[Any]
-    right: NDArray[Any]
-    scores: NDArray[np.float64] | None
+    n_links: int
     columns: LinkColumns
     name: str
     complete: bool
@@ -524,7 +520,24 @@ class Links:
     span: Span | None = None
 
     def __len__(self) -> int:
-        return self.left.size
+        return self.n_links
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Links(JoinedLinks):
+    """Items and their linked pairs.
+
+    Attributes
+    ----------
+    left, right : numpy.ndarray of shape (n_links,)
+        Codes of the two items of each link, int32 if they fit, else int64: positions in `items`.
+    scores : numpy.ndarray of shape (n_links,) or None
+        float64 without NaN; None if not requested.
+    """
+
+    left: NDArray[Any]
+    right: NDArray[Any]
+    scores: NDArray[np.float64] | None
 
     def reaches(
         self, threshold: float, rows: slice = slice(None), *, ascending: bool = False
@@ -539,34 +552,8 @@ class Links:
         return scores <= limit if ascending else scores >= limit
 
     def joined(self) -> JoinedLinks:
-        """Return the attributes of the links without their pairs and scores."""
-        return JoinedLinks(
-            self.items,
-            len(self),
-            self.columns,
-            self.name,
-            self.complete,
-            self.precision,
-            self.apart,
-            self.span,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class JoinedLinks:
-    """The attributes of `Links` that remain after joining, without pairs and scores."""
-
-    items: Column
-    n_links: int
-    columns: LinkColumns
-    name: str
-    complete: bool
-    precision: np.dtype[Any] = DOUBLE
-    apart: Apart | None = None
-    span: Span | None = None
-
-    def __len__(self) -> int:
-        return self.n_links
+        """Return the links without their pairs and scores."""
+        return JoinedLinks(**{each.name: getattr(self, each.name) for each in fields(JoinedLinks)})
 
 
 def as_score(threshold: float, precision: np.dtype[Any]) -> float:
@@ -778,7 +765,10 @@ def _number(
     span = span_of(scores) if scores is not None else None
     if spans:
         span = Span(min(each.least for each in spans), max(each.most for each in spans))
-    links = Links(items, left, right, scores, columns, name, known is not None, precision, kept, span)
+    links = Links(
+        items, left.size, columns, name, known is not None, precision, kept, span,
+        left=left, right=right, scores=scores,
+    )  # fmt: skip
     if known is not None and strict:
         refuse_unknown(items, n_known, left, right, name)
     return links
