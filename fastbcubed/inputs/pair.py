@@ -214,16 +214,7 @@ def read_pair(given: Given) -> Pair:
             )
         else:
             truth, prediction, weight = by_position(truth, prediction, weight, given.overlapping)
-            sides = _from_two(
-                truth,
-                prediction,
-                given.item,
-                given.cluster,
-                weight,
-                given.overlapping,
-                given.names,
-                given.run,
-            )
+            sides = _from_two(truth, prediction, weight, given)
     weight_table: tuple[Column, np.ndarray] | None = None
     if isinstance(weight, str):
         weight_table = _weights_of(given.weighing, sides)
@@ -317,30 +308,21 @@ def pair_of_table(
     return sides[0], sides[1]
 
 
-def _from_two(
-    truth: Any,
-    prediction: Any,
-    item: PerSide,
-    cluster: PerSide,
-    weight: Any,
-    overlapping: bool,
-    names: tuple[str, str],
-    run: str | None,
-) -> tuple[Clustering, Clustering]:
+def _from_two(truth: Any, prediction: Any, weight: Any, asked: Given) -> tuple[Clustering, Clustering]:
     series = is_pandas(truth, "Series") and is_pandas(prediction, "Series")
     if series and not truth.index.equals(prediction.index):
         raise AlignmentError(
             "The two Series have different indexes. If the index holds the items, pass "
             "Clustering.from_series(...) of both; if rows correspond by position, pass .to_numpy()."
         )
-    if overlapping and isinstance(truth, Mapping) and isinstance(prediction, Mapping):
+    if asked.overlapping and isinstance(truth, Mapping) and isinstance(prediction, Mapping):
         refuse_items_of_clusters(truth, prediction)
     refuse_items_with_clusters(truth, prediction)
     refuse_one_result(truth, prediction)
-    asked = side_requests(item, cluster, names, run)
+    requests = side_requests(asked.item, asked.cluster, asked.names, asked.run)
     sides = [
-        one_side(given, own, weight, overlapping)
-        for given, own in zip((truth, prediction), asked, strict=True)
+        one_side(given, own, weight, asked.overlapping)
+        for given, own in zip((truth, prediction), requests, strict=True)
     ]
     positional = [side.items is None for side in sides]
     if positional == [True, True]:
