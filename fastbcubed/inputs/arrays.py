@@ -264,7 +264,8 @@ def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
     except pa.ArrowInvalid:
         if not all(value is None or isinstance(value, UUID) for value in values):
             raise
-        data = _from_uuids(values)  # newer Arrow reads them
+        storage = pa.array([None if value is None else value.bytes for value in values], pa.binary(16))
+        data = _chunked(pa.ExtensionArray.from_storage(pa.uuid(), storage))  # newer Arrow reads them
     kind = plain_type(data.type)
     if pa.types.is_floating(kind) and bool in set(map(type, values)):
         raise IdTypeError(
@@ -277,11 +278,6 @@ def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
                 f"{first_few(text)}). Give all values one type, for example str."
             )
     return data
-
-
-def _from_uuids(values: Iterable[UUID | None]) -> pa.ChunkedArray:
-    storage = pa.array([None if value is None else value.bytes for value in values], pa.binary(16))
-    return _chunked(pa.ExtensionArray.from_storage(pa.uuid(), storage))
 
 
 def _plain_list(values: list[Any]) -> pa.Array | None:
