@@ -22,9 +22,8 @@ from fastbcubed.render.document import (
 )
 from fastbcubed.render.number_formats import label
 
-WIDTH = 80
-#: Characters of a line of a table, spaces between columns, and characters to which a column of text shrinks at most.
-LINE, GAP, NARROWEST = 100, 2, 8
+#: Characters of a line, spaces between columns, and characters to which a column of text shrinks at most.
+WIDTH, GAP, NARROWEST = 80, 2, 8
 #: Returns the text of a block.
 Draw = Callable[[Block], str]
 
@@ -74,7 +73,7 @@ def sentence(notice: Notice, say: Callable[[str], str] = str) -> str:
     return f"{notice.level.capitalize()}: {say(notice.message)}{code}"
 
 
-def aligned(grid: Grid, width: int | None = LINE, *, styled: bool = False) -> str:
+def aligned(grid: Grid, width: int | None = WIDTH, *, styled: bool = False) -> str:
     """Return a grid as lines: names to the left, figures to the right unless the grid has them to the left.
 
     Columns for which a line has no room are named below; figures are never cut, and long texts go on below.

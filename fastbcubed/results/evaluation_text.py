@@ -23,7 +23,7 @@ from fastbcubed.render.number_formats import (
     score_text,
     with_error,
 )
-from fastbcubed.render.text import LINE, aligned, fitted
+from fastbcubed.render.text import WIDTH, aligned, fitted
 from fastbcubed.results.concentration import concentration_sentence
 from fastbcubed.results.standard_errors import are_uneven
 from fastbcubed.results.table import Table
@@ -334,7 +334,7 @@ class Cluster(dict[str, Any]):
     __dir__ = documented
 
     def __repr__(self) -> str:
-        grid, left_out = fitted(self.grid(), LINE)
+        grid, left_out = fitted(self.grid(), WIDTH)
         parts = ["\n".join(self.heading()), aligned(grid)]
         if notes := self.notes(left_out):
             parts.append("\n".join(notes))

@@ -21,7 +21,7 @@ from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.document import Grid
 from fastbcubed.render.html import escaped, html_table
 from fastbcubed.render.number_formats import amount, count, label, score_text
-from fastbcubed.render.text import LINE, aligned, fitted
+from fastbcubed.render.text import WIDTH, aligned, fitted
 from fastbcubed.results.concentration import LossCurve, SizeClasses
 from fastbcubed.runtime.arguments import is_one_of, limit_of
 from fastbcubed.runtime.object_attributes import documented
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 #: Rows that a table shows of itself: all if they are no more than FEW, else the first FIRST.
 FEW, FIRST = 20, 10
+#: Ranks of columns that go before the last ones where a line has no room.
+RANKS = {"exact": 4, "weight": 3}
 #: Columns that hold sums of weights rather than scores.
 AMOUNTS = ("weight", "tp", "fp", "fn", "tn")
 
@@ -62,11 +64,11 @@ class Table:
     >>> import fastbcubed as fb
     >>> ev = fb.evaluate([0, 0, 1, 1], [5, 5, 5, 6], metrics=["precision", "recall"])
     >>> ev.clusters("pred")
-    cluster  n_items  weight  n_parts  exact   outcome  precision_loss  recall_loss  precision   recall
-    5              3       3        2     no     mixed         0.33333      0.12500    0.55556  0.83333
-    6              1       1        1     no  fragment               0      0.12500          1  0.50000
+    cluster  n_items  n_parts   outcome  precision_loss  recall_loss  precision
+    5              3        2     mixed         0.33333      0.12500    0.55556
+    6              1        1  fragment               0      0.12500          1
     <BLANKLINE>
-    2 rows
+    2 rows; 3 more columns: weight, exact, recall
     >>> ev.clusters("pred")["n_items"].to_pylist()
     [3, 1]
     """
@@ -185,7 +187,7 @@ class Table:
         return Table(change(self._arrow))
 
     def __repr__(self) -> str:
-        grid, left_out = fitted(_grid(self._arrow), LINE)
+        grid, left_out = fitted(_grid(self._arrow), WIDTH)
         return f"{aligned(grid)}\n\n{_extent(self._arrow, len(grid.rows), left_out)}"
 
     def _repr_html_(self) -> str:
@@ -256,7 +258,7 @@ def _grid(table: pa.Table, few: int = FEW) -> Grid:
         [_text(name, column.type)(value) for value in readable(column).to_pylist()]
         for name, column in zip(shown.column_names, shown.columns, strict=True)
     ]
-    ranks = [int(at > 0) for at in range(len(texts))]
+    ranks = [RANKS.get(name, 1) if at else 0 for at, name in enumerate(shown.column_names)]
     rows, names = list(zip(*texts, strict=True)), _names_of_rows(table.schema)
     return Grid([*map(label, shown.column_names)], rows, names, ranks=ranks)
 

@@ -304,14 +304,14 @@ def test_outcomes_that_no_cluster_has_are_left_out() -> None:
 
 
 def test_figures_are_never_cut() -> None:
-    """Ten columns of 11 characters and their gaps need 128 of a line's 100: the last three are named below."""
+    """Ten columns of 11 characters and their gaps need 133 of a line's 80: the last five are named below."""
     names = [f"column_{k:04}" for k in range(10)]
     lines = aligned(Grid(["run", *names], [["a", *["0.123456789"] * 10]])).split("\n")
-    assert lines[1].split() == ["a", *["0.123456789"] * 7]
-    assert lines[2] == "(no room for column_0007, column_0008, column_0009)"
+    assert lines[1].split() == ["a", *["0.123456789"] * 5]
+    assert lines[2] == "(no room for " + ", ".join(names[5:]) + ")"
     forms = ("text", "figure", "text")
     long = aligned(Grid(["score", "", "definition"], [["f1", "0.5", "word " * 40]], 1, forms)).split("\n")
-    assert len(long) == 4 and " ".join(long[1:]).split()[2:] == ["word"] * 40
+    assert len(long) == 5 and " ".join(long[1:]).split()[2:] == ["word"] * 40
 
 
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
