@@ -1,4 +1,4 @@
-"""The pages that come from the code: one for each score, command and public name, and a sample report."""
+"""The pages that come from the code: one for each score, command and public name, keys of JSON, a sample report."""
 
 import inspect
 import io
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import fastbcubed as fb
-from fastbcubed.cli import commands
+from fastbcubed.cli import commands, json_keys
 from fastbcubed.cli.metrics_command import entry_of, range_of
 from fastbcubed.metrics import registry
 from fastbcubed.metrics.metric import Metric
@@ -56,8 +56,9 @@ def write(docs: Path) -> None:
         **{f"commands/{each.name}": command_page(each.name, each.description) for each in commands.COMMANDS},
         **{f"api/{name}": api_page(name) for name in (*CLASSES, *FUNCTIONS, *MODULES)},
         "api/metrics": metrics_page(),
+        "json/keys": keys_page(),
     }
-    for folder in ("scores", "commands", "api"):
+    for folder in ("scores", "commands", "api", "json"):
         for old in (reference / folder).glob("*.md"):
             if f"{folder}/{old.stem}" not in pages:
                 old.unlink()
@@ -260,6 +261,20 @@ def columns(n: int) -> Iterator[None]:
         yield
     finally:
         os.environ.pop("COLUMNS") if before is None else os.environ.update(COLUMNS=before)
+
+
+def keys_page() -> str:
+    """Return the page of the keys of JSON."""
+    rows = [
+        (
+            ", ".join(f"`{name}`" for name in names.split(", ")),
+            " ".join(of),
+            cell_text(contents.replace("->", "→")),
+        )
+        for names, of, contents in json_keys.keys()
+    ]
+    lines = ["# Keys of JSON", "", "`a → b`: the keys of the object are data. `{…}`: these are its keys.", ""]
+    return "\n".join([*lines, *table(["key", "commands", "contents"], rows), ""])
 
 
 def api_page(name: str) -> str:

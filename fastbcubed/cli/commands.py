@@ -40,34 +40,6 @@ Examples
   duckdb -csv crm.db 'select id as item, entity as cluster from matches' | fastbcubed evaluate truth.csv -
   fastbcubed evaluate truth.parquet splink_predictions.parquet --links --threshold 0.9
   fastbcubed evaluate truth.csv pred.csv --fail-under f1=0.9 --fail-under precision=0.95
-
-JSON (--json): one object. Later versions may add keys; these stay.
-  fastbcubed      version                    truth, prediction   what was compared
-  definition      average, overlapping, weighted, weighting, beta,
-                  unmatched {truth, prediction}, nulls, duplicates, noise; of CICE-BCubed match, similarity
-  overall         score -> number, null where it is not defined
-  coverage        n_common, n_truth_only, n_prediction_only, the same as weight_..., n_null, n_noise,
-                  n_duplicates, truth_coverage, prediction_coverage,
-                  bounds {precision_lower, precision_upper, unlabelled_mates}
-  summary         true, pred -> items, clusters, singletons, largest, size_quantiles, exact, outcomes
-  outcomes        list of {side, outcome, n_clusters, n_items, weight, precision_loss, recall_loss}
-  slices          slicing -> list of {its attributes, n_items, weight, precision_loss, recall_loss, scores}
-  source_pairs    with --slice-pairs: attribute -> list of {pair, source, other_source, pair_tp, pair_fp, pair_fn,
-                  pair_precision, pair_recall, pair_f1}
-  warnings        list of {code, level (warning, note), message, figures}
-  not_computed    score of a family -> reason
-  opened          with --show: list of clusters; see: fastbcubed show --help
-  repairs         with --repairs: list of {rank, kind, side, cluster, n_items, weight, gain, running, precision_gain,
-                  recall_gain, running_precision, running_recall}
-  reading         truth, prediction -> what its columns were taken for: item, cluster; of links left, right, score,
-                  verdict -> columns, reason, others (that it could also be); sources, tool. null without columns
-  manifest        versions, engine, memory_limit, arguments that were given;
-                  truth, prediction -> rows, fingerprint (of all rows, whatever their order and file format)
-  gates           with gates: list of {gate, passed, score, slice, value, at_least | at_most | baseline, ...};
-                  with a baseline n_items, baseline_n_items, and a reason if fewer items are scored than then
-  errors, units   score -> standard error by component of truth and prediction; {n, effective, largest_share}
-  degrees_of_freedom  score -> those of Student's t in its interval
-  moved_by        score -> share by which the ends of its interval move on
 """
 
 SHOWN = """\
@@ -80,14 +52,6 @@ Examples
   fastbcubed show results --pred 4711 --columns name,year
   fastbcubed show truth.parquet pred.parquet --true 'Ada Lovelace' --item crm,17 --members 50
   fastbcubed evaluate truth.parquet pred.parquet --show 3
-
-JSON (--json): one object. Later versions may add keys; these stay.
-  opened          list of clusters and items
-    cluster       side, cluster, n_items, weight, n_parts, outcome, precision_loss, recall_loss, weighted, overlapping,
-                  columns, parts, one_sided {n_items, policy, members}
-    its parts     true_cluster or pred_cluster, n_items, weight, n_items_of_cluster, both losses, members
-    a member      item, weight, attributes
-    item          item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, scores, attributes, members
 """
 
 DIFFED = """\
@@ -102,26 +66,6 @@ Examples
   fastbcubed diff run6.parquet run7.parquet --fail-over split_rate=0.05 --fail-over bad_distance=0.01@country=US \\
     --truth truth.parquet
   fastbcubed show diff --baseline 4711
-
-JSON (--json): one object. Later versions may add keys; these stay.
-  baseline, experiment, truth             what was compared
-  definition      average, overlapping, weighted, weighting, unmatched {baseline, experiment}, unlabelled, nulls,
-                  duplicates, noise
-  overall         score -> number, null where it is not defined
-  coverage        n_common, n_gone, n_new, the same as weight_..., n_null, n_noise, n_duplicates, baseline_coverage,
-                  experiment_coverage
-  summary         baseline, experiment -> items, clusters, singletons, largest, size_quantiles, unchanged, outcomes
-  changes         list of {became, n_clusters, n_items, weight, share}; null where clusters overlap
-  id_churn        share of the items in clusters whose id changed although their members did not
-  slices          slicing -> list of {its attributes, n_items, weight, split_change, merge_change, scores}
-  verdict         with a truth: n_items, weight, n_unlabelled, weight_unlabelled, unlabelled,
-                  levels {baseline, experiment} -> precision, recall, jaccard_distance; errors, by score
-  warnings        list of {code, level (warning, note), message, figures}
-  not_computed    score of a family -> reason
-  opened          with --show: list of clusters; see: fastbcubed show --help
-  reading         baseline, experiment, truth -> what its columns were taken for, as of evaluate
-  manifest        versions, engine, memory_limit, arguments that were given; baseline, experiment -> rows, fingerprint
-  gates           with gates: list of {gate, passed, score, slice, value, at_least | at_most}
 """
 
 COMPARED = """\
@@ -139,26 +83,6 @@ Examples
   fastbcubed compare truth.parquet old=run6.parquet new=run7.parquet --slice country
   fastbcubed compare truth.parquet run*.parquet --baseline run6 --bootstrap 1000
   fastbcubed compare truth.parquet old=run6.parquet new=run7.parquet --fail-worse f1=0.002 --fail-on-warning
-
-JSON (--json): one object. Later versions may add keys; these stay.
-  baseline, align, level, unit, bootstrap, seed, n_items
-  coverage        list of {run, n_common, n_truth_only, n_prediction_only, truth_coverage, prediction_coverage,
-                  n_scored, n_left_out, own_precision, own_recall, own_f1, precision_if_alone, recall_if_alone,
-                  f1_if_alone (if items of the truth that it lacks were alone)}, on all items that a run scores
-  scores          list of {run, n_items, weight, n_clusters, scores}
-  deltas          list of {baseline, experiment, score, baseline_value, experiment_value, delta, se, low, high, holds}
-  ranking         list of {run, score, value, delta, se, low, high, as_good}, best first: how far from the best
-  units           {n, effective, largest_share} of the units that errors come from; null if there are none
-  ranks           list of {run, rank by score}; null if a run drops more of the truth than one that it is not ranked
-                  below
-  warnings        list of {code, level (warning, note), message, runs, figures}
-  slices          slicing -> list of {run, its attributes, n_items, weight, n_units, scores, <score>_delta,
-                  <score>_delta_se}; n_units and standard errors in memory alone, on common items
-  n_rows          slicing -> rows, where there are more than 4,096: then slices has those that differ most
-  runs            run -> what evaluate --json writes of it
-  opened          with --show: list of {side, cluster, n_items, runs, members}
-  gates           with gates: list of {gate, passed, run, score, slice, value, at_least | at_most | baseline, worse_by,
-                  ...}; a reason if a run drops more of the truth than the baseline
 """
 
 PAIRS = """\
@@ -191,14 +115,6 @@ Examples
   fastbcubed estimate-pairs pairs.csv
   fastbcubed estimate-pairs pairs.csv --by-stratum --json
   fastbcubed estimate-pairs labelled.csv --prediction old=old.parquet --prediction new=new.parquet --weight weight
-
-JSON (--json): one object. Later versions may add keys; these stay.
-  level           the confidence of the intervals
-  estimates       list of {stratum (with --by-stratum), score, estimate, se (null where a stratum has one judged pair),
-                  low, high, n_judged, n_unsure, n_unjudged, low_unsure, high_unsure}; with --prediction also run
-                  (of several), n_components, n_outside
-  weight          the column of weights of labelled pairs; null without it
-  reading         labelled, prediction (of several by run) -> what its columns were taken for, as of evaluate
 """
 
 CLUSTERED = """\
@@ -211,16 +127,6 @@ Examples
   fastbcubed cluster splink_predictions.parquet --threshold 0.9 --items records.parquet --out clusters.parquet
   fastbcubed cluster links.csv --left a --right b --score distance --ascending --threshold 0.2,0.3,0.4
   fastbcubed evaluate truth.parquet links.csv --links --threshold 0.9
-
-JSON (--json): one object. Later versions may add keys; these stay.
-  fastbcubed, links, out          version, what was read, what was written
-  columns                         left, right (lists of names), score, tool that writes such columns
-  n_links, n_items                links and items that were read
-  n_judged_different, n_unsure    pairs that --verdict keeps apart, and that have no verdict
-  warnings                        a list of {code, level, message, ...}
-  reading                         links -> what their columns were taken for, as of evaluate
-  all_items_given                 whether --items was given
-  clusterings                     list of {threshold, column, n_connecting, clusters, singletons, largest}
 """
 
 ESTIMATED = """\
@@ -232,17 +138,6 @@ Examples
   fastbcubed estimate labelled.csv run7.parquet
   fastbcubed estimate labelled.csv run7.parquet --sampling cluster_size --draws times
   fastbcubed estimate labelled.csv run7.parquet --sampling weight --population-clusters 120000 --json
-
-JSON (--json): one object. Later versions may add keys; these stay.
-  fastbcubed      version                    sample, prediction   what they are called
-  definition      sampling, draws, population_clusters, missing, beta, level, nulls, duplicates
-  estimates       list of {score, estimate, se, low, high, unadjusted, n_clusters, df}
-  summary         sample {n_clusters, n_draws, n_items, n_missing, n_singletons, largest, effective, n_null,
-                  n_duplicates}, true {mean_cluster_size, matching_rate, hill},
-                  pred {n_items, n_clusters, mean_cluster_size, n_null, n_duplicates}
-  warnings        list of {code, level (warning, note), message, figures}
-  not_computed    score of a family -> reason
-  reading         sample, prediction -> what its columns were taken for, as of evaluate
 """
 
 SWEPT = """\
@@ -258,22 +153,6 @@ Examples
   fastbcubed sweep truth.parquet links.csv --score p --best recall --where 'precision>=0.98' --out swept
   fastbcubed sweep truth.csv pairs.csv --left a --right b --score distance --ascending --slice country
   fastbcubed sweep truth.parquet links.parquet --metric f1,mean_f1 --threshold 0.5,0.9,0.99
-
-JSON (--json): one object. Later versions may add keys; these stay. An infinite threshold is null: it uses no link,
-  unless scores are infinite.
-  links, items    links and items that were read             thresholds      at how many scores clusters change
-  ascending, unmatched {truth, prediction}, coverage         as of evaluate
-  best            score, value, threshold, until (the next weaker score at which clusters change), where, and all
-                  figures there
-  chosen          with --draws: low, high, expected (score on other data), optimism, threshold_low, threshold_high,
-                  level, draws, seed, n_units, without (draws in which no threshold meets the conditions)
-  curve           list of {threshold, clusters, largest, singletons, scores}
-  points          the same for --threshold
-  merges          list of {threshold, left, right, n_left, n_right, n_clusters, n_items, precision_change,
-                  recall_change, f1_change}: a link, the clusters it joins, and what the merge does
-  slices          slicing -> list of {its attributes, n_items, weight, threshold, scores, <score>_at_common, cost}
-  warnings        list of {code, level, message, figures}    not_computed    score -> reason
-  reading         truth, links -> what its columns were taken for, as of evaluate
 """
 
 WARM_UP = """\
@@ -311,19 +190,27 @@ class Command(NamedTuple):
     module: str  #: in `fastbcubed.cli`
     help: str
     description: str
-    epilog: str = EXIT_CODES
+    notes: str = ""
+    exit_codes: str = EXIT_CODES
+
+    @property
+    def epilog(self) -> str:
+        """The text below the flags: notes, the keys of JSON, and exit codes."""
+        from fastbcubed.cli.json_keys import help_text
+
+        return "\n".join(filter(None, (self.notes, help_text(self.name), self.exit_codes)))
 
 
 COMMANDS = (
     Command(
         "evaluate", "evaluate_command", "score a prediction against the truth",
         "Score a clustering against the truth. A table has one row for each item.",
-        f"{NOTES}\n{OF_GATES}",
+        NOTES, OF_GATES,
     ),
     Command(
         "show", "show_command", "open a cluster or an item: who is in it, and what is wrong with it",
         "Show a saved result, or open clusters and items of it, or of a truth and a prediction.",
-        f"{SHOWN}\n{EXIT_CODES}",
+        SHOWN,
     ),
     Command(
         "report", "report_command", "turn a saved result into an HTML report",
@@ -333,60 +220,60 @@ COMMANDS = (
     Command(
         "compare", "compare_command", "compare several runs against one truth: is the new one better, and where",
         "Score several runs against one truth on the items that all of them score, and say how they differ.",
-        f"{COMPARED}\n{OF_GATES}",
+        COMPARED, OF_GATES,
     ),
     Command(
         "sample-pairs", "sample_pairs_command", "draw pairs of items from a change, for people to judge",
         "Draw pairs of items that a change has separated or joined, so that people say which belong together.",
-        f"{PAIRS}\n{EXIT_CODES}",
+        PAIRS,
     ),
     Command(
         "estimate-pairs", "estimate_pairs_command", "estimate how good a change is from pairs that people have judged",
         "Estimate scores of a change from what sample-pairs wrote, once its column verdict has verdicts.",
-        f"{VERDICTS}\n{EXIT_CODES}",
+        VERDICTS,
     ),
     Command(
         "diff", "diff_command", "tell what changed from one clustering to another, and whether that is right",
         "Tell what an experiment does to the clusters of a baseline; no truth is needed. With one, the diff also\n"
         "says which changes are right.",
-        f"{DIFFED}\n{OF_GATES}",
+        DIFFED, OF_GATES,
     ),
     Command(
         "cluster", "cluster_command", "turn links, which are pairs of items with a score, into clusters",
         "Connect items that are linked: the clusters at one threshold of the score, or at several.",
-        f"{CLUSTERED}\n{EXIT_CODES}",
+        CLUSTERED,
     ),
     Command(
         "estimate", "estimate_command", "estimate the scores of a whole prediction from a sample of true clusters",
         "Estimate the scores of a whole prediction from a random sample of complete true clusters.",
-        f"{ESTIMATED}\n{EXIT_CODES}",
+        ESTIMATED,
     ),
     Command(
         "sweep", "sweep_command", "score the clusters of links at every threshold, and find the best one",
         "Score the clusters that links connect at every threshold of their scores against a truth: which threshold\n"
         "is best, and which merges cost most there.",
-        f"{SWEPT}\n{EXIT_CODES}",
+        SWEPT,
     ),
     Command(
         "demo", "demo_command", "evaluate data that come with the package, and explain each step",
         "Evaluate two releases of inventors named on US patents, step by step, and say what to\n"
         "look at. The data come with the package; no file is written.",
-        "",
+        exit_codes="",
     ),
     Command(
         "metrics", "metrics_command", "list all scores and what they mean",
         "List all scores, with family, range, direction, definition and source; or explain some.",
-        "",
+        exit_codes="",
     ),
     Command(
         "warm-up", "warm_up_command", "compile the kernels ahead of use, for example in the image of a container",
-        WARM_UP
+        WARM_UP,
     ),
     Command(
         "constraints", "constraints_command", "check which score meets which formal constraint",
         "Check scores against the formal constraints of Amigó et al. (2009) and further properties,\n"
         "on small and on random clusterings. No data are needed; the same seed gives the same table.",
-        "",
+        exit_codes="",
     ),
 )  # fmt: skip
 
@@ -427,7 +314,7 @@ class CommandParser(Parser):
         """Import the module of the command, if that has not been done, and add its flags."""
         if self.command is not None:
             module: Any = import_module(f"fastbcubed.cli.{self.command.module}")
-            self.command = None
+            self.epilog, self.command = self.command.epilog, None
             module.add_flags(self)
             self.set_defaults(run=module.run)
 
@@ -474,9 +361,8 @@ def parser() -> Parser:
         title="commands", metavar="COMMAND", required=True, parser_class=CommandParser
     )
     for command in COMMANDS:
-        group.add_parser(
-            command.name, help=command.help, description=command.description, epilog=command.epilog, **form
-        ).command = command
+        made = group.add_parser(command.name, help=command.help, description=command.description, **form)
+        made.command = command
     return whole
 
 

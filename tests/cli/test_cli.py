@@ -21,7 +21,7 @@ from versions import arrow_imports_no_pandas, rich_knows_widths
 import fastbcubed as fb
 from fastbcubed.cli import commands, demo_command, evaluate_command, warm_up_command
 from fastbcubed.cli import main as cli
-from fastbcubed.cli.commands import NOTES
+from fastbcubed.cli.json_keys import help_text
 from fastbcubed.cli.output import in_flags
 from fastbcubed.errors import MORE_MEMORY, Message, arg
 from fastbcubed.metrics.registry import ALSO_CALLED, FAMILIES, METRICS, SYNONYMS
@@ -161,7 +161,7 @@ def test_json_keeps_its_shape(paths, capsys) -> None:
     found = _json(capsys, *paths, "--slice", "country")
     assert list(found) == [
         "fastbcubed", "truth", "prediction", "definition", "overall", "coverage", "summary", "outcomes",
-        "slices", "warnings", "not_computed", "manifest", "errors", "degrees_of_freedom",
+        "slices", "warnings", "not_computed", "reading", "manifest", "errors", "degrees_of_freedom",
         "moved_by", "units",
     ]  # fmt: skip
     assert set(found["definition"]) >= {
@@ -180,7 +180,7 @@ def test_json_keeps_its_shape(paths, capsys) -> None:
     assert list(first)[:3] == ["country", "n_items", "weight"] and "precision" in first
     assert found["slices"]["country"][-1]["country"] is None
     for key in (*found, *found["definition"], *found["summary"]["true"]):
-        assert key in NOTES, f"evaluate --help does not describe {key}"
+        assert key in help_text("evaluate"), f"evaluate --help does not describe {key}"
 
 
 def test_json_has_null_for_nan_and_describes_warnings(tmp_path, capsys) -> None:

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 #: Pages that the documentation makes of the code when it is built.
-MADE = [DOCS / "reference" / folder for folder in ("api", "commands", "scores")]
+MADE = [DOCS / "reference" / folder for folder in ("api", "commands", "json", "scores")]
 PAGES = [README, *(page for page in sorted(DOCS.rglob("*.md")) if page.parent not in MADE)]
 DATA = Path("fastbcubed", "data", "patentsview")
 FENCE = re.compile(

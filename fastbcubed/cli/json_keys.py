@@ -1,0 +1,161 @@
+"""The keys of the JSON that commands print: one table, which their help, the documentation and a test read."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import NamedTuple
+
+#: A line for each key, or for several that commas part, with the commands that print it: ``key [commands] contents``.
+#: ``a -> b`` is an object whose keys are data, such as names of scores, or several; ``{...}`` has the keys of one.
+TABLE = """
+fastbcubed [evaluate compare diff cluster estimate sweep] version of the package
+truth, prediction [evaluate] what was compared
+baseline, experiment, truth [diff] what was compared
+sample, prediction [estimate] what was compared
+links, out [cluster] what was read, what was written
+baseline, align, level, unit, bootstrap, seed [compare] the arguments of these names
+n_items [compare] items that are compared
+definition [evaluate] average, overlapping, weighted, weighting, beta, unmatched {truth, prediction}, nulls,
+    duplicates, noise; of CICE-BCubed match, similarity
+definition [diff] average, overlapping, weighted, weighting, unmatched {baseline, experiment}, unlabelled, nulls,
+    duplicates, noise
+definition [estimate] sampling, draws, population_clusters, missing, beta, level, nulls, duplicates
+overall [evaluate diff] score -> number, null where it is not defined
+errors [evaluate] score -> standard error by component of truth and prediction
+errors [diff] with a truth: score -> standard error
+degrees_of_freedom [evaluate] score -> degrees of freedom of Student's t in its interval
+moved_by [evaluate] score -> share by which the ends of its interval are moved for components that the data lack
+units [evaluate] {n, effective, largest_share} of the components that errors come from
+units [compare] {n, effective, largest_share} of the units that errors come from; null if there are none
+coverage [evaluate] n_common, n_truth_only, n_prediction_only, the same as weight_..., n_null, n_noise, n_duplicates,
+    truth_coverage, prediction_coverage, bounds {precision_lower, precision_upper, unlabelled_mates}
+coverage [diff] n_common, n_gone, n_new, the same as weight_..., n_null, n_noise, n_duplicates, baseline_coverage,
+    experiment_coverage
+coverage [compare] list of {run, n_common, n_truth_only, n_prediction_only, truth_coverage, prediction_coverage,
+    n_scored, n_left_out, own_precision, own_recall, own_f1, precision_if_alone, recall_if_alone, f1_if_alone (if
+    items of the truth that it lacks were alone)}, on all items that a run scores
+summary [evaluate] true, pred -> items, clusters, singletons, largest, size_quantiles, exact, outcomes
+summary [diff] baseline, experiment -> items, clusters, singletons, largest, size_quantiles, unchanged, outcomes
+summary [estimate] sample {n_clusters, n_draws, n_items, n_missing, n_singletons, largest, effective, n_null,
+    n_duplicates}, true {mean_cluster_size, matching_rate, hill}, pred {n_items, n_clusters, mean_cluster_size,
+    n_null, n_duplicates}
+outcomes [evaluate] list of {side, outcome, n_clusters, n_items, weight, precision_loss, recall_loss}
+changes [diff] list of {became, n_clusters, n_items, weight, share}; null where clusters overlap
+id_churn [diff] share of items in clusters whose id changed although their members did not
+verdict [diff] with a truth: n_items, weight, n_unlabelled, weight_unlabelled, unlabelled, levels {baseline,
+    experiment} -> precision, recall, jaccard_distance
+scores [compare] list of {run, n_items, weight, n_clusters, scores}
+deltas [compare] list of {baseline, experiment, score, baseline_value, experiment_value, delta, se, low, high, holds}
+ranking [compare] list of {run, score, value, delta, se, low, high, as_good}, best first: how far from the best
+ranks [compare] list of {run, rank by score}; null if a run drops more of the truth than one that it is not ranked
+    below
+slices [evaluate] slicing -> list of {its attributes, n_items, weight, precision_loss, recall_loss, scores}; where the
+    items and up to a million cells were in memory also n_units, and ..._se of scores
+slices [diff] slicing -> list of {its attributes, n_items, weight, split_change, merge_change, scores}; in memory also
+    n_units, and ..._se of scores; with a truth n_labelled
+slices [compare] slicing -> list of {run, its attributes, n_items, weight, n_units, precision_loss, recall_loss,
+    scores, ..._delta, ..._delta_se}; n_units and standard errors in memory alone, on common items
+slices [sweep] slicing -> list of {its attributes, n_items, weight, threshold, scores, ..._at_common, cost}
+n_slices [evaluate diff] slicing -> number of slices, where there are more than 4,096: then slices has those that cost
+    most; in Python, to_dict(limit=None) of an evaluation has all
+n_rows [compare] slicing -> rows, where there are more than 4,096: then slices has those that differ most
+source_pairs [evaluate] with --slice-pairs: attribute -> list of {pair, source, other_source, pair_tp, pair_fp,
+    pair_fn, pair_precision, pair_recall, pair_f1}
+links, items [sweep] links and items that were read
+thresholds [sweep] number of scores at which clusters change
+ascending [sweep] whether the strongest links have the least scores
+unmatched [sweep] {truth, prediction}, as of evaluate
+coverage [sweep] n_common, n_truth_only, n_prediction_only, the same as weight_..., n_null, n_noise, n_duplicates
+best [sweep] score, value, threshold, until (the next weaker score at which clusters change), where, and all else that
+    curve has there; an infinite threshold, which no link reaches, is null
+chosen [sweep] with --draws: low, high, expected (score on other data), optimism, threshold_low, threshold_high,
+    level, draws, seed, n_units, without (draws in which no threshold meets the conditions)
+curve [sweep] list of {threshold, clusters, largest, singletons, scores}
+points [sweep] list of the same as curve, at --threshold
+merges [sweep] list of {threshold, left, right, n_left, n_right, n_clusters, n_items, precision_change, recall_change,
+    f1_change}: a link, the clusters it joins, and what the merge does
+estimates [estimate] list of {score, estimate, se, low, high, unadjusted, n_clusters, df}
+level [estimate-pairs] confidence of the intervals
+estimates [estimate-pairs] list of {stratum (with --by-stratum), score, estimate, se (null where a stratum has one
+    judged pair), low, high, n_judged, n_unsure, n_unjudged, low_unsure, high_unsure}; with --prediction also run (of
+    several), n_components, n_outside
+weight [estimate-pairs] column of weights of labelled pairs; null without it
+columns [cluster] left, right (lists of names), score, verdict, tool that writes such columns
+n_links, n_items [cluster] links and items that were read
+n_judged_different, n_unsure [cluster] pairs that --verdict keeps apart, and that have no verdict
+all_items_given [cluster] whether --items was given
+clusterings [cluster] list of {threshold, column, n_connecting, clusters, singletons, largest, n_contradicted (pairs
+    judged different that links connect)}
+warnings [evaluate diff cluster estimate sweep] list of {code, level (warning, note), message, figures}
+warnings [compare] list of {code, level (warning, note), message, runs, figures}
+not_computed [evaluate diff estimate sweep] score of a family -> reason
+own_scores [evaluate] with scores of your own: score -> {family, low, high (null if infinite), best, summary,
+    definition, source, mean (whether it has the interval of a mean over items)}
+opened [evaluate] with --show: list of clusters; see: fastbcubed show --help
+opened [diff] with --show: the same, with baseline_cluster or experiment_cluster, split_change and merge_change
+opened [compare] with --show: list of {side, cluster, n_items, runs, members}
+opened [show] list of clusters and items:
+opened[] of a cluster [show] side, cluster, n_items, weight, n_parts, outcome, precision_loss, recall_loss, weighted,
+    overlapping, columns, parts, one_sided {n_items, policy, members}
+opened[].parts[] [show] true_cluster or pred_cluster, n_items, weight, n_items_of_cluster, precision_loss,
+    recall_loss, members
+opened[].parts[].members[] [show] item, weight, attributes
+opened[] of an item [show] item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, scores, attributes, members {tp,
+    fp, fn, tn} -> n_items, first
+repairs [evaluate] with --repairs: list of {rank, kind, side, cluster, n_items, weight, gain, running, precision_gain,
+    recall_gain, running_precision, running_recall}
+reading [evaluate] truth, prediction -> what its columns were taken for: item, cluster; of links left, right, score,
+    verdict -> columns, reason, others (that it could also be); sources, tool. null without columns
+reading [diff estimate sweep cluster estimate-pairs] input (several runs by run) -> what its columns were taken for,
+    as of evaluate
+manifest [evaluate] versions, engine, memory_limit, arguments that were given; truth, prediction -> rows, fingerprint
+    (of all rows, whatever their order and file format)
+manifest [diff] versions, engine, memory_limit, arguments that were given; baseline, experiment -> rows, fingerprint
+runs [compare] run -> what evaluate --json prints of it
+gates [evaluate] with gates: list of {gate, passed, score, slice, value, at_least | at_most}, of --fail-worse with
+    baseline, worse_by, at_most_worse_by (of a size away_by, at_most_away_by), n_items, baseline_n_items, and a reason
+    if fewer items are scored than then, of --fail-on-warning with warnings
+gates [diff] with gates: list of {gate, passed, score, slice, value, at_least | at_most}, of --fail-on-warning with
+    warnings
+gates [compare] with gates: as of evaluate, with run, without numbers of items; a reason if a run drops more of the
+    truth than the baseline
+[] [metrics] name, family, range, better, summary, definition, source, reference, alias_of, notes, caution of a score
+seed, n_random [constraints] the arguments of these names
+checks [constraints] check -> what it demands
+scores [constraints] score -> better, amigo_test_cases, checks {check -> verdict, tried, smallest (the smallest
+    counterexample), by, or scores, there}
+"""
+
+
+class Key(NamedTuple):
+    """One or several keys of JSON, the commands that print them, and what they hold."""
+
+    names: str
+    commands: tuple[str, ...]
+    contents: str
+
+
+def keys(command: str = "") -> list[Key]:
+    """Return the keys that a command prints, or all, in the order of the table."""
+    found = []
+    for line in TABLE.replace("\n    ", " ").strip().splitlines():
+        names, commands, contents = re.fullmatch(r"(.+?) \[([a-z -]+)\] (.+)", line).groups()  # type: ignore[union-attr]
+        if not command or command in commands.split():
+            found.append(Key(names, tuple(commands.split()), contents))
+    return found
+
+
+def help_text(command: str) -> str:
+    """Return the section on JSON of a command's help; "" for one without JSON."""
+    described = keys(command)
+    width = 2 + max((len(each.names) for each in described), default=0)
+    lines = [
+        line
+        for names, _, contents in described
+        for line in textwrap.wrap(
+            contents, 118, initial_indent=f"  {names:{width}}", subsequent_indent=" " * (width + 2),
+            break_on_hyphens=False,
+        )
+    ]  # fmt: skip
+    return "\n".join(["JSON (--json). Later versions may add keys; these stay.", *lines, ""]) if lines else ""
