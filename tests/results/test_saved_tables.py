@@ -160,7 +160,7 @@ def test_a_loaded_sweep_shows_what_it_was_saved_with(tmp_path: Path) -> None:
     sweep.save(tmp_path, chosen=chosen, merges=2)
     found = fb.load(tmp_path)
     assert math.isinf(chosen.best.threshold) and chosen.best.where == "threshold > 0.9"
-    assert repr(found) == drawn(document(sweep, Leading(chosen.best, chosen)))
+    assert repr(found) == drawn(document(sweep, Leading(chosen.best, chosen)).blocks)
     content = found.to_dict()
     assert (content["best"], content["merges"]) == (chosen.best.to_dict(), [])
     assert repr(content["chosen"]) == repr(chosen.to_dict())  # all is one component: NaN
