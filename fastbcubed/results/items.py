@@ -121,6 +121,10 @@ class AlignedItems:
             raise SliceError("an item is requested twice; name each once")
         return np.array([int(i) if 0 <= int(i) < len(self) else -1 for i in wanted], np.int64)
 
+    def label_kind(self, side: str) -> str:
+        """Return the kind of the cluster labels of a side: "integer", "string", "binary" or "composite"."""
+        return self._sides[side].labels.kind
+
     def label_keys(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the keys of the labels of all rows, of the truth and of the prediction."""
         return self._alignment.true_keys, self._alignment.pred_keys

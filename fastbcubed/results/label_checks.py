@@ -127,14 +127,14 @@ def _labels(ev: Any, n_items: int) -> Iterator[tuple[str, list[str], NDArray[np.
     if isinstance(table, NoCells) or not hasattr(ev.kept.items, "label_keys"):
         return
     for side, word in zip(SIDES, ("truth", "prediction"), strict=True):
-        sampled, one = _is_sampled(ev, n_items), np.zeros(1, np.int64)
-        labels_of = ev.kept.items.labels if sampled else ev.kept.cluster_labels
-        if not table.n_codes[side] or not _is_text(labels_of(side, one).type):
+        if not table.n_codes[side]:
             continue
-        labels, n = (_of_sample if sampled else _of_largest)(ev, side)
+        if not table.overlapping and ev.kept.items.label_kind(side) != "string":
+            continue  # without reading any, which loads `pyarrow.compute`
+        labels, n = (_of_sample if _is_sampled(ev, n_items) else _of_largest)(ev, side)
         texts = labels.to_pylist()
-        known = np.array([text is not None for text in texts], bool)
-        yield word, [text for text in texts if text is not None], n[known]
+        known = np.array([isinstance(text, str) for text in texts], bool)
+        yield word, [text for text in texts if isinstance(text, str)], n[known]
 
 
 def _is_sampled(ev: Any, n_items: int) -> bool:
@@ -160,8 +160,3 @@ def _of_largest(ev: Any, side: str) -> tuple[pa.Array, NDArray[np.integer]]:
     elif n.size > LOOKED_AT:
         codes = np.sort(np.argpartition(n, -LOOKED_AT)[-LOOKED_AT:])
     return ev.kept.cluster_labels(side, codes), n[codes]
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)

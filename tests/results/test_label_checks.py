@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import fastbcubed as fb
+from fastbcubed.results.items import AlignedItems
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 engines = pytest.mark.parametrize("engine", ["memory", "disk"])
@@ -30,6 +31,14 @@ def test_labels_that_read_as_missing_are_warned_of_on_both_sides() -> None:
         assert sorted(entry["labels"]) == ["", "NA"] and "nulls=" in entry["message"]
     both = found("labels-like-nulls", odd, odd[::-1])
     assert [each["side"] for each in both] == ["truth", "prediction"]
+
+
+def test_labels_that_are_numbers_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading some of them would load `pyarrow.compute`, which takes longer than scoring a few."""
+    read: list[str] = []
+    monkeypatch.setattr(AlignedItems, "labels", lambda self, side, rows=None: read.append(side))
+    assert fb.evaluate([1, 1, 2], [1, 2, 2]).warnings is not None
+    assert read == []
 
 
 def test_what_is_advised_helps() -> None:
