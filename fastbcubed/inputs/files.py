@@ -557,7 +557,6 @@ def _scan(dataset: Any, names: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 def _of_dataset(dataset: Any, where: str) -> Source:
-    """Return the rows of an Arrow dataset; columns are read on demand."""
     kind, read = partial(_kind_in, dataset.schema), partial(_columns_of, dataset, where)
     return Source(dataset.schema.names, where, dataset.count_rows, read, type_of=kind)
 

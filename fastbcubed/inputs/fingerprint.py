@@ -63,7 +63,6 @@ def contents(pair: Pair, pool: Pool) -> list[Content]:
 
 
 def _of_stretch(stretch: Stretch[Block]) -> list[list[Sums]]:
-    """Return the sums of each block of a stretch, per side."""
     with Pool(1) as alone:
         return [_sums(block, alone) for block in stretch.blocks()]
 

@@ -812,7 +812,6 @@ def _integer_keys(part: pa.ChunkedArray, pool: Pool, narrow: bool = False) -> np
 
 
 def _codes_and_values(chunk: pa.DictionaryArray) -> tuple[np.ndarray, np.ndarray]:
-    """Return codes and the integers they stand for."""
     values = combined(storage_of(pa.chunked_array([chunk.dictionary])))
     return codes_of(chunk), to_numpy(values).astype(WIDE) if len(values) else np.zeros(1, WIDE)
 

@@ -245,7 +245,6 @@ def _as_named(rows: Source, left: list[str], right: list[str]) -> LinkColumns:
 
 
 def _item_names(stems: Sequence[str]) -> list[str]:
-    """Return names of the parts of an item."""
     plain = ["item"] if len(stems) == 1 else [f"item_{k}" for k in range(len(stems))]
     own = [stem or other for stem, other in zip(stems, plain, strict=True)]
     return own if len(set(own)) == len(own) else plain

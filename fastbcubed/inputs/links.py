@@ -136,7 +136,8 @@ def read_blocks(
         scores, precision, rounded = None, HALF, None
         if columns.score is not None:
             values = storage_of(data[columns.score])
-            scores = _floats(values, f"column {columns.score!r} of {where}")
+            advice = f"Name the column of scores with {arg('score', ...)}, or cast it."
+            scores = _without_nulls(_numbers(values, f"column {columns.score!r} of {where}", advice))
             short = pa.types.is_float16(values.type) or pa.types.is_float32(values.type)
             precision = np.dtype(values.type.to_pandas_dtype()) if short else DOUBLE
             if not pa.types.is_floating(values.type):
@@ -220,13 +221,6 @@ def _blocks(
             yield block.columns(names)
 
 
-def _floats(values: pa.ChunkedArray, where: str) -> NDArray[np.float64]:
-    """Return scores, NaN where they are null."""
-    return _without_nulls(
-        _numbers(values, where, f"Name the column of scores with {arg('score', ...)}, or cast it.")
-    )
-
-
 def span_of(values: pa.ChunkedArray | NDArray[np.float64]) -> Span | None:
     """Return the span of scores; None of none, or of what are no numbers."""
     if isinstance(values, pa.ChunkedArray):
@@ -273,7 +267,6 @@ def _is_rounded(value: Any, score: float) -> bool:
 
 
 def _refuse_rounded(values: pa.ChunkedArray | list[Any], scores: pa.ChunkedArray, name: str) -> None:
-    """Raise LinkError if integers among all scores are rounded."""
     if (rows := _rounded_rows(values, _without_nulls(scores))).size:
         raise _of_scores(INEXACT, rows.size, len(scores), name, rows.tolist())
 
@@ -292,7 +285,6 @@ ADVICE = {
 
 
 def _of_scores(wrong: str, n: int, n_rows: int, name: str, rows: list[int]) -> LinkError:
-    """Return the error that reports a fault of scores."""
     return LinkError(
         f"{n} of {n_rows} scores of {name} {_are(n)} {wrong} (first rows: {first_few(rows)}). {ADVICE[wrong]}"
     )
@@ -441,7 +433,6 @@ def _link_parts(link: Any) -> tuple[Any, ...] | None:
 
 
 def _table(columns: list[Any], name: str) -> pa.Table:
-    """Return a table of the left and right items, and the scores if any."""
     if len(columns) not in (2, 3):
         raise ColumnError(
             f"{name}: a link has two items and perhaps a score, but there are {len(columns)} columns."
@@ -456,11 +447,15 @@ def _table(columns: list[Any], name: str) -> pa.Table:
         made[side] = parts[0] if one else pa.StructArray.from_arrays(parts, names=list(column.names))
     if len(columns) == 3:
         third = list(columns[2]) if isinstance(columns[2], tuple) else columns[2]
-        values = _verdicts_in(third)
-        if values is not None:
-            made["verdict"] = values
+        if (verdicts := _verdicts_in(third)) is not None:
+            made["verdict"] = verdicts
+        elif isinstance(third, list):
+            made["score"] = _numbers(
+                third, f"the scores of {name}", "Give each link a number of the same type."
+            )
+            _refuse_rounded(third, made["score"], name)
         else:
-            made["score"] = _of_tuple(columns[2], name) if isinstance(third, list) else pa.array(third)
+            made["score"] = pa.array(third)
     return pa.table(made)
 
 
@@ -472,13 +467,6 @@ def _verdicts_in(values: Any) -> pa.Array | None:
         return None
     named = isinstance(getattr(values, "name", None), str) and values.name.lower() in VERDICT_NAMES
     return found if are_verdicts("verdict" if named else "", found) else None
-
-
-def _of_tuple(scores: tuple[Any, ...], name: str) -> pa.ChunkedArray:
-    given = list(scores)
-    found = _numbers(given, f"the scores of {name}", "Give each link a number of the same type.")
-    _refuse_rounded(given, found, name)
-    return found
 
 
 #: Bytes per link while reading: two codes, optionally a score, and either again while all are concatenated.
@@ -795,7 +783,6 @@ def _interleaved(
     left: tuple[NDArray[np.int64], NDArray[np.uint64] | None],
     right: tuple[NDArray[np.int64], NDArray[np.uint64] | None],
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64] | None]:
-    """Return the words of both items of each link, link by link."""
     keys, proofs = np.empty(2 * left[0].size, np.int64), None
     keys[::2], keys[1::2] = left[0], right[0]
     if left[1] is not None or right[1] is not None:

@@ -664,7 +664,6 @@ def _as_kept(values: pa.ChunkedArray, kept: pa.DataType) -> pa.ChunkedArray:
 
 
 def _with_values(chunk: pa.DictionaryArray, kept: pa.DataType) -> pa.DictionaryArray:
-    """Return an array with its dictionary in another type."""
     values = combined(_as_kept(pa.chunked_array([chunk.dictionary]), kept.value_type))
     return pa.DictionaryArray.from_arrays(chunk.indices, values, ordered=kept.ordered)
 
