@@ -284,10 +284,6 @@ class Clustering:
         labels = self.labels.stretch(start, stop)
         return replace(self, labels=labels, items=items, weight=weight, attributes=others)
 
-    def as_side(self, name: str, weight: np.ndarray | None) -> Clustering:
-        """Return the clustering with these weights, and with this name if it has none."""
-        return replace(self, weight=weight, name=name if self.name == UNNAMED else self.name)
-
     @property
     def attribute_names(self) -> tuple[str, ...]:
         """Names of the columns of the table other than the items and labels."""

@@ -25,7 +25,7 @@ from fastbcubed.errors import (
     naming,
 )
 from fastbcubed.inputs.arrays import Nulls, is_pandas, is_sparse, refuse_unread, starts_as_integers
-from fastbcubed.inputs.clustering import Clustering, by_position
+from fastbcubed.inputs.clustering import UNNAMED, Clustering, by_position
 from fastbcubed.inputs.files import Stream, as_rows, columns_used, open_stream, spool
 from fastbcubed.inputs.id_columns import Column, Order, as_column, in_order_of, joined_in_order
 from fastbcubed.inputs.keys import text_parts
@@ -385,7 +385,8 @@ def one_side(given: Any, asked: SideRequest, weight: Any, overlapping: bool) -> 
     `overlapping`, a dict may put an item into several clusters.
     """
     if isinstance(given, Clustering):
-        return given.as_side(asked.name, given.weight if weight is None else own_weight(given, weight))
+        own = given.weight if weight is None else own_weight(given, weight)
+        return replace(given, weight=own, name=asked.name if given.name == UNNAMED else given.name)
     if isinstance(given, Mapping):
         return Clustering.from_dict(given, overlapping=overlapping, name=asked.name)
     rows = as_rows(given, asked.name)
