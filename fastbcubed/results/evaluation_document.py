@@ -175,7 +175,7 @@ def sides_grid(ev: Evaluation) -> Grid:
         {"side": side, **own, "median": own["size_quantiles"].get("0.5"), "exact": _exact(own)}
         for side, own in (("truth", ev.summary["true"]), ("prediction", ev.summary["pred"]))
     ]
-    columns: list[tuple[Any, ...]] = [("", "side", "text")]
+    columns: list[tuple[Any, ...]] = [("side", "side", "text")]
     columns += [(name, name, "count") for name in ("items", "clusters", "singletons")]
     columns += [("median size", "median", "count", ON_PAGE), ("largest", "largest", "count")]
     columns += [("exactly recovered", "exact", "figure")] * ev.contingency.overlapping
