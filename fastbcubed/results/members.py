@@ -20,7 +20,7 @@ from fastbcubed.cells.contingency import (
     chosen_of,
     side_of,
 )
-from fastbcubed.errors import IdTypeError, OptionError, SliceError, Word, first_few, quoted
+from fastbcubed.errors import IdTypeError, Message, OptionError, SliceError, Word, arg, first_few, quoted
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.inputs.id_columns import as_column
@@ -39,6 +39,11 @@ from fastbcubed.results.table import Table, listed, order_of
 from fastbcubed.runtime.arguments import as_several, is_one_of, limit_of
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import RowNumbers
+
+#: Bytes of a row, listed or not, while items are listed: whether it is listed, and a score.
+ROW_BYTES = 24
+#: What takes less than a listing of all items.
+LISTED_ALONE = Message(f". The items of one cluster, as with {arg('pred_cluster', ...)}, take less")
 
 #: What opens a cluster, given its side, code and label.
 OpenOne = Callable[[str, int, Any], Cluster]
@@ -399,6 +404,9 @@ def list_items(
     """Return scored items as `Evaluation.items` does."""
     items, rows, names = kept.require_items(), kept.rows, chosen_columns(kept, columns)
     here = np.flatnonzero(rows_in_clusters(kept, true_cluster, pred_cluster))
+    n_columns = 6 + len(LOSSES) + sum(bool(metric.item_name) for metric in metrics)
+    needed = 8 * here.size * n_columns
+    kept.require_room(ROW_BYTES, f"a listing of {here.size:,} items", needed, LISTED_ALONE)
     table = item_columns(kept.cells, rows, metrics, here)
     ranked_by = [name for name in names if is_one_of(order_by, [name]) and name not in table.column_names]
     table = with_attributes(table, kept, ranked_by, here, table.num_columns)

@@ -300,6 +300,23 @@ def test_bytes_of_rows_are_counted(monkeypatch):
         ev.slices("c", errors=True)
 
 
+@pytest.mark.parametrize("limit", [None, 3])
+def test_items_without_room_are_refused_by_name(limit, monkeypatch):
+    """A listed item takes 8 bytes a column, its row's number in place of id and labels, and each row 24 bytes."""
+    ev, in_memory = kept_rows(engine="disk", memory_limit="64MiB"), kept_rows()
+    columns = len(in_memory.items(limit=1).column_names) - 2
+    all_items, of_one = (600 * 24 + n * 8 * columns - (64 << 20) for n in (600, 4))
+    monkeypatch.setattr(items, "BESIDE", all_items)
+    assert ev.items(limit=limit).to_pylist() == in_memory.items(limit=limit).to_pylist()
+    monkeypatch.setattr(items, "BESIDE", all_items - 1)
+    least = r"a listing of 600 items would take .* at least 65 MiB\. The items of one cluster, as with pred_cluster="
+    with pytest.raises(OptionError, match=least):
+        ev.items(limit=limit)
+    monkeypatch.setattr(items, "BESIDE", of_one)
+    assert ev.items(pred_cluster=7).to_pylist() == in_memory.items(pred_cluster=7).to_pylist()
+    assert in_memory.items().num_rows == 600
+
+
 # -- What is held as a whole -------------------------------------------------------------------------
 
 
