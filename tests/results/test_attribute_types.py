@@ -171,7 +171,7 @@ KINDS: dict[str, tuple[Callable[[], Any], tuple[Any, Any]]] = {
 
 def sides(column: Any) -> tuple[fb.Clustering, pa.Table]:
     """Return a truth with an attribute, and a prediction that has an item more."""
-    truth = fb.Clustering.from_table({"item": ITEMS, "cluster": TRUE, "group": column}, name="the truth")
+    truth = fb.Clustering.from_table({"item": ITEMS, "cluster": TRUE, "kind": column}, name="the truth")
     return truth, pa.table({"item": [*ITEMS, "g"], "cluster": PRED})
 
 
@@ -186,29 +186,29 @@ def counted(table: Any) -> dict[Any, int]:
 def test_slices_by_any_type(kind: str, engine: str, tmp_path: Any) -> None:
     make, (first, second) = KINDS[kind]
     expected = {first: COUNTS[1], second: COUNTS[2], None: COUNTS[None]}
-    options = {**ENGINES[engine], "slices": ["group"], "keep": "items", "unmatched": "singleton"}
+    options = {**ENGINES[engine], "slices": ["kind"], "keep": "items", "unmatched": "singleton"}
     ev = quietly(*sides(make()), out=tmp_path / "out", **options)
-    assert counted(ev.sliced["group"]) == counted(ev.slices("group")) == expected
-    assert list(counted(ev.slices("group"))) == [first, second, None]  # ascending, null last
+    assert counted(ev.sliced["kind"]) == counted(ev.slices("kind")) == expected
+    assert list(counted(ev.slices("kind"))) == [first, second, None]  # ascending, null last
     loaded = fb.load(tmp_path / "out")
-    assert counted(loaded.slices("group")) == expected
+    assert counted(loaded.slices("kind")) == expected
     shown = ev if engine == "memory" else loaded
-    assert repr(shown.items("group")) and repr(shown.cluster("pred", 1)) and shown.to_json()
-    assert repr(shown.item("a", columns="group")) and shown.source_pairs("group").num_rows == 6
-    crossed = ev.slices(("group", "true_size"))
+    assert repr(shown.items("kind")) and repr(shown.cluster("pred", 1)) and shown.to_json()
+    assert repr(shown.item("a", columns="kind")) and shown.source_pairs("kind").num_rows == 6
+    crossed = ev.slices(("kind", "true_size"))
     assert sum(crossed["n_items"].to_pylist()) == 7
-    given = {"item": ITEMS, "group": make()}
+    given = {"item": ITEMS, "kind": make()}
     bare = pa.table({"item": ITEMS, "cluster": TRUE})
     ev = quietly(bare, sides(make())[1], attributes=given, **options)
-    assert counted(ev.sliced["group"]) == expected
-    assert counted(loaded.slices("group", attributes=given)) == expected
+    assert counted(ev.sliced["kind"]) == expected
+    assert counted(loaded.slices("kind", attributes=given)) == expected
 
 
 @pytest.mark.parametrize("keep", ["cells", "items"])
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("make", [pa.nulls, lambda n: [None] * n, lambda n: pd.Series([None] * n)])
 def test_a_column_of_nulls_is_one_slice(make: Any, engine: str, keep: Any) -> None:
-    for by in ("group", fb.bins("group", 10)):
+    for by in ("kind", fb.bins("kind", 10)):
         ev = quietly(*sides(make(6)), slices=[by], unmatched="singleton", keep=keep, **ENGINES[engine])
         assert counted(ev.slices(by)) == {None: 7}
 
@@ -217,13 +217,13 @@ def test_a_column_of_nulls_is_one_slice(make: Any, engine: str, keep: Any) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_slices_of_overlapping_clusterings_by_any_type(kind: str, tmp_path: Any) -> None:
     make, (first, second) = KINDS[kind]
-    column = as_rows({"group": make()}, "").column("group")
+    column = as_rows({"kind": make()}, "").column("kind")
     again = pa.chunked_array([*column.chunks, column.chunk(0).slice(0, 1)])
-    truth = fb.Clustering.from_table({"item": [*ITEMS, "a"], "cluster": [*TRUE, 3], "group": again})
-    ev = quietly(truth, sides(make())[1], overlapping=True, slices=["group"], unmatched="singleton")
-    assert counted(ev.sliced["group"]) == {first: COUNTS[1], second: COUNTS[2], None: COUNTS[None]}
+    truth = fb.Clustering.from_table({"item": [*ITEMS, "a"], "cluster": [*TRUE, 3], "kind": again})
+    ev = quietly(truth, sides(make())[1], overlapping=True, slices=["kind"], unmatched="singleton")
+    assert counted(ev.sliced["kind"]) == {first: COUNTS[1], second: COUNTS[2], None: COUNTS[None]}
     ev.save(tmp_path)
-    assert counted(fb.load(tmp_path).slices("group")) == counted(ev.sliced["group"])
+    assert counted(fb.load(tmp_path).slices("kind")) == counted(ev.sliced["kind"])
 
 
 UNFIT: dict[str, tuple[Callable[[], Any], str]] = {
@@ -242,22 +242,22 @@ UNFIT: dict[str, tuple[Callable[[], Any], str]] = {
 @pytest.mark.parametrize("kind", UNFIT)
 def test_what_cannot_be_written_is_left_out_by_name(kind: str, engine: str, tmp_path: Any) -> None:
     make, said = UNFIT[kind]
-    with pytest.warns(EvaluationWarning, match="column 'group' of the truth"):
+    with pytest.warns(EvaluationWarning, match="column 'kind' of the truth"):
         ev = fb.evaluate(*sides(make()), out=tmp_path, keep="items", unmatched="singleton", **ENGINES[engine])
     left_out = json.loads((tmp_path / "overall.json").read_text())["left_out"]
-    assert list(left_out) == list(ev.kept.left_out) == ["truth.group"]
-    assert said in left_out["truth.group"]
+    assert list(left_out) == list(ev.kept.left_out) == ["truth.kind"]
+    assert said in left_out["truth.kind"]
     loaded = fb.load(tmp_path)
     assert loaded.f1 == ev.f1
     assert loaded.kept.left_out == ev.kept.left_out
-    assert "group" not in " ".join(pq.read_schema(tmp_path / "items.parquet").names)
+    assert "kind" not in " ".join(pq.read_schema(tmp_path / "items.parquet").names)
     error: Any = IdTypeError if "type" in said else ColumnError
-    with refused(error, "'group'", said):
-        fb.evaluate(*sides(make()), slices=["group"], **ENGINES[engine])
-    with refused(error if engine == "memory" else ColumnError, "'group'", said):
-        ev.slices("group")
-    with refused(ColumnError, "'group'", said):
-        loaded.slices("group")
+    with refused(error, "'kind'", said):
+        fb.evaluate(*sides(make()), slices=["kind"], **ENGINES[engine])
+    with refused(error if engine == "memory" else ColumnError, "'kind'", said):
+        ev.slices("kind")
+    with refused(ColumnError, "'kind'", said):
+        loaded.slices("kind")
 
 
 NESTED = {
@@ -275,11 +275,11 @@ if ARROW >= 24:  # before, it does not read those that it has written where one 
 @pytest.mark.parametrize("kind", NESTED)
 def test_nested_types_are_written_but_not_sliced_by(kind: str, engine: str, tmp_path: Any) -> None:
     ev = quietly(*sides(NESTED[kind]()), out=tmp_path, keep="items", unmatched="singleton", **ENGINES[engine])
-    stored = pq.read_table(tmp_path / "items.parquet", columns=["truth.group"]).column(0)
+    stored = pq.read_table(tmp_path / "items.parquet", columns=["truth.kind"]).column(0)
     assert (len(stored), stored.null_count) == (7, 1)
     for each in (ev, fb.load(tmp_path)):
-        with refused(SliceError, "cannot slice by 'group'"):
-            each.slices("group")
+        with refused(SliceError, "cannot slice by 'kind'"):
+            each.slices("kind")
 
 
 NOON, MIDNIGHT = datetime.datetime(2020, 1, 2, 12), datetime.datetime(2020, 1, 1)
@@ -303,12 +303,12 @@ def test_rows_are_ordered_by_numbers_and_times_largest_first(kind: str, encoded:
     truth, prediction = sides(column.dictionary_encode() if encoded else column)
     ev = quietly(truth, prediction, keep="items", unmatched="singleton")
     for found in (
-        ev.slices("group", order_by="group"),
-        ev.slices(("group", "pred_size"), order_by="group"),
-        ev.items("group", order_by="group"),
-        fb.diff(truth, prediction.slice(0, 6)).slices("group", order_by="group"),
+        ev.slices("kind", order_by="kind"),
+        ev.slices(("kind", "pred_size"), order_by="kind"),
+        ev.items("kind", order_by="kind"),
+        fb.diff(truth, prediction.slice(0, 6)).slices("kind", order_by="kind"),
     ):
-        assert list(dict.fromkeys(map(plain, found["group"]))) == [*expected, None]
+        assert list(dict.fromkeys(map(plain, found["kind"]))) == [*expected, None]
 
 
 def plain(value: pa.Scalar) -> Any:
@@ -324,12 +324,12 @@ def test_names_of_slices_are_plain_in_all_results(kind: str) -> None:
     truth, prediction = sides(infinite if kind == "infinite" else KINDS[kind][0]())
     links = pa.table({"left": ITEMS[:5], "right": ITEMS[1:], "score": [1.0, 0.9, 0.8, 0.7, 0.6]})
     for result in (
-        quietly(truth, prediction, unmatched="singleton", slices="group"),
-        fb.compare(truth, {"old": prediction, "new": prediction}, unmatched="singleton", slices="group"),
-        fb.sweep(truth, links, slices="group"),
+        quietly(truth, prediction, unmatched="singleton", slices="kind"),
+        fb.compare(truth, {"old": prediction, "new": prediction}, unmatched="singleton", slices="kind"),
+        fb.sweep(truth, links, slices="kind"),
     ):
         (rows,) = result.to_dict()["slices"].values()
-        names = {row["group"] for row in rows}
+        names = {row["kind"] for row in rows}
         assert set(json.loads(json.dumps(list(names)))) == names and len(names) == 3
 
 
@@ -337,23 +337,23 @@ def test_names_of_slices_are_plain_in_all_results(kind: str) -> None:
 def test_rows_are_not_ordered_by_text(letters: str) -> None:
     ev = quietly(*sides(pa.array(list(letters))), keep="items", unmatched="singleton")
     for listing in (ev.slices, ev.items):
-        with refused(OptionError, "cannot order by 'group', which is neither a number nor a time"):
-            listing("group", order_by="group")
+        with refused(OptionError, "cannot order by 'kind', which is neither a number nor a time"):
+            listing("kind", order_by="kind")
 
 
 def test_types_that_differ_from_block_to_block(tmp_path: Any) -> None:
     """Row groups of two files: a width more is a width more, and text among numbers is refused by name."""
     prediction = pa.table({"item": range(4), "cluster": [1, 1, 2, 2]})
     for k, group in enumerate([pa.array([1, None], pa.int8()), pa.array([2**40, None], pa.int64())]):
-        rows = pa.table({"item": [2 * k, 2 * k + 1], "cluster": [k, k], "group": group})
+        rows = pa.table({"item": [2 * k, 2 * k + 1], "cluster": [k, k], "kind": group})
         pq.write_table(rows, tmp_path / f"{k}.parquet")
     for options in ENGINES.values():
-        found = fb.evaluate(tmp_path, prediction, slices=["group"], keep="items", **options).sliced["group"]
+        found = fb.evaluate(tmp_path, prediction, slices=["kind"], keep="items", **options).sliced["kind"]
         assert counted(found) == {1: 1, 2**40: 1, None: 2}
-    pq.write_table(rows.set_column(2, "group", pa.array(["a", None])), tmp_path / "1.parquet")
+    pq.write_table(rows.set_column(2, "kind", pa.array(["a", None])), tmp_path / "1.parquet")
     for options in ENGINES.values():
-        with refused(ColumnError, "group", "int8", "string"):
-            fb.evaluate(tmp_path, prediction, slices=["group"], **options)
+        with refused(ColumnError, "kind", "int8", "string"):
+            fb.evaluate(tmp_path, prediction, slices=["kind"], **options)
 
 
 #: Names that tables of slices have for themselves.
