@@ -24,6 +24,8 @@ from fastbcubed.render.number_formats import label
 
 #: Characters of a line, spaces between columns, and characters to which a column of text shrinks at most.
 WIDTH, GAP, NARROWEST = 80, 2, 8
+#: Characters of a line that a long text keeps before columns are left out.
+FOLDED = 30
 #: Returns the text of a block.
 Draw = Callable[[Block], str]
 
@@ -86,11 +88,13 @@ def aligned(grid: Grid, width: int | None = WIDTH, *, styled: bool = False) -> s
 def fitted(grid: Grid, width: int | None) -> tuple[Grid, list[str]]:
     """Return a grid as texts without columns for which a line has no room, and their names.
 
-    Those of the highest rank go first, from right to left; standard errors together.
+    Those of the highest rank go first, from right to left; standard errors together. Long texts rather go on below.
     """
     ranks = [_rank(grid, at) for at in range(len(grid.header)) if ON_PAGE not in grid.ranks[at : at + 1]]
     grid = grid.texts
     widths, kept = _widths(grid), [*range(len(ranks))]
+    for at in range(grid.names, len(widths)):
+        widths[at] = min(widths[at], FOLDED) if grid.form(at) == "text" else widths[at]
     left_out: list[int] = []
     while width is not None and _length([widths[at] for at in kept]) > width:
         rank = max(ranks[at] for at in kept)
@@ -109,7 +113,7 @@ OF_ERRORS, OF_FIGURES = 2, 1
 
 def _rank(grid: Grid, at: int) -> int:
     form = grid.form(at)
-    if any(grid.ranks) or at <= grid.names or form in ("text", "name"):
+    if any(rank not in (0, ON_PAGE) for rank in grid.ranks) or at <= grid.names or form in ("text", "name"):
         return grid.ranks[at] if grid.ranks else 0
     return OF_ERRORS if form == "error" else OF_FIGURES
 
