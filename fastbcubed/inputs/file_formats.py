@@ -536,7 +536,7 @@ class JsonFile(TextFile):
 def _refuse_comments(path: str, first: pa.ChunkedArray) -> None:
     """Raise if some rows begin with # and a space, and others do not: they are comments with as many delimiters."""
     begin = pc.starts_with(first, "# ")
-    rows = pc.indices_nonzero(pc.fill_null(begin, False)).to_pylist()
+    rows = pc.indices_nonzero(begin).to_pylist()  # nulls are none
     if 0 < len(rows) < len(first):
         raise FileFormatError(
             f"{len(rows):,} of {len(first):,} rows of {path} begin with '# ' (first: row {rows[0]:,}, "

@@ -24,8 +24,8 @@ from fastbcubed.render.number_formats import label
 
 #: Characters of a line, spaces between columns, and characters to which a column of text shrinks at most.
 WIDTH, GAP, NARROWEST = 80, 2, 8
-#: Characters of a line that a long text keeps before columns are left out.
-FOLDED = 30
+#: Characters of a line that a long text or id keeps before columns are left out.
+FOLDED = 20
 #: Returns the text of a block.
 Draw = Callable[[Block], str]
 
@@ -88,13 +88,13 @@ def aligned(grid: Grid, width: int | None = WIDTH, *, styled: bool = False) -> s
 def fitted(grid: Grid, width: int | None) -> tuple[Grid, list[str]]:
     """Return a grid as texts without columns for which a line has no room, and their names.
 
-    Those of the highest rank go first, from right to left; standard errors together. Long texts rather go on below.
+    Those of the highest rank go first, from right to left; standard errors together. Long texts and ids go on below
+    before columns go.
     """
     ranks = [_rank(grid, at) for at in range(len(grid.header)) if ON_PAGE not in grid.ranks[at : at + 1]]
     grid = grid.texts
     widths, kept = _widths(grid), [*range(len(ranks))]
-    for at in range(grid.names, len(widths)):
-        widths[at] = min(widths[at], FOLDED) if grid.form(at) == "text" else widths[at]
+    widths = [own if grid.form(at) in NUMBERS else min(own, FOLDED) for at, own in enumerate(widths)]
     left_out: list[int] = []
     while width is not None and _length([widths[at] for at in kept]) > width:
         rank = max(ranks[at] for at in kept)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import NotKeptError
-from fastbcubed.inputs.arrays import table_of
+from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.render.number_formats import plus_minus
 from fastbcubed.results.concentration import POINTS
@@ -153,7 +153,7 @@ def _by_size_of_clusters(ev: Evaluation, key: str, score: str) -> Any:
         value = 1 - lost[f"{score}_loss"] * total / weight
     columns = {key: size_names(found.smallest), "n_items": found.n_items[:n], "weight": weight}
     table = table_of({**columns, **lost, score: value})
-    return table.filter(table["n_items"].to_numpy() > 0)
+    return table.filter(from_numpy(to_numpy(table["n_items"]) > 0))
 
 
 def _rows(ev: Evaluation, table: Any, names: list[str], scores: list[str]) -> list[dict[str, Any]]:

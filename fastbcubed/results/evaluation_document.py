@@ -11,7 +11,7 @@ import numpy as np
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import FastBCubedError, MetricError, NotKeptError, OptionError
-from fastbcubed.inputs.arrays import to_numpy
+from fastbcubed.inputs.arrays import from_numpy, to_numpy
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, distinct
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.document import (
@@ -450,8 +450,8 @@ def _costliest(ev: Evaluation, side: str, asked: Asked, n_lossy: int | None) -> 
     by = asked.order_by or LOSS_OF_SIDE[side]
     metric = next((metric for metric in ev.metrics if ordered and metric.name == by), None)
     best = np.inf if metric is None else {"higher": metric.high, "lower": metric.low}.get(metric.best, np.inf)
-    values = table[by].to_numpy()
-    return table.filter(values > 0 if metric is None else values != best)
+    values = to_numpy(table[by])
+    return table.filter(from_numpy(values > 0 if metric is None else values != best))
 
 
 def _clusters_of(
@@ -488,8 +488,8 @@ def cluster_grid(ev: Evaluation, side: str, rows: Sequence[Mapping[str, Any]]) -
         *[("outcome", "outcome", "text")] * outcome,
         ("items", "n_items", "count"),
         *[("weight", "weight", "amount")] * ev.contingency.weighted,
-        ("parts", "n_parts", "count"),
-        *((name, name, "score") for name in chart_data.drawn_scores(ev) if name in rows[0]),
+        ("parts", "n_parts", "count", 4),
+        *((name, name, "score", 3) for name in chart_data.drawn_scores(ev) if name in rows[0]),
         ("of loss", "share", "percent"),
     ]
     return Grid.of(shown, columns, 1 + outcome)

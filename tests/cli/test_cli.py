@@ -834,7 +834,7 @@ def test_names_that_the_terminal_cannot_show(paths) -> None:
 @pytest.mark.process
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
 @rich_knows_widths
-def test_on_a_terminal_names_give_way_to_figures(tmp_path) -> None:
+def test_on_a_terminal_names_go_on_below_beside_their_figures(tmp_path) -> None:
     import fcntl
     import pty
     import struct
@@ -864,8 +864,10 @@ def test_on_a_terminal_names_give_way_to_figures(tmp_path) -> None:
         shown += piece
     os.close(ours)
     lines = shown.decode().splitlines()
-    (row,) = [line for line in lines if line.startswith("a cluster of")]
-    assert len(row) <= 80 and "…" in row and "0.60000" in row.split()
+    at = next(k for k, line in enumerate(lines) if line.startswith("a cluster of"))
+    assert len(lines[at]) <= 80 and {"0.75000", "0.50000", "100"} <= {*lines[at].split()}
+    names = (re.split(" {2,}", line)[0] for line in lines[at : at + 6])
+    assert " ".join(names).startswith(name)
     assert any("\x1b[1m" in line for line in lines) and any(line.startswith("More: ") for line in lines[-3:])
 
 
