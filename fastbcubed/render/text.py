@@ -150,7 +150,7 @@ def _lines(grid: Grid, width: int | None, styled: bool) -> str:
         table.add_row(*map(Text, row))
     console = Console(
         width=_length(widths) + GAP, force_terminal=styled, color_system="auto" if styled else None,
-        highlight=False, markup=False, emoji=False, legacy_windows=False,
+        highlight=False, markup=False, emoji=False, legacy_windows=False, force_jupyter=False,
     )  # fmt: skip
     with console.capture() as captured:
         console.print(table)
