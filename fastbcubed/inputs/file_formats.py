@@ -535,6 +535,8 @@ class JsonFile(TextFile):
 
 def _refuse_comments(path: str, first: pa.ChunkedArray) -> None:
     """Raise if some rows begin with # and a space, and others do not: they are comments with as many delimiters."""
+    if not len(first):
+        return
     begin = pc.starts_with(first, "# ")
     rows = pc.indices_nonzero(begin).to_pylist()  # nulls are none
     if 0 < len(rows) < len(first):

@@ -51,6 +51,9 @@ def test_types_are_cut_in_messages() -> None:
         evaluate(nested(90), [1, 2, 3])
 
 
+@pytest.mark.skipif(
+    int(pa.__version__.split(".")[0]) < 26, reason="older Arrow itself ends the process at such a file"
+)
 def test_files_with_columns_that_are_nested_too_deep(tmp_path: Path) -> None:
     parquet, arrow = tmp_path / "a.parquet", tmp_path / "a.arrow"
     parquet.write_bytes(deep_parquet(20_000))
