@@ -53,7 +53,7 @@ RULES: dict[str, Rule] = {
     "scores": Rule(("run",), frozenset({"run"}), all_known=True),
     "deltas": Rule(
         ("baseline", "experiment", "score", "delta"), frozenset({"baseline", "experiment", "score"}),
-        frozenset({"holds"}), frozenset({"replicates"}), frozenset({"delta", "se", "effective"}),
+        frozenset({"holds"}), frozenset({"replicates"}), frozenset({"delta", "se"}),
     ),
     "estimates": Rule(
         ("score", *sorted(_ESTIMATES)), frozenset({"score", "run", "stratum"}), known=_ESTIMATES | {"n_clusters"},
