@@ -320,7 +320,7 @@ def _how_sure(comparison: Comparison) -> list[str]:
     uneven = {name: own for name, own in units.items() if own.n > 1 and are_uneven(own)}
     found_few = comparison._differences.carried_by_few(comparison.metrics)
     if uneven:
-        effective = min((own.effective for own in uneven.values() if own.effective), default=math.nan)
+        effective = min(own.effective for own in uneven.values())
         whose = f" for {_named(list(uneven))}" * (len(uneven) < len(units))
         line += f",{whose} so uneven that they carry no more information than {effective:.1f} equal ones: "
         line += "this standard error is too small"
