@@ -317,7 +317,7 @@ def _how_sure(comparison: Comparison) -> list[str]:
         why = ": a run has a single group of items that share clusters" * bool(by_unit)
         return [f"No standard error is known{why}.", *_without_errors(comparison)]
     line = f"± is one standard error of the difference, from {_groups(units)}"
-    uneven = {name: own for name, own in units.items() if own.n > 1 and are_uneven(own)}
+    uneven = {name: own for name, own in units.items() if own.n > 1 and own.effective and are_uneven(own)}
     found_few = comparison._differences.carried_by_few(comparison.metrics)
     if uneven:
         effective = min(own.effective for own in uneven.values())
