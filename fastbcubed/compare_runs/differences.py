@@ -275,7 +275,9 @@ def differences_of(table: pa.Table, units: Units | None, cautions: Sequence[str]
     """Return the differences that `with_units` has put into a table."""
     rows = {(row["experiment"], row["score"]): row for row in table.to_pylist()}
     units_of = {
-        run: Units(*(row[name] for name in Units._fields)) for (run, _), row in rows.items() if row["n"]
+        run: Units(*(math.nan if row[name] is None else row[name] for name in Units._fields))
+        for (run, _), row in rows.items()
+        if row["n"]
     }
     errors = {key: row["se"] for key, row in rows.items()}
     df = {key: row.get("df") or max(1.0, (row["n"] or 0) - 1.0) for key, row in rows.items()}
