@@ -39,6 +39,7 @@ from fastbcubed.render.document import (
     Opened,
     Prose,
     Section,
+    sections,
 )
 from fastbcubed.render.number_formats import (
     change_with_error,
@@ -115,9 +116,7 @@ def _sections(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[S
         ("definitions", "Scores"): _definitions,
         ("origin", "How it was made"): _origin,
     }
-    for (name, title), part in parts.items():
-        if blocks := list(part(cmp, asked, shown)):
-            yield Section(name, title, blocks)
+    yield from sections(parts, cmp, asked, shown)
 
 
 def lead(comparison: Comparison) -> str:
@@ -317,7 +316,7 @@ def _how_sure(comparison: Comparison) -> list[str]:
         why = ": a run has a single group of items that share clusters" * bool(by_unit)
         return [f"No standard error is known{why}.", *_without_errors(comparison)]
     line = f"± is one standard error of the difference, from {_groups(units)}"
-    uneven = {name: own for name, own in units.items() if own.n > 1 and own.effective and are_uneven(own)}
+    uneven = {name: own for name, own in units.items() if own.n > 1 and are_uneven(own)}
     found_few = comparison._differences.carried_by_few(comparison.metrics)
     if uneven:
         effective = min(own.effective for own in uneven.values())

@@ -27,6 +27,7 @@ from fastbcubed.render.document import (
     Opened,
     Prose,
     Section,
+    sections,
 )
 from fastbcubed.render.number_formats import (
     change_with_error,
@@ -108,9 +109,7 @@ def _sections(diff: Diff, asked: Asked) -> Iterator[Section]:
         ("clusters", "Clusters that changed"): _clusters,
         ("origin", "How it was made"): _origin,
     }
-    for (name, title), part in parts.items():
-        if blocks := list(part(diff, asked)):
-            yield Section(name, title, blocks)
+    yield from sections(parts, diff, asked)
 
 
 # -- Sentences -------------------------------------------------------------------------------------

@@ -251,6 +251,15 @@ class Section:
     blocks: Sequence[Block]
 
 
+def sections(
+    parts: Mapping[tuple[str, str], Callable[..., Iterable[Block]]], *given: Any
+) -> Iterator[Section]:
+    """Yield the sections that have anything, by id and title, one after the other, as some take long."""
+    for (name, title), part in parts.items():
+        if blocks := list(part(*given)):
+            yield Section(name, title, blocks)
+
+
 @dataclass(frozen=True)
 class Document:
     """A result: its kind and title, blocks below the title, and sections, which a text may take one by one."""

@@ -33,6 +33,7 @@ from fastbcubed.render.document import (
     Opened,
     Prose,
     Section,
+    sections,
 )
 from fastbcubed.render.number_formats import (
     count,
@@ -104,9 +105,7 @@ def _sections(ev: Evaluation, asked: Asked) -> Iterator[Section]:
         ("repairs", "Repairs"): _repairs,
         ("origin", "How it was made"): _origin,
     }
-    for (name, title), part in parts.items():
-        if blocks := list(part(ev, asked)):
-            yield Section(name, title, blocks)
+    yield from sections(parts, ev, asked)
 
 
 def _verdict(ev: Evaluation, asked: Asked) -> Iterator[Block]:
