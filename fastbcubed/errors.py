@@ -155,7 +155,7 @@ def visible(text: str, kept: str = "") -> str:
     return "".join(c if c.isprintable() or c in kept else ascii(c)[1:-1] for c in text)
 
 
-#: What lines of messages have that is not printed.
+#: White space that messages may contain.
 SPACES = "\n\t\u00a0"
 
 #: A token of a part.

@@ -105,9 +105,9 @@ opened[] of an item [show] item, true_cluster, pred_cluster, weight, tp, fp, fn,
     fp, fn, tn} -> n_items, first
 repairs [evaluate] with --repairs: list of {rank, kind, side, cluster, n_items, weight, gain, running, precision_gain,
     recall_gain, running_precision, running_recall}
-reading [evaluate] truth, prediction -> what its columns were taken for: item, cluster; of links left, right, score,
+reading [evaluate] truth, prediction -> how its columns were read: item, cluster; of links left, right, score,
     verdict -> columns, reason, others (that it could also be); sources, tool. null without columns
-reading [diff estimate sweep cluster estimate-pairs] input (several runs by run) -> what its columns were taken for,
+reading [diff estimate sweep cluster estimate-pairs] input (several runs by run) -> how its columns were read,
     as of evaluate
 manifest [evaluate] versions, engine, memory_limit, arguments that were given; truth, prediction -> rows, fingerprint
     (of all rows, whatever their order and file format)

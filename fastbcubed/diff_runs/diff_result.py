@@ -100,7 +100,7 @@ class Diff(Shown, HasTable):
     definition : dict
         What the scores mean: average, weighting, policies.
     reading : dict
-        What the columns of each side were taken for, why, and what else they could be.
+        How the columns of each side were read, why, and how else they could be read.
     manifest : dict
         Versions, engine, the arguments given, and rows and fingerprint of each side.
     coverage : SharedItems
@@ -194,7 +194,7 @@ class Diff(Shown, HasTable):
 
     @property
     def reading(self) -> dict[str, Any]:
-        """What the columns of baseline, experiment and, if given, truth were taken for; see `Evaluation`."""
+        """How the columns of baseline, experiment and, if given, truth were read; see `Evaluation`."""
         if "reading" in self._saved:
             return dict(self._saved["reading"])
         found = {side: self.evaluation.reading.get(place) for side, place in PLACES.items()}

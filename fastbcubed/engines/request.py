@@ -145,7 +145,7 @@ class Answer:
     notes : list of dict
         Notes for the reader on how the input was read.
     reading : dict
-        What the columns of each side were taken for; see `readings_of`.
+        How the columns of each side were read; see `readings_of`.
     kind : callable
         Makes the evaluation from its fields.
     complete : bool

@@ -47,7 +47,7 @@ class Touched(NamedTuple):
     coverage: Coverage
     name: str  #: the name of the prediction
     notes: list[dict[str, Any]]  #: on how it was read
-    reading: dict[str, Any] | None  #: what its columns were taken for
+    reading: dict[str, Any] | None  #: how its columns were read
     same_names: bool = False  #: whether sampled items are in the same clusters, called alike
 
 

@@ -207,7 +207,7 @@ class Clustering:
     name : str
         Name of the clustering in messages: "the truth", "the prediction", or a path.
     reading : Reading or None
-        What the columns of the table are, why, and what else they could have been.
+        How the columns of the table were read, why, and how else they could have been.
     links : Connected or None
         How it was made from links, if it was.
 

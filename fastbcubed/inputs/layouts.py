@@ -1,4 +1,4 @@
-"""What the columns of a clustering are: as named, by default names, as a tool writes them, or the only one left."""
+"""Which columns of a table are items and clusters: named, by default, as a tool writes them, or the only one left."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Part(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What the columns of a table are; the one place that decides is `choose_columns`."""
+    """How the columns of a table are read; the one place that decides is `choose_columns`."""
 
     item: Part
     cluster: Part

@@ -62,7 +62,7 @@ DEEPEST = 100
 ITEM, CLUSTER = Unnamed("item"), Unnamed("cluster")
 DEFAULTS = {"item": ITEM, "cluster": CLUSTER}
 
-#: Why a column was taken for what it is. Items without a column are known by their row.
+#: Why a column was read as it is. Items without a column are known by their row.
 NAMED, DEFAULT, BY_TOOL, LEFT = "named", "default name", "name that a tool writes", "only column left"
 ROW = "row number"
 

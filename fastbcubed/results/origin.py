@@ -43,7 +43,7 @@ class Origin:
     #: those that were not left out, as plain values
     arguments: Mapping[str, Any] = field(default_factory=dict)
     notes: Sequence[dict[str, Any]] = ()  #: on how the input was read
-    #: what the columns of each side were taken for, why, and what else they could be; None of a side without columns
+    #: how the columns of each side were read, why, and how else they could be; None of a side without columns
     reading: Mapping[str, Any] = field(default_factory=dict)
     pair: Pair | None = field(default=None, repr=False)  #: both sides, to be read again
     contents: Sequence[Content] | None = None  #: contents of both sides, where already known

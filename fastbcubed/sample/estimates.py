@@ -75,7 +75,7 @@ class Estimates(Shown, HasTable):
     not_computed : dict of str to str
         Scores of a family that cannot be estimated, and why.
     reading : dict
-        What the columns of sample and prediction were taken for; see `Evaluation`.
+        How the columns of sample and prediction were read; see `Evaluation`.
 
     Examples
     --------

@@ -71,7 +71,7 @@ class PairEstimates(Table):
     weight : str or None
         The column of weights of labelled pairs, if there was one.
     reading : dict
-        What the columns of labelled pairs, and of each run, were taken for; see `Evaluation`.
+        How the columns of labelled pairs, and of each run, were read; see `Evaluation`.
     """
 
     __slots__ = ("level", "reading", "weight")

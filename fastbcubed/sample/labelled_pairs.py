@@ -50,7 +50,7 @@ class Labelled(NamedTuple):
     components: Int64s
     n_unjudged: int  #: pairs without a verdict, which are left out
     where: str
-    reading: dict[str, Any] | None = None  #: what their columns were taken for
+    reading: dict[str, Any] | None = None  #: how their columns were read
 
 
 def read_labelled(labelled: Any, asked: LinkRequest) -> Labelled:

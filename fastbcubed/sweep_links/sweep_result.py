@@ -105,7 +105,7 @@ class Sweep(Shown, HasTable):
     sliced : dict of str to Table
         The best thresholds of requested slices.
     reading : dict
-        What the columns of truth and links were taken for; see `Evaluation`.
+        How the columns of truth and links were read; see `Evaluation`.
 
     Examples
     --------
@@ -702,7 +702,7 @@ class Sweep(Shown, HasTable):
 
     @property
     def reading(self) -> dict[str, Any]:
-        """What the columns of truth and links were taken for."""
+        """How the columns of truth and links were read."""
         return {"truth": self.at_best.reading.get("truth"), "links": self.links.columns.to_dict()}
 
     def save(

@@ -1,4 +1,4 @@
-"""What follows a comparison on disk keeps the limit: clusters come in ranges, and what has no room is left out."""
+"""Outputs of a comparison on disk keep the limit: clusters come in ranges, and errors without room are left out."""
 
 import numpy as np
 import pyarrow as pa
