@@ -275,7 +275,7 @@ def differences_of(table: pa.Table, units: Units | None, cautions: Sequence[str]
     """Return the differences that `with_units` has put into a table."""
     rows = {(row["experiment"], row["score"]): row for row in table.to_pylist()}
     units_of = {
-        run: Units(*(math.nan if row[name] is None else row[name] for name in Units._fields))
+        run: Units(row["n"], *(math.nan if row[name] is None else row[name] for name in Units._fields[1:]))
         for (run, _), row in rows.items()
         if row["n"]
     }
