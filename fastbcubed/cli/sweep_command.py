@@ -14,8 +14,8 @@ from fastbcubed.cli.flag_values import (
     read_flags,
     write_result,
 )
-from fastbcubed.cli.options import FILES, add_options, limit_of, number
-from fastbcubed.cli.output import Terminal, call, print_result, say_warnings, then, warnings_said
+from fastbcubed.cli.options import FILES, WORST_LISTED, add_options, limit_of, number
+from fastbcubed.cli.output import FEW_SLICES, Terminal, call, print_result, say_warnings, then, warnings_said
 from fastbcubed.errors import Argument, Either, rewording
 
 if TYPE_CHECKING:
@@ -131,4 +131,5 @@ def print_sweep(sweep: Sweep, leading: Leading, terminal: Terminal) -> None:
     from fastbcubed.sweep_links.sweep_document import document
 
     notes = [f"Read as {read_as(sweep.links.columns)}."]
-    terminal.show(document(sweep, leading, Asked(page=False), notes).blocks)
+    asked = Asked(page=False, whole=FEW_SLICES, slices=WORST_LISTED)
+    terminal.show(document(sweep, leading, asked, notes).blocks)

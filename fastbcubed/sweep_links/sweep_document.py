@@ -26,9 +26,10 @@ from fastbcubed.render.document import (
     Prose,
     Section,
 )
-from fastbcubed.render.number_formats import count, counted, label, score_text
+from fastbcubed.render.number_formats import count, counted, label
 from fastbcubed.results.evaluation_text import coverage, definition
 from fastbcubed.results.page import IN_BRIEF, MESSAGES, Asked
+from fastbcubed.results.table import Table
 from fastbcubed.sweep_links.curve import COUNTED, Best, shown
 from fastbcubed.sweep_links.threshold_choice import Leading
 
@@ -143,7 +144,7 @@ def _sections(sweep: Any, leading: Leading, asked: Asked) -> Iterator[Section]:
     yield Section("best", "Best threshold", blocks)
     if asked.page and best is not None:
         yield from _along(sweep, best)
-    for k, (title, said, grid) in enumerate(tables(sweep, leading) if asked != IN_BRIEF else ()):
+    for k, (title, said, grid) in enumerate(tables(sweep, leading, asked) if asked != IN_BRIEF else ()):
         heading = Heading(said or title) if grid.rows else Prose([f"{said}."])
         sentence = Prose([f"{said}."] if said else [])
         table = replace(grid, about=title)
@@ -183,7 +184,7 @@ def _along(sweep: Any, best: Best) -> Iterator[Section]:
     points = sorted(sweep._point(row["threshold"]) for row in curve_content(sweep, best)["named"])
     rows = [{"threshold": float(sweep._curve.thresholds[at]), **sweep._curve.at(at, *SHOWN)} for at in points]
     if rows:
-        grid = replace(grid_of(rows, 1, sweep.shown), about="Along the curve")
+        grid = replace(_figures(rows, threshold=sweep.shown), about="Along the curve")
         along = Prose(["The thresholds that the curve names, and the best one."])
         yield Section("along", "Along the curve", [along, grid])
 
@@ -200,24 +201,48 @@ def what_was_swept(sweep: Any) -> str:
     return f"Sweep of {links}: clusters change at {count(tree.n_levels)} {scores} of links, {reach}."
 
 
-def grid_of(rows: Sequence[Mapping[str, Any]], names: int, threshold: Callable[[float], str] = shown) -> Grid:
-    """Return rows as texts; the first columns name each row, and `threshold` formats thresholds."""
-
-    def text(name: str, value: Any) -> str:
-        if value is None:
-            return "-"
-        if name == "threshold":
-            return threshold(value)
-        if isinstance(value, float):
-            return score_text(value)
-        is_number = isinstance(value, int) and (name in COUNTED or name.startswith("n_"))
-        return count(value) if is_number else label(value)
-
-    header = [name.removeprefix("n_").replace("_", " ") for name in rows[0]] if rows else []
-    return Grid(header, [[text(name, value) for name, value in row.items()] for row in rows], names)
+#: Columns of the merges to look at: the header, the name of the value, its form and rank.
+OF_MERGES: tuple[tuple[Any, ...], ...] = (
+    ("threshold", "threshold", "text"),
+    ("left item", "left", "name"),
+    ("right item", "right", "name"),
+    ("cluster sizes", "sizes", "text", 2),
+    ("F1 change", "f1_change", "delta"),
+    ("P change", "precision_change", "delta", 1),
+    ("R change", "recall_change", "delta", 1),
+)
 
 
-def tables(sweep: Any, leading: Leading) -> Iterator[tuple[str, str, Grid]]:
+def _merges(rows: Sequence[Mapping[str, Any]], threshold: Callable[[float], str]) -> Grid:
+    """Return merges: an item on either side of the link that joins, and the sizes of the clusters that become one."""
+    told = []
+    for row in rows:
+        several = f" + … = {count(row['n_items'])}" if row["n_clusters"] > 2 else ""
+        sizes = f"{count(row['n_left'])} + {count(row['n_right'])}{several}"
+        told.append({**row, "threshold": threshold(row["threshold"]), "sizes": sizes})
+    return Grid.of(told, OF_MERGES, 3)
+
+
+def _figures(
+    rows: Sequence[Mapping[str, Any]], names: Sequence[str] = (), threshold: Callable[[float], str] = shown
+) -> Grid:
+    """Return rows with a threshold and its figures, named by some columns; precision, recall and F1 have room first."""
+    columns: list[tuple[Any, ...]] = [(name, name, "name") for name in names]
+    for name in rows[0] if rows else ():
+        form = "count" if name in COUNTED or name.startswith("n_") else "score"
+        form = "text" if name == "threshold" else "amount" if name == "weight" else form
+        if name not in names:
+            header = "F1 lost" if name == "cost" else name.removeprefix("n_").replace("_", " ")
+            columns.append((header, name, form, 0 if name in FIRST else 1 if name in SHOWN else 2))
+    at = [row["threshold"] for row in rows]
+    told = [
+        {**row, "threshold": "-" if each is None else threshold(each)}
+        for row, each in zip(rows, at, strict=True)
+    ]
+    return Grid.of(told, columns, max(1, len(names))) if rows else Grid([], [])
+
+
+def tables(sweep: Any, leading: Leading, asked: Asked) -> Iterator[tuple[str, str, Grid]]:
     """Yield tables, each after a title and a line on it: merges to look at, the requested thresholds, each slicing."""
     best, _, n_merges = leading
     if best is not None and n_merges:
@@ -227,13 +252,27 @@ def tables(sweep: Any, leading: Leading) -> Iterator[tuple[str, str, Grid]]:
             said = f"Merges to look at: threshold {best.shown} makes none that lowers F1; a weaker one makes these"
             rows = _costly(sweep, n_merges, None)
         said = said if rows else "No merge lowers F1"
-        yield "Merges to look at", said, grid_of(rows, 3, partial(sweep.shown, stronger=True))
+        yield "Merges to look at", said, _merges(rows, partial(sweep.shown, stronger=True))
     if sweep.asked:
-        yield "At the requested thresholds", "", grid_of(sweep.points().to_pylist(), 1)
+        yield "At the requested thresholds", "", _figures(sweep.points().to_pylist())
     for name, table in sweep.sliced.items():
-        said = f"By {name}: the best threshold of each slice, and what the one for all costs it"
-        names = table.column_names.index("n_items")
-        yield f"By {name}", said, grid_of(table.to_pylist(), names, partial(_of_slice, sweep))
+        yield f"By {name}", *_slicing(sweep, name, table, asked)
+
+
+def _slicing(sweep: Any, name: str, table: Table, asked: Asked) -> tuple[str, Grid]:
+    """Return a line on the best thresholds of slices and their table: all if they are few, else those that lose most.
+
+    The listing has those first that one threshold for all costs most.
+    """
+    n = table.num_rows
+    said = f"By {label(name)}: best threshold per slice, and F1 lost by using one for all"
+    if n > asked.whole:
+        said = f"By {label(name)}: the {count(asked.slices)} of {count(n)} slices that lose most F1 by one threshold"
+        table = table.slice(0, asked.slices)
+    columns = table.column_names
+    names = columns[: columns.index("n_items")]
+    unweighted = table.drop_columns([] if sweep._curve.weighted else ["weight"])
+    return said, _figures(unweighted.to_pylist(), names, partial(_of_slice, sweep))
 
 
 def _of_slice(sweep: Any, threshold: float) -> str:
@@ -341,5 +380,6 @@ def _short(texts: Sequence[str], way: NDArray[np.float64], place: float) -> int:
     return min(range(start, max(stop, first + 1)), key=lambda k: (len(texts[k]), abs(k - first)))
 
 
-#: Figures of the thresholds that are listed.
+#: Figures of the thresholds that are listed, and those of a table for which every line has room.
 SHOWN = ("clusters", "largest", "precision", "recall", "f1")
+FIRST = ("threshold", "n_items", "f1", "cost")

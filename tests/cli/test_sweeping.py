@@ -44,7 +44,8 @@ def test_the_best_threshold_the_curve_and_merges_to_look_at(capsys: pytest.Captu
     assert "P precision, R recall, F f1" in out and "1.0 |" in out
     lines = out.splitlines()
     merge = next(line for line in lines if line.startswith("0.85")).split()
-    assert merge[:6] == ["0.85", "c", "d", "1", "2", "2"]
+    assert merge[:6] == ["0.85", "c", "d", "1", "+", "2"]
+    assert "threshold  left item  right item  cluster sizes  F1 change  P change  R change" in out
     assert "Merges to look at: threshold 0.9 makes none that lowers F1; a weaker one makes these" in out
     used, _ = ran(capsys, "--best", "recall")
     assert "Merges to look at, of those at threshold 0.8: a stronger one undoes them" in used
@@ -78,7 +79,36 @@ def test_thresholds_and_slices(capsys: pytest.CaptureFixture[str]) -> None:
     assert "At the requested thresholds" in out
     row = next(line for line in out.splitlines() if re.match(r"0\.9 +\d", line)).split()
     assert float(row[-1]) == pytest.approx(sweep.points()["mean_f1"][0].as_py(), abs=1e-4)
-    assert "By country: the best threshold of each slice" in out
+    assert "By country: best threshold per slice, and F1 lost by using one for all" in out
+
+
+def test_of_many_slices_those_that_lose_most_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A city has two items of one true cluster, whose link has a score of its own, and a wrong link across cities.
+
+    The link across cities k and k + 1 is as strong as the right one of city k + 1, so that these lose by any threshold.
+    """
+    n = 30
+    items = [f"{k}{side}" for k in range(n) for side in "ab"]
+    truth = {
+        "item": items,
+        "cluster": [item[:-1] for item in items],
+        "city": [f"c{item[:-1]}" for item in items],
+    }
+    pq.write_table(pa.table(truth), "truth.parquet")
+    links = [(f"{k}a", f"{k}b", 0.9 - k / 100) for k in range(n)]
+    links += [(f"{k}a", f"{k + 1}b", 0.8 - k / 50) for k in range(n - 1)]
+    pq.write_table(
+        pa.table(dict(zip(("left", "right", "score"), map(list, zip(*links, strict=True)), strict=True))),
+        "links.parquet",
+    )
+    costs = fb.sweep("truth.parquet", "links.parquet").slices("city")["cost"].to_pylist()
+    assert len(costs) == n and costs == sorted(costs, reverse=True)
+    out, _ = ran(capsys, "--slice", "city", "--merges", "0")
+    heading, _, rest = out.partition("By city: the 5 of 30 slices that lose most F1 by one threshold\n")
+    assert heading and len([line for line in rest.splitlines() if line.startswith("c")]) == 1 + 5
+    assert "weight" not in rest  # it is the number of items
+    found = json.loads(ran(capsys, "--slice", "city", "--json")[0])
+    assert len(found["slices"]["city"]) == n
 
 
 def test_a_slice_that_is_best_without_a_link_says_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -219,7 +249,7 @@ def test_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     best = fb.sweep("truth.parquet", "links.parquet").best("recall")
     told = (
         best.sentence,
-        "By country: the best threshold of each slice",
+        "By country: best threshold per slice",
         "At the requested thresholds",
         "undoes them",
     )
