@@ -14,7 +14,7 @@ from fastbcubed.errors import OptionError
 from fastbcubed.runtime.exit_codes import FAILED_GATE
 
 if TYPE_CHECKING:
-    from fastbcubed.results.baseline_gates import Baseline
+    from fastbcubed.compare_runs.gates_of_runs import Baseline
     from fastbcubed.results.gates import Bound, Gate
 
 
@@ -109,7 +109,7 @@ class Gates:
         self.codes: list[str] = options.fail_on_warning
         if not any(getattr(options, flag) for flag in GATE_FLAGS):  # the imports below load all scores
             return
-        from fastbcubed.results.baseline_gates import Baseline
+        from fastbcubed.compare_runs.gates_of_runs import Baseline
 
         self.bounds, self.worse = bounds_of(options)
         if bool(self.worse) != (options.baseline is not None):
@@ -131,7 +131,7 @@ class Gates:
         found = [try_bound(bound, ev) for bound in self.bounds]
         if self.baseline is not None:
             self.baseline.require_comparable(ev)
-            worse = [self.baseline.try_bound(bound, ev) for bound in self.worse]
+            worse = [self.baseline.try_worse(bound, ev) for bound in self.worse]
             found += [replace(gate, reason=in_flags(gate.reason)) for gate in worse]
         return found + try_warnings(self.codes, ev)
 
@@ -147,7 +147,7 @@ def bounds_of(
     codes = getattr(options, "fail_on_warning", ())
     if not (codes or any(given.values())):  # the imports below load all scores
         return [], []
-    from fastbcubed.results.baseline_gates import require_worse
+    from fastbcubed.compare_runs.gates_of_runs import require_worse
     from fastbcubed.results.gates import Bound, as_where, require_bound
     from fastbcubed.results.warnings import require_code
 

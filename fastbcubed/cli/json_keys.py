@@ -115,11 +115,10 @@ manifest [diff] versions, engine, memory_limit, arguments that were given; basel
 runs [compare] run -> what evaluate --json prints of it
 gates [evaluate] with gates: list of {gate, passed, score, slice, value, at_least | at_most}, of --fail-worse with
     baseline, worse_by, at_most_worse_by (of a size away_by, at_most_away_by), n_items, baseline_n_items, and a reason
-    if fewer items are scored than then, of --fail-on-warning with warnings
+    if more of the truth is dropped than there, of --fail-on-warning with warnings
 gates [diff] with gates: list of {gate, passed, score, slice, value, at_least | at_most}, of --fail-on-warning with
     warnings
-gates [compare] with gates: as of evaluate, with run, without numbers of items; a reason if a run drops more of the
-    truth than the baseline
+gates [compare] with gates: as of evaluate, with run
 [] [metrics] name, family, range, better, summary, definition, source, reference, alias_of, notes, caution of a score
 seed, n_random [constraints] the arguments of these names
 checks [constraints] check -> what it demands

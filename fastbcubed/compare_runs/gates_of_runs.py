@@ -1,15 +1,25 @@
-"""Gates on a comparison: bounds on each run, and on how much worse than the baseline one may be."""
+"""Gates on a comparison: bounds on each run, and on how much worse than the baseline one may be.
+
+The baseline of an evaluation is a run, too, that was saved earlier: see `Baseline`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
+from fastbcubed.compare_runs.comparison import Comparison
 from fastbcubed.compare_runs.rankings import lacks_more, n_dropped
-from fastbcubed.errors import Message, OptionError, arg
-from fastbcubed.render.number_formats import count, counted, label
-from fastbcubed.results.baseline_gates import gate_of_change
+from fastbcubed.errors import FileFormatError, Message, OptionError, arg
+from fastbcubed.metrics.metric import without_rounding
+from fastbcubed.render.json import plain
+from fastbcubed.render.number_formats import count, counted, label, score_text
+from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.gates import (
     COVERAGES,
     Bound,
@@ -17,12 +27,37 @@ from fastbcubed.results.gates import (
     counts_mentions,
     exactly,
     gate_of,
+    is_score,
     on_part,
+    same_slicing,
+    slice_of,
+    slices_of,
+    subject_of,
     value_of,
 )
+from fastbcubed.results.load import evaluation_of, read_saved
+from fastbcubed.results.saved_files import MANIFEST, is_in_file, read_manifest
+from fastbcubed.results.slices import name_columns, slice_name
+from fastbcubed.results.standard_errors import COMPONENT
+from fastbcubed.runtime.arguments import path_of
+from fastbcubed.runtime.object_attributes import cached_property
 
-if TYPE_CHECKING:
-    from fastbcubed.compare_runs.comparison import Comparison
+#: How far the weight of the truth may differ since it was added up in another order.
+ROUNDING = 1e-9
+#: What an evaluation is called next to its baseline.
+NOW = "the prediction"
+
+
+def require_worse(bound: Bound, written: str) -> Bound:
+    """Return a bound on how much worse a score may be, or how far away a size, or raise OptionError."""
+    name, _, _, best = subject_of(bound, written)
+    if best == "neither" and is_score(bound.name):
+        raise OptionError(f"{written}: neither more nor less of {name} is better, so that none is worse")
+    if not 0 <= bound.value < math.inf:
+        raise OptionError(
+            f"{written}: how {'much worse' if is_score(bound.name) else 'far away'} {name} may be is 0 or more"
+        )
+    return Bound(name, bound.value, where=bound.where)
 
 
 def try_bound(comparison: Comparison, bound: Bound) -> list[Gate]:
@@ -48,15 +83,52 @@ def try_worse(comparison: Comparison, bound: Bound) -> list[Gate]:
     """
     if not comparison.experiments:
         raise OptionError("there is one run, so that none can be worse than the baseline; name another one")
-    before, baseline = _value(comparison, comparison.baseline, bound), label(comparison.baseline)
-    found = []
-    for name in comparison.experiments:
-        gate = gate_of_change(bound, _value(comparison, name, bound), before, baseline)
-        whole = bound.name in COVERAGES or counts_mentions(bound, comparison[name])
-        if not whole and (reason := _unlike_items(comparison, name)):
-            gate = replace(gate, passed=False, reason=reason)
-        found.append(_of_run(name, bound, gate))
-    return found
+    return [_of_run(name, bound, worse_in(comparison, name, bound)) for name in comparison.experiments]
+
+
+def worse_in(comparison: Comparison, name: str, bound: Bound) -> Gate:
+    """Return whether a score of a run is at most `bound.value` worse than the baseline's, as `try_worse` does."""
+    pair = name, comparison.baseline
+    now, before = (_value(comparison, run, bound) for run in pair)
+    gate = _gate_of_change(bound, now, before, label(comparison.baseline))
+    n, n_before = (_n_items(comparison[run], bound) for run in pair)
+    more = f", of {count(n)} items, {count(n_before)} in the baseline" if n != n_before else ""
+    figures = {**gate.figures, "n_items": n, "baseline_n_items": n_before}
+    whole = bound.name in COVERAGES or counts_mentions(bound, comparison[name])
+    reason = "" if whole else _unlike_items(comparison, name)
+    return replace(
+        gate, found=gate.found + more, passed=gate.passed and not reason, figures=figures, reason=reason
+    )
+
+
+def _gate_of_change(bound: Bound, now: float, before: float, where: str) -> Gate:
+    """Return whether a score is at most `bound.value` worse than in the named result; False for NaN.
+
+    A size may be that far away in either direction.
+    """
+    figures = {"score": bound.name, "slice": bound.slice, "value": now, "baseline": before}
+    found = f"is {score_text(now)}, {score_text(before)} in {where}: "
+    if is_score(bound.name) or bound.name in COVERAGES:
+        change = before - now if subject_of(bound, bound.name).best == "higher" else now - before
+        by = float(without_rounding(change, now))
+        figures |= {"worse_by": by, "at_most_worse_by": bound.value}
+        text, wanted = f"{abs(by):.3g} {'worse' if by > 0 else 'better'}", f"{bound.value:g} worse"
+    else:
+        away = float(without_rounding(now - before, now))
+        by = abs(away)
+        figures |= {"away_by": by, "at_most_away_by": bound.value}
+        text = f"{score_text(by)} {'more' if away > 0 else 'less'}"
+        wanted = f"{score_text(bound.value)} more or less"
+    found += "n/a" if math.isnan(by) else text if by else "the same"
+    passed = bool(without_rounding(by - bound.value, now) <= 0)
+    return Gate(bound.subject, f"wanted at most {wanted}", found, passed, figures)
+
+
+def _n_items(ev: Evaluation, bound: Bound) -> int:
+    """Return how many items a score is of."""
+    if bound.where:
+        return int(slice_of(bound, slices_of(ev))["n_items"])
+    return ev.coverage.n_scored(ev.policies)
 
 
 def _unlike_items(comparison: Comparison, name: str) -> str:
@@ -70,12 +142,10 @@ def _unlike_items(comparison: Comparison, name: str) -> str:
         if run != name and comparison._coverage[run].truth_coverage > 0.5:
             continue  # what the run itself scores is not worse for lacking items elsewhere
         if other := next((each for each in pair if lacks_more(comparison, run, each)), None):
-            lacks = "It lacks" if run == name else f"{label(run)} lacks"
-            than = "it" if other == name else label(other)
             n, n_other = (n_dropped(comparison, each) for each in (run, other))
             return Message(
-                f"{lacks} {counted(n, 'item')} of the truth, and {than} {count(n_other)}, which are "
-                f"dropped; pass {arg('unmatched', {'truth': 'singleton'})}"
+                f"Of the truth, {label(run)} lacks {counted(n, 'item')}, and {label(other)} {count(n_other)}, which "
+                f"are dropped; pass {arg('unmatched', {'truth': 'singleton'})}"
             )
     return ""
 
@@ -89,3 +159,119 @@ def _value(comparison: Comparison, name: str, bound: Bound) -> float:
     if bound.name not in COVERAGES:
         return value_of(bound, comparison[name])
     return float(getattr(comparison._coverage[name], bound.name))
+
+
+# -- A baseline that was saved -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """An earlier evaluation of the same truth, which was saved or written as JSON."""
+
+    path: Path
+    ev: Evaluation
+
+    @classmethod
+    def read(cls, path: Any) -> Baseline:
+        """Read a directory that an evaluation was saved in, or a file that `Evaluation.to_json` was written to.
+
+        Its scores and slices alone are read, whatever was kept with them.
+        """
+        place = Path(path_of(path, "a baseline is named by a path"))
+        if place.is_dir() or place.name == MANIFEST:
+            directory = place if place.is_dir() else place.parent
+            head = read_manifest(directory)
+            if "kind" in head:
+                raise FileFormatError(
+                    f"{path} has no evaluation to compare with: it is of kind {head['kind']}"
+                )
+            if any(map(is_in_file, head["slices"].values())):
+                return cls(place, read_saved(directory, lambda ev, _: ev, check=False))
+            return cls(place, evaluation_of(head))
+        try:
+            found = json.loads(place.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise FileFormatError(f"{path} cannot be read as the JSON of an evaluation: {reason}") from error
+        try:  # it has no checksum, and may have been edited
+            _require_figures(found)
+            return cls(place, evaluation_of(found))
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise FileFormatError(
+                f"{path} is not the JSON of an evaluation of this version ({type(error).__name__}: {error}). Write it "
+                "anew with Evaluation.to_json, or evaluate --json"
+            ) from error
+
+    def require_comparable(self, ev: Evaluation) -> None:
+        """Raise OptionError if scores were defined in another way there, or the truth was another one."""
+        refused = f"{self.path} cannot be the baseline:"
+        here, there = plain(ev.definition), plain(self.ev.definition)
+        differ = [name for name in here.keys() | there.keys() if here.get(name) != there.get(name)]
+        if differ:
+            named = "; ".join(f"{n}: {there.get(n)!r} there, {here.get(n)!r} here" for n in sorted(differ))
+            raise OptionError(f"{refused} its scores are defined in another way ({named})")
+        truth, own = self.ev.manifest["truth"], ev.manifest["truth"]
+        for what in ("rows", "fingerprint"):
+            if truth.get(what) != own[what]:
+                raise OptionError(
+                    f"{refused} its truth was another one ({what} {truth.get(what)} there, {own[what]} here)"
+                )
+        weights = [each.weight_common + each.weight_truth_only for each in (self.ev.coverage, ev.coverage)]
+        if abs(weights[0] - weights[1]) > ROUNDING * abs(weights[1]):
+            raise OptionError(
+                f"{refused} its truth had other weights ({weights[0]:.12g} there, {weights[1]:.12g} here)"
+            )
+
+    def try_worse(self, bound: Bound, ev: Evaluation) -> Gate:
+        """Return whether a score of an evaluation is at most `bound.value` worse than here."""
+        self._require(bound)
+        before = self.with_cells if bound.name == "cells" else self.ev
+        gate = worse_in(self._beside(before, ev), NOW, bound)
+        return replace(gate, reason=gate.reason and gate.reason + " in both runs")
+
+    @cached_property
+    def with_cells(self) -> Evaluation:
+        """The evaluation with its cells; raise OptionError if they were not saved."""
+        directory = self.path.parent if self.path.name == MANIFEST else self.path
+        found = read_saved(directory, lambda ev, _: ev, check=False) if directory.is_dir() else self.ev
+        if not found.has_clusters:
+            raise OptionError(
+                f"{self.path} has no cells; save it as a directory, with {arg('keep', 'cells')}"
+            )
+        return found
+
+    def _beside(self, before: Evaluation, ev: Evaluation) -> Comparison:
+        """Return the comparison of an evaluation with this baseline, each on the items that it scores."""
+        called = self.path.absolute().name
+        runs = {called if called != NOW else f"earlier {NOW}": before, NOW: ev}
+        coverage = [each.coverage for each in runs.values()]
+        return Comparison(
+            runs, baseline=next(iter(runs)), align="each", level=0.95, unit=COMPONENT, coverage=coverage,
+            n_scored=[each.n_scored(ev.policies) for each in coverage],
+        )  # fmt: skip
+
+    def _require(self, bound: Bound) -> None:
+        """Raise OptionError if the figure of a bound was not saved."""
+        columns = (name_columns(table.column_names) for table in self.ev.sliced.values())
+        if bound.where and not any(same_slicing(each, bound.by) for each in columns):
+            by = slice_name(bound.by)
+            raise OptionError(f"{self.path} has no slices by {by}; evaluate it with {arg('slices', by)}")
+        if is_score(bound.name) and not bound.where and self.ev.overall.named(bound.name) is None:
+            raise OptionError(
+                f"{self.path} has no {bound.name}; evaluate it with {arg('metrics', bound.name)}, too"
+            )
+
+
+def _require_figures(found: Mapping[str, Any]) -> None:
+    """Raise an error if the JSON of an evaluation lacks a figure that gates compare."""
+    counts = [each for name, each in found["coverage"].items() if name.startswith("n_")]
+    figures = [*found["overall"].values()]
+    figures += [each for name, each in found["coverage"].items() if name.startswith("weight_")]
+    for row in (row for rows in found["slices"].values() for row in rows):
+        counts.append(row["n_items"])
+        figures += [row["weight"], *(row.get(name) for name in found["overall"])]
+    for each in counts:
+        int(each)
+    for figure in figures:
+        float(0 if figure is None else figure)
+    dict(found["manifest"]["truth"])

@@ -97,7 +97,7 @@ def test_json_has_all_of_it(paths, capsys):
     assert found["gates"] == [
         {
             "gate": "new: recall", "passed": True, "run": "new", "score": "recall", "slice": None, "value": 0.875,
-            "baseline": 0.75, "worse_by": -0.125, "at_most_worse_by": 0.0,
+            "baseline": 0.75, "worse_by": -0.125, "at_most_worse_by": 0.0, "n_items": 8, "baseline_n_items": 8,
         }
     ]  # fmt: skip
     assert [(row["run"], row["part"]) for row in found["slices"]["part"]] == [
@@ -200,7 +200,7 @@ def lacking(paths):
         (
             "--fail-worse f1=0.9",
             1,
-            "It lacks 20 items of the truth, and full 0, which are dropped; pass --unmatched",
+            "Of the truth, linked lacks 20 items, and full 0, which are dropped; pass --unmatched",
         ),
         (
             "--fail-worse f1=0 --unmatched truth=singleton",
@@ -210,14 +210,14 @@ def lacking(paths):
         (
             "--fail-worse f1=0 --baseline linked",
             1,
-            "failed: full: f1 is 1, 1 in linked: the same, wanted at most 0 worse. linked lacks 20 items of the truth, "
-            "and it 0, which are dropped; pass --unmatched",
+            "failed: full: f1 is 1, 1 in linked: the same, wanted at most 0 worse. Of the truth, linked lacks 20 "
+            "items, and full 0, which are dropped; pass --unmatched",
         ),
         (
             "same=full.parquet --fail-worse f1=0 --baseline full",
             1,
-            "failed: same: f1 is 1, 1 in full: the same, wanted at most 0 worse. linked lacks 20 items of the truth, "
-            "and it 0",
+            "failed: same: f1 is 1, 1 in full: the same, wanted at most 0 worse. Of the truth, linked lacks 20 "
+            "items, and same 0",
         ),
         (
             "same=full.parquet --fail-worse f1=0 --align each",

@@ -422,8 +422,8 @@ def test_leaving_items_out_makes_no_score_better(linked, capsys, engine) -> None
     assert (sliced["passed"], sliced["n_items"], sliced["baseline_n_items"]) == (False, 4, 5)
     assert (covered["passed"], covered["n_items"], covered["baseline_n_items"]) == (True, 4, 10)
     reason = (
-        "The scores are of fewer items: 10 then, 4 now. Items that only the truth has are dropped, and are more of it "
-        "than then; pass --unmatched truth=singleton in both runs"
+        "Of the truth, the prediction lacks 6 items, and old 0, which are dropped; pass --unmatched truth=singleton in "
+        "both runs"
     )
     assert recall["reason"] == reason == sliced["reason"] and "reason" not in covered
     assert (
@@ -618,7 +618,7 @@ def test_sizes_against_a_baseline(capsys, tmp_path: Path) -> None:
     code, told = compared("--fail-worse", "largest_pred=0", baseline="old.json")
     assert code == 1 and "largest_pred is 3, 2 in old.json: 1 more" in told
     code, told = compared("--fail-worse", "cells=1", baseline="old.json")
-    assert code == 2 and "has no cells to count; save it as a directory, with --keep cells" in told
+    assert code == 2 and "has no cells; save it as a directory, with --keep cells" in told
 
 
 def test_sizes_of_compared_runs() -> None:
