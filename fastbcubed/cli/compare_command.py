@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -68,7 +69,8 @@ def run(options: argparse.Namespace) -> int:
     cmp = call(fastbcubed.compare, arguments, options.noise)
     from fastbcubed.compare_runs.rankings import told
 
-    say_warnings(cmp.warnings, lambda notice: told(notice, cmp, in_flags))
+    if options.json or not sys.stdout.isatty():  # a terminal shows them with the scores
+        say_warnings(told(cmp))
     gates = _judged(cmp, bounds, worse, options.fail_on_warning)
     opened = [cmp.cluster("true", label) for label in _moved(cmp, options.show)]
     with then(lambda: _write(options, cmp, gates)):

@@ -231,11 +231,10 @@ def say(message: str) -> None:
         give_up(sys.stderr)
 
 
-def say_warnings(notices: Iterable[Mapping[str, Any]], text: Callable[[Any], str] | None = None) -> None:
-    """Write the warnings and notes of a result on stderr; `text` returns the message of one."""
+def say_warnings(notices: Iterable[Mapping[str, Any]]) -> None:
+    """Write the warnings and notes of a result on stderr."""
     for each in notices:
-        message = in_flags(each["message"]) if text is None else text(each)
-        say(f"{each['level']}: {message} [{each['code']}]")
+        say(f"{each['level']}: {in_flags(each['message'])} [{each['code']}]")
 
 
 def print_result(found: Mapping[str, Any], gates: Sequence[Gate] = (), **asked: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.flag_values import (
@@ -101,10 +102,8 @@ def run(options: argparse.Namespace) -> int:
     sweep = call(fastbcubed.sweep, arguments, options.noise)
     with rewording(_of_best):
         best = sweep.best(options.best, where=options.where)
-    passed = (
-        () if options.json else ("made-of-links",)
-    )  # of the best F1; and the output begins with the links
-    say_warnings(each for each in sweep.warnings if each["code"] not in passed)
+    if options.json or not sys.stdout.isatty():  # a terminal shows them with the scores
+        say_warnings(each for each in sweep.warnings if options.json or each["code"] != "made-of-links")
     from fastbcubed.sweep_links.threshold_choice import Leading
 
     asked: dict[str, Any] = {"score": options.best, "where": options.where}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fastbcubed.compare_runs.comparison_listings import deltas_by_slice
-from fastbcubed.compare_runs.rankings import LACKING, lacks_more, n_dropped, why_no_ranks
+from fastbcubed.compare_runs.rankings import lacks_more, n_dropped, told, why_no_ranks
 from fastbcubed.compare_runs.units import (
     counted_apart,
     metrics_with_errors,
@@ -54,6 +54,7 @@ from fastbcubed.render.number_formats import (
 from fastbcubed.results.evaluation_document import about_slicings, scores_of
 from fastbcubed.results.evaluation_text import HEADLINE, coverage, if_otherwise
 from fastbcubed.results.influences import is_mean
+from fastbcubed.results.label_checks import is_unchallenged
 from fastbcubed.results.page import (
     IN_BRIEF,
     MESSAGES,
@@ -132,7 +133,8 @@ def lead(comparison: Comparison) -> str:
         return "No score is defined for all runs."
     ranked = comparison.ranking
     if not any(row["delta"] for row in deltas):
-        return f"{_named(comparison.experiments)} against {label(comparison.baseline)}: no difference in any score."
+        text = f"{_named(comparison.experiments)} against {label(comparison.baseline)}: no difference in any score."
+        return text + f" Precision is {UNCHALLENGED}." * any(_says_nothing(comparison, row) for row in deltas)
     if len(comparison) > 2 and ranked:
         return _of_several(comparison, ranked)
     of_lead = (row for row in deltas if row["score"] == lead_score(comparison.metrics))
@@ -164,6 +166,7 @@ def _of_two(comparison: Comparison, row: Mapping[str, Any]) -> str:
         for which in ("baseline", "experiment")
     )
     if not delta:
+        after = UNCHALLENGED if _says_nothing(comparison, row) else after
         return f"{name} and {baseline} have the same {what}: {after}."
     word = _word(delta, {m.name: m.best for m in comparison.metrics}[row["score"]])
     change = change_with_error(delta, row["se"])
@@ -252,8 +255,19 @@ def _against_baseline(comparison: Comparison, name: str) -> list[str]:
         how = "" if delta == 0 else _word(delta, best.get(row["score"], "neither"))
         held = {True: "", False: ", which may be chance", None: ""}[row["holds"]] if how else ""
         change = with_error(abs(delta), row["se"])
-        texts.append(f"{row['score']} {'the same' if delta == 0 else f'{change} {how}{held}'}")
+        same = UNCHALLENGED if _says_nothing(comparison, row) else "the same"
+        texts.append(f"{row['score']} {same if delta == 0 else f'{change} {how}{held}'}")
     return [f"{versus}: {'; '.join(texts)}."]
+
+
+#: What is said of precision where hardly any item that a cluster holds wrongly is labelled.
+UNCHALLENGED = "1 by construction, as items that the truth does not label are left out"
+
+
+def _says_nothing(comparison: Comparison, row: Mapping[str, Any]) -> bool:
+    """Return whether precision is the same in two runs since most of their items are not labelled, and left out."""
+    runs = comparison[row["experiment"]], comparison[comparison.baseline]
+    return row["score"] == "precision" and all(map(is_unchallenged, runs))
 
 
 def _best(comparison: Comparison) -> list[str]:
@@ -368,9 +382,10 @@ def _connecting(comparison: Comparison) -> str:
 
 
 def _verdict(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
-    """Yield the sentences, the scores of the runs, their ranking, and warnings."""
+    """Yield the sentences, warnings, the scores of the runs, and their ranking."""
     yield Prose(cmp._verdict[1], "lead")
-    own = own_f1(cmp)
+    notices, own = told(cmp), own_f1(cmp)
+    yield Notices.of(notices[: MESSAGES if asked.page else None], n=len(notices))
     yield scores_grid(cmp, own, shown if asked.page else list(cmp))
     if own:
         yield Only("page", [Prose([
@@ -378,12 +393,6 @@ def _verdict(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Bl
             "singletons in it."
         ], "note")])  # fmt: skip
     yield ranking_grid(cmp.ranking if len(cmp) > 2 else ())
-    rows = []
-    for each in cmp.warnings if asked.page else ():
-        runs = [label(name) for name in each["runs"]]
-        of_some = each["code"] != LACKING and len(runs) < len(cmp.runs)
-        rows.append({**each, "message": f"{', '.join(runs)}: " * of_some + each["message"]})
-    yield Notices.of(rows[:MESSAGES], n=len(rows))
 
 
 def scores_grid(cmp: Comparison, own: Mapping[str, tuple[float, float]], shown: Sequence[str]) -> Grid:

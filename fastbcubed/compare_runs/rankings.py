@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, permutations
 from typing import TYPE_CHECKING, Any
 
@@ -191,9 +191,12 @@ def _each_once(by_run: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**by_run[names[0]], "runs": names} for names in runs.values()]
 
 
-def told(said: dict[str, Any], comparison: Comparison, plain: Callable[[str], str] = str) -> str:
-    """Return the message of a warning or note, `plain` in words, after the runs that it is of."""
-    if said["code"] == LACKING:
-        return plain(said["message"])
-    every = 1 < len(said["runs"]) == len(comparison)
-    return f"{'all runs' if every else ', '.join(said['runs'])}: {plain(said['message'])}"
+def told(comparison: Comparison) -> list[dict[str, Any]]:
+    """Return the warnings and notes with messages that begin with the runs that they are of."""
+    found = []
+    for said in comparison.warnings:
+        every = 1 < len(said["runs"]) == len(comparison)
+        whose = "all runs" if every else ", ".join(map(label, said["runs"]))
+        of_runs = "" if said["code"] == LACKING else f"{whose}: "
+        found.append({**said, "message": Message(of_runs + Message(said["message"]).marked)})
+    return found

@@ -1,7 +1,8 @@
-"""Checks of labels: texts for missing values, white space, several clusters in one; and of counts as weights."""
+"""Checks of labels: too few, texts for missing values, white space, several in one text; and of counts as weights."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -13,12 +14,17 @@ from numpy.typing import NDArray
 
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES
-from fastbcubed.errors import Word, arg, first_few
-from fastbcubed.render.number_formats import count
+from fastbcubed.errors import ESTIMATE, Word, arg, first_few
+from fastbcubed.metrics.metric import without_rounding
+from fastbcubed.render.number_formats import count, percent
 from fastbcubed.results.items import without_noise
 from fastbcubed.results.notices import NOTE, WARNING, Notice
 from fastbcubed.runtime.key_partitions import sampled_rows
 
+#: With fewer items shares show nothing: so few can be read in full.
+FEW_ITEMS = 20
+#: Where the truth labels less than half of the prediction, the scores are about the smaller part of it.
+MOSTLY_LABELLED = 0.5
 #: Texts that stand for a missing value, in lower case.
 MISSING = {"", "-", "?", "n/a", "#n/a", "na", "nan", "nat", "nil", "none", "null", "<na>", "(null)"}
 #: The clusters of a side whose labels are looked at, the largest ones: of up to so many codes; of more, the largest.
@@ -29,6 +35,44 @@ SAMPLED_FROM = 1 << 17
 SEPARATORS = "|;,"
 #: Labels that a message shows.
 SHOWN = 3
+
+
+def few_items_labelled(ev: Any, n_items: int) -> Iterator[Notice]:
+    """Note that the truth labels less than half of the prediction; warn if this makes up a score."""
+    n, common = ev.coverage.n_prediction_only, ev.coverage.n_common
+    share = common / max(1, n + common)
+    if n + common < FEW_ITEMS or share >= MOSTLY_LABELLED:
+        return
+    message = f"The truth labels {percent(share)} of the prediction's {count(n + common)} items."
+    made_up = ev.policies.prediction == "singleton"
+    if made_up or is_unchallenged(ev):
+        message += (
+            " The others are scored as if each were alone in the truth, and most of the score comes from them."
+            if made_up
+            else " The others are left out, so precision is 1 by construction unless labelled clusters are merged "
+            "with each other: it tells neither how good the prediction is nor which of two is better."
+        )
+        message += f" If true clusters are complete, pass {arg('unmatched', {'prediction': 'outside'})}"
+        message += f", or use {ESTIMATE} if they are a random sample of all." if is_estimable(ev) else "."
+    else:
+        message += (
+            " The scores say nothing about the others, unless the labelled clusters were drawn at random"
+        )
+        message += f"; {ESTIMATE} says what they tell of all then." if is_estimable(ev) else "."
+    level = WARNING if made_up or is_unchallenged(ev) else NOTE
+    yield Notice(level, message, {"share": share, "n_items": n + common})
+
+
+def is_unchallenged(ev: Any) -> bool:
+    """Return whether precision is 1 since most of the prediction, which the truth does not label, is left out."""
+    n, common = ev.coverage.n_prediction_only, ev.coverage.n_common
+    left_out = ev.policies.prediction == "drop" and common < MOSTLY_LABELLED * (n + common)
+    return left_out and without_rounding(ev.overall.get("precision", math.nan) - 1.0) == 0
+
+
+def is_estimable(ev: Any) -> bool:
+    """Return whether scores of all items can be estimated from a sample of complete true clusters."""
+    return not (ev.contingency.overlapping or ev.contingency.weighted)
 
 
 def labels_like_nulls(ev: Any, n_items: int) -> Iterator[Notice]:

@@ -22,7 +22,6 @@ from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.cells.partitioned import frequent_keys
 from fastbcubed.errors import (
-    ESTIMATE,
     PREDICTION,
     TRUTH,
     EvaluationWarning,
@@ -41,7 +40,10 @@ from fastbcubed.inputs.spellings import SEPARATOR, way_alike
 from fastbcubed.metrics.metric import f_measure
 from fastbcubed.render.number_formats import count, label, percent, score_text
 from fastbcubed.results.label_checks import (
+    FEW_ITEMS,
     counts_as_weights,
+    few_items_labelled,
+    is_estimable,
     labels_like_nulls,
     labels_with_spaces,
     several_in_one_label,
@@ -50,9 +52,6 @@ from fastbcubed.results.notices import NOTE, WARNING, Notice
 from fastbcubed.results.slices import name_columns
 from fastbcubed.runtime.arguments import is_path, path_of
 from fastbcubed.runtime.key_partitions import sampled_rows
-
-#: With fewer items shares show nothing: so few can be read in full.
-FEW_ITEMS = 20
 
 
 def sentence(found: Mapping[str, Any]) -> Message:
@@ -63,8 +62,6 @@ def sentence(found: Mapping[str, Any]) -> Message:
 
 #: A loss of F1 from here on (or this share of the truth where F1 is unknown) is a warning; a smaller one a note.
 FLATTERED = 0.01
-#: Where the truth labels less than half of the prediction, the scores are about the smaller part of it.
-MOSTLY_LABELLED = 0.5
 #: Where the smaller side shares less than half of its items, neither side is a sample of the other.
 MOSTLY_COMMON = 0.5
 #: Rows at either end among which unmatched ids are looked for; both ends have them if there are many.
@@ -81,7 +78,7 @@ SHOWN = 3
 
 def dropping_flatters(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn if complete labels could make the precision very different."""
-    if ev.bounds is not None and (message := ev.bounds.warning(estimable=_is_estimable(ev))):
+    if ev.bounds is not None and (message := ev.bounds.warning(estimable=is_estimable(ev))):
         yield Notice(WARNING, message, asdict(ev.bounds))
 
 
@@ -315,32 +312,6 @@ def covered(coverage: Coverage) -> float:
 
 def _n_truth(coverage: Coverage) -> int:
     return coverage.n_common + coverage.n_truth_only
-
-
-def few_items_labelled(ev: Any, n_items: int) -> Iterator[Notice]:
-    """Note that the truth labels less than half of the prediction; warn if the others are scored all the same."""
-    n, common = ev.coverage.n_prediction_only, ev.coverage.n_common
-    share = common / max(1, n + common)
-    if n + common < FEW_ITEMS or share >= MOSTLY_LABELLED:
-        return
-    message = f"The truth labels {percent(share)} of the prediction's {count(n + common)} items."
-    if made_up := ev.policies.prediction == "singleton":
-        message += (
-            " The others are scored as if each were alone in the truth, and most of the score comes from them. If "
-            f"true clusters are complete, pass {arg('unmatched', {'prediction': 'outside'})}"
-        )
-        message += f", or use {ESTIMATE} if they are a random sample of all." if _is_estimable(ev) else "."
-    else:
-        message += (
-            " The scores say nothing about the others, unless the labelled clusters were drawn at random"
-        )
-        message += f"; {ESTIMATE} says what they tell of all then." if _is_estimable(ev) else "."
-    yield Notice(WARNING if made_up else NOTE, message, {"share": share, "n_items": n + common})
-
-
-def _is_estimable(ev: Any) -> bool:
-    """Return whether scores of all items can be estimated from a sample of complete true clusters."""
-    return not (ev.contingency.overlapping or ev.contingency.weighted)
 
 
 def few_ids_match(ev: Any, n_items: int) -> Iterator[Notice]:

@@ -20,9 +20,10 @@ from fastbcubed.inputs.reading_notes import notes_of_side, reading_of
 from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
 from fastbcubed.render.number_formats import amount, count, counted, percent, score_text
 from fastbcubed.results.intervals import Interval, check_level, t_quantile
+from fastbcubed.results.label_checks import FEW_ITEMS
 from fastbcubed.results.notices import NOTE, WARNING, Notice
 from fastbcubed.results.origin import by_names
-from fastbcubed.results.warnings import COPY, FEW_ITEMS, FEW_UNITS, FLATTERED, give, same_source
+from fastbcubed.results.warnings import COPY, FEW_UNITS, FLATTERED, give, same_source
 from fastbcubed.runtime.arguments import is_one_of, refuse_bare, true_or_false, whole_number
 from fastbcubed.runtime.progress_bar import reporting
 from fastbcubed.runtime.threads import Pool

@@ -135,12 +135,11 @@ def _sections(sweep: Any, leading: Leading, asked: Asked) -> Iterator[Section]:
     blocks: list[Block] = []
     if best is not None:
         more = [] if chosen is None else [chosen.sentence]
-        blocks += [Prose([best.sentence, best.range, *more], "lead"), *_curve(sweep, best, asked)]
-    if asked.page:
-        warnings = [
-            each for each in sweep.warnings if each["code"] != "made-of-links"
-        ]  # which is of the best F1
-        blocks.append(Notices.of(warnings[:MESSAGES], n=len(warnings)))
+        blocks.append(Prose([best.sentence, best.range, *more], "lead"))
+    warnings = [each for each in sweep.warnings if each["code"] != "made-of-links"]  # which is of the best F1
+    blocks.append(Notices.of(warnings[: MESSAGES if asked.page else None], n=len(warnings)))
+    if best is not None:
+        blocks += _curve(sweep, best, asked)
     yield Section("best", "Best threshold", blocks)
     if asked.page and best is not None:
         yield from _along(sweep, best)

@@ -194,7 +194,12 @@ def test_bounds_read_the_same_in_the_warning_and_in_the_text() -> None:
 
 def test_few_items_labelled() -> None:
     few = only(TRUTH, 24)
-    warning = found(few, PREDICTION)["few-items-labelled"]
+    warning = found(few, PREDICTION)["few-items-labelled"]  # precision is 1
+    assert warning["level"] == "warning" and "precision is 1 by construction unless" in warning["message"]
+    assert warning["message"].endswith("or use fb.estimate if they are a random sample of all.")
+    warning = found(few, {item: "one" for item in PREDICTION})[
+        "few-items-labelled"
+    ]  # which merges labelled clusters
     assert (warning["level"], warning["share"], warning["n_items"]) == ("note", 0.2, 120)
     assert "drawn at random; fb.estimate says what they tell of all then." in warning["message"]
     warning = found(few, PREDICTION, unmatched="singleton")["few-items-labelled"]
