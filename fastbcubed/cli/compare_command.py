@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.flag_values import arguments_of, check_report, column_names, columns_by_run, read_flags
-from fastbcubed.cli.gate_options import BOUND, add_bound_flags, bounds_of, code_of, with_slices, write_page
+from fastbcubed.cli.gate_options import WORSE, add_bound_flags, bounds_of, code_of, with_slices, write_page
 from fastbcubed.cli.options import (
     OR_COLUMNS,
     add_engine_flags,
@@ -19,8 +19,20 @@ from fastbcubed.cli.options import (
     add_report_flags,
     add_score_flags,
 )
-from fastbcubed.cli.output import Terminal, call, in_flags, print_result, say_warnings, then, with_scores
+from fastbcubed.cli.output import (
+    Terminal,
+    as_markdown,
+    call,
+    in_flags,
+    print_result,
+    say_warnings,
+    then,
+    warnings_said,
+    with_scores,
+)
 from fastbcubed.errors import OptionError
+from fastbcubed.render.number_formats import counted
+from fastbcubed.runtime.output_files import append_text
 
 if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
@@ -48,8 +60,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_options(group, "show out", show="true clusters that changed most")
     add_report_flags(parser)
     add = add_bound_flags(parser)
-    worse = "a score of a run is worse than the baseline's by more than a value, such as f1=0.002; repeatable"
-    add("--fail-worse", **BOUND, help=f"fail if {worse}")
+    worse = (
+        "a score of a run is worse than the baseline's by more than a value, such as f1=0.002, or significantly "
+        "(f1=significant: the interval of the difference excludes 0); repeatable"
+    )
+    add("--fail-worse", **WORSE, help=f"fail if {worse}")
     add_engine_flags(parser)
 
 
@@ -87,7 +102,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(options: argparse.Namespace, cmp: Comparison, gates: list[Gate]) -> None:
-    """Write the comparison and its page, where requested, and name what was written."""
+    """Write the summary, the comparison and its page, where requested, and name what was written."""
+    if options.summary is not None:
+        title = f"{counted(len(cmp), 'run')} on {counted(cmp.n_items, 'item')}"
+        append_text(options.summary, as_markdown(cmp, title, [cmp._verdict[0]], gates))
     if options.out is not None:
         cmp.save(options.out)
     write_page(options, cmp, gates)
@@ -130,8 +148,9 @@ def _judged(cmp: Comparison, bounds: list[Bound], worse: list[Bound], codes: lis
     from fastbcubed.compare_runs.gates_of_runs import try_bound, try_worse
     from fastbcubed.results.gates import try_warnings
 
-    found = [gate for bound in bounds for gate in try_bound(cmp, bound)]
-    tried = [gate for bound in worse for gate in try_worse(cmp, bound)]
+    with warnings_said():
+        found = [gate for bound in bounds for gate in try_bound(cmp, bound)]
+        tried = [gate for bound in worse for gate in try_worse(cmp, bound)]
     found += [replace(gate, reason=in_flags(gate.reason)) for gate in tried]
     return found + try_warnings(codes, cmp)
 

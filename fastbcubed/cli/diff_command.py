@@ -26,6 +26,7 @@ from fastbcubed.cli.output import (
     print_result,
     say_warnings,
     then,
+    warnings_said,
     with_scores,
 )
 
@@ -79,7 +80,8 @@ def run(options: argparse.Namespace) -> int:
     diff = call(fastbcubed.diff, arguments, options.noise)
     if options.json or not sys.stdout.isatty():  # a terminal shows them with the figures
         say_warnings(diff.warnings)
-    gates = [try_bound(bound, diff) for bound in bounds]
+    with warnings_said():
+        gates = [try_bound(bound, diff) for bound in bounds]
     rows = diff.clusters("baseline", limit=options.show).to_pylist() if options.show else []
     labels = [row["cluster"] for row in rows if row["cluster"] is not None and _has_changed(row)]
     opened = [diff.cluster("baseline", label) for label in labels]

@@ -27,6 +27,7 @@ from fastbcubed.cli.output import (
 from fastbcubed.errors import MissingPackageError, OptionError
 from fastbcubed.inputs.files import refuse_logs
 from fastbcubed.inputs.locations import is_uri
+from fastbcubed.render.number_formats import counted, label
 from fastbcubed.results.slice_bins import element_of
 from fastbcubed.runtime.arguments import is_path
 from fastbcubed.runtime.output_files import append_text
@@ -146,7 +147,10 @@ def run(options: argparse.Namespace) -> int:
 def _write(options: argparse.Namespace, ev: Any, tried: Sequence[Gate]) -> None:
     """Write the summary and the page, where requested, and name what was written."""
     if options.summary is not None:  # other steps of a job may have written to it
-        append_text(options.summary, as_markdown(ev, tried))
+        names = [ev.names.get(side) for side in ("prediction", "truth")]
+        sides = [f"Prediction: {label(names[0])}, truth: {label(names[1])}"] if all(names) else []
+        title = counted(ev.coverage.n_scored(ev.policies), "item")
+        append_text(options.summary, as_markdown(ev, title, sides, tried))
     write_page(options, ev, tried)
 
 
@@ -162,7 +166,6 @@ def _costliest(ev: Evaluation, n: int) -> list[Any]:
 
 def _more(ev: Any, options: argparse.Namespace) -> str:
     """Return a hint naming the flags that show more."""
-    from fastbcubed.render.number_formats import label
     from fastbcubed.render.text import paragraph
     from fastbcubed.results.slices import id_parts
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.flag_values import report_columns, say_saved
 from fastbcubed.cli.options import GATE_FLAGS, add_report_flags
-from fastbcubed.cli.output import in_flags, say, with_scores
+from fastbcubed.cli.output import in_flags, say, warnings_said, with_scores
 from fastbcubed.errors import OptionError
 from fastbcubed.runtime.exit_codes import FAILED_GATE
 
@@ -45,15 +46,11 @@ def add_gate_flags(parser: argparse.ArgumentParser) -> None:
         help="an earlier result of the same truth, saved or as JSON, that --fail-worse compares with",
     )  # fmt: skip
     worse = (
-        "a score is worse than that of the baseline by more than a value, such as f1=0.002, or a size is that far "
-        "away, such as clusters_pred=1000; repeatable"
+        "a score is worse than that of the baseline by more than a value, such as f1=0.002, or significantly "
+        "(f1=significant: the 95 %% interval of the difference excludes 0), or a size is that far away, such as "
+        "clusters_pred=1000; repeatable"
     )
-    add("--fail-worse", **BOUND, help=f"fail if {worse}")
-    add(
-        "--summary", metavar="FILE",
-        help="add verdict, gates, warnings, scores, slices and the clusters that cost most to a file as Markdown, such "
-        "as $GITHUB_STEP_SUMMARY",
-    )  # fmt: skip
+    add("--fail-worse", **WORSE, help=f"fail if {worse}")
     add_report_flags(parser)
 
 
@@ -69,7 +66,7 @@ def add_bound_flags(parser: argparse.ArgumentParser) -> Any:
         "fail if a score is below a value, or truth_coverage, prediction_coverage or a size is (clusters_pred, "
         "largest_pred, singletons_pred as a share of the clusters; of true; items, cells), which are of the scored "
         "items; in a slice, such as f1=0.9@country=US, f1=0.9@country=US,year=2020, or f1=0.9@year:10=1990-1999 of a "
-        "bin, if one is named; repeatable"
+        "bin, if one is named; on an end of the 95 %% interval with f1.low=0.8; repeatable"
     )
     add("--fail-under", **BOUND, help=under)
     over = "fail if a score is above a value; for scores of which less is better, such as jaccard_distance"
@@ -78,17 +75,21 @@ def add_bound_flags(parser: argparse.ArgumentParser) -> Any:
         "--fail-on-warning", action="append", default=[], nargs="?", const="", metavar="CODE",
         help="fail if there is a warning, or a warning or note of one CODE; repeatable",
     )  # fmt: skip
+    add(
+        "--summary", metavar="FILE",
+        help="append verdict, gates, warnings, scores and slices to a file as Markdown, such as $GITHUB_STEP_SUMMARY",
+    )  # fmt: skip
     return add
 
 
-def bound_of(text: str) -> tuple[str, float, str]:
-    """Return score, value and slice of SCORE=VALUE or SCORE=VALUE@SLICE."""
+def bound_of(text: str, *, words: Sequence[str] = ()) -> tuple[str, float | str, str]:
+    """Return score, value and slice of SCORE=VALUE or SCORE=VALUE@SLICE; a value may be one of some words."""
     bound, at, where = text.partition("@")
     name, _, value = bound.partition("=")
     try:
         if at and not where.strip():  # as from an unset variable: all items were not meant
             raise ValueError
-        return name.strip(), float(value), where.strip()
+        return name.strip(), value.strip() if value.strip() in words else float(value), where.strip()
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not of the form SCORE=VALUE, such as f1=0.9, or SCORE=VALUE@NAME=SLICE"
@@ -97,6 +98,8 @@ def bound_of(text: str) -> tuple[str, float, str]:
 
 #: Syntax of a flag of bounds.
 BOUND: Any = {"action": "append", "default": [], "type": bound_of, "metavar": "SCORE=VALUE[@NAME=SLICE]"}
+#: The same of bounds on how much worse a score may be.
+WORSE = {**BOUND, "type": partial(bound_of, words=["significant"])}
 
 
 class Gates:
@@ -120,7 +123,10 @@ class Gates:
 
     def needs(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of `evaluate` with the slices, and the scores in them, that the gates need."""
-        return with_slices(arguments, [*self.bounds, *self.worse])
+        bounds = [*self.bounds, *self.worse]
+        if arguments["keep"] is None and any(bound.end for bound in bounds):
+            arguments = {**arguments, "keep": "cells"}  # which intervals come from
+        return with_slices(with_scores(arguments, [bound.name for bound in self.worse if bound.end]), bounds)
 
     def judge(self, ev: Any) -> list[Gate]:
         """Evaluate all gates."""
@@ -128,11 +134,12 @@ class Gates:
             return []
         from fastbcubed.results.gates import try_bound, try_warnings
 
-        found = [try_bound(bound, ev) for bound in self.bounds]
-        if self.baseline is not None:
-            self.baseline.require_comparable(ev)
-            worse = [self.baseline.try_worse(bound, ev) for bound in self.worse]
-            found += [replace(gate, reason=in_flags(gate.reason)) for gate in worse]
+        with warnings_said():
+            found = [try_bound(bound, ev) for bound in self.bounds]
+            if self.baseline is not None:
+                self.baseline.require_comparable(ev)
+                worse = [self.baseline.try_worse(bound, ev) for bound in self.worse]
+                found += [replace(gate, reason=in_flags(gate.reason)) for gate in worse]
         return found + try_warnings(self.codes, ev)
 
 
@@ -148,18 +155,22 @@ def bounds_of(
     if not (codes or any(given.values())):  # the imports below load all scores
         return [], []
     from fastbcubed.compare_runs.gates_of_runs import require_worse
-    from fastbcubed.results.gates import Bound, as_where, require_bound
+    from fastbcubed.results.gates import SIGNIFICANT, Bound, as_where, require_bound
     from fastbcubed.results.warnings import require_code
 
     bounds, worse = [], []
     for name, other in (("fail_under", "--fail-over"), ("fail_over", "--fail-under")):
         for score, value, where in given[name]:
-            bound = Bound(called(score), value, name == "fail_under", as_where(where))
+            bound = Bound.of(score, value, name == "fail_under", as_where(where))
+            bound = replace(bound, name=called(bound.name))
             flag = f"--{name.replace('_', '-')}"
             bounds.append(require_bound(bound, f"{flag} {score}={value:g}", f"{other} {score}={value:g}"))
     for score, value, where in given["fail_worse"]:
-        bound = Bound(score, value, where=as_where(where))
-        worse.append(require_worse(bound, f"--fail-worse {score}={value:g}"))
+        significant = value == SIGNIFICANT
+        bound = Bound(
+            score, 0.0 if significant else value, where=as_where(where), end=SIGNIFICANT * significant
+        )
+        worse.append(require_worse(bound, f"--fail-worse {score}={value if significant else f'{value:g}'}"))
     try:
         for code in filter(None, codes):
             require_code(code)

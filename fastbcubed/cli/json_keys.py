@@ -113,11 +113,12 @@ manifest [evaluate] versions, engine, memory_limit, arguments that were given; t
     (of all rows, whatever their order and file format)
 manifest [diff] versions, engine, memory_limit, arguments that were given; baseline, experiment -> rows, fingerprint
 runs [compare] run -> what evaluate --json prints of it
-gates [evaluate] with gates: list of {gate, passed, score, slice, value, at_least | at_most}, of --fail-worse with
-    baseline, worse_by, at_most_worse_by (of a size away_by, at_most_away_by), n_items, baseline_n_items, and a reason
+gates [evaluate] with gates: list of {gate, passed, score, slice, value, at_least | at_most}, of an end of an interval
+    with low, high, level, and of (the score), of --fail-worse with baseline, worse_by, at_most_worse_by (of a size
+    away_by, at_most_away_by; if significant delta, low, high, level), n_items, baseline_n_items, and a reason
     if more of the truth is dropped than there, of --fail-on-warning with warnings
-gates [diff] with gates: list of {gate, passed, score, slice, value, at_least | at_most}, of --fail-on-warning with
-    warnings
+gates [diff] with gates: list of {gate, passed, score, slice, value, at_least | at_most}, of an end of an interval
+    with low, high, level, of
 gates [compare] with gates: as of evaluate, with run
 [] [metrics] name, family, range, better, summary, definition, source, reference, alias_of, notes, caution of a score
 seed, n_random [constraints] the arguments of these names

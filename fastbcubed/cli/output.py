@@ -23,7 +23,7 @@ from fastbcubed.errors import (
 )
 from fastbcubed.render import markdown
 from fastbcubed.render.document import Block, Clusters, Fold, Grid, Heading, Prose
-from fastbcubed.render.number_formats import count, counted, label, score_text
+from fastbcubed.render.number_formats import count, label, score_text
 from fastbcubed.render.text import aligned, drawn, fitted, pieces
 from fastbcubed.results.gates import Gate
 
@@ -119,25 +119,25 @@ def print_evaluation(
 SLICES, CLUSTERS = 10, 3
 
 
-def as_markdown(ev: Evaluation, gates: Sequence[Gate] = ()) -> str:
-    """Return an evaluation as Markdown, with the results of gates; it ends with an empty line."""
+def as_markdown(result: Any, title: str, lead: Sequence[str], gates: Sequence[Gate] = ()) -> str:
+    """Return a result as Markdown below a title, with the results of gates; it ends with an empty line."""
     from fastbcubed.results.page import Asked
 
     failed = any(not gate.passed for gate in gates)
     mark = "" if not gates else " ✗" if failed else " ✓"
-    title = Heading(f"fastbcubed: {counted(ev.coverage.n_scored(ev.policies), 'item')}{mark}", 2)
     asked = Asked(page=False, worst=CLUSTERS, slicings=None, whole=SLICES, slices=SLICES)
-    _, *blocks = ev._document(asked).blocks
-    names = [ev.names.get(side) for side in ("truth", "prediction")]
-    sides = [f"Prediction: {label(names[1])}, truth: {label(names[0])}"] if all(names) else []
-    return markdown.drawn([title, Prose(sides), *_gates(gates), *blocks], in_flags)
+    _, *blocks = result._document(asked).blocks  # without the title of a text
+    heading = Heading(f"fastbcubed: {title}{mark}", 2)
+    return markdown.drawn([heading, Prose(lead), *_gates(gates), *blocks], in_flags)
 
 
 def _gates(gates: Sequence[Gate]) -> Iterator[Block]:
     """Yield a table of wanted and found values, and the reasons of failures that it does not show."""
+    of_runs = any("run" in gate.figures for gate in gates)
     rows = [
         (
             "passed" if gate.passed else "failed",
+            *[label(gate.figures.get("run", ""))] * of_runs,
             gate.figures.get("score", gate.subject),
             ",".join(f"{name}={value}" for name, value in (gate.figures.get("slice") or {}).items()),
             gate.found.removeprefix("is "),
@@ -145,7 +145,8 @@ def _gates(gates: Sequence[Gate]) -> Iterator[Block]:
         )
         for gate in gates
     ]
-    yield Grid(("gate", "score", "slice", "value", "wanted"), rows, 5)
+    columns = ("gate", *["run"] * of_runs, "score", "slice", "value", "wanted")
+    yield Grid(columns, rows, len(columns))
     yield from (Prose([f"{reason}."]) for reason in dict.fromkeys(gate.reason for gate in gates) if reason)
 
 

@@ -14,21 +14,27 @@ from pathlib import Path
 from typing import Any
 
 from fastbcubed.compare_runs.comparison import Comparison
+from fastbcubed.compare_runs.differences import adjusted
 from fastbcubed.compare_runs.rankings import lacks_more, n_dropped
-from fastbcubed.errors import FileFormatError, Message, OptionError, arg
+from fastbcubed.compare_runs.units import scores_without_errors, why_no_errors
+from fastbcubed.errors import FileFormatError, Message, MetricError, OptionError, arg
 from fastbcubed.metrics.metric import without_rounding
+from fastbcubed.metrics.registry import computed_as
 from fastbcubed.render.json import plain
 from fastbcubed.render.number_formats import count, counted, label, score_text
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.gates import (
     COVERAGES,
+    SIGNIFICANT,
     Bound,
     Gate,
     counts_mentions,
     exactly,
     gate_of,
+    gate_on,
     is_score,
     on_part,
+    require_interval,
     same_slicing,
     slice_of,
     slices_of,
@@ -51,13 +57,14 @@ NOW = "the prediction"
 def require_worse(bound: Bound, written: str) -> Bound:
     """Return a bound on how much worse a score may be, or how far away a size, or raise OptionError."""
     name, _, _, best = subject_of(bound, written)
+    require_interval(bound, written)
     if best == "neither" and is_score(bound.name):
         raise OptionError(f"{written}: neither more nor less of {name} is better, so that none is worse")
     if not 0 <= bound.value < math.inf:
         raise OptionError(
             f"{written}: how {'much worse' if is_score(bound.name) else 'far away'} {name} may be is 0 or more"
         )
-    return Bound(name, bound.value, where=bound.where)
+    return replace(bound, name=name)
 
 
 def try_bound(comparison: Comparison, bound: Bound) -> list[Gate]:
@@ -67,8 +74,7 @@ def try_bound(comparison: Comparison, bound: Bound) -> list[Gate]:
             name,
             bound,
             on_part(
-                exactly(gate_of(bound, _value(comparison, name, bound)), bound, comparison[name]),
-                bound, comparison[name],
+                _gate_on(comparison, name, bound), bound, comparison[name],
                 comparison._coverage[name], partial(comparison._own_scores.__getitem__, name),
             ),
         )
@@ -90,7 +96,10 @@ def worse_in(comparison: Comparison, name: str, bound: Bound) -> Gate:
     """Return whether a score of a run is at most `bound.value` worse than the baseline's, as `try_worse` does."""
     pair = name, comparison.baseline
     now, before = (_value(comparison, run, bound) for run in pair)
-    gate = _gate_of_change(bound, now, before, label(comparison.baseline))
+    if bound.end:
+        gate = _gate_of_interval(comparison, name, bound)
+    else:
+        gate = _gate_of_change(bound, now, before, label(comparison.baseline))
     n, n_before = (_n_items(comparison[run], bound) for run in pair)
     more = f", of {count(n)} items, {count(n_before)} in the baseline" if n != n_before else ""
     figures = {**gate.figures, "n_items": n, "baseline_n_items": n_before}
@@ -99,6 +108,31 @@ def worse_in(comparison: Comparison, name: str, bound: Bound) -> Gate:
     return replace(
         gate, found=gate.found + more, passed=gate.passed and not reason, figures=figures, reason=reason
     )
+
+
+def _gate_of_interval(comparison: Comparison, name: str, bound: Bound) -> Gate:
+    """Return whether the interval of a difference from the baseline does not exclude 0 on the worse side."""
+    why = why_no_errors(comparison)
+    if why is None:
+        reasons = scores_without_errors(comparison).items()
+        why = next((Message(reason) for reason, scores in reasons if bound.name in scores), None)
+    rows = comparison._deltas().to_pylist() if why is None else []
+    here = name, computed_as(bound.name, [metric.name for metric in comparison.metrics])
+    row = next((row for row in rows if (row["experiment"], row["score"]) == here), None)
+    if row is None or row["holds"] is None:
+        why = why or Message("the score is not defined, or all items are one unit")
+        raise MetricError(f"{bound.name}={SIGNIFICANT}: no interval of the difference is known: {why.marked}")
+    is_worse = row["delta"] < 0 if subject_of(bound, bound.name).best == "higher" else row["delta"] > 0
+    named = {"value": "experiment_value", "baseline": "baseline_value"}
+    figures = {"score": bound.name, "slice": None, **{key: row[of] for key, of in named.items()}}
+    level = adjusted(comparison.level, len(comparison.experiments), "bonferroni")
+    figures |= {key: row[key] for key in ("delta", "low", "high")} | {"level": level}
+    found = (
+        f"is {score_text(row['experiment_value'])}, {score_text(row['baseline_value'])} in "
+        f"{label(comparison.baseline)}: {row['delta']:+.3g} ({row['low']:+.3g} to {row['high']:+.3g})"
+    )
+    passed = not (row["holds"] and is_worse)
+    return Gate(bound.subject, "wanted not significantly worse", found, passed, figures)
 
 
 def _gate_of_change(bound: Bound, now: float, before: float, where: str) -> Gate:
@@ -152,6 +186,12 @@ def _unlike_items(comparison: Comparison, name: str) -> str:
 
 def _of_run(name: str, bound: Bound, gate: Gate) -> Gate:
     return replace(gate, subject=f"{label(name)}: {bound.subject}", figures={"run": name, **gate.figures})
+
+
+def _gate_on(comparison: Comparison, name: str, bound: Bound) -> Gate:
+    if bound.end:
+        return gate_on(bound, comparison[name], level=comparison.level, unit=comparison.unit)
+    return exactly(gate_of(bound, _value(comparison, name, bound)), bound, comparison[name])
 
 
 def _value(comparison: Comparison, name: str, bound: Bound) -> float:
@@ -225,7 +265,9 @@ class Baseline:
     def try_worse(self, bound: Bound, ev: Evaluation) -> Gate:
         """Return whether a score of an evaluation is at most `bound.value` worse than here."""
         self._require(bound)
-        before = self.with_cells if bound.name == "cells" else self.ev
+        before = self.with_cells if bound.end or bound.name == "cells" else self.ev
+        if bound.end:
+            before, ev = (each if each.kept.lazy is None else each.kept.lazy.whole() for each in (before, ev))
         gate = worse_in(self._beside(before, ev), NOW, bound)
         return replace(gate, reason=gate.reason and gate.reason + " in both runs")
 

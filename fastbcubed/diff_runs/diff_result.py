@@ -745,8 +745,8 @@ class Diff(Shown, HasTable):
         Parameters
         ----------
         *gates : str
-            Required bounds, such as "split_rate<=0.05", or of a slice ``"bad_distance<=0.01@country=US"``. A score that
-            is not defined (NaN) fails.
+            Required bounds, such as "split_rate<=0.05", "split_rate.high<=0.1" of an end of its 95 % interval, or of a
+            slice ``"bad_distance<=0.01@country=US"``. A score that is not defined (NaN) fails.
         **scores : float
             Scores by name: the least that each has to be; the most, if less of it is better.
 

@@ -720,7 +720,8 @@ class Evaluation(Shown, HasTable):
         Parameters
         ----------
         *gates : str
-            Required bounds, such as "f1>=0.9", "jaccard_distance<=0.1", or of a slice "f1>=0.9@country=US", of bins
+            Required bounds, such as "f1>=0.9", "jaccard_distance<=0.1", "f1.low>=0.8" (low and high are the ends of
+            the 95 % interval; MetricError if none is known), or of a slice "f1>=0.9@country=US", of bins
             "f1>=0.9@year:10=1990-1999", of subsets by name that were given to `evaluate` "f1>=0.9@slice=new"; or
             of sizes, "largest_pred<=50": clusters, largest, singletons (a share) of true or pred, in scored items;
             items; cells.

@@ -42,6 +42,8 @@ PLACES = {"true": "truth", "pred": "prediction", "baseline": "truth", "experimen
 #: Sizes of a side's clusters, and numbers of an evaluation, which are no scores: none is better than another.
 SIZES = tuple(f"{figure}_{side}" for figure in ("clusters", "singletons", "largest") for side in PLACES)
 NUMBERS = ("items", "cells")
+#: Ends of an interval, and what a difference may not be whose interval excludes 0 on the worse side.
+ENDS, SIGNIFICANT = ("low", "high"), "significant"
 #: Syntax of a gate: a score, a comparison, a value, and a slice.
 WRITTEN = re.compile(r"\s*([^\s<>=@]+)\s*(>=|<=)\s*([^@]+?)\s*(?:@(.*\S.*))?")
 #: A comma between the attributes of a slice: without a backslash before it, and not that of a bin such as [0.5, 1).
@@ -62,6 +64,20 @@ class Bound:
     value: float
     at_least: bool = True
     where: Mapping[Element, str] = field(default_factory=dict)
+    #: The end of its interval that is bounded, one of ENDS, or SIGNIFICANT of a difference; "" for the score itself.
+    end: str = ""
+
+    @classmethod
+    def of(cls, name: str, *limits: Any) -> Bound:
+        """Return a bound on a score by name, or on an end of its interval, such as ``f1.low``."""
+        score, _, end = name.rpartition(".")
+        found = cls(name, *limits)
+        return replace(found, name=score, end=end) if score and end in ENDS else found
+
+    @property
+    def called(self) -> str:
+        """The figure that is bounded: ``f1``, ``f1.low``."""
+        return f"{self.name}.{self.end}" if self.end in ENDS else self.name
 
     @property
     def by(self) -> tuple[Element, ...]:
@@ -72,7 +88,7 @@ class Bound:
     def subject(self) -> str:
         """The subject: ``f1``, ``f1 of country=US``."""
         named = ",".join(f"{name}={value}" for name, value in self.where.items())
-        return f"{self.name} of {named}" if named else self.name
+        return f"{self.called} of {named}" if named else self.called
 
     @property
     def slice(self) -> dict[str, str] | None:
@@ -122,13 +138,22 @@ def require_bound(bound: Bound, written: str, instead: str = "", scores: Sequenc
     the registry lacks the user's own.
     """
     name, low, high, best = subject_of(bound, written, scores)
+    require_interval(bound, written)
     if best == ("lower" if bound.at_least else "higher"):
-        instead = instead or f'"{name}{"<=" if bound.at_least else ">="}{bound.value:g}"'
+        instead = instead or f'"{bound.called}{"<=" if bound.at_least else ">="}{bound.value:g}"'
         raise OptionError(f"{written}: {best} is better there; use {instead}")
     if not low <= bound.value <= high:
         hint = f". Write {bound.value:g} % as {bound.value / 100:g}" if high == 1 < bound.value <= 100 else ""
         raise OptionError(f"{written}: {name} is from {low:g} to {high:g}{hint}")
-    return Bound(name, bound.value, bound.at_least, bound.where)
+    return replace(bound, name=name)
+
+
+def require_interval(bound: Bound, written: str) -> None:
+    """Raise OptionError if a bound is on the interval of what has none: no score, or one of a slice."""
+    if bound.end and not is_score(bound.name):
+        raise OptionError(f"{written}: only scores have intervals, and {bound.name} has none")
+    if bound.end and bound.where:
+        raise OptionError(f"{written}: intervals of slices are not known; gate the score itself there")
 
 
 def subject_of(bound: Bound, written: str, scores: Sequence[Metric] = ()) -> Subject:
@@ -166,12 +191,14 @@ def as_bounds(
     found = [require_bound(_parsed(text), repr(text), scores=scores) for text in written]
     for name, given in named.items():
         value = number(given, f"{name}=", f"the value that {name} has to reach", lambda _: True)
-        best = subject_of(Bound(name, 0.0), f"{name}=", scores).best
+        best = subject_of(Bound.of(name, 0.0), f"{name}=", scores).best
         if best == "neither":
             raise OptionError(
                 f'no value of {name} is better; write "{name}>={value:g}" or "{name}<={value:g}"'
             )
-        found.append(require_bound(Bound(name, value, best == "higher"), f"{name}={value:g}", scores=scores))
+        found.append(
+            require_bound(Bound.of(name, value, best == "higher"), f"{name}={value:g}", scores=scores)
+        )
     if not found:
         raise OptionError('name what has to be reached, such as f1=0.9 or "f1>=0.9@country=US"')
     return found
@@ -183,12 +210,13 @@ def _parsed(text: Any) -> Bound:
         if match is None:
             raise ValueError
         name, sign, value, where = match.groups()
-        return Bound(name, float(value), sign == ">=", as_where(where or ""))
+        return Bound.of(name, float(value), sign == ">=", as_where(where or ""))
     except ValueError as error:
         if isinstance(error, FastBCubedError):
             raise
         raise OptionError(
-            f'a gate is written as "f1>=0.9", "jaccard_distance<=0.1" or "f1>=0.9@country=US", not {quoted(text)}'
+            f'a gate is written as "f1>=0.9", "f1.low>=0.8", "jaccard_distance<=0.1" or "f1>=0.9@country=US", not '
+            f"{quoted(text)}"
         ) from None
 
 
@@ -211,7 +239,7 @@ def as_where(text: str) -> dict[Element, str]:
 
 def try_bound(bound: Bound, ev: Any) -> Gate:
     """Return the gate of a bound on an evaluation; NaN fails."""
-    gate = exactly(gate_of(bound, value_of(bound, ev)), bound, ev)
+    gate = gate_on(bound, ev)
     if not isinstance(ev.coverage, Coverage):  # a diff, which has no truth to be complete
         return on_scored(gate, bound, ev.evaluation, ev.evaluation.coverage)
     return on_part(gate, bound, ev, ev.coverage, lambda: if_alone(ev))
@@ -263,11 +291,28 @@ def on_scored(gate: Gate, bound: Bound, ev: Any, coverage: Coverage) -> Gate:
     return replace(gate, found=f"{gate.found} ({part})")
 
 
+def gate_on(bound: Bound, ev: Any, **how: Any) -> Gate:
+    """Return the gate of a bound on a figure of a result; `how` are arguments of `interval`."""
+    value = value_of(bound, ev)
+    if not bound.end:
+        return exactly(gate_of(bound, value), bound, ev)
+    found = ev.interval(bound.name, **how)
+    if math.isnan(found.low + found.high):
+        why = (
+            "is not defined" if math.isnan(value) else "is an amount of 0, or of items that are all one unit"
+        )
+        raise MetricError(f"{bound.called}: no interval of {bound.name} is known, which {why}")
+    gate = gate_of(bound, getattr(found, bound.end))
+    figures = {**gate.figures, "of": value, **found._asdict(), "level": how.get("level", 0.95)}
+    interval = f"{score_text(value)} ({score_text(found.low)} to {score_text(found.high)})"
+    return replace(gate, found=f"{gate.found}, {bound.name} {interval}", figures=figures)
+
+
 def gate_of(bound: Bound, value: float) -> Gate:
     """Return the gate of a bound on a value; NaN fails."""
     passed = bool(meets(value, ">=" if bound.at_least else "<=", bound.value))
     sense = "at least" if bound.at_least else "at most"
-    figures = {"score": bound.name, "slice": bound.slice, "value": value}
+    figures = {"score": bound.called, "slice": bound.slice, "value": value}
     figures["at_least" if bound.at_least else "at_most"] = bound.value
     found = f"is {_told(value, bound.value)}"
     return Gate(bound.subject, f"wanted {sense} {_exact(bound.value)}", found, passed, figures)

@@ -665,3 +665,154 @@ def test_perfect_scores_pass_at_their_best_end() -> None:
     perfect = {name: f"{name}{sign}{end:g}" for name, (end, sign) in ends.items() if ev.overall[name] == end}
     assert {"f1", "rand", "jaccard_distance"} <= set(perfect)
     assert all(ev.check(*perfect.values())["passed"].to_pylist())
+
+
+# -- Intervals -------------------------------------------------------------------------------------
+
+#: Of four pairs one is cut: recall is 7/8, with the interval of the example of `Evaluation.interval`.
+PAIRS, CUT = list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 5]
+
+
+def test_gates_on_the_ends_of_an_interval() -> None:
+    """The interval of recall goes from 0.308 to 0.999: Wilson's of 3.5 of 4, moved by a tenth of 7/8 and of 1/8."""
+    ev = fb.evaluate(PAIRS, CUT)
+    found = ev.check("recall.low>=0.3", "recall.high>=0.99", **{"recall.low": 0.308})
+    assert found["gate"].to_pylist() == ["recall.low", "recall.high", "recall.low"]
+    assert found["value"].to_pylist() == pytest.approx([0.308, 0.999, 0.308], abs=0.0005)
+    with pytest.raises(GateError, match=r"failed: recall.low is 0\.308.*, recall .*\(0\.308.* to 0\.999"):
+        ev.check("recall.low>=0.31")
+    with pytest.raises(GateError, match=r"over_merge_rate.high"):  # of 0: to one side
+        ev.check("over_merge_rate.high<=0.1")
+
+
+@pytest.mark.parametrize(
+    ("gate", "error", "message"),
+    [
+        (
+            "f1.low>=0.1",
+            MetricError,
+            "f1.low: no interval of f1 is known, which is an amount of 0, or of items that",
+        ),
+        ("f1.middle>=0.1", MetricError, "Unknown score 'f1.middle'"),
+        ("f1.low<=0.1", OptionError, 'higher is better there; use "f1.low>=0.1"'),
+        ("f1.low>=10", OptionError, "f1 is from 0 to 1. Write 10 % as 0.1"),
+        ("truth_coverage.low>=0.1", OptionError, "only scores have intervals, and truth_coverage has none"),
+        ("largest_pred.high<=9", OptionError, "only scores have intervals, and largest_pred has none"),
+        ("f1.low>=0.1@country=US", OptionError, "intervals of slices are not known"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:there is no standard error")
+def test_no_interval_is_an_error(ev, gate, error, message) -> None:
+    with pytest.raises(error) as told:
+        ev.check(gate)
+    assert message in str(told.value) and not isinstance(told.value, GateError)
+
+
+def test_no_interval_of_a_result_without_cells(tmp_path) -> None:
+    fb.evaluate(PAIRS, CUT, engine="disk", keep="scores", out=tmp_path)
+    with pytest.raises(fb.errors.NotKeptError, match="neither standard errors nor the cells"):
+        fb.load(tmp_path).check("recall.low>=0.1")
+
+
+@pytest.fixture
+def pairs(tmp_path) -> dict[str, str]:
+    """Sixty pairs; `old` cuts two, `bad` 30, and `new` none of them."""
+    n = 120
+    found = {}
+    for name, n_cut in (("truth", 0), ("old", 2), ("bad", 30), ("new", 0)):
+        clusters = [k // 2 if k % 2 == 0 or k // 2 >= n_cut else 1000 + k for k in range(n)]
+        found[name] = str(tmp_path / f"{name}.parquet")
+        part = [f"p{k % 3}" for k in range(n)]
+        pq.write_table(pa.table({"item": range(n), "cluster": clusters, "part": part}), found[name])
+    return found
+
+
+def judged(capsys, *command: str) -> tuple[int, list[dict]]:
+    code = cli.main([*command, "--json"])
+    return code, json.loads(capsys.readouterr().out)["gates"]
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_a_run_that_is_significantly_worse_fails(tmp_path, pairs, capsys, engine) -> None:
+    """Against a saved run as in a comparison of both: the same difference, and the same interval of it."""
+    assert cli.main(["evaluate", pairs["truth"], pairs["old"], "--out", str(tmp_path / "old")]) == 0
+    capsys.readouterr()
+    for name, code in (("bad", 1), ("new", 0), ("old", 0)):
+        worse = ["--fail-worse", "f1=significant", "--fail-worse", "jaccard_distance=significant"]
+        saved = ["--baseline", str(tmp_path / "old"), "--engine", engine]
+        found = judged(capsys, "evaluate", pairs["truth"], pairs[name], *saved, *worse)
+        beside = judged(capsys, "compare", pairs["truth"], pairs["old"], f"x={pairs[name]}", *worse)
+        cmp = fb.compare(pairs["truth"], {"old": pairs["old"], "x": pairs[name]})
+        deltas = {row["score"]: row for row in cmp.deltas().to_pylist()}
+        assert found[0] == beside[0] == code
+        for gate, other in zip(found[1], beside[1], strict=True):
+            assert gate["passed"] == other["passed"] == (code == 0)
+            for key in ("delta", "low", "high"):
+                assert gate[key] == pytest.approx(other[key], abs=1e-12) == deltas[gate["score"]][key]
+    line = "f1 is 1, 0.99160 in old: +0.0084 ("
+    assert cli.main(["evaluate", pairs["truth"], pairs["new"], *saved, *worse[:2]]) == 0
+    assert f"passed: {line}" in capsys.readouterr().out  # 2 r / (1 + r) of r = 118/120
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--fail-worse largest_pred=significant", "only scores have intervals, and largest_pred has none"),
+        ("--fail-worse f1=significant@part=p1", "intervals of slices are not known"),
+        ("--fail-worse expected_mutual_info=significant", "so that none is worse"),
+        ("--fail-worse f1.low=0.1", "Unknown score 'f1.low'"),
+        ("--fail-under f1=significant", "is not of the form SCORE=VALUE"),
+    ],
+)
+def test_what_cannot_be_significant(pairs, capsys, flags, message) -> None:
+    assert cli.main(["compare", pairs["truth"], pairs["old"], pairs["new"], *flags.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_no_interval_of_a_difference_is_an_error(tmp_path, pairs, paths, capsys) -> None:
+    fb.evaluate(*paths).save(tmp_path / "one")  # all items are one unit
+    (tmp_path / "one.json").write_text(fb.evaluate(*paths).to_json())
+    flags = ["--fail-worse", "f1=significant", "--baseline"]
+    assert cli.main(["evaluate", *paths, *flags, str(tmp_path / "one")]) == 2
+    assert "f1=significant: no interval of the difference is known" in capsys.readouterr().err
+    assert cli.main(["evaluate", *paths, *flags, str(tmp_path / "one.json")]) == 2
+    assert "one.json has no cells; save it as a directory, with --keep cells" in capsys.readouterr().err
+    assert (
+        cli.main(["evaluate", *paths, *flags, str(tmp_path / "one"), "--keep", "scores", "--engine", "disk"])
+        == 2
+    )
+    assert "the cells were not kept; evaluate with --keep cells" in capsys.readouterr().err
+
+
+def test_gates_of_runs_on_intervals(pairs, capsys) -> None:
+    """The interval is that of the run at the level of the comparison."""
+    command = [
+        "compare",
+        pairs["truth"],
+        pairs["old"],
+        pairs["bad"],
+        "--level",
+        "0.8",
+        "--fail-under",
+        "f1.low=0.9",
+    ]
+    code, (old, bad) = judged(capsys, *command)
+    assert code == 1 and (old["passed"], bad["passed"]) == (True, False)
+    low, high = fb.evaluate(pairs["truth"], pairs["bad"]).interval("f1", level=0.8)
+    assert (bad["value"], bad["low"], bad["high"], bad["level"]) == (low, low, high, 0.8)
+    assert bad["score"] == "f1.low" and bad["gate"] == "bad: f1.low" and bad["of"] == pytest.approx(6 / 7)
+
+
+def test_a_diff_has_gates_on_intervals(pairs) -> None:
+    diff = fb.diff(pairs["old"], pairs["bad"])
+    assert diff.check("split_rate.high<=1")["value"].to_pylist() == [diff.interval("split_rate").high]
+
+
+def test_the_summary_of_a_comparison(tmp_path, pairs) -> None:
+    command = ["compare", pairs["truth"], pairs["old"], pairs["bad"], "--fail-worse", "f1=significant"]
+    assert cli.main([*command, "--slice", "part", "--summary", str(tmp_path / "s.md")]) == 1
+    text = (tmp_path / "s.md").read_text()
+    assert text.startswith("## fastbcubed: 2 runs on 120 items ✗\n\nbad is worse: F1 0.99 → 0.86 (")
+    assert "\n| gate | run | score | slice | value | wanted |\n" in text
+    assert "\n| **failed** | bad | f1 |  | 0.85714, 0.99160 in old: -0.134 (" in text
+    assert "By part" in text
