@@ -15,8 +15,8 @@ from fastbcubed.diff_runs.diff_result import Diff
 from fastbcubed.errors import EvaluationWarning, MetricError, OptionError, SliceError, arg, quoted
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.page import require_packages
-from fastbcubed.results.slices import SliceKey, check_key, slice_name
+from fastbcubed.results.page import IN_BRIEF, require_packages
+from fastbcubed.results.slices import SliceKey, check_key, name_columns, slice_name
 from fastbcubed.runtime.object_attributes import only_all
 from fastbcubed.sweep_links.sweep_document import curve_content
 from fastbcubed.sweep_links.sweep_result import Sweep
@@ -27,15 +27,22 @@ if TYPE_CHECKING:
 
     import altair
 
-__all__ = ["deltas", "lorenz", "precision_recall", "sizes", "slices", "thresholds"]
+    from fastbcubed.sample.estimates import Estimates
+    from fastbcubed.sample.judged_pairs import PairEstimates
+
+__all__ = [
+    "changes", "deltas", "estimates", "lorenz", "outcomes", "precision_recall", "repairs", "sizes", "slices",
+    "thresholds",
+]  # fmt: skip
 __dir__ = only_all(globals())
 
 
 def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.Chart:
     """Return a chart of the scores by slice: dots with intervals, the score of all items as a line.
 
-    Slices with few independent groups of items are grey. Of more than 20 slices, the costliest are drawn. Two crossed
-    attributes make a heat map.
+    All panels have one scale; an interval that leaves it ends in an arrow. Slices by numbers, times or ranges come in
+    their order, others by cost. Slices with few independent groups of items are grey. Of more than 20 slices, the
+    costliest are drawn. Two crossed attributes make a heat map.
 
     Parameters
     ----------
@@ -61,7 +68,7 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
     'HConcatChart'
     """
     plots = _plots("slices", ev, Evaluation)
-    from fastbcubed.results.chart_data import slicing_of
+    from fastbcubed.results.chart_data import about_slices, slicing_of
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EvaluationWarning)
@@ -71,15 +78,18 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
         raise MetricError(
             f"{quoted(score)} is not drawn; there are {', '.join(content['scores']) or 'no scores of slices'}"
         )
+    content["scores"] = found
     if len(content["names"]) == 2:
-        return _as_altair(plots.finished(plots.crossed_chart(content, found[-1]), _by(content)))
+        chart = plots.crossed_chart(content, found[-1])
+        return _as_altair(plots.finished(chart, _by(content), about_slices(content)))
     if not content["rows"]:
         raise SliceError(f"there is no slice by {slice_name(by)}")
     panels = [
-        plots.slices_chart(content, name, labels=k == 0, width=190 if found[1:] else 250)
+        plots.slices_chart(content, name, longest=0 if k else 48, width=190 if found[1:] else 250)
         for k, name in enumerate(found)
     ]
-    return _as_altair(plots.finished(panels[0] if len(panels) == 1 else plots.beside(panels), _by(content)))
+    chart = panels[0] if len(panels) == 1 else plots.beside(panels)
+    return _as_altair(plots.finished(chart, _by(content), about_slices(content)))
 
 
 def sizes(ev: Evaluation) -> altair.Chart:
@@ -131,7 +141,139 @@ def lorenz(ev: Evaluation) -> altair.Chart:
     from fastbcubed.results.chart_data import lorenz_curves
 
     chart = plots.lorenz_chart(lorenz_curves(ev))
-    return _as_altair(plots.finished(chart, "In how few clusters the loss is"))
+    return _as_altair(plots.finished(chart, "How concentrated the errors are"))
+
+
+def outcomes(ev: Evaluation) -> altair.Chart:
+    """Return a chart of the outcomes of the clusters of both sides: the share of clusters and items with each.
+
+    Parameters
+    ----------
+    ev : Evaluation
+        The result.
+
+    Raises
+    ------
+    NotKeptError, MetricError
+        As `Evaluation.outcomes` does.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> type(fb.charts.outcomes(fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]))).__name__
+    'VConcatChart'
+    """
+    plots = _plots("outcomes", ev, Evaluation)
+    from fastbcubed.results.chart_data import OUTCOMES
+
+    rows = ev.outcomes().to_pylist()
+    panels = [
+        plots.titled(plots.outcomes_chart(rows, side), title, text)
+        for side, (title, text) in OUTCOMES.items()
+    ]
+    return _as_altair(plots.finished({"vconcat": panels, "resolve": {"scale": {"color": "independent"}}}))
+
+
+def repairs(ev: Evaluation, *, limit: int = 20) -> altair.Chart:
+    """Return a chart of F1 after each of the repairs of clusters that bring most, one after the other.
+
+    Parameters
+    ----------
+    ev : Evaluation
+        The result.
+    limit : int
+        The number of repairs.
+
+    Raises
+    ------
+    MetricError
+        If the result has no F1, or nothing can be repaired.
+    NotKeptError, OptionError
+        As `Evaluation.repairs` does.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> type(fb.charts.repairs(fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1]))).__name__
+    'LayerChart'
+    """
+    plots = _plots("repairs", ev, Evaluation)
+    if "f1" not in ev.overall:
+        raise MetricError(
+            f"repairs are drawn by f1, which the result lacks; name it in {arg('metrics', ...)}"
+        )
+    rows = ev.repairs(limit=limit).to_pylist()
+    if not rows:
+        raise MetricError("there is nothing to repair: no cluster costs anything")
+    chart = plots.repairs_chart(rows, ev.overall["f1"])
+    return _as_altair(
+        plots.finished(chart, "F1 after each repair", "Repairs by the truth, those that bring most first.")
+    )
+
+
+def changes(diff: Diff, by: SliceKey | None = None) -> altair.Chart:
+    """Return a chart of what became of the baseline's clusters, or of the split and the merge rate by slice.
+
+    Parameters
+    ----------
+    diff : Diff
+        The change.
+    by : str, Bins, tuple of these, optional
+        Slices, as for `Diff.slices`; the 20 that changed most are drawn.
+
+    Raises
+    ------
+    NotKeptError, MetricError, ColumnError, SliceError
+        As `Diff.changes` and `Diff.slices` do.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> diff = fb.diff({"a": 1, "b": 1, "c": 2}, {"a": 1, "b": 2, "c": 2})
+    >>> type(fb.charts.changes(diff)).__name__
+    'Chart'
+    """
+    plots = _plots("changes", diff, Diff)
+    if by is None:
+        of = "weight" if diff.evaluation.contingency.weighted else "items"
+        chart = plots.changes_chart(diff.changes().to_pylist(), of)
+        return _as_altair(plots.finished(chart, "What became of the clusters"))
+    rows = diff.slices(by, order_by="change", limit=20)
+    names = name_columns(rows.column_names)
+    shown = [{**row, "slice": [row[name] for name in names]} for row in rows.to_pylist()]
+    title = f"Change by {' and '.join(map(label, names))}"
+    note = "Added up over all slices, these are the split rate and the merge rate."
+    return _as_altair(plots.finished(plots.slice_changes_chart(shown), title, note))
+
+
+def estimates(result: Estimates | PairEstimates) -> altair.Chart:
+    """Return a chart of estimates from a sample, or from judged pairs, with intervals.
+
+    Parameters
+    ----------
+    result : Estimates or PairEstimates
+        What `fastbcubed.estimate` or `fastbcubed.estimate_pairs` returned.
+
+    Raises
+    ------
+    MetricError
+        If no score from 0 to 1 is estimated.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> found = fb.estimate({"a": 1, "b": 1, "c": 2}, {"a": 1, "b": 2, "c": 2, "d": 2})
+    >>> type(fb.charts.estimates(found)).__name__
+    'LayerChart'
+    """
+    from fastbcubed.render.html import charts_of
+    from fastbcubed.sample.estimates import Estimates
+    from fastbcubed.sample.judged_pairs import PairEstimates
+
+    plots = _plots("estimates", result, Estimates, PairEstimates)
+    for chart in charts_of(result._document(IN_BRIEF).blocks):
+        return _as_altair(plots.finished(plots.intervals_chart(*chart.data), chart.title, chart.text))
+    raise MetricError("no score from 0 to 1 is estimated, so that there is nothing to draw")
 
 
 def deltas(cmp: Comparison) -> altair.Chart:
@@ -155,14 +297,13 @@ def deltas(cmp: Comparison) -> altair.Chart:
     'LayerChart'
     """
     plots = _plots("deltas", cmp, Comparison)
-    from fastbcubed.compare_runs.comparison_document import deltas_of
+    from fastbcubed.compare_runs.comparison_document import ABOUT_DELTAS, deltas_of, difference_from
 
     if not cmp.experiments:
         raise OptionError("there is one run, so that there is no difference to draw")
     rows = list(deltas_of(cmp))
-    several = f"less {label(cmp.baseline)}"
-    title = f"{label(cmp.experiments[0])} {several}" if len(cmp.experiments) == 1 else f"Runs {several}"
-    return _as_altair(plots.finished(plots.deltas_chart(rows), title))
+    title = difference_from(cmp, cmp.experiments[0] if len(cmp.experiments) == 1 else None)
+    return _as_altair(plots.finished(plots.deltas_chart(rows), title, ABOUT_DELTAS))
 
 
 def thresholds(sweep: Sweep) -> altair.Chart:
@@ -226,11 +367,12 @@ def precision_recall(sweep: Sweep) -> altair.Chart:
     return _as_altair(plots.finished(plots.precision_recall_chart(curve), "Precision by recall"))
 
 
-def _plots(name: str, result: Any, kind: type) -> ModuleType:
+def _plots(name: str, result: Any, *kinds: type) -> ModuleType:
     """Return the module that draws; raise if a package is missing, or the result is of another type."""
-    if not isinstance(result, kind):
+    if not isinstance(result, kinds):
         hint = " Ask its .evaluation." if isinstance(result, Diff) else ""
-        raise OptionError(f"charts.{name} draws {kind.__name__}, not {type(result).__name__}.{hint}")
+        drawn = " or ".join(kind.__name__ for kind in kinds)
+        raise OptionError(f"charts.{name} draws {drawn}, not {type(result).__name__}.{hint}")
     require_packages(f"charts.{name}")
     from fastbcubed.render import plots
 

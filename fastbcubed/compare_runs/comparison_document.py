@@ -26,6 +26,7 @@ from fastbcubed.metrics.sums_by_unit import is_share_of_pairs
 from fastbcubed.render.document import (
     ON_PAGE,
     PAGE,
+    Beside,
     Block,
     Chart,
     Clusters,
@@ -450,12 +451,24 @@ def _differences(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterato
     yield Prose([f"{note(cmp)} {text}"], "note")
     for k, name in enumerate(shown[1:]):
         own = [row for row in rows if row["experiment"] == name]
-        less = f"{label(name)} less {label(cmp.baseline)}"
-        yield Heading(less)
-        text = "Lines are intervals; a filled dot holds; a hollow one does not, or has no known error."
-        said = f"Forest plot: {less}, as the table below has it"
-        yield Chart(f"deltas-{k}", "deltas", (own,), said, "Difference of each score", text)
-        yield deltas_grid(own)
+        yield Heading(difference_from(cmp, name))
+        said = f"Forest plot: {difference_from(cmp, name)}, as the table has it"
+        chart = Chart(f"deltas-{k}", "deltas", (own,), said, "Difference of each score", ABOUT_DELTAS)
+        grid = deltas_grid(own)  # of one run
+        yield Beside([[chart], [grid.only(range(1, len(grid.header)))]], "two aside")
+
+
+#: What the marks of a chart of differences mean.
+ABOUT_DELTAS = (
+    "Lines: intervals. Filled: larger than chance explains; hollow: may be chance. Reversed: differences of scores of "
+    "which low is good, so that better is always to the right."
+)
+
+
+def difference_from(cmp: Comparison, run: str | None = None) -> str:
+    """Return the title of the differences of a run, or of all runs, from the baseline."""
+    title = f"ifference from {label(cmp.baseline)}"
+    return f"D{title}" if run is None else f"{label(run)}: d{title}"
 
 
 def deltas_of(cmp: Comparison) -> Iterator[dict[str, Any]]:
@@ -495,7 +508,7 @@ def note(comparison: Comparison) -> str:
     if not comparison.experiments:
         return "Name a second run."
     if not _has_intervals(comparison):
-        return f"Differences are of the runs less {label(comparison.baseline)}."
+        return f"Differences are from {label(comparison.baseline)}."
     n, level = len(comparison.experiments), percent(comparison.level)
     n_bootstrap = comparison.n_bootstrap
     how = f"by {n_bootstrap:,} replicates of the bootstrap" if n_bootstrap else "by Student's t"

@@ -177,7 +177,7 @@ def made(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     from fastbcubed.render.plots import drawn as as_picture
 
     fitting = {**content, "halved": 0}
-    pictures = {chart.id: as_picture(chart) for chart in _charts(of_data(content).blocks)}
+    pictures = {chart.id: as_picture(chart) for chart in charts_of(of_data(content).blocks)}
     for halvings in range(1, HALVINGS + 1):
         if len(_as_data(fitting).encode("utf-8")) <= LARGEST // 2:  # which the page also has as text
             text = rendered(fitting, pictures)
@@ -187,16 +187,16 @@ def made(content: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     return rendered(fitting, pictures), fitting
 
 
-def _charts(blocks: Iterator[Block]) -> Iterator[Chart]:
+def charts_of(blocks: Iterator[Block]) -> Iterator[Chart]:
     """Yield the charts among blocks, and those side by side."""
     for block in blocks:
         match block:
             case Chart():
                 yield block
             case Only(_, within):
-                yield from _charts(iter(within))
+                yield from charts_of(iter(within))
             case Beside(columns):
-                yield from _charts(each for column in columns for each in column)
+                yield from charts_of(each for column in columns for each in column)
 
 
 def _as_data(content: Mapping[str, Any]) -> str:

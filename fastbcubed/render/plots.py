@@ -8,6 +8,8 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
+from textwrap import wrap
 from typing import Any
 
 from fastbcubed.render.document import Chart
@@ -17,7 +19,7 @@ from fastbcubed.render.vega import svg_of
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours of the chart elements, as CSS.
+    """Colours of the chart elements, as CSS; each has one meaning on all charts and pages.
 
     Truth and prediction are blue and orange, which all kinds of colour vision distinguish; they differ in lightness
     as well.
@@ -29,14 +31,18 @@ class Palette:
     paper: str = "#ffffff"
     true: str = "#1d5f8f"
     pred: str = "#c8600f"
-    both: str = "#7a4a8c"  #: split and merged
-    calm: str = "#b7c0ca"  #: exact, and small slices
+    split: str = "#8a6a14"
+    merged: str = "#a8417e"
+    both: str = "#5a4a9c"  #: split and merged
+    calm: str = "#b7c0ca"  #: what needs no look: exact, unchanged, or too small a slice
+    good: str = "#2b7a50"  #: better
+    bad: str = "#b5303a"  #: worse, lost, failed
 
 
 LIGHT = Palette()
 DARK = Palette(
     ink="#e6e9ed", soft="#a3acb7", faint="#343b44", paper="#15181c", true="#6fb3e6", pred="#f29b4c",
-    both="#c99bdb", calm="#66717d",
+    split="#d3b04a", merged="#e58cc0", both="#b3a2f0", calm="#66717d", good="#6cc795", bad="#f0838a",
 )  # fmt: skip
 
 #: Names of the colours, keyed by the colours in charts; in a page they follow the reader's preference.
@@ -56,8 +62,10 @@ def as_style(palette: Palette) -> str:
 
 #: Width of a chart without its labels, and height of a row of a dot plot.
 WIDTH, ROW = 250, 20
+#: Characters of a line of a note above a chart.
+NOTE = 64
 #: Characters of a name at an axis.
-LONGEST = 24
+LONGEST = 32
 #: Values that differ by no more are one place of an axis.
 ROUNDING = 1e-9
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
@@ -67,8 +75,8 @@ KINDS = {"true": "true clusters", "pred": "predicted clusters"}
 #: What scores are called at an axis, if not by their names.
 TITLES = {"f1": "F1", "mean_f1": "mean F1"}
 OUTCOMES = {
-    "true": {"exact": "calm", "split": "true", "merged": "pred", "split and merged": "both"},
-    "pred": {"exact": "calm", "fragment": "true", "union": "pred", "mixed": "both"},
+    "true": {"exact": "calm", "split": "split", "merged": "merged", "split and merged": "both"},
+    "pred": {"exact": "calm", "fragment": "split", "union": "merged", "mixed": "both"},
 }
 
 Row = Mapping[str, Any]
@@ -80,8 +88,8 @@ Spec = dict[str, Any]
 TYPES = {"Q": "quantitative", "N": "nominal", "O": "ordinal"}
 
 
-def finished(chart: Spec, title: str | None = None) -> Spec:
-    """Return a chart in the colours and fonts of all charts."""
+def finished(chart: Spec, title: str | None = None, note: str = "") -> Spec:
+    """Return a chart in the colours and fonts of all charts, with a title and what its marks mean."""
     axis = {
         "labelColor": LIGHT.soft, "titleColor": LIGHT.soft, "gridColor": LIGHT.faint, "domain": False,
         "tickColor": LIGHT.faint, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal",
@@ -92,14 +100,20 @@ def finished(chart: Spec, title: str | None = None) -> Spec:
         "font": FONT, "background": LIGHT.paper, "padding": 4,
         "axis": axis,
         "axisX": {"labelFlush": False},  # a number stands below its line
-        "axisY": {"grid": False, "ticks": False, "labelColor": LIGHT.ink, "labelPadding": 6},
+        "axisY": {"grid": False, "ticks": False, "labelColor": LIGHT.ink, "labelPadding": 8},
         "legend": {
             "labelColor": LIGHT.ink, "titleColor": LIGHT.soft, "labelFontSize": 11, "labelLimit": 220,
             "orient": "top", "title": None, "offset": 4, "symbolSize": 60,
         },
-        "title": {"color": LIGHT.ink, "fontSize": 13, "anchor": "start", "fontWeight": 600, "offset": 8},
+        "title": {"color": LIGHT.ink, "fontSize": 13, "anchor": "start", "fontWeight": 600, "offset": 8,
+                  "subtitleColor": LIGHT.soft, "subtitleFontSize": 11, "subtitlePadding": 5},
     }  # fmt: skip
-    return {**chart, **({} if title is None else {"title": title}), "config": config}
+    return {**(chart if title is None else titled(chart, title, note)), "config": config}
+
+
+def titled(chart: Spec, title: str, note: str = "") -> Spec:
+    """Return a chart with a title, and below it a note."""
+    return {**chart, "title": {"text": title, **({"subtitle": wrap(note, NOTE)} if note else {})}}
 
 
 def beside(charts: Sequence[Spec]) -> Spec:
@@ -125,6 +139,19 @@ def shown(short: str, **how: Any) -> Spec:
     """
     field, _, kind = short.partition(":")
     return {"field": field, **({"type": TYPES[kind]} if kind else {}), **how}
+
+
+def hints(fields: Mapping[str, str]) -> list[Spec]:
+    """Return what is shown on pointing at a mark: fields by their titles.
+
+    >>> hints({"share of items": "share:Q"})
+    [{'field': 'share', 'type': 'quantitative', 'title': 'share of items', 'format': '.1~%'}]
+    """
+    formats = {False: ",.4~f", True: ".1~%"}
+    return [
+        shown(short, title=title, **({"format": formats[title.startswith("share")]} if ":Q" in short else {}))
+        for title, short in fields.items()
+    ]
 
 
 def intervals_of(rows: Iterable[Row], *kept: str) -> list[dict[str, Any]]:
@@ -197,6 +224,7 @@ def scores_chart(verdict: Row) -> Spec:
     ticks = {"values": [0, 0.2, 0.4, 0.6, 0.8, 1]}
     dots = {
         "x": shown("value:Q", title=None, scale={"domain": [0, 1]}, axis=ticks), "y": y,
+        "tooltip": hints({"score": "score:N", "of": "what:N", "value": "value:Q"}),
         "shape": mapped("what:N", shapes, legend=None), "color": mapped("what:N", colours, legend=None),
     }  # fmt: skip
     drawn.append(marks(points, "point", dots, filled=True, size=70, opacity=1))
@@ -204,40 +232,80 @@ def scores_chart(verdict: Row) -> Spec:
 
 
 def slices_chart(
-    slicing: Row, score: str, *, most: int = 20, labels: bool = True, width: int = WIDTH
+    slicing: Row, score: str, *, most: int = 20, longest: int = LONGEST, width: int = WIDTH
 ) -> Spec:
-    """Return a score by slice as dots with intervals, and that of all items as a line."""
+    """Return a score by slice as dots with intervals, and that of all items as a line.
+
+    The scale is that of all scores of the slices; intervals that leave the frame end in arrows. Names have `longest`
+    characters at most, or are left out (0).
+    """
     rows = [
         {"at": at, "value": row[score], "few": bool(row["few"]), "low": row.get(f"{score}_low"),
-         "high": row.get(f"{score}_high"), "name": short(", ".join(map(label, row["slice"])))}
-        for at, row in enumerate(row for row in slicing["rows"][:most] if row.get(score) is not None)
+         "high": row.get(f"{score}_high"), "items": row.get("n_items"), "name": ", ".join(map(label, row["slice"]))}
+        for at, row in enumerate(row for row in _charted(slicing, most) if row.get(score) is not None)
     ]  # fmt: skip
     spans, overall = intervals_of(rows, "at", "few"), slicing["overall"].get(score)
-    sure = [end for span in spans if not span["few"] for end in (span["low"], span["high"])]
-    domain = domain_of([*sure, *(row["value"] for row in rows), *([] if overall is None else [overall])])
-    y = names_axis([row["name"] for row in rows]) if labels else shown("at:O", title=None, axis=None)
-    scale = {"domain": domain}
+    reached = {each: _reached(slicing, each, most) for each in (score, *slicing.get("scores", ()))}
+    alike = [ends for ends in reached.values() if 0 <= min(ends) and max(ends) <= 1]
+    domain = domain_of(chain(*alike) if reached[score] in alike else reached[score])
+    y = shown("at:O", title=None, axis=None)
+    if longest:
+        y = names_axis([short(row["name"], longest) for row in rows])
+    scale = {"domain": domain, "nice": False}
     x = shown("value:Q", title=TITLES.get(score, score), scale=scale, axis={"tickCount": 4})
-    side = LIGHT.pred if slicing["by"] == "pred_size" else LIGHT.true
+    side = {f"{side}_size": getattr(LIGHT, side) for side in SIDES}.get(slicing["by"], LIGHT.ink)
     colour = mapped("few:N", {False: side, True: LIGHT.calm}, legend=None)
     drawn = [] if overall is None else [dashed_at(overall, x, "value")]
     if spans:
+        low, high = domain
+        inside = [{**each, "low": max(each["low"], low), "high": min(each["high"], high)} for each in spans]
         ends = {"x": shown("low:Q", scale=scale), "x2": shown("high"), "y": y, "color": colour}
-        drawn.append(marks(spans, "rule", ends, strokeWidth=2, clip=True))
-    points = [{name: row[name] for name in ("at", "value", "few")} for row in rows]
-    dots = {"x": x, "y": y, "color": colour}
+        drawn.append(marks(inside, "rule", ends, strokeWidth=2))
+        beyond = (
+            [each for each in spans if each["low"] < low],
+            [each for each in spans if each["high"] > high],
+        )
+        for way, at, leaving in zip(("left", "right"), (0, width), beyond, strict=True):
+            place = {"x": {"value": at}, "y": y, "color": colour}
+            arrow = {"shape": f"triangle-{way}", "filled": True, "size": 45, "opacity": 1}
+            drawn += [marks(leaving, "point", place, **arrow)] if leaving else []
+    fields = {slicing["by"] or "score": "name:N", score: "value:Q", "low": "low:Q", "high": "high:Q"}
+    fields["items"] = "items:Q"
+    points = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    told = {title: field for title, field in fields.items() if any(field[:-2] in point for point in points)}
+    dots = {"x": x, "y": y, "color": colour, "tooltip": hints(told)}
     drawn.append(marks(points, "point", dots, filled=True, size=55, opacity=1))
     return layers(*drawn, width=width, height=max(2, len(rows)) * ROW)
+
+
+def _charted(slicing: Row, most: int) -> list[Row]:
+    """Return the costliest slices: in their order if they are numbers, times or ranges, else by cost."""
+
+    def cost(row: Row) -> float:
+        return sum(row.get(f"{name}_loss") or 0.0 for name in ("precision", "recall"))
+
+    rows = sorted(slicing["rows"], key=cost, reverse=True)[:most]
+    names = [row["slice"] for row in rows]
+    ordered = all(len(name) == 1 and (name[0] is None or LEADING.match(label(name[0]))) for name in names)
+    return sorted(rows, key=lambda row: _in_order(row["slice"][0])) if ordered and slicing["by"] else rows
+
+
+def _reached(slicing: Row, score: str, most: int) -> list[float]:
+    """Return the values of a score of all items and of the slices that are drawn, and intervals of large ones."""
+    rows = [row for row in _charted(slicing, most) if row.get(score) is not None]
+    sure = [row.get(f"{score}_{end}") for row in rows if not row["few"] for end in ("low", "high")]
+    found = [*(row[score] for row in rows), slicing["overall"].get(score), *sure]
+    return [value for value in found if value is not None and math.isfinite(value)] or [0.0, 1.0]
 
 
 def intervals_chart(estimated: Row) -> Spec:
     """Return estimates as dots with intervals, one a row."""
     rows = [
-        {"slice": [row["name"]], "few": False, **{f"value_{end}": row[end] for end in ("low", "high")},
-         "value": row["value"]}
+        {"slice": [row["name"]], "few": False, **{f"estimate_{end}": row[end] for end in ("low", "high")},
+         "estimate": row["value"]}
         for row in estimated["rows"]
     ]  # fmt: skip
-    return slices_chart({"by": "", "rows": rows, "overall": {}}, "value")
+    return slices_chart({"by": "", "rows": rows, "overall": {}}, "estimate", longest=48)
 
 
 def crossed_chart(slicing: Mapping[str, Any], score: str, *, most: int = 14) -> Spec:
@@ -245,7 +313,8 @@ def crossed_chart(slicing: Mapping[str, Any], score: str, *, most: int = 14) -> 
     rows = slicing["rows"]
     firsts, seconds = (_heaviest(rows, at, most) for at in (0, 1))
     cells = [
-        {"a": firsts[a], "b": seconds[b], "value": row[score], "loss": 1 - row[score], "few": bool(row["few"]),
+        {"first": label(row["slice"][0]), "second": label(row["slice"][1]), "items": row["n_items"],
+         "a": firsts[a], "b": seconds[b], "value": row[score], "loss": 1 - row[score], "few": bool(row["few"]),
          "text": _two_digits(row[score])}
         for row in rows
         if row.get(score) is not None
@@ -259,23 +328,29 @@ def crossed_chart(slicing: Mapping[str, Any], score: str, *, most: int = 14) -> 
     x["axis"] |= {"orient": "top", "ticks": False, "labelAngle": angle}
     worst = max((cell["loss"] for cell in cells), default=0) or 1.0
     shades = shown("loss:Q", legend=None, scale={"domain": [0, worst], "range": [0.04, 0.55]})
-    tiles = marks(cells, "rect", {"x": x, "y": y, "opacity": shades}, color=LIGHT.pred, stroke=LIGHT.faint)
+    named = dict(zip(map(label, slicing["names"]), ("first:N", "second:N"), strict=True))
+    told = hints({**named, score: "value:Q", "items": "items:Q"})
+    place: Spec = {"x": x, "y": y, "opacity": shades, "tooltip": told}
+    tiles = marks(cells, "rect", dict(place), color=LIGHT.bad, stroke=LIGHT.faint)
     colour = mapped("few:N", {False: LIGHT.ink, True: LIGHT.soft}, legend=None)
-    texts = marks(cells, "text", {"x": x, "y": y, "text": shown("text:N"), "color": colour}, fontSize=10)
+    place |= {"text": shown("text:N"), "color": colour, "opacity": {"value": 1}}
+    texts = marks(cells, "text", place, fontSize=10)
     return layers(tiles, texts, width={"step": 30}, height={"step": 22})
 
 
 def sizes_chart(rows: Iterable[Row], of: str = "items") -> Spec:
     """Return the share of items in clusters of each size, of both sides."""
     points = [
-        {"size": row["size"].replace("-", "–"), "side": SIDES[row["side"]], "share": row["share_items"]}
+        {"size": row["size"].replace("-", "–"), "side": SIDES[row["side"]], "share": row["share_items"],
+         "n": row["n_clusters"]}
         for row in rows
-    ]
+    ]  # fmt: skip
     sizes = sorted({point["size"] for point in points}, key=lambda size: int(size.partition("–")[0]))
     bars = {
         "y": shown("size:N", sort=sizes, title="size of the cluster", scale={"paddingInner": 0.25}),
         "yOffset": shown("side:N", sort=list(SIDES.values())),
         "x": shares_axis("share:Q", f"share of {of}"), "color": side_colours(),
+        "tooltip": hints({"side": "side:N", "size": "size:N", f"share of {of}": "share:Q", "clusters": "n:Q"}),
     }  # fmt: skip
     size = {"width": WIDTH, "height": max(2, len(sizes)) * 24}
     return marks(points, "bar", bars, height={"band": 0.92}) | size
@@ -292,17 +367,19 @@ def outcomes_chart(rows: Iterable[Row], side: str) -> Spec:
         for row in own:
             share = row[measure] / total
             bars.append({
-                "of": name, "outcome": row["outcome"], "start": start, "end": start + share,
-                "middle": start + share / 2, "text": f"{100 * share:.0f} %" if share >= 0.1 else "",
+                "of": name, "outcome": row["outcome"], "share": share, "n": row[measure],
+                "start": start, "end": start + share, "middle": start + share / 2,
+                "text": f"{100 * share:.0f} %" if share >= 0.1 else "",
             })  # fmt: skip
             start += share
     y = shown("of:N", sort=["clusters", "items"], title=None)
     x = shares_axis("start:Q", None, scale={"domain": [0, 1]})
     colour = mapped("outcome:N", colours, legend={"columns": 4})
-    ends = {"x": x, "x2": shown("end"), "y": y, "color": colour}
+    told = hints({"of": "of:N", "outcome": "outcome:N", "share": "share:Q", "number": "n:Q"})
+    ends = {"x": x, "x2": shown("end"), "y": y, "color": colour, "tooltip": told}
     stacked = marks(bars, "bar", ends, stroke=LIGHT.paper, strokeWidth=1)
     ink = {"condition": {"test": "datum.outcome == 'exact'", "value": LIGHT.ink}, "value": LIGHT.paper}
-    names = {"x": shown("middle:Q"), "y": y, "text": shown("text:N"), "color": ink}
+    names = {"x": shown("middle:Q"), "y": y, "text": shown("text:N"), "color": ink, "tooltip": told}
     return layers(stacked, marks(bars, "text", names, fontSize=11), width=WIDTH + 40, height=64)
 
 
@@ -325,11 +402,12 @@ def lorenz_chart(curves: Mapping[str, Mapping[str, Any]]) -> Spec:
     tens = [10**power for power in range(len(str(most)))]
     scale = {"type": "log", "nice": False, "domain": [1, max(most, 10)]}
     axis = {"values": tens, "format": "~s", "grid": True}
-    place = {
+    place: Spec = {
         "x": shown("n:Q", title="clusters, the costliest first", axis=axis, scale=scale),
         "y": shown("share:Q", title="share of the loss", axis={"format": "~%", "grid": True, "tickCount": 5}),
         "color": side_colours(),
     }
+    place["tooltip"] = hints({"side": "side:N", "costliest clusters": "n:Q", "share of the loss": "share:Q"})
     dash = mapped("side:N", {SIDES["true"]: [1, 0], SIDES["pred"]: [6, 3]}, legend=None)
     lines = marks(points, "line", {**place, "strokeDash": dash}, strokeWidth=2.5)
     dots = marks(halves, "point", place, filled=True, size=70, opacity=1)
@@ -344,15 +422,20 @@ def lorenz_chart(curves: Mapping[str, Mapping[str, Any]]) -> Spec:
 
 def repairs_chart(rows: Sequence[Row], start: float) -> Spec:
     """Return F1 after the first repairs, one after the other."""
-    points = [{"n": 0, "f1": start}, *({"n": row["rank"], "f1": row["running"]} for row in rows)]
+    points = [{"n": 0, "f1": start}, *(
+        {"n": row["rank"], "f1": row["running"], "kind": row["kind"], "cluster": label(row["cluster"])} for row in rows
+    )]  # fmt: skip
     axis = {"tickMinStep": 1, "tickCount": 5, "format": "d"}
     scale = {"domain": domain_of([point["f1"] for point in points])}
     place = {
         "x": shown("n:Q", title="repairs, in this order", axis=axis),
         "y": shown("f1:Q", title="F1", scale=scale, axis={"grid": True, "tickCount": 5}),
     }
+    told = hints({"repairs": "n:Q", "the last": "kind:N", "cluster": "cluster:N", "F1 then": "f1:Q"})
     line = marks(points, "line", place, interpolate="step-after", strokeWidth=2.5, color=LIGHT.ink)
-    return line | {"width": WIDTH + 30, "height": 150}
+    how = {"filled": True, "size": 30, "opacity": 1, "color": LIGHT.ink}
+    dots = marks(points, "point", {**place, "tooltip": told}, **how)
+    return layers(line, dots, width=WIDTH + 30, height=150)
 
 
 def _two_digits(value: float) -> str:
@@ -369,22 +452,45 @@ def _heaviest(rows: Iterable[Row], at: int, most: int) -> dict[str, int]:
     return {name: place for place, name in enumerate(sorted(kept, key=_in_order))}
 
 
-def _in_order(name: str) -> tuple[bool, float, str]:
-    """Return a natural sort key of names: by the leading number, then as text; nulls last."""
-    number = re.match(r"-?\d+(\.\d+)?", name)
-    return name == label(None), float(number.group()) if number else -math.inf, name
+#: A number that a name begins with, those of bins included.
+LEADING = re.compile(r"(?:\[|<|>=)?(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
+
+
+def _in_order(value: Any) -> tuple[bool, float, str]:
+    """Return a natural sort key of values or names: by the number, or leading number, then as text; nulls last."""
+    name = label(value)
+    number = LEADING.match(name)
+    first = -math.inf if number is None or name[0] == "<" else float(number.group(1))
+    return name == label(None), first, name
 
 
 def deltas_chart(rows: Iterable[Row]) -> Spec:
-    """Return differences from the baseline with intervals as a forest plot; those that do not hold are hollow."""
+    """Return differences from the baseline with intervals as a forest plot: better to the right, by any score.
+
+    Those that may be chance are hollow.
+    """
     own = [row for row in rows if row.get("delta") is not None]
     several = len({row["experiment"] for row in own}) > 1
     names = [
-        short(f"{label(row['experiment'])}: {row['score']}" if several else row["score"], 40)
-        + (" (low is good)" if row.get("best") == "lower" else "")
+        short(f"{label(row['experiment'])}: {row['score']}" if several else row["score"], 48)
+        + (" (reversed)" if row.get("best") == "lower" else "")
         for row in own
     ]
-    return _forest(own, names, ("holds", "does not hold"), "difference from the baseline")
+    title = "difference from the baseline"
+    if any(row.get("best") != "neither" for row in own):
+        title = f"←\u2002worse\u2003{title}\u2003better\u2002→"
+    return _forest(
+        [_turned(row) if row.get("best") == "lower" else row for row in own],
+        names,
+        ("holds", "does not hold"),
+        title,
+    )
+
+
+def _turned(row: Row) -> dict[str, Any]:
+    """Return a difference of a score of which low is good as if high were."""
+    ends = {"delta": "delta", "low": "high", "high": "low"}
+    return {**row, **{end: -row[other] for end, other in ends.items() if row.get(other) is not None}}
 
 
 def slice_deltas_chart(rows: Sequence[Row], score: str, of_all: float | None, most: int = 20) -> Spec:
@@ -413,20 +519,26 @@ def _forest(
     `of_all` is the difference over all items, a dashed line.
     """
     points = [
-        {"at": at, "delta": row["delta"], "holds": held[0] if row.get("holds") else held[1]}
-        for at, row in enumerate(rows)
-    ]
+        {"at": at, "name": name, "delta": row["delta"], "holds": row.get("said") or held[not row.get("holds")]}
+        for at, (name, row) in enumerate(zip(names, rows, strict=True))
+    ]  # fmt: skip
     spans = intervals_of([{**row, "at": at} for at, row in enumerate(rows)], "at")
     y, axis = names_axis(names), {"format": "+.3~f", "tickCount": 5}
-    x = shown("delta:Q", title=title, axis=axis, scale={"padding": 8, "nice": False})
+    x = shown("delta:Q", title=title, axis=axis, scale={"padding": 8, "nice": True})
     drawn = [marks([{"delta": 0}], "rule", {"x": x}, color=LIGHT.soft)]
     drawn += [] if of_all is None else [dashed_at(of_all, x, "delta")]
     if spans:
         ends = {"x": shown("low:Q"), "x2": shown("high"), "y": y}
         drawn.append(marks(spans, "rule", ends, strokeWidth=2, color=LIGHT.ink))
-    colours = dict(zip(held, (LIGHT.ink, LIGHT.paper), strict=True))
-    fill = mapped("holds:N", colours, legend={"columns": 1})
-    drawn.append(marks(points, "point", {"x": x, "y": y, "fill": fill}, size=60, opacity=1, stroke=LIGHT.ink))
+    filled = {"better": LIGHT.good, "worse": LIGHT.bad, "holds": LIGHT.ink, held[0]: LIGHT.ink}
+    there = sorted({point["holds"] for point in points}, key=lambda kind: [*filled, kind].index(kind))
+    legend = {"columns": 1 if max(map(len, there), default=0) > 16 else 4}
+    dots = {
+        "x": x, "y": y, "fill": mapped("holds:N", {k: filled.get(k, LIGHT.paper) for k in there}, legend=legend),
+        "stroke": mapped("holds:N", {k: filled.get(k, LIGHT.ink) for k in there}, legend=legend),
+        "tooltip": hints({"of": "name:N", "difference": "delta:Q", "that is": "holds:N"}),
+    }  # fmt: skip
+    drawn.append(marks(points, "point", dots, size=60, opacity=1))
     return layers(*drawn, width=WIDTH, height=max(2, len(rows)) * ROW)
 
 
@@ -434,12 +546,17 @@ def slice_changes_chart(rows: Sequence[Row], most: int = 20) -> Spec:
     """Return the split and the merge rate of each slice, as stacked bars."""
     names = [short(", ".join(map(label, row["slice"])), 32) for row in rows[:most]]
     bars = [
-        {"at": at, "kind": kind, "change": row[f"{kind}_change"] or 0.0}
+        {"at": at, "name": names[at], "kind": kind, "change": row[f"{kind}_change"] or 0.0}
         for at, row in enumerate(rows[:most])
         for kind in ("split", "merge")
     ]
-    colour = mapped("kind:N", {"split": LIGHT.true, "merge": LIGHT.pred})
-    place = {"x": shares_axis("change:Q", "share of all items"), "y": names_axis(names), "color": colour}
+    colour = mapped("kind:N", {"split": LIGHT.split, "merge": LIGHT.merged})
+    place: Spec = {
+        "x": shares_axis("change:Q", "share of all items"),
+        "y": names_axis(names),
+        "color": colour,
+    }
+    place["tooltip"] = hints({"slice": "name:N", "rate": "kind:N", "share of all items": "change:Q"})
     size = {"width": WIDTH, "height": max(2, len(names)) * ROW}
     return marks(bars, "bar", place, height={"band": 0.7}) | size
 
@@ -447,12 +564,13 @@ def slice_changes_chart(rows: Sequence[Row], most: int = 20) -> Spec:
 def changes_chart(rows: Sequence[Row], of: str) -> Spec:
     """Return which share of the items, or of their weight, is in clusters that became one thing or another."""
     points = [{"became": row["became"], "share": row["share"] or 0.0} for row in rows]
-    kinds = {"unchanged": "calm", "split": "true", "merged": "pred", "split and merged": "both"}
+    kinds = {"unchanged": "calm", **OUTCOMES["true"]}
     colours = {row["became"]: getattr(LIGHT, kinds.get(row["became"], "soft")) for row in rows}
     place = {
         "x": shares_axis("share:Q", f"share of the {of}"),
         "y": shown("became:N", sort=list(colours), title=None),
         "color": mapped("became:N", colours, legend=None),
+        "tooltip": hints({"became": "became:N", f"share of the {of}": "share:Q"}),
     }
     return marks(points, "bar", place, height={"band": 0.7}) | {"width": WIDTH, "height": len(rows) * 24}
 

@@ -187,17 +187,11 @@ def _exact(own: Mapping[str, Any]) -> str:
 
 def _sides_on_page(ev: Evaluation, left: list[Block]) -> Iterator[Block]:
     """Yield the sides with charts: outcomes of clusters below them, and sizes of clusters at the right."""
-    texts = {
-        "true": ("What became of the true clusters", "Exact: a predicted cluster holds the same items. Split: in "
-                 "several. Merged: whole, but with others."),
-        "pred": ("What the predicted clusters are", "Fragment: part of one true cluster. Union: several whole ones. "
-                 "Mixed: parts of several."),
-    }  # fmt: skip
     found, overlapping = (
         None if ev._outcomes is None else ev._outcomes.to_pylist(),
         ev.contingency.overlapping,
     )
-    for side, (title, text) in texts.items() if found else ():
+    for side, (title, text) in chart_data.OUTCOMES.items() if found else ():
         said = f"Stacked bars: what became of {KINDS[side]}s"
         left.append(Chart(f"outcomes-{side}", "outcomes", (found, side), said, title, text))
     if not found and overlapping:
@@ -342,12 +336,7 @@ def _slices(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     if not chosen:
         return
     if asked.page:
-        text = (
-            "Dots are scores, lines their intervals of 95 %, and the dashed line is the score of all items. Grey: "
-            "fewer than 30 independent groups of items, or 30 items where those are not known; do not read much into "
-            "it."
-        )
-        yield about_slicings(len(chosen), len(keys), text)
+        yield about_slicings(len(chosen), len(keys), chart_data.about_slices())
     for k, (name, key) in enumerate(chosen):
         yield from slicing_blocks(ev, name, key, asked, f"slices-{k}")
     if chart_data.lost_by_all(ev):
@@ -366,7 +355,7 @@ def slicing_blocks(ev: Evaluation, name: str, key: Any, asked: Asked, place: str
     if asked.page:
         if not slicing["ordered"] and len(slicing["names"]) != 2:
             drawn = f"{min(len(rows), DRAWN)} of {count(n)} slices are drawn"
-            yield Prose([f"{drawn}: those that cost most, the costliest first."], "note")
+            yield Prose([f"{drawn}: those that cost most."], "note")
         long = max((len(named(row["slice"])) for row in rows[:DRAWN]), default=0) > SHORT
         charts = slicing_charts(slicing, place)
         yield Beside([[chart] for chart in charts], "panels long" if long else "panels")
@@ -384,7 +373,7 @@ def slicing_charts(slicing: Mapping[str, Any], name: str) -> list[Chart]:
         score, part = slicing["scores"][-1], len(slicing["rows"]) < slicing["n"]
         by = " and ".join(map(label, slicing["names"]))
         said = f"Heat map: {score} by {by}, as the table below has it"
-        text = "Digits behind the point; the darker, the lower; grey digits: few items."
+        text = chart_data.about_slices(slicing)
         text += f" Of {count(slicing['n'])} pairs, those that cost most." * part
         title = f"{'F1' if score == 'f1' else score} of each pair"
         return [Chart(name, "crossed", (slicing, score), said, title, text)]
