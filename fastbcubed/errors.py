@@ -446,10 +446,10 @@ def _mentions(text: str, *names: str) -> bool:
 
 
 @contextmanager
-def without_advice() -> Iterator[None]:
-    """Remove advice to pass `overlapping=True` or `weighting="outer"` from errors where there are no such arguments."""
+def without_advice(*, outer: bool = False) -> Iterator[None]:
+    """Remove advice on `overlapping=True`, and unless `outer` on `weighting="outer"`, where no such argument is."""
     try:
         yield
     except (OverlapError, WeightError) as error:
         text = error.message.marked.replace(MAY_OVERLAP, "overlapping clusters are not served: choose")
-        raise type(error)(text.replace(OR_OUTER, "")) from None
+        raise type(error)(text if outer else text.replace(OR_OUTER, "")) from None

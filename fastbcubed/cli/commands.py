@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
+import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, NoReturn
 
 from fastbcubed._version import __version__
-from fastbcubed.cli.output import to_stdout
+from fastbcubed.cli.output import for_stderr, to_stdout
 from fastbcubed.runtime.exit_codes import WRONG
 
 NOTES = """\
 Names of columns
-  a,b             the truth's and the prediction's          --item id,rec_id
-  a+b             several columns that are one id           --item source+number
-  both            each side may have several                --item source+number,src+no
+  a,b             the truth's and the prediction's: --item id,rec_id
+  a+b             several columns that are one id: --item source+number
+  both            each side may have several: --item source+number,src+no
   A comma or plus in a name is written \\, or \\+.
   If a table has no column of the default name, and one column only is left, that one is taken. The columns that
   Splink, Zingg, dedupe and Senzing write are known, and a note says that they were recognised.
@@ -37,7 +39,8 @@ Examples
   fastbcubed evaluate truth.parquet pred.parquet --weight w --slice country --slice country,year
   fastbcubed evaluate true_label pred_label --table items.parquet --metric all
   fastbcubed evaluate truth.parquet 'run7/*.parquet' --json | jq .overall.f1
-  duckdb -csv crm.db 'select id as item, entity as cluster from matches' | fastbcubed evaluate truth.csv -
+  duckdb -csv crm.db 'select id as item, entity as cluster from matches' |
+    fastbcubed evaluate truth.csv -
   fastbcubed evaluate truth.parquet splink_predictions.parquet --links --threshold 0.9
   fastbcubed evaluate truth.csv pred.csv --fail-under f1=0.9 --fail-under precision=0.95
 """
@@ -56,22 +59,21 @@ Examples
 
 DIFFED = """\
 Names of columns
-  a,b,c           the baseline's, the experiment's and the truth's          --item id,rec_id,id
-  a+b             several columns that are one id                           --item source+number
+  a,b,c           the baseline's, the experiment's and the truth's: --item id,rec_id,id
+  a+b             several columns that are one id: --item source+number
   With --table, baseline, experiment and truth are columns of it.
 
 Examples
   fastbcubed diff run6.parquet run7.parquet --out diff --keep items
   fastbcubed diff run6.parquet run7.parquet --truth truth.parquet --slice country --worst 10
-  fastbcubed diff run6.parquet run7.parquet --fail-over split_rate=0.05 --fail-over bad_distance=0.01@country=US \\
-    --truth truth.parquet
+  fastbcubed diff run6.parquet run7.parquet --truth truth.parquet --fail-over split_rate=0.05
   fastbcubed show diff --baseline 4711
 """
 
 COMPARED = """\
 Runs
-  new=out/run7.parquet     a run called new; the name is a word before the first equals sign
-  out/run7.parquet         a run called run7, by the stem of its file
+  new=out/run7.parquet  a run called new; the name is a word before the first equals sign
+  out/run7.parquet      a run called run7, by the stem of its file
   With --table, a run is a column: --table wide.parquet truth p50=cluster_p_0_5 p95=cluster_p_0_95
 
 Gates
@@ -87,12 +89,12 @@ Examples
 
 PAIRS = """\
 Scores (--score)
-  rates                                   the four rates below, of splits and of merges, half of the pairs for each
-  good_split_rate bad_split_rate          what was rightly, wrongly separated: share of an item's old cluster
-  good_merge_rate bad_merge_rate          what was rightly, wrongly joined: share of its new cluster
-  good_, bad_ split_, merge_distance      the same as shares of both clusters together; good_distance is the sum of
-  good_distance bad_distance              good_split_distance and good_merge_distance
-  delta_precision                         BCubed precision now, less that of before
+  rates                 the four rates below; half of the pairs are for splits, half for merges
+  good_split_rate, bad_split_rate  what was rightly, wrongly separated: share of an item's old cluster
+  good_merge_rate, bad_merge_rate  what was rightly, wrongly joined: share of its new cluster
+  good_split_distance, ...  likewise, of splits and of merges, as shares of both clusters together
+  good_distance         the sum of good_split_distance and good_merge_distance; likewise bad_distance
+  delta_precision       BCubed precision now, less that of before
   Pairs for one score serve others as well: those for good_split_rate also bad_split_rate, those for delta_precision
   the four rates, those for good_distance all distances.
 
@@ -131,8 +133,8 @@ Examples
 
 ESTIMATED = """\
 Columns
-  a,b             the sample's and the prediction's         --item id,rec_id
-  a+b             several columns that are one id           --item source+number
+  a,b             the sample's and the prediction's: --item id,rec_id
+  a+b             several columns that are one id: --item source+number
 
 Examples
   fastbcubed estimate labelled.csv run7.parquet
@@ -203,6 +205,12 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command(
+        "demo", "demo_command", "evaluate data that come with the package, and explain each step",
+        "Evaluate two releases of inventors named on US patents, step by step, and say what to\n"
+        "look at. The data come with the package; no file is written.",
+        exit_codes="",
+    ),
+    Command(
         "evaluate", "evaluate_command", "score a prediction against the truth",
         "Score a clustering against the truth. A table has one row for each item.",
         NOTES, OF_GATES,
@@ -223,16 +231,6 @@ COMMANDS = (
         COMPARED, OF_GATES,
     ),
     Command(
-        "sample-pairs", "sample_pairs_command", "draw pairs of items from a change, for people to judge",
-        "Draw pairs of items that a change has separated or joined, so that people say which belong together.",
-        PAIRS,
-    ),
-    Command(
-        "estimate-pairs", "estimate_pairs_command", "estimate how good a change is from pairs that people have judged",
-        "Estimate scores of a change from what sample-pairs wrote, once its column verdict has verdicts.",
-        VERDICTS,
-    ),
-    Command(
         "diff", "diff_command", "tell what changed from one clustering to another, and whether that is right",
         "Tell what an experiment does to the clusters of a baseline; no truth is needed. With one, the diff also\n"
         "says which changes are right.",
@@ -244,21 +242,25 @@ COMMANDS = (
         CLUSTERED,
     ),
     Command(
-        "estimate", "estimate_command", "estimate the scores of a whole prediction from a sample of true clusters",
-        "Estimate the scores of a whole prediction from a random sample of complete true clusters.",
-        ESTIMATED,
-    ),
-    Command(
         "sweep", "sweep_command", "score the clusters of links at every threshold, and find the best one",
         "Score the clusters that links connect at every threshold of their scores against a truth: which threshold\n"
         "is best, and which merges cost most there.",
         SWEPT,
     ),
     Command(
-        "demo", "demo_command", "evaluate data that come with the package, and explain each step",
-        "Evaluate two releases of inventors named on US patents, step by step, and say what to\n"
-        "look at. The data come with the package; no file is written.",
-        exit_codes="",
+        "estimate", "estimate_command", "estimate the scores of a whole prediction from a sample of true clusters",
+        "Estimate the scores of a whole prediction from a random sample of complete true clusters.",
+        ESTIMATED,
+    ),
+    Command(
+        "sample-pairs", "sample_pairs_command", "draw pairs of items from a change, for people to judge",
+        "Draw pairs of items that a change has separated or joined, so that people say which belong together.",
+        PAIRS,
+    ),
+    Command(
+        "estimate-pairs", "estimate_pairs_command", "estimate how good a change is from pairs that people have judged",
+        "Estimate scores of a change from what sample-pairs wrote, once its column verdict has verdicts.",
+        VERDICTS,
     ),
     Command(
         "metrics", "metrics_command", "list all scores and what they mean",
@@ -266,16 +268,71 @@ COMMANDS = (
         exit_codes="",
     ),
     Command(
-        "warm-up", "warm_up_command", "compile the kernels ahead of use, for example in the image of a container",
-        WARM_UP,
-    ),
-    Command(
         "constraints", "constraints_command", "check which score meets which formal constraint",
         "Check scores against the formal constraints of Amigó et al. (2009) and further properties,\n"
         "on small and on random clusterings. No data are needed; the same seed gives the same table.",
         exit_codes="",
     ),
+    Command(
+        "warm-up", "warm_up_command", "compile the kernels ahead of use, for example in the image of a container",
+        WARM_UP,
+    ),
 )  # fmt: skip
+
+
+#: Where the explanation of a long term begins, below it.
+BESIDE = 24
+COMMAND = ("fastbcubed ", "duckdb ", "RUN ")
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Help whose descriptions and notes fit the terminal, too, and 80 columns where that is wider."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n".join(wrapped(line, min(width + 2, 80)) for line in _joined(text.splitlines()))
+
+
+def _joined(lines: Sequence[str]) -> list[str]:
+    """Return lines with those of a paragraph joined: neither commands nor terms with an explanation beside them."""
+    found, before = list[str](), ""
+    for line in lines:
+        prose = line.strip() and not TERM.match(line) and not line.lstrip().startswith(COMMAND)
+        margin = " " * (len(line) - len(line.lstrip())) + "." if prose else ""
+        if margin and margin == before:
+            found[-1] += f" {line.strip()}"
+        else:
+            found.append(line)
+        before = margin
+    return found
+
+
+#: A term, and the spaces before its explanation.
+TERM = re.compile(r" *\S+(?: \S+)*?  +(?=\S)")
+
+
+def wrapped(line: str, width: int) -> str:
+    r"""Return a line as several: an explanation stays in its column, a command goes on after a backslash.
+
+    >>> print(wrapped("  a, b   the first two of all letters", 24))
+      a, b   the first two
+             of all letters
+    >>> print(wrapped("  fastbcubed show 'a b' --true x", 26))
+      fastbcubed show 'a b' \
+        --true x
+    """
+    margin, end, term = len(line) - len(line.lstrip()), "", TERM.match(line)
+    after, first = margin, ""
+    if line.lstrip().startswith(COMMAND):
+        line = re.sub("'.*?'|--[a-z-]+ (?!-)", lambda together: together[0].replace(" ", "\0"), line)
+        after, end = margin + 2, " \\"
+    elif term is not None:
+        after = term.end()
+        if after > BESIDE + 2:
+            after, first, line = BESIDE, f"{term[0].rstrip()}\n", " " * BESIDE + line[term.end() :]
+    parts = textwrap.wrap(
+        line, width - len(end), subsequent_indent=" " * after, break_long_words=False, break_on_hyphens=False
+    )
+    return first + f"{end}\n".join(parts).replace("\0", " ")
 
 
 class Parser(argparse.ArgumentParser):
@@ -302,7 +359,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Report an error and exit."""
-        self.exit(WRONG, f"{self.prog}: {message}\nTry: {self.prog} --help\n")
+        self.exit(WRONG, f"{for_stderr(f'{self.prog}: {message}')}\nTry: {self.prog} --help\n")
 
 
 class CommandParser(Parser):
@@ -349,11 +406,11 @@ class CommandParser(Parser):
 
 def parser() -> Parser:
     """Return the parser of the command line."""
-    form: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+    form: dict[str, Any] = {"formatter_class": Help, "allow_abbrev": False}
     whole = Parser(
         prog="fastbcubed",
         description="Score clusterings against the truth: overall, by cluster, by slice, by item.",
-        epilog=f"Begin with: fastbcubed demo\n{OF_ALL}",
+        epilog=f"Begin with: fastbcubed demo\n\n{OF_ALL}",
         **form,
     )
     whole.add_argument("--version", action="version", version=f"fastbcubed {__version__}")

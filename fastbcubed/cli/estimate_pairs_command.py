@@ -29,7 +29,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--prediction", action="append", default=[], metavar="[NAME=]PATH",
         help="clusters that labelled pairs score; repeatable, for several runs",
     )  # fmt: skip
-    add_options(group, "left right verdict sources no_sources item cluster", item="of the prediction")
+    add_options(
+        group,
+        "left right verdict sources no_sources item cluster",
+        item="of the prediction",
+        link="pair",
+        matches="",
+    )
     group.add_argument(
         "--weight", metavar="NAME", help="column of the pairs with one over the chance that each was drawn"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from typing import NamedTuple
 
 #: A line for each key, or for several that commas part, with the commands that print it: ``key [commands] contents``.
@@ -149,13 +148,6 @@ def keys(command: str = "") -> list[Key]:
 def help_text(command: str) -> str:
     """Return the section on JSON of a command's help; "" for one without JSON."""
     described = keys(command)
-    width = 2 + max((len(each.names) for each in described), default=0)
-    lines = [
-        line
-        for names, _, contents in described
-        for line in textwrap.wrap(
-            contents, 118, initial_indent=f"  {names:{width}}", subsequent_indent=" " * (width + 2),
-            break_on_hyphens=False,
-        )
-    ]  # fmt: skip
+    width = min(20, max((len(each.names) for each in described), default=0))
+    lines = [f"  {names:{width}}  {contents}" for names, _, contents in described]
     return "\n".join(["JSON (--json). Later versions may add keys; these stay.", *lines, ""]) if lines else ""

@@ -57,7 +57,7 @@ OPTIONS = {
     # input
     "table": _option(
         "--table", metavar="PATH",
-        help="one table with both labels of each item; {FIRST} and {SECOND} are two of its columns",
+        help="one table with the labels of each item; {FIRST} and {SECOND} are columns of it",
     ),
     "item": _option(
         "--item", default=ITEM, metavar="NAME", help="column of item ids (default: item); {item}"
@@ -77,12 +77,12 @@ OPTIONS = {
         help="column of weights, or a file with the columns item and weight{weight}",
     ),
     "attributes": _option(
-        "--attributes", metavar="PATH", help="table of further columns to slice by, joined by item"
+        "--attributes", metavar="PATH", help="table of further columns, joined by item"
     ),
     "unmatched": _option(
         "--unmatched", metavar="POLICY",
-        help="what to do with items that one side lacks: drop (default, but of links see below), raise, singleton, or "
-        "outside (if only the {second} has them: {outside}); or {first}=POLICY,{second}=POLICY",
+        help="what to do with items that one side lacks: drop (default{of_links}), raise, singleton, or "
+        "outside (if only {second_side} has them: {outside}); or {first}=POLICY,{second}=POLICY",
     ),
     "nulls": _option(
         "--nulls", default="raise", choices=get_args(Nulls),
@@ -94,7 +94,7 @@ OPTIONS = {
     ),
     "noise": _option(
         "--noise", metavar="LABEL",
-        help="a label, such as -1, whose items are singletons; of one side: SIDE=-1",
+        help="a label, such as -1, whose items are singletons; of one side: {first}=-1",
     ),
     "overlapping": _option(
         "--overlapping", action="store_true",
@@ -163,7 +163,7 @@ OPTIONS = {
     **{
         side: _option(
             f"--{side}", metavar="NAME",
-            help=f"column of the {side} item of a link; a+b is an id of two columns (default: what Splink, dedupe, "
+            help=f"column of the {side} item of a {{link}}; a+b is an id of two columns (default: what Splink, dedupe, "
             f"Zingg and others write, such as unique_id_{side[0]} or {side}_id)",
         )
         for side in ("left", "right")
@@ -174,7 +174,7 @@ OPTIONS = {
     ),
     "verdict": _option(
         "--verdict", metavar="NAME",
-        help="column that says whether two items match (yes and no, 1 and 0, ...): only matches are links",
+        help="column that says whether two items match (yes and no, 1 and 0, ...){matches}",
     ),
     "no_verdict": _option(
         "--no-verdict", dest="verdict", action="store_const", const=False,
@@ -258,7 +258,8 @@ OPTIONS["item_column"] = OPTIONS["item"]._replace(
 )
 #: Help texts of the options that most commands share.
 WORDS = {
-    "item": "see below", "metrics": "scores, families, or all (see: fastbcubed metrics)",
+    "item": "see below", "first": "truth", "of_links": "", "link": "link",
+    "matches": ": only matches are links", "metrics": "scores, families, or all (see: fastbcubed metrics)",
     "beta": "fbeta and mean_fbeta",
     "weight": "; a file is what ends in .parquet, .csv and so on, has a slash in its path, or is a URI",
     "results": "scores do", "memory": "memory of the disk engine, such as 2GiB (default: half of what is free)",
@@ -281,7 +282,7 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "prediction", metavar="PREDICTION", help="the clustering to score, given in the same way"
     )
-    add_input_flags(parser)
+    add_input_flags(parser, links=True)
     group = add_score_flags(parser)
     group.add_argument(
         "--slice-pairs", action="append", metavar="NAME", default=[],
@@ -322,26 +323,28 @@ def add_input_flags(
     outside: str = "they are not scored, but are false positives for the items they are clustered with",
     *,
     by_run: bool = False,
+    overlapping: bool = True,
+    links: bool = False,
 ) -> None:
     """Add the flags of the two sides and their policies; `outside` explains that policy."""
-    runs = "run_item run_cluster " * by_run
-    names = (
-        f"table {item} cluster {runs}weight attributes unmatched nulls duplicates noise overlapping max_pairs"
-    )
+    runs, more = "run_item run_cluster " * by_run, " overlapping max_pairs" * overlapping
+    names = f"table {item} cluster {runs}weight attributes unmatched nulls duplicates noise{more}"
     first, second = sides
     words = {"first": first, "second": second, "FIRST": first.upper(), "SECOND": second.upper()}
+    words |= {"second_side": f"the {second}", "of_links": ", but of links see below" * links}
+    words |= {"SECOND": "the runs", "second_side": "a run"} if by_run else {}
     add_options(parser.add_argument_group("input"), names, outside=outside, **words)
 
 
-def add_engine_flags(parser: argparse.ArgumentParser, *, spark: bool = False) -> None:
-    """Add the flags that choose the engine and its resources; `spark` adds that engine."""
+def add_engine_flags(parser: argparse.ArgumentParser, *, spark: bool = False, **words: Any) -> None:
+    """Add the flags that choose the engine and its resources; `spark` adds that engine, `words` fill in help."""
     group = parser.add_argument_group("work")
     if spark:
         on_spark = "; spark where this runs under spark-submit, for tables that one machine does not hold"
         add_options(group, "engine", choices=("memory", "disk", "spark"), engine=WORDS["engine"] + on_spark)
     else:
         add_options(group, "engine")
-    add_options(group, "memory_limit spill_dir threads progress")
+    add_options(group, "memory_limit spill_dir threads progress", **words)
 
 
 def limit_of(work: str) -> str:

@@ -24,7 +24,7 @@ from fastbcubed.errors import (
 from fastbcubed.render import markdown
 from fastbcubed.render.document import Block, Clusters, Fold, Grid, Heading, Prose
 from fastbcubed.render.number_formats import count, label, score_text
-from fastbcubed.render.text import aligned, drawn, fitted, pieces
+from fastbcubed.render.text import aligned, drawn, fitted, paragraph, pieces
 from fastbcubed.results.gates import Gate
 
 if TYPE_CHECKING:
@@ -224,10 +224,17 @@ def then(write: Callable[[], Any]) -> Iterator[None]:
     write()
 
 
+def for_stderr(text: str) -> str:
+    """Return a message in lines of 80 columns for a terminal, and as it is for a file, which is searched by line."""
+    if not sys.stderr.isatty():
+        return text
+    return "\n".join(paragraph(line, after="  ") for line in text.splitlines())
+
+
 def say(message: str) -> None:
     """Write a message on stderr, which may be closed."""
     try:
-        print(f"fastbcubed: {visible(message, SPACES)}", file=sys.stderr, flush=True)
+        print(for_stderr(f"fastbcubed: {visible(message, SPACES)}"), file=sys.stderr, flush=True)
     except OSError:
         give_up(sys.stderr)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fastbcubed.cli.flag_values import arguments_of, column_names, key_of, read_flags
 from fastbcubed.cli.options import OR_COLUMNS, add_engine_flags, add_input_flags, add_options, number
 from fastbcubed.cli.output import call, say, to_stdout
+from fastbcubed.errors import without_advice
 from fastbcubed.inputs.suggestions import plain, split
 from fastbcubed.render.number_formats import counted
 
@@ -45,9 +46,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="the file to write, which ends in .csv or .parquet (default: CSV on stdout)",
     )  # fmt: skip
     outside = "they are merged to the items they are clustered with"
-    add_input_flags(parser, sides=("baseline", "experiment"), outside=outside)
+    add_input_flags(parser, sides=("baseline", "experiment"), outside=outside, overlapping=False)
     add_options(group, "weighting")
-    add_engine_flags(parser)
+    add_engine_flags(parser, results="pairs do")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -57,7 +58,8 @@ def run(options: argparse.Namespace) -> int:
 
     if options.pairs_out is not None:
         require_place(options.pairs_out)  # before the work
-    diff = call(fastbcubed.diff, _arguments(options), options.noise)
+    with without_advice(outer=True):
+        diff = call(fastbcubed.diff, _arguments(options), options.noise)
     pairs = diff.sample_pairs(
         options.n, score=options.score, by=None if options.by is None else key_of(options.by),
         columns=[plain(name) for text in options.columns for name in split(text, ",")], seed=options.seed,

@@ -57,7 +57,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="how many members of a cluster to show, or of each set of an item (default: 20 and 5)",
     )  # fmt: skip
     add_options(group, "json")
-    add_input_flags(parser, "item_column")
+    add_input_flags(parser, "item_column", links=True)
     add_link_flags(parser)
     add_options(group, "weighting")
     add_engine_flags(parser)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -180,4 +181,9 @@ def kept() -> str:
 def _say(message: str) -> None:
     if sys.stderr is not None:
         with suppress(OSError):  # stderr may be closed
-            print(f"fastbcubed: {message}", file=sys.stderr, flush=True)
+            text = f"fastbcubed: {message}"
+            if sys.stderr.isatty():
+                text = textwrap.fill(
+                    text, 80, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+                )
+            print(text, file=sys.stderr, flush=True)

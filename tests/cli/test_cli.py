@@ -871,6 +871,19 @@ def test_on_a_terminal_names_go_on_below_beside_their_figures(tmp_path) -> None:
     assert any("\x1b[1m" in line for line in lines) and any(line.startswith("More: ") for line in lines[-3:])
 
 
+def test_messages_fit_a_terminal_and_are_one_line_elsewhere(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, bound = "no/such/file/of/this/name/in/any/directory/at/all.parquet", ["--fail-under", "f1"]
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)  # noqa: B023 - called before it changes
+        for argv in (["evaluate", path, path], ["evaluate", path, path, *bound]):
+            assert cli.main(argv) == 2
+            lines = capsys.readouterr().err.removesuffix("\nTry: fastbcubed evaluate --help\n").splitlines()
+            assert len(lines) == 1 or terminal
+            assert (max(map(len, lines)) <= 80) == terminal
+
+
 def test_help_names_no_flag_that_a_command_lacks() -> None:
     """A flag of another command is named with it: "as for --slice of evaluate", "evaluate --out"."""
     names = "|".join(command.name for command in commands.COMMANDS)

@@ -96,8 +96,23 @@ def test_only_commands_with_gates_tell_of_their_exit_code(capsys: pytest.Capture
         assert ("a gate failed" in told) == ("--fail-under" in told), command.name
 
 
-def test_every_help_is_filled_in(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_help_is_filled_in(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     for command in COMMANDS:
         assert main([command.name, "--help"]) == 0
-        options = capsys.readouterr().out.partition("JSON (--json)")[0]
-        assert "{FIRST}" not in options and "{metrics}" not in options
+        shown = capsys.readouterr().out
+        options = shown.partition("JSON (--json)")[0]
+        assert "{FIRST}" not in options and "{metrics}" not in options and "{link}" not in options
+        assert max(map(len, shown.splitlines())) <= 80, command.name
+
+
+def test_help_speaks_of_what_a_command_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    for command, links in (("compare", False), ("diff", False), ("evaluate", True), ("show", True)):
+        assert main([command, "--help"]) == 0
+        told = " ".join(capsys.readouterr().out.split())
+        assert ("but of links see below" in told) == links
+        if command == "compare":
+            assert "PREDICTION" not in told and "outside (if only a run has them" in told
+    assert main(["--help"]) == 0
+    listed = re.findall(r"(?m)^    ([a-z][a-z-]+)(?:  |$)", capsys.readouterr().out)
+    assert listed[:2] == ["demo", "evaluate"] and listed[-2:] == ["constraints", "warm-up"]

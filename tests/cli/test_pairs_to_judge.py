@@ -29,6 +29,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     pq.write_table(pa.table(BASE), "old.parquet")
     pq.write_table(pa.table(EXP), "new.parquet")
+    Path("twice.csv").write_text("item,cluster\na,1\na,2\n")
     return tmp_path
 
 
@@ -141,7 +142,8 @@ def test_strata_unsure_and_skipped(here, capsys) -> None:
         ("sample-pairs old.parquet new.parquet -n 1", "n is a number of pairs, 2 or more, not 1"),
         ("sample-pairs old.parquet old.parquet", "there is no pair to judge"),
         ("sample-pairs old.parquet new.parquet --by nmae", "no attribute 'nmae'"),
-        ("sample-pairs old.parquet new.parquet --overlapping", "may overlap"),
+        ("sample-pairs old.parquet new.parquet --overlapping", "unrecognized arguments: --overlapping"),
+        ("sample-pairs twice.csv new.parquet", "overlapping clusters are not served: choose one for each"),
         ("estimate-pairs old.parquet", "There is no column 'pair'"),
         ("estimate-pairs nothing.csv", "nothing.csv"),
     ],
