@@ -374,6 +374,17 @@ def f_measure(precision: Floats | float, recall: Floats | float, alpha: float = 
     return rate(precision * recall, below, empty=0.0)
 
 
+def gain_of_f1(lost: tuple[float, float], precision: Floats, recall: Floats) -> Floats:
+    """Return what F1 gains by gains in precision and recall, to the last digits however small.
+
+    `lost` is 1 minus precision and recall.
+    """
+    p, r = 1 - lost[0], 1 - lost[1]
+    above = p * p * recall + r * r * precision + precision * recall * (p + r)
+    gain: Floats = 2 * above / ((p + r) * ((p + r) + (precision + recall)))
+    return gain
+
+
 def slopes_of_f1(p: Floats | float, r: Floats | float, beta: float) -> tuple[Any, Any]:
     """Return the derivatives of F1 by precision and by recall.
 

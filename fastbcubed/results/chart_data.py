@@ -12,6 +12,7 @@ from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import NotKeptError
 from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
+from fastbcubed.metrics.metric import f_measure
 from fastbcubed.render.number_formats import plus_minus
 from fastbcubed.results.concentration import POINTS
 from fastbcubed.results.intervals import interval
@@ -71,8 +72,7 @@ def extremes(ev: Evaluation) -> dict[str, dict[str, float]]:
     everything = true.n_items.sum() if cells.weighting == "outer" else total
     found["one"] = (float(true.squares.sum() / total / everything), 1.0)
     return {
-        name: {"precision": p, "recall": r, "f1": 2 * p * r / (p + r) if p + r else 0.0}
-        for name, (p, r) in found.items()
+        name: {"precision": p, "recall": r, "f1": float(f_measure(p, r))} for name, (p, r) in found.items()
     }
 
 

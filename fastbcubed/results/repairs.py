@@ -18,6 +18,7 @@ from fastbcubed.align.rows import WIDEST
 from fastbcubed.cells.contingency import Contingency, Excerpt
 from fastbcubed.errors import MetricError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
+from fastbcubed.metrics.metric import f_measure, gain_of_f1
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.items import Kept
@@ -26,7 +27,6 @@ from fastbcubed.results.table import (
     MOST_GATHERS,
     ONLY_HERE,
     Table,
-    f_gain,
     first_rows,
     order_of,
     require_limit,
@@ -248,7 +248,7 @@ class Repairs:
             precision, recall = (np.broadcast_to(each, len(both[0]))[codes] for each in both)
             is_split = kind == "split"
             n, weight = (table.pred_n, table.pred_weight) if is_split else (table.true_n, table.true_weight)
-            gain = f_gain(start.lost, precision, recall)
+            gain = gain_of_f1(start.lost, precision, recall)
             found.append(
                 (np.full(codes.size, is_split), codes, n[codes], weight[codes], gain, gain, precision, recall)
             )
@@ -345,7 +345,7 @@ def _listing_of(
         "n_items": repairs.n_items,
         "weight": repairs.weight,
         "gain": repairs.gain,
-        "running": 2 * precision * recall / (precision + recall),
+        "running": f_measure(precision, recall),
         "precision_gain": repairs.precision,
         "recall_gain": repairs.recall,
         "running_precision": np.ascontiguousarray(precision),
@@ -378,7 +378,7 @@ def _in_tables(kept: Kept, lost_of: Lost, kinds: Sequence[str], limit: int) -> t
         names = ("code", "n_items", "weight", "precision_loss")
         splits, n, weight, gain = (to_numpy(listed[name]) for name in names)
         none = np.zeros(gain.size)
-        gain_of_f = f_gain(lost, gain, none)
+        gain_of_f = gain_of_f1(lost, gain, none)
         found.append(Repairs(np.ones(gain.size, bool), splits, n, weight, gain_of_f, gain_of_f, gain, none))
     if not (gathers.size or splits.size):
         return found[0], np.empty((0, 2))
@@ -398,7 +398,7 @@ def _gathers(preds: _Preds, codes: NDArray[np.int64], total: float, lost: tuple[
     kernels.clusters.add_gains(table.cells, table.pred, False, correct, np.zeros_like(correct), gains)
     own = np.searchsorted(in_whole["true"], codes)
     precision, recall = ((gains[own, ::2] + gains[own, 1::2]) / total).T
-    gain = f_gain(lost, precision, recall)
+    gain = gain_of_f1(lost, precision, recall)
     return Repairs(
         np.zeros(own.size, bool), codes, table.true_n[own], table.true_weight[own],
         gain, gain, precision, recall,

@@ -17,7 +17,7 @@ from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import as_floats, from_numpy, storage_of, to_numpy, values_of_codes
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
-from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.metric import Metric, gain_of_f1
 from fastbcubed.render.document import Grid
 from fastbcubed.render.html import escaped, html_table
 from fastbcubed.render.number_formats import amount, count, label, score_text
@@ -548,17 +548,6 @@ class Totals:
         return LossCurve.of(n_clusters, losses, None if (counts == 1).all() else counts)
 
 
-def f_gain(lost: tuple[float, float], precision: Floats, recall: Floats) -> Floats:
-    """Return the F1 gain of gains in precision and recall, to the last digits however small.
-
-    `lost` is 1 minus precision and recall.
-    """
-    p, r = 1 - lost[0], 1 - lost[1]
-    above = p * p * recall + r * r * precision + precision * recall * (p + r)
-    gain: Floats = 2 * above / ((p + r) * ((p + r) + (precision + recall)))
-    return gain
-
-
 class MayGather:
     """The true clusters whose gathering may be among the first `limit` repairs.
 
@@ -582,11 +571,11 @@ class MayGather:
             self._take(there + first, precision[there], recall[there])
 
     def _take(self, codes: NDArray[np.int64], precision: Floats, recall: Floats) -> None:
-        most = f_gain(self._lost, 2 * precision, recall) * (1 + ROUNDING)
+        most = gain_of_f1(self._lost, 2 * precision, recall) * (1 + ROUNDING)
         own = np.flatnonzero(most >= self._floor)
         self.codes = np.concatenate([self.codes, codes[own]])
         self._most = np.concatenate([self._most, most[own]])
-        self._least = np.concatenate([self._least, f_gain(self._lost, precision[own], recall[own])])
+        self._least = np.concatenate([self._least, gain_of_f1(self._lost, precision[own], recall[own])])
         if self.codes.size > self.limit:
             self._floor = np.partition(self._least, -self.limit)[-self.limit]
             kept = self._most >= self._floor

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple, TypeVar
 
@@ -45,6 +46,8 @@ from fastbcubed.types import Counts, Floats
 __all__ = ["DESCRIPTIVE", "Estimable", "choose"]
 
 B = TypeVar("B", Floats, float)
+#: Makes the ratio that a score is, or that of two that it is an F of.
+MakeRatio = Callable[["Drawn"], "Ratio"]
 
 
 def _blend(of_precision: B, of_recall: B, alpha: float) -> B:
@@ -60,13 +63,6 @@ class Ratio(NamedTuple):
     most: Floats | None = None
     #: what a denominator of an F is blended from, and alpha: blended sums are exact where both have the same sum
     blended: tuple[Floats, Floats, float] | None = None
-
-    @classmethod
-    def of_f(cls, numerator: Floats, of_precision: Floats, of_recall: Floats, alpha: float) -> Ratio:
-        """Return the ratio of an F, whose denominator is a mean of those of precision and recall."""
-        return cls(
-            numerator, _blend(of_precision, of_recall, alpha), blended=(of_precision, of_recall, alpha)
-        )
 
     def means(self, draws: Counts) -> tuple[float, float]:
         """Return the means of numerator and denominator over draws."""
@@ -93,44 +89,27 @@ class Estimate(NamedTuple):
     ceiling: float  #: the plain ratio if all numerators were as large as can be
 
 
-#: What each score is the ratio of, by name, given alpha = 1 / (1 + beta^2).
-RATIOS: dict[str, Callable[[Drawn, float], Ratio]] = {
-    "bcubed_precision_by_true_cluster": lambda c, _: Ratio(
-        c.weight * (c.sums(bcubed.precision) / c.size), c.weight
+#: Numerator, denominator and, if it is another, the largest numerator of each score by cluster; `ratio_of` weighs them.
+#: Numerators of precision and recall of one kind are the same where their F is a ratio, too.
+RATIOS: dict[str, Callable[[Drawn], tuple[Any, ...]]] = {
+    "bcubed_precision_by_true_cluster": lambda c: (c.sums(bcubed.precision) / c.size, c.one),
+    "bcubed_recall_by_true_cluster": lambda c: (c.sums(bcubed.recall) / c.size, c.one),
+    "pair_precision": lambda c: (c.found, c.linked),
+    "pair_recall": lambda c: (c.found, c.pairs),
+    "cluster_precision": lambda c: (c.n_items * c.hit, c.pred_clusters, c.n_items * c.one),
+    "cluster_recall": lambda c: (c.n_items * c.hit, c.n_items * c.one),
+    "inverse_purity": lambda c: (c.best(c.cells.n), c.size),
+    "class_f1": lambda c: (c.size * c.best(2 * c.cells.n / (c.cells.true_n + c.cells.pred_n)), c.size),
+    "closest_cluster_recall": lambda c: (
+        c.best(c.cells.n / (c.cells.true_n + c.cells.pred_n - c.cells.n)), c.one,
     ),
-    "bcubed_recall_by_true_cluster": lambda c, _: Ratio(
-        c.weight * (c.sums(bcubed.recall) / c.size), c.weight
-    ),
-    "pair_precision": lambda c, _: Ratio(c.weight * c.found, c.weight * c.linked),
-    "pair_recall": lambda c, _: Ratio(c.weight * c.found, c.weight * c.pairs),
-    "pair_f": lambda c, alpha: Ratio.of_f(c.weight * c.found, c.weight * c.linked, c.weight * c.pairs, alpha),
-    "cluster_precision": lambda c, _: Ratio(
-        c.weight * (c.n_items * c.hit), c.weight * c.pred_clusters, c.weight * c.n_items
-    ),
-    "cluster_recall": lambda c, _: Ratio(c.weight * c.hit, c.weight),
-    "cluster_f": lambda c, alpha: Ratio.of_f(
-        c.weight * (c.n_items * c.hit), c.weight * c.pred_clusters, c.weight * c.n_items, alpha
-    ),
-    "inverse_purity": lambda c, _: Ratio(c.weight * c.best(c.cells.n), c.weight * c.size),
-    "class_f1": lambda c, _: Ratio(
-        c.weight * (c.size * c.best(2 * c.cells.n / (c.cells.true_n + c.cells.pred_n))), c.weight * c.size
-    ),
-    "closest_cluster_recall": lambda c, _: Ratio(
-        c.weight * c.best(c.cells.n / (c.cells.true_n + c.cells.pred_n - c.cells.n)), c.weight
-    ),
-    "muc_precision": lambda c, _: Ratio(c.weight * (c.n_items * c.joined), c.weight * c.pred_joined),
-    "muc_recall": lambda c, _: Ratio(c.weight * c.joined, c.weight * (c.size - 1.0)),
-    "muc_f": lambda c, alpha: Ratio.of_f(
-        c.weight * (c.n_items * c.joined),
-        c.weight * c.pred_joined,
-        c.weight * (c.n_items * (c.size - 1.0)),
-        alpha,
-    ),
-    "lea_precision": lambda c, _: Ratio(c.weight * c.links(c.cells.pred_n), c.weight * c.size),
-    "lea_recall": lambda c, _: Ratio(c.weight * c.links(c.cells.true_n), c.weight * c.size),
-    "matching_rate": lambda c, _: Ratio(c.weight * c.size * (c.size > 1), c.weight * c.size),
-    "mean_cluster_size": lambda c, _: Ratio(c.weight * c.size, c.weight),
-}
+    "muc_precision": lambda c: (c.n_items * c.joined, c.pred_joined),
+    "muc_recall": lambda c: (c.n_items * c.joined, c.n_items * (c.size - 1.0)),
+    "lea_precision": lambda c: (c.links(c.cells.pred_n), c.size),
+    "lea_recall": lambda c: (c.links(c.cells.true_n), c.size),
+    "matching_rate": lambda c: (c.size * (c.size > 1), c.size),
+    "mean_cluster_size": lambda c: (c.size, c.one),
+}  # fmt: skip
 
 
 class _Linear(NamedTuple):
@@ -222,7 +201,7 @@ class Estimable(NamedTuple):
     name: str
     low: float
     high: float
-    ratios: tuple[Callable[[Drawn], Ratio], ...]
+    ratios: tuple[MakeRatio, ...]
     alpha: float
 
     def estimate(self, drawn: Drawn) -> Estimate:
@@ -258,11 +237,15 @@ MAY_EXCEED = frozenset(
     f"{stem}_{kind}" for stem in ("cluster", "muc") for kind in ("precision", "f1", "fbeta")
 )
 BY_CLASS = "bcubed_precision_by_true_cluster", "bcubed_recall_by_true_cluster"
-#: The ratio that an F is, or the two that it is an F of.
-F_OF: dict[str, tuple[str, ...]] = {
-    **{f"{stem}_{kind}": (f"{stem}_f",) for stem in ("pair", "cluster", "muc") for kind in ("f1", "fbeta")},
-    **{f"bcubed_{kind}_by_true_cluster": BY_CLASS for kind in ("f1", "fbeta")},
-    "lea_f1": ("lea_precision", "lea_recall"),
+#: What an F is of, and whether it is one ratio, as the two have the same numerators.
+F_OF: dict[str, tuple[tuple[str, str], bool]] = {
+    **{
+        f"{stem}_{kind}": ((f"{stem}_precision", f"{stem}_recall"), True)
+        for stem in ("pair", "cluster", "muc")
+        for kind in ("f1", "fbeta")
+    },
+    **{f"bcubed_{kind}_by_true_cluster": (BY_CLASS, False) for kind in ("f1", "fbeta")},
+    "lea_f1": (("lea_precision", "lea_recall"), False),
 }
 #: The family of what describes the true clusters.
 SIZES = "sizes"
@@ -348,9 +331,10 @@ def _reason(metric: Metric) -> str:
 def _estimable(name: str, beta: float) -> Estimable | None:
     """Return a score that can be estimated; None for any other."""
     alpha = weight_of_precision(beta if "fbeta" in name else 1.0)
-    ratios = F_OF.get(name, (name,) if name in RATIOS and not name.endswith("_f") else ())
-    if ratios:
-        made = tuple(_from_table(each, alpha) for each in ratios)
+    if name in F_OF or name in RATIOS:
+        parts, is_ratio = F_OF.get(name, ((name,), False))
+        made: tuple[MakeRatio, ...] = tuple(partial(ratio_of, each) for each in parts)
+        made = (partial(_ratio_of_f, made[0], made[1], alpha=alpha),) if is_ratio else made
         return Estimable(name, *RANGES.get(name, (0.0, 1.0)), made, alpha)
     if name not in METRICS:
         return None
@@ -367,11 +351,20 @@ def _is_of_items(metric: Metric) -> bool:
     return metric.formula is not None and not (metric.uses_tn or metric.labelled_only or metric.covers_only)
 
 
-def _from_table(name: str, alpha: float) -> Callable[[Drawn], Ratio]:
-    return lambda drawn: RATIOS[name](drawn, alpha)
+def ratio_of(name: str, drawn: Drawn) -> Ratio:
+    """Return the ratio that a score is."""
+    numerator, denominator, *most = (drawn.weight * each for each in RATIOS[name](drawn))
+    return Ratio(numerator, denominator, *most[:1])
 
 
-def _over_items(metric: Metric, beta: float) -> Callable[[Drawn], Ratio]:
+def _ratio_of_f(of_precision: MakeRatio, of_recall: MakeRatio, drawn: Drawn, *, alpha: float) -> Ratio:
+    """Return the ratio of an F, whose denominator is a mean of those of precision and recall."""
+    p, r = of_precision(drawn), of_recall(drawn)
+    blended = p.denominator, r.denominator, alpha
+    return Ratio(p.numerator, _blend(*blended), blended=blended)
+
+
+def _over_items(metric: Metric, beta: float) -> MakeRatio:
     """Return the ratio behind a mean over items: p |c| times the mean over the items of c, and p |c|."""
     formula = metric.at(beta).formula
     assert formula is not None
@@ -596,6 +589,11 @@ class Drawn(NamedTuple):
         c = self.cells
         tp = c.n - (1 - itself)
         return self.add(np.asarray(formula(tp, c.pred_n - c.n, c.true_n - c.n, None)))  # type: ignore[arg-type]
+
+    @property
+    def one(self) -> Floats:
+        """Each cluster, counted once."""
+        return np.ones(self.size.size)
 
     @property
     def found(self) -> Floats:

@@ -29,13 +29,13 @@ from fastbcubed.runtime.old_names import under_old_name
 from fastbcubed.sample.cluster_estimators import (
     DESCRIPTIVE,
     MAY_EXCEED,
-    RATIOS,
     ClusterSample,
     Drawn,
     Estimate,
     choose,
     estimate_ratio,
     hill_numbers,
+    ratio_of,
 )
 
 if TYPE_CHECKING:
@@ -314,7 +314,7 @@ def summarize(
     """Return the sizes of sample and prediction, and figures of the sampled true clusters."""
     weight = drawn.draws * drawn.weight
     n_items = coverage.n_common + coverage.n_prediction_only
-    sizes = {name: estimate_ratio(RATIOS[name](drawn, 0.5), drawn).value for name in DESCRIPTIVE}
+    sizes = {name: estimate_ratio(ratio_of(name, drawn), drawn).value for name in DESCRIPTIVE}
     return {
         "sample": {
             "n_clusters": int(drawn.size.size),
