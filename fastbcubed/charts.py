@@ -18,7 +18,7 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.page import IN_BRIEF, require_packages
 from fastbcubed.results.slices import SliceKey, check_key, name_columns, slice_name
 from fastbcubed.runtime.object_attributes import only_all
-from fastbcubed.sweep_links.sweep_document import curve_content
+from fastbcubed.sweep_links.curve_chart import curve_content
 from fastbcubed.sweep_links.sweep_result import Sweep
 
 if TYPE_CHECKING:

@@ -580,13 +580,17 @@ def thresholds_chart(curve: Row) -> Spec:
     rows, scores, best = curve["rows"], curve["scores"], curve["best"]
     colours = {"precision": LIGHT.pred, "recall": LIGHT.true, "f1": LIGHT.ink}
     points = [
-        {"threshold": row["threshold"], "score": score, "value": row[score]}
+        {"place": row["place"], "threshold": row["threshold"], "score": score, "value": row[score]}
         for row in rows
         for score in scores
         if row["threshold"] is not None and math.isfinite(row["threshold"]) and row[score] is not None
     ]
-    scale = {"zero": False, "nice": False}
-    x = shown("threshold:Q", title="threshold", scale=scale, axis={"tickCount": 6})
+    scale = {"zero": False, "nice": False} | ({"domain": curve["ends"]} if curve["ends"] else {})
+    places, texts = [place for place, _ in curve["ticks"]], [text for _, text in curve["ticks"]]
+    written = f"{json.dumps(texts)}[indexof({json.dumps(places)}, datum.value)]"
+    axis = {"values": places, "labelExpr": written} if places else {"tickCount": 6}
+    title = "threshold (even in log odds)" if curve["log_odds"] else "threshold"
+    x = shown("place:Q", title=title, scale=scale, axis=axis)
     scale = {"domain": curve["axis"], "nice": False}
     y = shown("value:Q", title=None, scale=scale, axis={"grid": True, "tickCount": 5})
     order = [score for score in colours if score in scores] or list(scores)
@@ -595,12 +599,12 @@ def thresholds_chart(curve: Row) -> Spec:
     place = {"x": x, "y": y, "color": colour, "strokeDash": dash}
     drawn = [marks(points, "line", place, interpolate="step-before", strokeWidth=2, clip=True)]
     if best is not None:
-        known = [point["threshold"] for point in points] or [0.0]
+        known = [point["place"] for point in points] or [0.0]
         right = best > (min(known) + max(known)) / 2
         align, dx = ("right", -5) if right else ("left", 5)
-        text = [{"threshold": best, "text": curve["best_text"]}]
+        text = [{"place": best, "text": curve["best_text"]}]
         how = {"align": align, "dx": dx, "fontSize": 11, "color": LIGHT.soft, "y": 212}
-        drawn.append(dashed_at(best, x, "threshold"))
+        drawn.append(dashed_at(best, x, "place"))
         drawn.append(marks(text, "text", {"x": x, "text": shown("text:N")}, **how))
     return layers(*drawn, width=WIDTH + 110, height=220)
 

@@ -20,7 +20,6 @@ from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.link_clusters import as_threshold, as_thresholds, column_at, connected
-from fastbcubed.inputs.link_columns import LinkColumns
 from fastbcubed.inputs.links import JoinedLinks, as_score
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS
@@ -29,11 +28,7 @@ from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.intervals import Interval, check_level
-from fastbcubed.results.large_tables import apart
-from fastbcubed.results.load import evaluation_of, with_nan
 from fastbcubed.results.page import Asked, report_of
-from fastbcubed.results.save import save_tables, scores_to_save
-from fastbcubed.results.saved_files import NotKept, in_one, metrics_by_name
 from fastbcubed.results.slices import SliceKey, rows_for_json
 from fastbcubed.results.standard_errors import COMPONENT, warn_of_units
 from fastbcubed.results.table import HasTable, Table, require_limit
@@ -41,11 +36,10 @@ from fastbcubed.results.warnings import give
 from fastbcubed.runtime.arguments import is_one_of, seed_of, true_or_false, whole_number
 from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.threads import Pool
+from fastbcubed.sweep_links import saved_sweep
 from fastbcubed.sweep_links.curve import (
     Best,
     Curve,
-    Kept,
-    StoredCurve,
     best_point,
     first_highest,
     heap_of,
@@ -64,14 +58,6 @@ from fastbcubed.sweep_links.unit_sums import UnitSums, even_levels, units_of_row
 if TYPE_CHECKING:
     from fastbcubed.render.html import Report
     from fastbcubed.sweep_links.sweep import Evaluator
-
-#: Merges and true clusters that are written.
-LISTED = 1000
-#: The advice where a part of a sweep was not saved with it.
-NOT_SAVED = (
-    "a sweep is saved with its scores, the clusters at one threshold (clusters.parquet), and the first "
-    f"{LISTED:,} merges, there and of all, and weakest links; sweep again to have more"
-)
 
 
 @dataclass(eq=False, repr=False)
@@ -398,8 +384,10 @@ class Sweep(Shown, HasTable):
         levels, at = self._level_thresholds, self._n_used(threshold) - 1
         if at < 0 or levels[at] != threshold:
             return shown(threshold)
-        beside = levels[[each for each in (at - 1, at + 1) if 0 <= each < levels.size]]
-        gap = np.abs(beside - threshold).min(initial=abs(threshold) or 1.0)
+        sides = (at - 1, at + 1) if stronger else (at + 1, at - 1)  # rounded towards the first
+        neighbour = next((levels[each] for each in sides if 0 <= each < levels.size), threshold - 1.0)
+        with np.errstate(over="ignore"):
+            gap = min(np.abs(neighbour - threshold), abs(threshold) or 1.0)
         text = shown(threshold, float(gap), up=stronger != self.tree.ascending)
         same = stronger or self._n_used(float(text)) == at + 1  # which short floats may not be
         return text if same else shown(threshold)
@@ -679,12 +667,12 @@ class Sweep(Shown, HasTable):
         """Return the first rows of a saved listing, of those at a threshold if one is given."""
         assert self._saved is not None
         table = self._saved[name]
-        whole = table.num_rows < LISTED
+        whole = table.num_rows < saved_sweep.LISTED
         if threshold is not None:
             used = [self._n_used(each) <= self._n_used(threshold) for each in table["threshold"].to_pylist()]
             table = table.filter(pa.array(used, pa.bool_()))
         if not whole and (limit is None or limit > table.num_rows):
-            raise NotKeptError(NOT_SAVED)
+            raise NotKeptError(saved_sweep.NOT_SAVED)
         return Table(table.slice(0, limit))
 
     # Output
@@ -740,81 +728,12 @@ class Sweep(Shown, HasTable):
         if not isinstance(chosen, Chosen | None):
             raise OptionError(f"chosen is what `chosen` returned, not {quoted(chosen)}")
         best = self.best(score, where=where) if chosen is None else chosen.best
-        tables: dict[str, Any] = {
-            "curve": self.curve(limit=None),
-            "clusters": self.at(best.threshold).to_table(),
-            "merges": self.merges(limit=LISTED),
-            "merges_at_best": self.merges(limit=LISTED, threshold=best.threshold),
-            "weakest_links": self.weakest_links(limit=LISTED),
-            "points": self.points(),
-        }
-        if self.sliced:
-            tables["slices"] = lambda: in_one(self.sliced)
-        links, named = self.links, [best.threshold]
-        named += [] if chosen is None else [chosen.threshold_low, chosen.threshold_high]
-        own = {
-            "at_best": scores_to_save(self.at_best),
-            "columns": links.columns._asdict(),
-            "complete": links.complete,
-            "precision": links.precision.str,
-            "metrics": [[metric.name for metric in each] for each in (self.metrics, self.others)],
-            "weighted": self._curve.weighted,
-            "sliced": {by: table.column_names for by, table in self.sliced.items()},
-            "points": [self._point(threshold) for threshold in named],
-            "merges": None if merges is None else min(merges, LISTED),
-        }
-        content = self._content(Leading(best, chosen, merges))
-        save_tables(directory, "sweep", {**content, "saved": own}, tables)
+        saved_sweep.save(self, directory, Leading(best, chosen, merges))
 
     @classmethod
     def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Sweep:
         """Return the sweep that `save` wrote."""
-        own, ascending, curve = head["saved"], head["ascending"], tables["curve"]
-        lacking: Any = NotKept(NOT_SAVED)
-        ev, precision = evaluation_of(own["at_best"]), np.dtype(own["precision"])
-        fields = {name: each for name, each in own["columns"].items() if name in LinkColumns._fields}
-        columns, known = LinkColumns(**fields), (own["complete"], precision)
-        links = JoinedLinks(lacking, head["links"], columns, "the links", *known)
-        sums = {name: curve[name].to_numpy() for name in curve.column_names}
-        thresholds = sums["threshold"]
-        scores = thresholds[thresholds.size - head["thresholds"] :].astype(precision).astype(np.float64)
-        points = np.append(-math.inf if ascending else math.inf, scores)
-        order = np.broadcast_to(np.int64(0), head["items"])
-        tree = MergeTree(order, lacking, lacking, lacking, points, lacking, ascending)
-        metrics, others = (metrics_by_name(names, ev.beta, ev.definition) for names in own["metrics"])
-        sliced = apart(tables["slices"], own["sliced"]) if own["sliced"] else {}
-        found = cls(
-            links,
-            tree,
-            metrics,
-            others,
-            head["not_computed"],
-            Coverage.of(head["coverage"]),
-            ev.policies,
-            tables["points"]["threshold"].to_pylist(),
-            StoredCurve(thresholds, Kept(sums, math.nan, ev.beta), metrics, own["weighted"]),
-            lacking,
-            lacking,
-            lacking,
-            sliced,
-            tables,
-        )
-        found.__dict__ |= {"at_best": ev, "_points": Table(tables["points"])}
-        if "points" in own:
-            found.__dict__["_leading"] = found._saved_leading(head)
-        return found
-
-    def _saved_leading(self, head: Mapping[str, Any]) -> Leading:
-        """Return what `save` has named; thresholds, which may be infinite, go by their points."""
-        own, best, chosen = head["saved"], with_nan(head["best"]), None
-        point, *ends = own["points"]
-        found = self._best_at(point, best["score"], best["value"], head["best"]["where"] or "")
-        if ends:
-            low, high = self._curve.thresholds[ends].tolist()
-            shown = {"threshold_low": low, "threshold_high": high}
-            shown |= {"shown_low": self.shown(low), "shown_high": self.shown(high)}
-            chosen = Chosen(found, **{**with_nan(head["chosen"]), **shown})
-        return Leading(found, chosen, own["merges"])
+        return saved_sweep.restored(cls, head, tables)
 
     def report(
         self,

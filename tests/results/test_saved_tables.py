@@ -16,7 +16,7 @@ import fastbcubed as fb
 from fastbcubed.cli import main as cli
 from fastbcubed.errors import FileFormatError, NotKeptError
 from fastbcubed.render.text import drawn
-from fastbcubed.sweep_links import sweep_result
+from fastbcubed.sweep_links import saved_sweep
 from fastbcubed.sweep_links.sweep_document import document
 from fastbcubed.sweep_links.threshold_choice import Leading
 
@@ -170,7 +170,7 @@ def test_a_loaded_sweep_shows_what_it_was_saved_with(tmp_path: Path) -> None:
 
 def test_merges_at_the_best_threshold_are_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of those of all thresholds, the first are at weak ones: at 0.4 and more, other clusters come together."""
-    monkeypatch.setattr(sweep_result, "LISTED", 2)
+    monkeypatch.setattr(saved_sweep, "LISTED", 2)
     sweep = fb.sweep(TRUTH, [*LINKS, (0, 47, 0.95)])
     sweep.save(tmp_path)
     found, best = fb.load(tmp_path), sweep.best().threshold

@@ -1,0 +1,111 @@
+"""Saved sweeps: the files of a sweep, and the sweep that is made of them again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed.align.policies import Coverage
+from fastbcubed.inputs.link_columns import LinkColumns
+from fastbcubed.inputs.links import JoinedLinks
+from fastbcubed.results.large_tables import apart
+from fastbcubed.results.load import evaluation_of, with_nan
+from fastbcubed.results.save import save_tables, scores_to_save
+from fastbcubed.results.saved_files import NotKept, in_one, metrics_by_name
+from fastbcubed.results.table import Table
+from fastbcubed.sweep_links.curve import Kept, StoredCurve
+from fastbcubed.sweep_links.merge_tree import MergeTree
+from fastbcubed.sweep_links.threshold_choice import Chosen, Leading
+
+#: Merges and true clusters that are written.
+LISTED = 1000
+#: The advice where a part of a sweep was not saved with it.
+NOT_SAVED = (
+    "a sweep is saved with its scores, the clusters at one threshold (clusters.parquet), and the first "
+    f"{LISTED:,} merges, there and of all, and weakest links; sweep again to have more"
+)
+
+
+def save(sweep: Any, directory: Any, leading: Leading) -> None:
+    """Write a sweep with what it is to show; see `Sweep.save`."""
+    best, chosen, merges = leading
+    assert best is not None
+    tables: dict[str, Any] = {
+        "curve": sweep.curve(limit=None),
+        "clusters": sweep.at(best.threshold).to_table(),
+        "merges": sweep.merges(limit=LISTED),
+        "merges_at_best": sweep.merges(limit=LISTED, threshold=best.threshold),
+        "weakest_links": sweep.weakest_links(limit=LISTED),
+        "points": sweep.points(),
+    }
+    if sweep.sliced:
+        tables["slices"] = lambda: in_one(sweep.sliced)
+    links, named = sweep.links, [best.threshold]
+    named += [] if chosen is None else [chosen.threshold_low, chosen.threshold_high]
+    own = {
+        "at_best": scores_to_save(sweep.at_best),
+        "columns": links.columns._asdict(),
+        "complete": links.complete,
+        "precision": links.precision.str,
+        "metrics": [[metric.name for metric in each] for each in (sweep.metrics, sweep.others)],
+        "weighted": sweep._curve.weighted,
+        "sliced": {by: table.column_names for by, table in sweep.sliced.items()},
+        "points": [sweep._point(threshold) for threshold in named],
+        "merges": None if merges is None else min(merges, LISTED),
+    }
+    save_tables(directory, "sweep", {**sweep._content(leading), "saved": own}, tables)
+
+
+def restored(cls: type[Any], head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Any:
+    """Return the sweep of this class that `save` wrote."""
+    own, ascending, curve = head["saved"], head["ascending"], tables["curve"]
+    lacking: Any = NotKept(NOT_SAVED)
+    ev, precision = evaluation_of(own["at_best"]), np.dtype(own["precision"])
+    fields = {name: each for name, each in own["columns"].items() if name in LinkColumns._fields}
+    columns, known = LinkColumns(**fields), (own["complete"], precision)
+    links = JoinedLinks(lacking, head["links"], columns, "the links", *known)
+    sums = {name: curve[name].to_numpy() for name in curve.column_names}
+    thresholds = sums["threshold"]
+    scores = thresholds[thresholds.size - head["thresholds"] :].astype(precision).astype(np.float64)
+    points = np.append(-math.inf if ascending else math.inf, scores)
+    order = np.broadcast_to(np.int64(0), head["items"])
+    tree = MergeTree(order, lacking, lacking, lacking, points, lacking, ascending)
+    metrics, others = (metrics_by_name(names, ev.beta, ev.definition) for names in own["metrics"])
+    sliced = apart(tables["slices"], own["sliced"]) if own["sliced"] else {}
+    found = cls(
+        links,
+        tree,
+        metrics,
+        others,
+        head["not_computed"],
+        Coverage.of(head["coverage"]),
+        ev.policies,
+        tables["points"]["threshold"].to_pylist(),
+        StoredCurve(thresholds, Kept(sums, math.nan, ev.beta), metrics, own["weighted"]),
+        lacking,
+        lacking,
+        lacking,
+        sliced,
+        tables,
+    )
+    found.__dict__ |= {"at_best": ev, "_points": Table(tables["points"])}
+    if "points" in own:
+        found.__dict__["_leading"] = _leading(found, head)
+    return found
+
+
+def _leading(sweep: Any, head: Mapping[str, Any]) -> Leading:
+    """Return what `save` has named; thresholds, which may be infinite, go by their points."""
+    own, best, chosen = head["saved"], with_nan(head["best"]), None
+    point, *ends = own["points"]
+    found = sweep._best_at(point, best["score"], best["value"], head["best"]["where"] or "")
+    if ends:
+        low, high = sweep._curve.thresholds[ends].tolist()
+        shown = {"threshold_low": low, "threshold_high": high}
+        shown |= {"shown_low": sweep.shown(low), "shown_high": sweep.shown(high)}
+        chosen = Chosen(found, **{**with_nan(head["chosen"]), **shown})
+    return Leading(found, chosen, own["merges"])
