@@ -1,9 +1,4 @@
-"""Contributions of units to the scores of runs, and the squared differences between runs.
-
-What a unit adds to a score of one run and to that of another are taken from each other before they are squared:
-where both runs treat a unit alike, it adds nothing to the error of their difference. True clusters that all runs find
-exactly are units by themselves, and are only counted.
-"""
+"""Standard errors and intervals of the differences between runs, from what `results.influences` adds up by unit."""
 
 from __future__ import annotations
 
@@ -52,7 +47,6 @@ from fastbcubed.results.intervals import (
     LESS_VARIANCE_OF_SUMS,
     MOVE,
     Interval,
-    degrees_of_freedom,
     share_not_seen,
     share_of_another,
     t_quantile,
@@ -64,8 +58,9 @@ from fastbcubed.results.standard_errors import (
     TRUE_CLUSTER,
     RowUnits,
     carried_by_few,
+    error_and_freedom,
     freedom_of,
-    standard_error,
+    powers_of,
     too_small,
     unit_of_cells,
 )
@@ -348,11 +343,10 @@ def estimated(comparison: Comparison) -> Differences:
     if comparison.unit == COMPONENT and len(comparison) > 2 and is_heavy(units.largest_share):
         return _by_pair(comparison, units)
     scores_of_runs = [[ev.overall[m.name] for m in metrics] for ev in comparison.runs.values()]
-    errors = standard_error(powers.by_run[0], units.n, scores_of_runs)
     keys_of_scores = [(name, m.name) for name in comparison.runs for m in metrics]
-    by_score = dict(zip(keys_of_scores, errors.ravel().tolist(), strict=True))
     less = np.array([freedom_of(m, 0.0)["less"] for m in metrics])
-    df = degrees_of_freedom(powers.by_run[0], powers.by_run[1], units.n, less=less)
+    errors, df = error_and_freedom(powers.by_run, units.n, scores_of_runs, less=less)
+    by_score = dict(zip(keys_of_scores, errors.ravel().tolist(), strict=True))
     df = np.where(errors == 0, units.effective, freedom_of_difference(df, units.effective))
     by_df = dict(zip(keys_of_scores, df.ravel().tolist(), strict=True))
     drawn = {}
@@ -414,15 +408,11 @@ class DifferencesOfSums:
             after = moved[name]
             alone = [*after.by_unit[n:], *before.by_unit[n:]]
             changes = after.by_unit[:n] - before.by_unit[:n]
-            add = self._runs[name].add
-            squares, fourths = (
-                add(changes**power) + float(np.sum(np.array(alone) ** power)) for power in (2, 4)
-            )
-            u = max(n_units + len(alone), before.n, after.n)
-            error = float(standard_error(squares, u, max(after.size, before.size)))
+            powers = powers_of(changes, self._runs[name].add) + powers_of(np.array(alone))
+            u, size = max(n_units + len(alone), before.n, after.n), max(after.size, before.size)
+            error, df = map(float, error_and_freedom(powers, u, size, less=LESS_VARIANCE_OF_SUMS))
             runs = self._runs[name], self._runs[self._comparison.baseline]
             effective = min(by_unit.effective(metric) for by_unit in runs)
-            df = float(degrees_of_freedom(squares, fourths, u, less=LESS_VARIANCE_OF_SUMS))
             found[name, metric.name] = error, freedom_of_difference(df, effective) if error else effective
         return found
 
@@ -519,12 +509,7 @@ def _of_column(comparison: Comparison, metrics: Sequence[Metric], said: list[str
     rows = RowUnits.of(first, np.where(units < 0, -1, 0), 1, np.maximum(units, 0))
     moved = [rows.influences(ev.contingency, metrics, ev.beta) for ev in evs]
     before = moved[_place(comparison)]
-    powers = np.array(
-        [
-            [[np.sum((own[m.name].moved - before[m.name].moved) ** power) for m in metrics] for own in moved]
-            for power in (2, 4)
-        ]
-    )
+    powers = [[powers_of(own[m.name].moved - before[m.name].moved) for m in metrics] for own in moved]
     drawing = None
     if comparison.n_bootstrap:
         drawing = Drawing(content_of_values(values), [units] * len(evs), True)
@@ -536,7 +521,8 @@ def _of_column(comparison: Comparison, metrics: Sequence[Metric], said: list[str
         of_cells = [
             CellUnits(ev.contingency, own[:0], n_units, own) for ev, own in zip(evs, codes, strict=True)
         ]
-    return _Found(Powers(powers, rows.units(0)), drawing, single, of_cells)
+    by_run = np.moveaxis(np.reshape(powers, (len(moved), len(metrics), 2)), -1, 0)
+    return _Found(Powers(by_run, rows.units(0)), drawing, single, of_cells)
 
 
 def _place(comparison: Comparison) -> int:

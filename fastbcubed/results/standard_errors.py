@@ -153,6 +153,24 @@ def standard_error(squares: Any, n_units: Any, score: Any = 1.0) -> Any:
         return without_rounding(np.sqrt(squares * factor), score)
 
 
+def powers_of(moved: Any, add: Callable[[Any], Any] = np.sum) -> Floats:
+    """Return the sums of second and fourth powers of what units move a score by; `add` adds up values of units."""
+    squares = moved * moved
+    return np.array([add(squares), add(squares * squares)])
+
+
+def error_and_freedom(
+    powers: Any, n_units: Any, score: Any = 1.0, *, less: Any = 0.0, fewest: float = 1.0
+) -> Any:
+    """Return the standard error of a score, and its degrees of freedom, from the powers of its units' influences.
+
+    `less` and `fewest` are those of `degrees_of_freedom`. Where the error is 0, units say otherwise how many they are.
+    """
+    return standard_error(powers[0], n_units, score), degrees_of_freedom(
+        powers[0], powers[1], n_units, less=less, fewest=fewest
+    )
+
+
 def moved_by_another(metric: Metric, largest: float | None) -> float:
     """Return how far the ends of the interval of a score move for units that were not drawn: `moved` of `interval`.
 
@@ -181,20 +199,17 @@ class Found(NamedTuple):
     @classmethod
     def by_name(
         cls,
-        rows: Iterable[tuple[Metric, float, float, float, float]],
+        rows: Iterable[tuple[Metric, Floats, float, float]],
         effective: Callable[[Metric], float],
         largest: Callable[[Metric], float | None],
     ) -> Found:
-        """Take score, sums of second and fourth powers of influences, number of units, and size of each."""
+        """Take score, powers of influences, number of units, and size of each."""
         found = cls({}, {}, {})
-        for metric, squares, fourths, n_units, size in rows:
-            error, moved = (
-                float(standard_error(squares, n_units, size)),
-                moved_by_another(metric, largest(metric)),
-            )
-            df = degrees_of_freedom(squares, fourths, n_units, **freedom_of(metric, moved)) if error else None
+        for metric, powers, n_units, size in rows:
+            moved = moved_by_another(metric, largest(metric))
+            error, df = map(float, error_and_freedom(powers, n_units, size, **freedom_of(metric, moved)))
             found.of[metric.name], found.moved[metric.name] = error, moved
-            found.df[metric.name] = float(effective(metric) if df is None else df)
+            found.df[metric.name] = df if error else float(effective(metric))
         return found
 
     def with_others(self, others: Found) -> Found:
@@ -217,8 +232,8 @@ def errors_of_units(
     every = list(metrics)
     means, others = [m for m in every if is_mean(m)], [m for m in every if not is_mean(m)]
     powers, sizes = powers_of_scores(units, means, beta, known, pool, pieces)
-    counted, (squares, fourths) = powers.units, powers.by_run[:, 0].tolist()
-    rows = ((m, *own, counted.n, size) for m, *own, size in zip(means, squares, fourths, sizes, strict=True))
+    counted, by_score = powers.units, powers.by_run[:, 0].T
+    rows = ((m, own, counted.n, size) for m, own, size in zip(means, by_score, sizes, strict=True))
     found = Found.by_name(rows, lambda _: counted.effective, lambda _: counted.largest_share)
     if others:
         by_unit = SumsByUnit(units.table, units.by_cell(), units.n, pool, units.n_joined)
@@ -230,12 +245,10 @@ def errors_of_units(
 def errors_of_sums(by_unit: SumsByUnit, metrics: Iterable[Metric], n_units: int) -> Found:
     """Return the standard errors of scores that are functions of sums by unit; `n_units` have weight."""
 
-    def rows() -> Iterator[tuple[Metric, float, float, float, float]]:
+    def rows() -> Iterator[tuple[Metric, Floats, float, float]]:
         for metric in metrics:
             moved, size, n = by_unit.moved(metric)
-            squares = moved * moved
-            n = max(n, n_units + moved.size - by_unit.n)
-            yield metric, by_unit.add(squares), by_unit.add(squares**2), n, size
+            yield metric, powers_of(moved, by_unit.add), max(n, n_units + moved.size - by_unit.n), size
 
     return Found.by_name(rows(), by_unit.effective, by_unit.largest_share)
 
@@ -577,13 +590,7 @@ class ScoreErrors:
             named, counted = {m.name: m for m in means}, rows.units(0)
             moves = rows.influences(table, means, figures.beta)
             powers = (
-                (
-                    named[name],
-                    float(rows.by_group(own.moved**2)[0]),
-                    float(rows.by_group(own.moved**4)[0]),
-                    counted.n,
-                    float(own.size[0]),
-                )
+                (named[name], powers_of(own.moved, rows.by_group)[:, 0], counted.n, float(own.size[0]))
                 for name, own in moves.items()
             )
             found = Found.by_name(powers, lambda _: counted.effective, lambda _: counted.largest_share)

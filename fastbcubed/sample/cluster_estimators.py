@@ -37,8 +37,7 @@ from fastbcubed.inputs.tables import read_columns
 from fastbcubed.metrics import bcubed
 from fastbcubed.metrics.metric import Formula, Metric, f_measure, weight_of_precision, without_rounding
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as
-from fastbcubed.results.intervals import degrees_of_freedom
-from fastbcubed.results.standard_errors import standard_error
+from fastbcubed.results.standard_errors import error_and_freedom, powers_of
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Counts, Floats
@@ -146,7 +145,7 @@ def estimate_f(precision: Ratio, recall: Ratio, alpha: float, drawn: Drawn) -> E
     u = alpha * plain / p.plain if p.plain > 0 else 0.0
     v = (1 - alpha) * plain / r.plain if r.plain > 0 else 0.0
     moves = u * p.moves + v * r.moves
-    curved = u * v * _error(p.moves - r.moves, drawn) ** 2
+    curved = u * v * _squares(p.moves - r.moves, drawn)[0] ** 2
     adjustment = u * p.adjustment + v * r.adjustment + (0.0 if math.isnan(curved) else curved)
     return _estimate(plain, moves, adjustment, precision, drawn)
 
@@ -167,31 +166,28 @@ def _linear(ratio: Ratio, drawn: Drawn) -> _Linear:
     return _Linear(numerator / denominator, moves, adjustment)
 
 
-def _error(moves: Floats, drawn: Drawn) -> float:
-    """Return the standard error of the mean of influences over draws; NaN for a single draw."""
-    m = int(drawn.draws.sum())
-    squares = math.fsum((drawn.draws * (moves / m) ** 2).tolist())
-    return math.sqrt(drawn.left_to_draw) * float(standard_error(squares, m))
+def _squares(moves: Floats, drawn: Drawn) -> tuple[float, float]:
+    """Return the standard error of the mean of influences over draws, NaN for a single draw, and degrees of freedom.
 
-
-def _degrees_of_freedom(moves: Floats, drawn: Drawn) -> float:
-    """Return the degrees of freedom of the error, m - 1 at most; those of a score that few draws decide are few."""
+    These are m - 1 at most; those of a score that few draws decide are few.
+    """
     m = int(drawn.draws.sum())
-    squares, fourths = (math.fsum((drawn.draws * moves**power).tolist()) for power in (2, 4))
-    return float(degrees_of_freedom(squares, fourths, m, less=0.0)) if m > 1 else 0.0
+    powers = powers_of(moves / m, lambda each: math.fsum((drawn.draws * each).tolist()))
+    error, df = map(float, error_and_freedom(powers, m))
+    return math.sqrt(drawn.left_to_draw) * error, df if m > 1 else 0.0
 
 
 def _estimate(plain: float, moves: Floats, adjustment: float, ratio: Ratio, drawn: Drawn) -> Estimate:
     moves = without_rounding(moves)
-    error = plain * _error(moves, drawn) if plain > 0 else math.nan
+    error, df = _squares(moves, drawn)
     n_clusters = int(drawn.draws[ratio.denominator > 0].sum())
     most = ratio.denominator if ratio.most is None else ratio.most
-    total, squares, best = (
+    total, of_squares, best = (
         math.fsum((drawn.draws * each).tolist()) for each in (ratio.denominator, ratio.denominator**2, most)
     )
     return Estimate(
-        plain * (1 + adjustment), error, plain, n_clusters, _degrees_of_freedom(moves, drawn),
-        total * total / squares if total else 0.0, best / total if total else math.nan,
+        plain * (1 + adjustment), plain * error if plain > 0 else math.nan, plain, n_clusters, df,
+        total * total / of_squares if total else 0.0, best / total if total else math.nan,
     )  # fmt: skip
 
 

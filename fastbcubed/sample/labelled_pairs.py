@@ -32,7 +32,8 @@ from fastbcubed.inputs.pair import one_side, side_requests
 from fastbcubed.inputs.reading_notes import reading_of
 from fastbcubed.inputs.tables import DEFAULT, NAMED, ColumnName, is_array, listed
 from fastbcubed.inputs.verdicts import CODES, DIFFERENT, NAMES, SAME, UNJUDGED, UNSURE
-from fastbcubed.results.intervals import degrees_of_freedom, interval
+from fastbcubed.results.intervals import interval
+from fastbcubed.results.standard_errors import error_and_freedom, powers_of
 from fastbcubed.sample.judged_pairs import Estimate, listed_estimates
 from fastbcubed.types import Floats, Int64s
 
@@ -266,14 +267,12 @@ def _ratio(
     if not m:
         return math.nan, math.nan, math.nan, math.nan, 0
     value = math.fsum(parts.tolist()) / total
-    if m == 1:
-        return value, math.nan, math.nan, math.nan, 1
-    moves = (parts - value * wholes) / total
-    squares, fourths = (math.fsum((moves**power).tolist()) for power in (2, 4))
-    error = math.sqrt(m / (m - 1) * squares)
+    powers = powers_of((parts - value * wholes) / total, lambda each: math.fsum(each.tolist()))
+    error, df = map(float, error_and_freedom(powers, m))
     effective = total * total / math.fsum((wholes**2).tolist())
-    df = float(degrees_of_freedom(squares, fourths, m)) if squares else effective
-    ends = interval(value, error, df=df, level=level, low=0.0, high=1.0, effective=effective)
+    ends = interval(
+        value, error, df=df if error else effective, level=level, low=0.0, high=1.0, effective=effective
+    )
     return value, error, *ends, m
 
 

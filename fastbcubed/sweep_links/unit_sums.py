@@ -26,12 +26,13 @@ from fastbcubed.metrics.sums_by_unit import (
     pairs_of,
 )
 from fastbcubed.results.influences import is_mean
-from fastbcubed.results.intervals import degrees_of_freedom
 from fastbcubed.results.standard_errors import (
     Errors,
     are_uneven,
+    error_and_freedom,
     freedom_of,
     moved_by_another,
+    powers_of,
     standard_error,
 )
 from fastbcubed.results.unit_cells import Units, units_of_shares
@@ -359,8 +360,7 @@ class UnitSums:
         if error == 0:
             df = units.effective if mean else effective_units(self._by_unit(metric, point), score)
         else:
-            squares, fourths = (float(np.sum(moved**power)) for power in (2, 4))
-            df = float(degrees_of_freedom(squares, fourths, self.n_units, **freedom_of(metric, by_another)))
+            df = float(error_and_freedom(powers_of(moved), self.n_units, **freedom_of(metric, by_another))[1])
         return Errors({metric.name: error}, {metric.name: df}, {metric.name: by_another}, units)
 
     def _largest_share(self, metric: Metric, point: int) -> float | None:
