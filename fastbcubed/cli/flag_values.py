@@ -240,16 +240,16 @@ def _of_links(part: Any) -> Any:
     return replace(part, name=f"link_{part.name}") if is_of_links else part
 
 
-#: The default order of clusters.
-LOSS = "loss"
+#: The default order of clusters and slices, and one of slices alone.
+LOSS, EXCESS = "loss", "excess"
 
 
 def with_order(arguments: dict[str, Any], asked: str) -> tuple[dict[str, Any], str | None]:
-    """Return the arguments of `evaluate` including the score to order clusters by, and this score; None for loss."""
+    """Return the arguments of `evaluate` including the score to order listings by, and this order; None for loss."""
     from fastbcubed.metrics.registry import resolve
 
-    if asked == LOSS:
-        return arguments, None
+    if asked in (LOSS, EXCESS):
+        return arguments, None if asked == LOSS else EXCESS
     found = resolve([asked])[0]
     if len(found) > 1 or found[0].overall_only:
         what = (

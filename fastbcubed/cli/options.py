@@ -297,8 +297,8 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     add_options(group, "worst repairs", worst="the worst clusters of each side, and of the worst slices,")
     add = group.add_argument
     add(
-        "--order-by", default="loss", metavar="loss|SCORE",
-        help="list the clusters that cost most (loss, the default), or those of the worst score of this name",
+        "--order-by", default="loss", metavar="loss|excess|SCORE",
+        help="order clusters and slices by loss (the default) or worst score, or slices by excess loss",
     )  # fmt: skip
     add_options(group, "out")
     add_options(

@@ -17,9 +17,9 @@ from fastbcubed.render.number_formats import plus_minus
 from fastbcubed.results.concentration import POINTS
 from fastbcubed.results.intervals import interval
 from fastbcubed.results.page import CHARTED, LISTED
-from fastbcubed.results.slices import OURS, SliceKey, name_columns, size_names, slice_name
+from fastbcubed.results.slices import OURS, SliceKey, excess_of, name_columns, ordered, size_names, slice_name
 from fastbcubed.results.standard_errors import FEW
-from fastbcubed.results.table import LOSS, listed
+from fastbcubed.results.table import LOSS
 
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
@@ -94,18 +94,23 @@ def lost_by_all(ev: Evaluation) -> dict[str, float]:
     return {name: ev.losses.of_all(sides[name]) for name in known}
 
 
-def slicing_of(ev: Evaluation, key: SliceKey, whole: int = CHARTED, most: int = LISTED) -> dict[str, Any]:
-    """Return one slicing: its slices with scores, losses and intervals; those that cost most if they are many."""
+def slicing_of(
+    ev: Evaluation, key: SliceKey, whole: int = CHARTED, most: int = LISTED, order_by: str | None = None
+) -> dict[str, Any]:
+    """Return one slicing: its slices with scores, losses and intervals; those that cost most if they are many.
+
+    With `order_by`, those come first that `Evaluation.slices` lists first.
+    """
     name = slice_name(key)
     table = ev._sliced[name] if name in ev.sliced else ev.slices(key, errors=_has_errors(ev))
     names = name_columns(table.column_names)
     n, kind = table.num_rows, table.schema.field(names[0]).type
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
-    if n > whole:
-        table = listed(table, ev.metrics, LOSS, most)
+    if n > whole or order_by is not None:
+        table = ordered(table, ev.metrics, order_by or LOSS, most if n > whole else None)
     scores = [score for score in drawn_scores(ev) if score in table.column_names]
     return {
-        "by": name, "names": names, "scores": scores, "n": n, "ordered": n <= whole,
+        "by": name, "names": names, "scores": scores, "n": n, "ordered": n <= whole and order_by is None,
         "numeric": len(names) == 1 and is_number, "overall": {score: ev.overall[score] for score in scores},
         "rows": _rows(ev, table, names, scores),
     }  # fmt: skip
@@ -209,6 +214,9 @@ def _row(
         "share": row["weight"] / total,
         **{f"share_of_{name}": row[name] / whole if whole else 0.0 for name, whole in lost.items()},
     }
+    if set(LOSSES) <= set(lost) and row["weight"]:
+        loss, whole = sum(row[name] for name in LOSSES), sum(lost.values())
+        found["excess"] = excess_of(loss, row["weight"], whole, total)[1]
     known = {metric.name: metric for metric in ev.metrics}
     for score in scores:
         value, error = row.get(score), row.get(f"{score}_se")

@@ -458,7 +458,9 @@ class Evaluation(Shown, HasTable):
             score, by the components that have items in the slice, and n_units, the number of these.
         order_by : str, optional
             A score (worst first) or column of numbers or times (largest and latest first), or "loss": precision_loss
-            and recall_loss together. By default by slice, or by "loss" if there is a limit.
+            and recall_loss together; "excess": the part of this beyond the slice's share of the weight of all items,
+            as large slices lose most even where they are no worse; "excess_per_item": that per item, which is how far
+            1 - precision + 1 - recall is above that of all items. By default by slice, or by "loss" with a limit.
         limit : int, optional
             How many to return; all by default.
 

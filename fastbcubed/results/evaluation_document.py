@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,7 +64,7 @@ from fastbcubed.results.evaluation_text import (
 from fastbcubed.results.members import chosen_columns, opener
 from fastbcubed.results.page import IN_BRIEF, MESSAGES, MOST_COLUMNS, Asked, anchor, origin_of, title_of
 from fastbcubed.results.repairs import repairs_at_hand
-from fastbcubed.results.slices import id_parts, slice_name
+from fastbcubed.results.slices import EXCESS, id_parts, slice_name
 
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
@@ -72,7 +73,7 @@ if TYPE_CHECKING:
 DRAWN, SHORT = 20, 14
 NOTHING = "No warnings."
 #: Explanation of the last columns of slices.
-SHARES = "of P loss, of R loss: share of what all items lose of precision, and of recall"
+SHARES = "of P loss, of R loss: share of what all items lose; excess: loss per item beyond that of all"
 NO_INTERVAL = {"se": None, "low": None, "high": None}
 
 
@@ -348,9 +349,10 @@ def slicing_blocks(ev: Evaluation, name: str, key: Any, asked: Asked, place: str
     if not asked.slices and (n := ev._sliced[name].num_rows) > asked.whole:
         yield Heading(f"By {label(name)}: {count(n)} slices; --worst N lists the N that cost most")
         return
-    slicing = chart_data.slicing_of(ev, key, asked.whole, asked.slices)
-    rows, n = slicing["rows"], slicing["n"]
-    part = f": the {count(len(rows))} of {count(n)} slices that cost most" if len(rows) < n else ""
+    slicing = chart_data.slicing_of(ev, key, asked.whole, asked.slices, asked.order_by)
+    rows, n, by = slicing["rows"], slicing["n"], asked.order_by
+    which = "that cost most" if by is None else f"of most {EXCESS}" if by == EXCESS else f"of worst {by}"
+    part = f": the {count(len(rows))} of {count(n)} slices {which}" if len(rows) < n else ""
     yield Heading(f"By {label(name)}{part}")
     if asked.page:
         if not slicing["ordered"] and len(slicing["names"]) != 2:
@@ -399,6 +401,7 @@ def slice_grid(slicing: Mapping[str, Any], ev: Evaluation) -> Grid:
         if any(f"share_of_{name}_loss" in row for row in rows):
             columns.append((f"of {name[0].upper()} loss", f"share_of_{name}_loss", "percent"))
         columns.append((f"{name} lost", f"{name}_loss", "share", ON_PAGE))
+    columns += [("excess", "excess", "delta")] * any("excess" in row for row in rows)
     soft = [k for k, row in enumerate(rows) if row["few"]]
     return Grid.of(shown, columns, len(names), about=f"By {slicing['by']}", soft=soft)
 
@@ -407,6 +410,7 @@ def _clusters(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     """Yield the clusters of either side that cost most; on a page they open to their members."""
     if not ev.has_clusters or not asked.worst:
         return
+    asked = replace(asked, order_by=None) if asked.order_by == EXCESS else asked  # which slices have alone
     if asked.page:
         lost = ' The members were not kept; save with keep="items" to have them here.'
         yield Prose([

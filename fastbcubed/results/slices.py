@@ -42,12 +42,13 @@ from fastbcubed.inputs.arrays import (
 from fastbcubed.inputs.suggestions import did_you_mean, similar
 from fastbcubed.inputs.tables import UNABLE, number_values, readable
 from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.figures import Figures, Scores
 from fastbcubed.results.items import AttributeTable, Items, Kept, named_sides
 from fastbcubed.results.slice_bins import Bins, bins, bins_meant, element_of
 from fastbcubed.results.table import LOSS, Table, listed
-from fastbcubed.runtime.arguments import is_bare, whole_number
+from fastbcubed.runtime.arguments import is_bare, is_one_of, whole_number
 
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
@@ -601,9 +602,10 @@ def list_slices(
     order_by = LOSS if order_by is None and limit is not None else order_by
     known = figures.sliced.get(slice_name(by))
     if known is not None and known_within_limit(known, kept, by, attributes, errors):
-        return listed(known, figures.metrics, order_by, limit)
-    items = kept.require_items()
+        return ordered(known, figures.metrics, order_by, limit)
+    items, every = kept.require_items(), None
     if isinstance(by, Mapping):
+        every = table_of(means_of_groups(kept, figures, np.where(kept.rows.cell >= 0, 0, -1), 1))
         masks = [subset_mask(w, items, kept.cells, repr(n)) for n, w in by.items()]
         rows = [means_of_groups(kept, figures, np.where(mask, 0, -1), 1, errors) for mask in masks]
         columns: dict[str, Any] = {"slice": from_texts(list(map(str, by)))}
@@ -611,7 +613,43 @@ def list_slices(
     else:
         cut = codes_within_limit(kept, by, kept.attributes_or(attributes), errors)
         columns = beside(cut.values, means_of_groups(kept, figures, cut.codes, cut.n_slices, errors))
-    return listed(table_of(columns), figures.metrics, order_by, limit)
+    return ordered(Table(table_of(columns)), figures.metrics, order_by, limit, every)
+
+
+#: Orders of slices by what they lose beyond their share of the weight: of all their items, and of one.
+EXCESS = "excess"
+EXCESSES = (EXCESS, "excess_per_item")
+
+
+def excess_of(loss: Any, weight: Any, loss_of_all: float, weight_of_all: float) -> tuple[Any, Any]:
+    """Return what slices lose beyond their share of the weight, and that per item of mean weight.
+
+    >>> excess_of(0.375, 25.0, 0.5, 100.0)  # a fourth of the items: 0.375 - 0.5 / 4, and 4 times that
+    (0.25, 1.0)
+    """
+    share = weight / weight_of_all
+    return loss - share * loss_of_all, loss / share - loss_of_all
+
+
+def ordered(
+    table: Table, metrics: Sequence[Metric], order_by: str | None, limit: int | None, every: Any = None
+) -> Table:
+    """Return slices in order, which may be by excess; `every` has the sums over all items, if slices do not."""
+    sums = ("weight", *LOSSES)
+    names = table.column_names
+    if order_by is None or is_one_of(order_by, names) or not set(sums) <= set(names):
+        return listed(table, metrics, order_by, limit)
+    parts = table if every is None else every
+    batches = parts._batches(sums) if getattr(parts, "is_large", False) else [parts]
+    totals = np.sum([[to_numpy(part[name]).sum() for name in sums] for part in batches], axis=0)
+
+    def with_excess(part: pa.Table) -> pa.Table:
+        loss, weight = sum(to_numpy(part[name]) for name in LOSSES), to_numpy(part["weight"])
+        with np.errstate(divide="ignore", invalid="ignore"):  # of slices of weight 0
+            found = excess_of(loss, weight, totals[1:].sum(), totals[0])
+        return table_of({name: part[name] for name in names} | dict(zip(EXCESSES, found, strict=True)))
+
+    return listed(table._changed(with_excess), metrics, order_by, limit).select(names)
 
 
 def with_quick_errors(result: Any, ev: Evaluation) -> dict[str, Table]:

@@ -12,14 +12,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.errors import SliceError
-from fastbcubed.inputs.arrays import from_texts
+from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.items import Kept
 from fastbcubed.results.slice_bins import Bins
-from fastbcubed.results.slices import slice_codes
+from fastbcubed.results.slices import beside, slice_codes
 from fastbcubed.results.table import Table
+from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.types import Counts
 
 #: Pairs of sources that are listed at most.
@@ -30,8 +31,8 @@ FEW = 1 << 31
 LOW = 20
 
 
-def source_pairs(self: Any, by: str | Bins, *, attributes: Any = None) -> Table:
-    """Return the quality of links within each source, and across each two sources.
+def source_pairs(self: Any, by: str | Bins, *, attributes: Any = None, by_slice: bool = False) -> Table:
+    """Return the quality of links within each source, and across each two sources, or scores of pairs by slice.
 
     Parameters
     ----------
@@ -39,13 +40,18 @@ def source_pairs(self: Any, by: str | Bins, *, attributes: Any = None) -> Table:
         The attribute with the source of an item, such as a part of a composite id; named as in `slices`.
     attributes : table, optional
         Attributes by item, or row by row, as for `slices`.
+    by_slice : bool
+        Whether to tell of slices, in both readings of the pairs of a slice: "within" are pairs of items that are both
+        in it, "touching" those with at least one item in it, such as one that is wrongly joined to another slice.
 
     Returns
     -------
     Table
         pair ("within a", "a × b"), source, other_source; pair_tp, pair_fp, pair_fn, the pairs of items of these
         sources that are together on both sides, in the prediction alone, in the truth alone; pair_precision,
-        pair_recall, pair_f1 of these. Pairs of items are counted, whatever the items weigh.
+        pair_recall, pair_f1 of these. Pairs of items are counted, whatever the items weigh. By slice, the slice and
+        `pairs` ("within" or "touching") come first. Pairs within slices and across each two add up to all pairs;
+        those that touch a slice do not, as a pair across two touches both.
 
     Examples
     --------
@@ -54,11 +60,19 @@ def source_pairs(self: Any, by: str | Bins, *, attributes: Any = None) -> Table:
     >>> ev = fb.evaluate({1: 1, 2: 1, 3: 1, 4: 2}, {1: 1, 2: 1, 3: 2, 4: 2}, attributes=source)
     >>> ev.source_pairs("source").select(["pair", "pair_tp", "pair_fp", "pair_fn"]).to_pylist()[1]
     {'pair': 'crm × web', 'pair_tp': 0, 'pair_fp': 0, 'pair_fn': 2}
+    >>> ev.source_pairs("source", by_slice=True).select(["source", "pairs", "pair_precision", "pair_recall"])
+    source  pairs     pair_precision  pair_recall
+    crm     within                 1            1
+    crm     touching               1      0.33333
+    web     within                 0            1
+    web     touching               0            0
+    <BLANKLINE>
+    4 rows
     """
-    return list_source_pairs(self.kept, by, attributes)
+    return list_source_pairs(self.kept, by, attributes, true_or_false(by_slice, "by_slice"))
 
 
-def list_source_pairs(kept: Kept, by: Any, attributes: Any) -> Table:
+def list_source_pairs(kept: Kept, by: Any, attributes: Any, by_slice: bool = False) -> Table:
     """Return the pairs of sources, as `Evaluation.source_pairs` does."""
     if not isinstance(by, str | Bins) or not by:
         raise SliceError(f"sources are distinguished by one attribute, or bins of one, not by {by!r}")
@@ -82,7 +96,7 @@ def list_source_pairs(kept: Kept, by: Any, attributes: Any) -> Table:
     for side in ("true", "pred"):
         codes = np.ascontiguousarray(getattr(contingency, side)).astype(np.int64)[units]
         together[side] = _pairs(*_grouped(codes, sources, counts, n), n, few)
-    return _listed(names, together)
+    return _listed(names, together, str(by) if by_slice else None)
 
 
 def _grouped(units: Counts, sources: Counts, counts: Counts, n: int) -> tuple[Counts, Counts, Counts]:
@@ -124,8 +138,15 @@ def _added(
     return total
 
 
-def _listed(names: pa.Array, together: dict[str, NDArray[Any]]) -> Table:
+def _listed(names: pa.Array, together: dict[str, NDArray[Any]], by: str | None = None) -> Table:
     names = readable(names)
+    if by is not None:  # rows of a slice: within it, and touching it
+        n, both = len(names), together.values()
+        tp, true, pred = (
+            np.stack([x.diagonal(), x.sum(0) + x.sum(1) - x.diagonal()], axis=1).ravel() for x in both
+        )
+        own = {"pairs": from_texts(["within", "touching"] * n)} | _figures(tp, true, pred)
+        return Table(table_of(beside({by: names.take(pa.array(np.repeat(np.arange(n), 2)))}, own)))
     first, second = np.triu_indices(len(names))
     tp, true, pred = (together[name][first, second] for name in ("tp", "true", "pred"))
     texts = [label(name) for name in names.to_pylist()]
@@ -133,16 +154,18 @@ def _listed(names: pa.Array, together: dict[str, NDArray[Any]]) -> Table:
         f"within {texts[a]}" if a == b else f"{texts[a]} × {texts[b]}"
         for a, b in zip(first, second, strict=True)
     ]
-    figures = {"pair_tp": tp, "pair_fp": pred - tp, "pair_fn": true - tp}
-    scores = {
-        "pair_precision": _share(tp, pred),
-        "pair_recall": _share(tp, true),
-        "pair_f1": _share(2 * tp, true + pred),
-    }
     columns: dict[str, Any] = {"pair": from_texts(pairs)}
     columns |= {"source": names.take(pa.array(first)), "other_source": names.take(pa.array(second))}
-    columns |= {name: _whole(values) for name, values in figures.items()}
-    return Table(pa.table({**columns, **{name: pa.array(values) for name, values in scores.items()}}))
+    return Table(pa.table(columns | _figures(tp, true, pred)))
+
+
+def _figures(tp: NDArray[Any], true: NDArray[Any], pred: NDArray[Any]) -> dict[str, pa.Array]:
+    """Return the counts of pairs and the scores of these, as columns."""
+    counts = {"pair_tp": tp, "pair_fp": pred - tp, "pair_fn": true - tp}
+    shares = {"precision": (tp, pred), "recall": (tp, true), "f1": (2 * tp, true + pred)}
+    return {name: _whole(values) for name, values in counts.items()} | {
+        f"pair_{name}": pa.array(_share(*parts)) for name, parts in shares.items()
+    }
 
 
 def _share(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:

@@ -282,7 +282,20 @@ def test_slices_are_ordered_by_their_share_of_the_loss(tmp_path, capsys) -> None
     assert cli.main(["evaluate", truth, prediction, "--slice", "part", "--worst", "1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     at = lines.index("By part: the 1 of 20 slices that cost most")
-    assert lines[at + 2].split() == ["19", "2", "5.0", "%", "1", "0.50000", "0.66667", "0", "%", "100", "%"]
+    assert lines[at + 2].split() == [
+        "19",
+        "2",
+        "5.0",
+        "%",
+        "1",
+        "0.50000",
+        "0.66667",
+        "0",
+        "%",
+        "100",
+        "%",
+        "+0.4750",
+    ]
     assert lines[at + 4].startswith("of P loss, of R loss: share of what all items lose")
 
 
@@ -304,6 +317,7 @@ def test_scores_that_were_named_are_listed(paths, capsys) -> None:
         "of",
         "R",
         "loss",
+        "excess",
     ]
 
 

@@ -117,13 +117,13 @@ def test_a_reason_stands_below_the_gates_once(tmp_path, paths, capsys) -> None:
 def test_slices_that_were_asked_for_and_clusters_that_cost_most(tmp_path, paths) -> None:
     text = page_of(tmp_path, *paths, "--slice", "country")
     assert (
-        "### By country\n\n| country | items | of items | precision | recall | f1 | of P loss | of R loss |"
+        "### By country\n\n| country | items | of items | precision | recall | f1 | of P loss | of R loss | excess |"
         in text
     )
     rows = table_below(text, "country")
     assert sorted(rows) == [
-        ["*x*\\ny", "1", "33.3 %", "0.50000", "1", "0.66667", "50.0 %", "0 %"],
-        ["a|b", "2", "66.7 %", "0.75000", "0.50000", "0.60000", "50.0 %", "100 %"],
+        ["*x*\\ny", "1", "33.3 %", "0.50000", "1", "0.66667", "50.0 %", "0 %", "-0.1667"],
+        ["a|b", "2", "66.7 %", "0.75000", "0.50000", "0.60000", "50.0 %", "100 %", "+0.0833"],
     ]
     predicted, true = text.split("### Predicted clusters that cost most precision")[1].split(
         "### True clusters"
@@ -143,7 +143,7 @@ def test_of_many_slices_those_that_cost_most_are_shown(tmp_path) -> None:
     rows = table_below(text, "of")
     assert "### By of: the 10 of 40 slices that cost most" in text and len(rows) == 10
     assert [row[0] for row in rows[:5]] == ["s35", "s36", "s37", "s38", "s39"]
-    assert {row[-1] for row in rows[:5]} == {"20.0 %"} and {row[-1] for row in rows[5:]} == {"0 %"}
+    assert {row[-2] for row in rows[:5]} == {"20.0 %"} and {row[-2] for row in rows[5:]} == {"0 %"}
     assert len(table_below(text.split("### True")[1], "cluster")) == 3
 
 
@@ -174,6 +174,6 @@ def test_slices_are_shown_where_no_cells_are_kept(tmp_path, paths, capsys) -> No
     """Of three items, each side loses a third; the two of a|b lose half of that precision, and all of the recall."""
     asked = [*paths, "--engine", "disk", "--keep", "scores", "--slice", "country"]
     text = page_of(tmp_path, *asked)
-    assert table_below(text, "country")[1][-2:] == ["50.0 %", "100 %"]
-    assert re.search(r"^a\|b +2 +66.7 % .* 50.0 % +100 %$", capsys.readouterr().out, re.MULTILINE)
+    assert table_below(text, "country")[1][-3:] == ["50.0 %", "100 %", "+0.0833"]
+    assert re.search(r"^a\|b +2 +66.7 % .* 50.0 % +100 % +[+]0.0833$", capsys.readouterr().out, re.MULTILINE)
     assert "R loss" not in page_of(tmp_path, *asked, "--metric", "elm")
