@@ -124,7 +124,7 @@ class Gates:
     def needs(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments of `evaluate` with the slices, and the scores in them, that the gates need."""
         bounds = [*self.bounds, *self.worse]
-        if arguments["keep"] is None and any(bound.end for bound in bounds):
+        if arguments.get("keep") is None and any(bound.end for bound in bounds):
             arguments = {**arguments, "keep": "cells"}  # which intervals come from
         return with_slices(with_scores(arguments, [bound.name for bound in self.worse if bound.end]), bounds)
 

@@ -144,8 +144,6 @@ def coverage(evaluation: Evaluation) -> list[str]:
         if number:
             fate = getattr(policies, side)
             lines.append(f"{counted(number, 'item')} only in the {side}: {FATES.get(fate, fate)}.")
-    if lines:
-        lines.append("Items that are not scored count in no cluster and no size above.")
     bounds = evaluation.bounds
     if bounds is not None and not math.isnan(bounds.precision_lower + bounds.precision_upper):
         low, high = score_text(bounds.precision_lower), score_text(bounds.precision_upper)
