@@ -87,6 +87,10 @@ def escaped(text: str) -> str:
     return html.escape(text.strip())
 
 
+#: Style of a cell where the page that shows it has none of its own, to be followed by the alignment.
+PADDED = "padding:.15em .6em;text-align:"
+
+
 def html_table(grid: Grid) -> str:
     """Return a grid as a table."""
     grid = grid.texts
@@ -95,7 +99,7 @@ def html_table(grid: Grid) -> str:
     def row(cells: Iterable[str], tag: str) -> str:
         aligned = ("right" if each else "left" for each in right)
         shown = zip(cells, aligned, strict=True)
-        cell = "".join(f'<{tag} style="text-align:{side}">{escaped(text)}</{tag}>' for text, side in shown)
+        cell = "".join(f'<{tag} style="{PADDED}{side}">{escaped(text)}</{tag}>' for text, side in shown)
         return f"<tr>{cell}</tr>"
 
     body = "".join(row(cells, "td") for cells in grid.rows)

@@ -509,7 +509,8 @@ def _opened(ev: Evaluation, row: Mapping[str, Any], side: str, open_one: Any, of
         told += f" {listed[0].upper()}{listed[1:]}."
     return Opened(
         anchor(side, row["cluster"]), row["cluster"], [row["outcome"]] if "outcome" in row else [], text,
-        [] if share is None else [("", percent(share), "of the loss")], share, [Prose([told], "small"), *members],
+        [] if share is None else [("", percent(share), f"of the loss of {score_text(total)}")],
+        share, [Prose([told], "small"), *members],
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 import fastbcubed as fb
 from fastbcubed.errors import MetricError, OptionError
 from fastbcubed.render import plots
-from fastbcubed.render.number_formats import label
+from fastbcubed.render.number_formats import label, score_text
 
 pytest.importorskip("altair")
 
@@ -205,3 +205,11 @@ def test_a_colour_has_one_meaning() -> None:
         assert len(set(colours)) == len(colours)
     used = {name for own in plots.OUTCOMES.values() for name in own.values()}
     assert not used & {"true", "pred", "good", "bad"} and label(None) == "(null)"
+
+
+def test_cells_in_notebooks_have_padding_and_shares_their_whole() -> None:
+    """The costliest true clusters have a share of 1 - recall."""
+    ev = sliced(list("mmmmaazzz"))
+    html = ev.slices("by")._repr_html_()
+    assert html.count("padding:") == html.count("<td ") + html.count("<th ") > 0
+    assert f"of the loss of {score_text(1 - ev.recall)}" in ev.report().html
