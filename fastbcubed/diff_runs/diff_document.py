@@ -335,7 +335,7 @@ def others_grid(diff: Diff) -> Grid:
 
 def notes(diff: Diff) -> list[str]:
     """Return the meaning of the figures, and the scores that were not computed."""
-    found = [definition(diff.evaluation)]
+    found = definition(diff.evaluation)
     table = (
         "A rate is the mean over items of what was split off, relative to the baseline cluster, or merged, relative to "
         "the experiment cluster; a distance is relative to both clusters together."

@@ -229,7 +229,7 @@ def scores_of(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     yield Only("page", [Prose([text])])
     shown = {name: ev.overall[name] for name in distinct(ev.overall)}
     yield scores_grid(shown, {} if known is None else known.of, ev.metrics)
-    yield Prose([definition(ev), *not_computed(ev.not_computed)])
+    yield Prose([*definition(ev), *not_computed(ev.not_computed)])
     if asked == IN_BRIEF:
         yield Only("text", _next_steps(ev))
 

@@ -183,24 +183,19 @@ def _share(evaluation: Evaluation, side: str, only: int, of_weight: float) -> st
     return text
 
 
-def definition(evaluation: Evaluation) -> str:
-    """Return the definition of the scores in a sentence or two: average, weighting, beta."""
-    table = evaluation.contingency
-    if not table.weighted:
-        how = "every item counts equally"
-    elif table.weighting == "outer":
-        how = "weights count in the mean alone"
-    else:
-        how = "weights count inside each item's confusion matrix and in the mean"
-    if any((m.overall_only and not m.saved) or "_by_" in m.name for m in evaluation.metrics):
-        how += ". Scores that are means over clusters, or of all items at once, say so"
+def definition(evaluation: Evaluation) -> list[str]:
+    """Return in sentences what is not usual about the scores: weights, overlapping clusters, beta."""
+    table, lines = evaluation.contingency, []
+    if table.weighted:
+        outer = table.weighting == "outer"
+        where = "in the mean alone" if outer else "inside each item's confusion matrix and in the mean"
+        lines.append(f"Weights count {where}.")
     if table.overlapping:
-        how += (
-            ". Clusters may overlap (Extended BCubed): tp, fp and fn are in proportion to the mean share of the "
-            "common clusters over the items that an item is clustered with"
+        lines.append(
+            "Clusters may overlap (Extended BCubed): tp, fp and fn are in proportion to the mean share of the common "
+            "clusters over the items that an item is clustered with."
         )
-    of_beta = f" Beta is {evaluation.beta:g}." if evaluation.beta != 1 else ""
-    return f"Means are over items; {how}.{of_beta}"
+    return [*lines, *[f"Beta is {evaluation.beta:g}."] * (evaluation.beta != 1)]
 
 
 def title_lines(evaluation: Evaluation) -> list[str]:

@@ -62,7 +62,7 @@ def _sections(sweep: Any, leading: Leading, asked: Asked) -> Iterator[Section]:
         yield Section(f"table-{k}", title, [Only("text", [heading]), Only("page", [sentence]), table])
     if asked.page:
         yield Section("origin", "How it was made", [Prose([
-            what_was_swept(sweep), *coverage(sweep.at_best), definition(sweep.at_best),
+            what_was_swept(sweep), *coverage(sweep.at_best), *definition(sweep.at_best),
             *(f"{name} is not known at every threshold: {reason}." for name, reason in sweep.not_computed.items()),
         ], "note")])  # fmt: skip
 

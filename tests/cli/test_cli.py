@@ -329,7 +329,7 @@ def test_weights_and_attributes_from_tables_of_their_own(paths, tmp_path, capsys
     assert [row["kind"] for row in found["slices"]["kind"]] == ["x", "y"]
     assert cli.main(["evaluate", *paths, "--weight", weight, "--slice", "country"]) == 0
     out = capsys.readouterr().out
-    assert "weights count inside" in out and "of weight" in out
+    assert "Weights count inside" in out and "of weight" in out
 
 
 def test_one_table(tmp_path, capsys) -> None:
