@@ -74,6 +74,9 @@ curve [sweep] list of {threshold, clusters, largest, singletons, scores}
 points [sweep] list of the same as curve, at --threshold
 merges [sweep] list of {threshold, left, right, n_left, n_right, n_clusters, n_items, precision_change, recall_change,
     f1_change}: a link, the clusters it joins, and what the merge does
+stages [sweep] with --stages: threshold, shown (as it is typed), n_links, n_right (within a true cluster), n_used,
+    n_used_right, n_unjudged (with an item without a true cluster), recalls (recall, pair_recall -> candidates, used,
+    found, lost: {blocking, threshold, merging}), one_score (whether links have one), notes as in warnings
 estimates [estimate] list of {score, estimate, se, low, high, unadjusted, n_clusters, df}
 level [estimate-pairs] confidence of the intervals
 estimates [estimate-pairs] list of {stratum (with --by-stratum), score, estimate, se (null where a stratum has one

@@ -52,6 +52,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="number of costliest merges to list, at the best threshold (default: 3)",
     )  # fmt: skip
     add(
+        "--stages", action="store_true",
+        help="show where recall is lost at the best threshold: before scoring, by the threshold, or by merging",
+    )  # fmt: skip
+    add(
         "--rows", type=number, default=1000, metavar="N",
         help="rows of the curve in JSON at most; the ends and the extremes are kept (default: 1000)",
     )  # fmt: skip
@@ -109,9 +113,12 @@ def run(options: argparse.Namespace) -> int:
     asked: dict[str, Any] = {"score": options.best, "where": options.where}
     with warnings_said():
         chosen = sweep.chosen(**asked, draws=options.draws, seed=options.seed) if options.draws else None
-    leading = Leading(best, chosen, options.merges)
-    to_save = {**asked, "chosen": chosen, "merges": options.merges}
-    with then(lambda: write_result(options, sweep, to_save, **asked, worst=options.merges)):
+    stages = sweep.stages(best.threshold) if options.stages else None
+    leading = Leading(best, chosen, options.merges, stages)
+    to_save = {**asked, "chosen": chosen, "merges": options.merges, "stages": options.stages}
+    with then(
+        lambda: write_result(options, sweep, to_save, **asked, worst=options.merges, stages=options.stages)
+    ):
         if options.json:
             print_result(sweep._content(leading, options.rows))
         else:

@@ -119,16 +119,21 @@ class Allowance:
 
         The message says that `what` takes them, and ends with `way_out`.
         """
-        if self.limit is None or self._needed(more) <= self.limit:
+        if self.limit is None or self.has_room(more):
             return
-        release()  # memory kept only for reuse is not needed
-        if (needed := self._needed(more)) <= self.limit:
-            return
+        needed = self._needed(more)
         least = int(MARGIN * needed / 2**20) + 1
         raise OptionError(
             f"{arg('memory_limit')} is {readable(self.limit)}, but {what} would take about "
             f"{readable(MARGIN * needed)}. Pass {arg('memory_limit', f'{least}MiB')} or more{way_out}"
         )
+
+    def has_room(self, more: int) -> bool:
+        """Return whether `more` bytes in addition to those held now are within the limit."""
+        if self.limit is None or self._needed(more) <= self.limit:
+            return True
+        release()  # memory kept only for reuse is not needed
+        return self._needed(more) <= self.limit
 
     def _needed(self, more: int) -> int:
         return max(more, _resident() - self._before - BESIDE + more)

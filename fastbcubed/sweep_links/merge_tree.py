@@ -44,6 +44,7 @@ class MergeTree:
     )
     scores: Floats  #: the score of each link, strongest first; shape (n_links,)
     ascending: bool  #: whether small scores are strong: distances
+    pairs: np.ndarray | None = None  #: `left` and `right` items of each link, strongest first, if kept
 
     @property
     def n_items(self) -> int:
@@ -75,8 +76,10 @@ class MergeTree:
         return labels, int(n)
 
 
-def merge_tree(n_items: int, given: list[NDArray[Any]], pool: Pool, *, ascending: bool = False) -> MergeTree:
-    """Join items by their links, the strongest first.
+def merge_tree(
+    n_items: int, given: list[NDArray[Any]], pool: Pool, *, ascending: bool = False, keep: bool = False
+) -> MergeTree:
+    """Join items by their links, the strongest first, and `keep` these.
 
     `given` are the left and right items of links, by number, and scores, none of them NaN. The list is emptied, and the
     memory of the scores is used, so that what is no longer needed can go.
@@ -86,6 +89,7 @@ def merge_tree(n_items: int, given: list[NDArray[Any]], pool: Pool, *, ascending
     pair = np.dtype([("left", dtype), ("right", dtype)])
     links, keys = _by_score(given, pair, pool, ascending=ascending)
     merged, points, parents = _join(n_items, links, keys, pool, ascending=ascending)
+    pairs = links if keep else None
     del links
     cuts = blocks(n_links)
     pool.map(
@@ -101,7 +105,7 @@ def merge_tree(n_items: int, given: list[NDArray[Any]], pool: Pool, *, ascending
     pool.map(lambda task: task[0](*task[1:]), tasks)
     if points.size - 1 < merged.size:  # several merges of a level were written as they were joined
         merges = order_of_merges(levels, points.size - 1)
-    return MergeTree(order, levels, between, merges, points, keys.view(np.float64), ascending)
+    return MergeTree(order, levels, between, merges, points, keys.view(np.float64), ascending, pairs)
 
 
 def joining_places(tree: MergeTree, pairs: NDArray[np.integer], pool: Pool) -> NDArray[np.integer]:
@@ -530,11 +534,11 @@ OF_ALL = 24
 OF_LEVELS = {"clusters": (12, 0), "bcubed": (16, 8), "elm": (16, 8), "pairs": (32, 8), "entropy": (24, 8)}
 
 
-def to_join(n_links: int, n_items: int) -> int:
-    """Return the memory that building a merge tree from held links takes."""
+def to_join(n_links: int, n_items: int, *, keep: bool = False) -> int:
+    """Return the memory that building a merge tree from held links, which are kept or not, takes."""
     index = 4 if max(n_links, n_items) < 2**31 - 1 else 8
     sorting = n_links * (8 + 2 * index)
-    laying_out = n_items * (8 + 13 * index) - n_links * 2 * index
+    laying_out = n_items * (8 + 13 * index) - (not keep) * n_links * 2 * index
     return max(sorting, n_items * (8 + 7 * index), laying_out)
 
 

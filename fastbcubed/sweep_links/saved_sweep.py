@@ -19,6 +19,7 @@ from fastbcubed.results.saved_files import NotKept, in_one, metrics_by_name
 from fastbcubed.results.table import Table
 from fastbcubed.sweep_links.curve import Kept, StoredCurve
 from fastbcubed.sweep_links.merge_tree import MergeTree
+from fastbcubed.sweep_links.recall_stages import Stages
 from fastbcubed.sweep_links.threshold_choice import Chosen, Leading
 
 #: Merges and true clusters that are written.
@@ -32,7 +33,7 @@ NOT_SAVED = (
 
 def save(sweep: Any, directory: Any, leading: Leading) -> None:
     """Write a sweep with what it is to show; see `Sweep.save`."""
-    best, chosen, merges = leading
+    best, chosen, merges, _ = leading
     assert best is not None
     tables: dict[str, Any] = {
         "curve": sweep.curve(limit=None),
@@ -108,4 +109,5 @@ def _leading(sweep: Any, head: Mapping[str, Any]) -> Leading:
         shown = {"threshold_low": low, "threshold_high": high}
         shown |= {"shown_low": sweep.shown(low), "shown_high": sweep.shown(high)}
         chosen = Chosen(found, **{**with_nan(head["chosen"]), **shown})
-    return Leading(found, chosen, own["merges"])
+    stages = None if head.get("stages") is None else Stages.of(with_nan(head["stages"]), found.threshold)
+    return Leading(found, chosen, own["merges"], stages)

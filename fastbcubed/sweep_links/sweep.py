@@ -160,7 +160,7 @@ def sweep(
     Links are sorted by score and joined once, which gives a tree of merges. What clusters share with true clusters
     changes only where two of them meet: a pair of items of one true cluster counts from the lowest merge that joins
     them, and these merges are counted part by part. So all thresholds together cost O((n + m) log n) for n items and m
-    links. Memory is 32 bytes a link at first and 8 when they have been joined; 250 an item with all scores, 180 with
+    links. Memory is 32 bytes a link at first and 16 when they have been joined; 250 an item with all scores, 180 with
     precision, recall and F1 alone. What is asked of the result takes more: `Sweep.merges` about 80 an item.
 
     Links of the same score are used together, so that a threshold lies between two different scores.
@@ -214,13 +214,16 @@ def sweep(
         allowance.require(to_join(len(links), n_items), f"joining {n_items:,} items by {len(links):,} links")
         pairs, joined = [links.left, links.right, links.scores], links.joined()
         del links
-        tree = merge_tree(n_items, pairs, pool, ascending=ascending)
+        keep = allowance.has_room(to_join(joined.n_links, n_items, keep=True))
+        tree = merge_tree(n_items, pairs, pool, ascending=ascending, keep=keep)
         allowance.require(TO_PLACE * len(alignment), f"ordering {len(alignment):,} items")
         placed = place_rows(tree, alignment, pool, outside=outside)
         chosen = choose_scores(wanted, weighted=placed.rows.weights is not None, **how_scored)
         families = _families(chosen.kept)
         what = f"the scores of {len(placed.rows):,} items at {tree.n_levels:,} thresholds"
         fewer = "" if families <= ALWAYS else f", or name fewer scores, such as {arg('metrics', 'f1')}"
+        if not allowance.has_room(to_add_up(placed.rows, families)):
+            tree = replace(tree, pairs=None)  # which stages alone take
         allowance.require(to_add_up(placed.rows, families), what, fewer)
         curve = _curve(joined, tree, placed, chosen.kept, beta, pool)
     allowance.release()

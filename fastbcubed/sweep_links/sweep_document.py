@@ -28,6 +28,7 @@ from fastbcubed.results.page import IN_BRIEF, MESSAGES, Asked
 from fastbcubed.results.table import Table
 from fastbcubed.sweep_links.curve import COUNTED, Best, shown
 from fastbcubed.sweep_links.curve_chart import curve_content, drawn
+from fastbcubed.sweep_links.recall_stages import Stages
 from fastbcubed.sweep_links.threshold_choice import Leading
 
 
@@ -43,7 +44,7 @@ def document(sweep: Any, leading: Leading, asked: Asked = IN_BRIEF, notes: Seque
 
 
 def _sections(sweep: Any, leading: Leading, asked: Asked) -> Iterator[Section]:
-    best, chosen, _ = leading
+    best, chosen, _, stages = leading
     blocks: list[Block] = []
     if best is not None:
         more = [] if chosen is None else [chosen.sentence]
@@ -60,6 +61,8 @@ def _sections(sweep: Any, leading: Leading, asked: Asked) -> Iterator[Section]:
         sentence = Prose([f"{said}."] if said else [])
         table = replace(grid, about=title)
         yield Section(f"table-{k}", title, [Only("text", [heading]), Only("page", [sentence]), table])
+    if stages is not None and asked != IN_BRIEF:
+        yield Section("stages", WHERE_LOST, list(_stages(stages)))
     if asked.page:
         yield Section("origin", "How it was made", [Prose([
             what_was_swept(sweep), *coverage(sweep.at_best), *definition(sweep.at_best),
@@ -89,6 +92,27 @@ def _curve(sweep: Any, best: Best, asked: Asked) -> Iterator[Block]:
     ]
     if charts:
         yield Beside(charts)
+
+
+#: The columns of the stages of recall: the header, the name of the value, and its form.
+OF_STAGES = (
+    ("stage", "stage", "text"), ("judged right", "judged", "text"), ("links", "links", "count"),
+    ("recall", "recall", "score"), ("lost", "recall_lost", "delta"),
+    ("pair recall", "pair_recall", "score"), ("lost", "pair_recall_lost", "delta"),
+)  # fmt: skip
+WHERE_LOST = "Where recall is lost"
+
+
+def _stages(stages: Stages) -> Iterator[Block]:
+    """Yield where most recall is lost, what each stage costs, and what to know of the links."""
+    yield Only("text", [Heading(WHERE_LOST)])
+    judged = ("every link", "links used", "none")
+    rows = [{**row, "judged": how} for row, how in zip(stages.table().to_pylist(), judged, strict=True)]
+    known = [column for column in OF_STAGES if column[1] in rows[0]]
+    yield Prose([stages.sentence])
+    yield Grid.of(rows, known, 2, about=WHERE_LOST)
+    if stages.notes:
+        yield Notices.of(stages.notes)
 
 
 def _along(sweep: Any, best: Best) -> Iterator[Section]:
@@ -155,7 +179,7 @@ def _figures(
 
 def tables(sweep: Any, leading: Leading, asked: Asked) -> Iterator[tuple[str, str, Grid]]:
     """Yield tables, each after a title and a line on it: merges to look at, the requested thresholds, each slicing."""
-    best, _, n_merges = leading
+    best, n_merges = leading.best, leading.merges
     if best is not None and n_merges:
         said = f"Merges to look at, of those at threshold {best.shown}: a stronger one undoes them"
         rows = _costly(sweep, n_merges, best.threshold)

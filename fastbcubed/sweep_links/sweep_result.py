@@ -50,6 +50,7 @@ from fastbcubed.sweep_links.curve import (
     value_at,
 )
 from fastbcubed.sweep_links.merge_tree import Effects, MergeTree, PlacedRows, merge_effects
+from fastbcubed.sweep_links.recall_stages import NOT_THERE, Stages, stages_of
 from fastbcubed.sweep_links.slice_thresholds import slice_thresholds
 from fastbcubed.sweep_links.sweep_document import document
 from fastbcubed.sweep_links.threshold_choice import Chosen, Leading, choose_again
@@ -410,6 +411,10 @@ class Sweep(Shown, HasTable):
         """Return how many levels a threshold uses, which is rounded as scores are."""
         return self.tree.n_used(as_score(as_threshold(threshold), self.links.precision))
 
+    def _n_links_used(self, threshold: float) -> int:
+        """Return how many links a threshold uses."""
+        return self.tree.n_links_used(as_score(as_threshold(threshold), self.links.precision))
+
     @cached_property
     def _effects(self) -> Effects:
         with Pool() as pool:
@@ -476,7 +481,7 @@ class Sweep(Shown, HasTable):
         threshold = as_threshold(threshold)
         labels, _ = self.tree.labels(self._n_used(threshold))
         links, ascending = self.links, self.tree.ascending
-        n_connecting = self.tree.n_links_used(as_score(threshold, links.precision))
+        n_connecting = self._n_links_used(threshold)
         made = connected(
             links, n_connecting, labels, float(threshold), ascending=ascending, by_position=items is None
         )
@@ -594,7 +599,64 @@ class Sweep(Shown, HasTable):
             self._warn_of_weak_thresholds()
         return slice_thresholds(self, key, score, where, self._units if errors else None)
 
-    # Where it tips
+    # Where recall is lost, and where it tips
+
+    def stages(self, threshold: float | None = None) -> Stages:
+        """Return where recall is lost: before scoring, by the threshold, or by merging.
+
+        Parameters
+        ----------
+        threshold : float, optional
+            That of the best F1 when absent; of a sweep that was loaded, that which its stages were saved of.
+
+        Returns
+        -------
+        Stages
+            Recall and that of pairs if every link were judged rightly (connected components of the links within true
+            clusters: what is missing no threshold brings back), if the links that the threshold uses were, and of the
+            clusters as they are; and what each stage costs: blocking, threshold, merging. `table()` lists them.
+
+        Raises
+        ------
+        NotKeptError
+            If the links had no room in the memory limit of the sweep, or it was saved without these stages.
+
+        Notes
+        -----
+        Parts add up to 1 less the recall. Merging costs no recall, so that its part is 0 or less: a wrong link joins
+        clusters, which regains right pairs that no right link joins. Its price is precision, as `merges` lists it.
+        Links with an item that the truth lacks count as wrong; a note counts them.
+
+        Examples
+        --------
+        No link proposes c; b and c belong together, and so do d and e, whose link has a score of 0.4.
+
+        >>> import fastbcubed as fb
+        >>> truth = {"a": 1, "b": 1, "c": 1, "d": 2, "e": 2}
+        >>> stages = fb.sweep(truth, [("a", "b", 0.9), ("b", "d", 0.5), ("d", "e", 0.4)]).stages(0.9)
+        >>> print(stages.sentence)
+        50.0 of the 75.0 points of pair recall lost at threshold 0.9 are lost before scoring: no threshold brings them back.
+        >>> stages.recalls["pair_recall"].lost
+        {'blocking': 0.5, 'threshold': 0.25, 'merging': 0.0}
+        """  # noqa: E501
+        if threshold is None:
+            if self._saved is not None and self._leading.stages is not None:
+                return self._leading.stages
+            threshold = self._curve.thresholds[self._best_f1].item()
+        point = self._point(threshold)
+        if self._saved is not None:
+            known = self._leading.stages
+            if known is None or point != self._point(known.threshold):
+                raise NotKeptError(NOT_THERE)
+            return known
+        if point not in self._stages_at:
+            self._stages_at[point] = stages_of(self, as_threshold(threshold))
+        return self._stages_at[point]
+
+    @cached_property
+    def _stages_at(self) -> dict[int, Stages]:
+        """The stages that were found, by point of the curve."""
+        return {}
 
     @cached_property
     def _place_of_item(self) -> NDArray[np.integer]:
@@ -701,6 +763,7 @@ class Sweep(Shown, HasTable):
         where: str | Iterable[str] | None = None,
         chosen: Chosen | None = None,
         merges: int | None = None,
+        stages: bool = False,
     ) -> None:
         """Write the curve and the clusters at the best threshold; `fastbcubed.load` reads the sweep back.
 
@@ -717,6 +780,8 @@ class Sweep(Shown, HasTable):
             What `chosen` returned, to be shown as well; its best threshold is then the one that is written.
         merges : int, optional
             Number of costliest merges there that ``fastbcubed show`` lists.
+        stages : bool
+            Whether to save where recall is lost there, as of `stages`.
 
         Notes
         -----
@@ -728,7 +793,8 @@ class Sweep(Shown, HasTable):
         if not isinstance(chosen, Chosen | None):
             raise OptionError(f"chosen is what `chosen` returned, not {quoted(chosen)}")
         best = self.best(score, where=where) if chosen is None else chosen.best
-        saved_sweep.save(self, directory, Leading(best, chosen, merges))
+        found = self.stages(best.threshold) if true_or_false(stages, "stages") else None
+        saved_sweep.save(self, directory, Leading(best, chosen, merges, found))
 
     @classmethod
     def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Sweep:
@@ -743,6 +809,7 @@ class Sweep(Shown, HasTable):
         where: str | Iterable[str] | None = None,
         title: str | None = None,
         worst: int = 10,
+        stages: bool = False,
         overwrite: bool = False,
     ) -> Report:
         """Write an HTML report: which threshold is best, the curve, merges to look at, and requested slices.
@@ -758,6 +825,8 @@ class Sweep(Shown, HasTable):
             The heading.
         worst : int
             How many merges to list.
+        stages : bool
+            Whether to show where recall is lost at the best threshold, as of `stages`.
         overwrite : bool
             Whether a file that is there may be replaced.
 
@@ -768,8 +837,10 @@ class Sweep(Shown, HasTable):
         leading = self._leading.best if score is None and where is None else None
         best = leading or self.best("f1" if score is None else score, where=where)
 
+        found = self.stages(best.threshold) if true_or_false(stages, "stages") else None
+
         def page(asked: Asked) -> Document:
-            return document(self, Leading(best, merges=asked.worst), asked)
+            return document(self, Leading(best, None, asked.worst, found), asked)
 
         return report_of(page, path, {"title": title, "worst": worst}, overwrite=overwrite)
 
@@ -781,10 +852,12 @@ class Sweep(Shown, HasTable):
 
     def _content(self, leading: Leading, limit: int = 1000) -> dict[str, Any]:
         """Return the content of `to_json` with what is to be shown."""
-        best, chosen, n_merges = leading
+        best, chosen, n_merges, stages = leading
         more: dict[str, Any] = {} if chosen is None else {"chosen": chosen.to_dict()}
         if best is not None and n_merges is not None:
             more["merges"] = self.merges(limit=n_merges, threshold=best.threshold).to_pylist()
+        if stages is not None:
+            more["stages"] = stages.to_dict()
         return {
             "fastbcubed": __version__,
             "links": len(self.links),

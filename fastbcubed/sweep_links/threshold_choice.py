@@ -13,6 +13,7 @@ from fastbcubed.render.number_formats import counted, score_text
 from fastbcubed.results.intervals import Interval, interval
 from fastbcubed.results.standard_errors import standard_error
 from fastbcubed.sweep_links.curve import Best, best_point, value_at
+from fastbcubed.sweep_links.recall_stages import Stages
 from fastbcubed.sweep_links.unit_sums import UnitSums
 
 
@@ -89,11 +90,15 @@ class Chosen:
 
 
 class Leading(NamedTuple):
-    """The best threshold that a sweep shows, its choice in draws, and the number of merges; None if not requested."""
+    """The best threshold that a sweep shows, its choice in draws, the number of merges, and the stages of its recall.
+
+    None if not requested.
+    """
 
     best: Best | None
     chosen: Chosen | None = None
     merges: int | None = None
+    stages: Stages | None = None
 
 
 def choose_again(

@@ -1,0 +1,239 @@
+"""Where recall is lost: links that were never proposed, links below the threshold, and what wrong links regain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed import kernels
+from fastbcubed.errors import NotKeptError, arg
+from fastbcubed.metrics.registry import METRICS
+from fastbcubed.render.number_formats import count, counted
+from fastbcubed.results.notices import NOTE
+from fastbcubed.results.table import Table
+from fastbcubed.runtime.threads import blocks
+from fastbcubed.sweep_links.curve import score_of
+from fastbcubed.sweep_links.merge_tree import total_of
+from fastbcubed.types import Codes, Floats
+
+#: The scores, and what each is called in a sentence; that of pairs is told first where it is known.
+RECALLS = {"pair_recall": "pair recall", "recall": "recall"}
+NOT_THERE = (
+    "stages take the links, which a sweep lets go if they have no room in its memory limit, and which are not saved "
+    f"with it; sweep again with a larger {arg('memory_limit', ...)}, or name stages where it is saved"
+)
+
+
+class Recalls(NamedTuple):
+    """A recall if every link were judged rightly, if those that the threshold uses were, and of the clusters."""
+
+    candidates: float
+    used: float
+    found: float
+
+    @property
+    def lost(self) -> dict[str, float]:
+        """What each stage costs; together they are 1 less the recall that is found."""
+        blocking, threshold = 1.0 - self.candidates, self.candidates - self.used
+        return {"blocking": blocking, "threshold": threshold, "merging": self.used - self.found}
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The recall that is lost before scoring, by the threshold, and by merging; made by `Sweep.stages`.
+
+    Attributes
+    ----------
+    threshold : float
+        The threshold, and as it is to be typed (`shown`).
+    n_links, n_right : int
+        Number of candidate links, and of those whose items are in one true cluster.
+    n_used, n_used_right : int
+        The same of the links that the threshold uses.
+    n_unjudged : int
+        Links with an item of which no true cluster is known, such as those that only the links have.
+    recalls : dict of str to Recalls
+        Of recall and pair_recall, where defined: candidates (every link judged rightly), used (those that the
+        threshold uses), found (the clusters as they are), and `lost`, the part of each stage.
+    one_score : bool
+        Whether all links have one score.
+    """
+
+    threshold: float
+    shown: str
+    n_links: int
+    n_right: int
+    n_used: int
+    n_used_right: int
+    n_unjudged: int
+    recalls: Mapping[str, Recalls]
+    one_score: bool
+
+    def __repr__(self) -> str:
+        return f"{self.sentence}\n{self.table()!r}"
+
+    @property
+    def sentence(self) -> str:
+        """Where most recall is lost, and whether a threshold can bring it back."""
+        name = next(name for name in RECALLS if name in self.recalls)
+        found = self.recalls[name]
+        lost, whole = found.lost, 1.0 - found.found
+        if not round(100 * whole, 1):
+            return f"At threshold {self.shown} no {RECALLS[name]} is lost."
+        if self.cut:
+            part = _points(lost["blocking"] + lost["threshold"])
+            told = f"{part} of {RECALLS[name]} are lost by blocking and scoring, which cannot be told apart"
+            return f"At threshold {self.shown} {told}."
+        stage = max(("blocking", "threshold"), key=lambda each: lost[each])
+        where, then = {
+            "blocking": ("before scoring", "no threshold brings them back"),
+            "threshold": ("by the threshold", "a weaker one brings them back, with wrong links"),
+        }[stage]
+        of = f"the {_points(whole)}" if lost[stage] <= whole else "points"
+        part = f"{100 * lost[stage]:.1f} of {of} of {RECALLS[name]} lost at threshold {self.shown}"
+        regained = (
+            f" Wrong links regain {_points(-lost['merging'])}." if round(-100 * lost["merging"], 1) else ""
+        )
+        return f"{part} are lost {where}: {then}.{regained}"
+
+    @property
+    def cut(self) -> bool:
+        """Whether the links seem to be cut at one threshold already."""
+        return self.one_score or self.n_used == self.n_links
+
+    @property
+    def notes(self) -> list[dict[str, Any]]:
+        """What a reader should know of the links, as notes: code, level, message, figures."""
+        return [
+            {"code": code, "level": NOTE, "message": message, **more} for code, message, more in self._notes()
+        ]
+
+    def _notes(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        if self.cut:
+            why = (
+                "all links have one score"
+                if self.one_score
+                else f"no link is weaker than threshold {self.shown}"
+            )
+            yield "links-cut", (
+                f"Blocking and scoring cannot be told apart, as {why}: links that scored less may have been left out, "
+                "and their recall counts as lost by blocking. Sweep all candidate links, with their scores."
+            ), {"n_links": self.n_links}  # fmt: skip
+        if self.n_unjudged:
+            yield "links-not-judged", (
+                f"{count(self.n_unjudged)} of {counted(self.n_links, 'link')} have an item without a true cluster. The "
+                "truth cannot confirm them, so that they count as wrong; recall by way of them counts as regained."
+            ), {"n_unjudged": self.n_unjudged}  # fmt: skip
+
+    def table(self) -> Table:
+        """Return a row for each stage: what is judged rightly, its links, each recall, and what the stage costs."""
+        columns: dict[str, Any] = {
+            "stage": ["blocking", "threshold", "merging"],
+            "links": [self.n_right, self.n_used_right, self.n_used],
+        }
+        for name, found in self.recalls.items():
+            columns |= {name: list(found), f"{name}_lost": list(found.lost.values())}
+        return Table(pa.table(columns))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        recalls = {name: {**found._asdict(), "lost": found.lost} for name, found in self.recalls.items()}
+        return {**asdict(self), "recalls": recalls, "notes": self.notes}
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any], threshold: float) -> Stages:
+        """Return the stages that `to_dict` told; the threshold, which may be infinite, is given."""
+        kept = {name: value for name, value in told.items() if name != "notes"}
+        recalls = {
+            name: Recalls(*(each[part] for part in Recalls._fields)) for name, each in told["recalls"].items()
+        }
+        return cls(**{**kept, "recalls": recalls, "threshold": threshold})
+
+
+def _points(share: float) -> str:
+    """Return a share as points of 100."""
+    text = f"{100 * share:.1f}"
+    return f"{text} point{'s' * (text != '1.0')}"
+
+
+def stages_of(sweep: Any, threshold: float) -> Stages:
+    """Return where recall is lost at a threshold; see `Sweep.stages`."""
+    tree, rows = sweep.tree, sweep._placed.rows
+    if tree.pairs is None:
+        raise NotKeptError(NOT_THERE)
+    point = sweep._point(threshold)
+    aligned, of_rows = sweep._placed.aligned, sweep._alignment.pred_rows
+    items = aligned if of_rows is None else of_rows[aligned]
+    codes = np.full(tree.n_items, -1, rows.codes.dtype)
+    codes[items[items >= 0]] = rows.codes[items >= 0]
+    n_used = sweep._n_links_used(threshold)
+    parents, sums, numbers = np.arange(tree.n_items, dtype=tree.order.dtype), [], []
+    n_unjudged = 0
+    # Links are joined once: first those that are used, whose components are counted, and then all others.
+    for first, last in ((0, n_used), (n_used, len(tree.pairs))):
+        n_right = 0
+        for start, stop in blocks(last - first):
+            own = tree.pairs[first + start : first + stop]
+            left, right = own["left"], own["right"]
+            of_left, of_right = codes[left], codes[right]
+            n_unjudged += int(np.count_nonzero((of_left < 0) | (of_right < 0)))
+            is_right = (of_left == of_right) & (of_left >= 0)
+            n_right += int(np.count_nonzero(is_right))
+            kernels.components.join_pairs(left[is_right], right[is_right], parents)
+        numbers.append(n_right)
+        labels = parents.copy()
+        kernels.components.number_components(labels)
+        sums.append(_recalls(rows, items, labels, with_pairs=_has_pairs(sweep)))
+    found = _found(sweep, point, threshold)
+    return Stages(
+        threshold,
+        sweep.shown(threshold),
+        len(tree.pairs),
+        sum(numbers),
+        n_used,
+        numbers[0],
+        n_unjudged,
+        {name: Recalls(sums[1][name], sums[0][name], found[name]) for name in sums[0]},
+        bool(tree.scores.size and tree.scores[0] == tree.scores[-1]),
+    )
+
+
+def _has_pairs(sweep: Any) -> bool:
+    """Return whether scores of pairs are defined for the input."""
+    how = {"weighted": sweep._curve.weighted, "outside": sweep.policies.prediction == "outside"}
+    return METRICS["pair_recall"].undefined(weighting="pointwise", **how) is None
+
+
+def _found(sweep: Any, point: int, threshold: float) -> dict[str, float]:
+    """Return recall and, where defined, that of pairs, at a point: as the curve has them, or by an evaluation."""
+    kept = sweep._curve.kept.take(np.array([point]))
+    found = {"recall": score_of(METRICS["recall"], kept).item()}
+    if not _has_pairs(sweep):
+        return found
+    if "tp" in kept.sums:
+        return found | {"pair_recall": score_of(METRICS["pair_recall"], kept).item()}
+    ev = sweep._evaluated(threshold, {"metrics": ["pair_recall"]})
+    return found | {"pair_recall": float(ev.overall["pair_recall"])}
+
+
+def _recalls(rows: Any, items: Codes, labels: Codes, *, with_pairs: bool) -> dict[str, float]:
+    """Return recall and that of pairs of clusters each within one true cluster; items without a place are alone."""
+    placed = items >= 0
+    cluster = np.empty(items.size, np.int64)
+    cluster[placed] = labels[items[placed]]
+    cluster[~placed] = labels.size + np.arange(np.count_nonzero(~placed))
+    mass = np.bincount(cluster, rows.weights)
+    there = np.flatnonzero(rows.scored_in_truth)
+    loss: Floats = 1.0 - mass[cluster[there]] / rows.true_masses[rows.codes[there]]
+    weights = None if rows.weights is None else rows.weights[there]
+    found = {"recall": 1.0 - total_of(loss if weights is None else loss * weights) / rows.total}
+    if with_pairs:
+        own = np.ones(there.size) if weights is None else weights
+        of_cluster, of_true = mass[cluster[there]], rows.true_masses[rows.codes[there]]
+        joined, whole = (total_of(own * (each - own)) for each in (of_cluster, of_true))
+        found["pair_recall"] = joined / whole if whole > 0 else 1.0  # as of an evaluation
+    return found
