@@ -52,7 +52,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_input_flags(parser, sides=SIDES, outside=outside)
     add_score_flags(parser, "baseline_size and experiment_size", beta=False)
     group = parser.add_argument_group("output")
-    add_options(group, "json paths")
+    add_options(group, "json paths intervals")
     worst = (
         "how many clusters of either side, and how many slices, that changed most to list (default: "
         f"{WORST_LISTED})"
@@ -78,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
     bounds, _ = bounds_of(options, meant)
     arguments = _needed(_arguments(options), bounds)
     diff = call(fastbcubed.diff, arguments, options.noise)
+    diff.evaluation.standard_errors.shown = options.intervals
     if options.json or not sys.stdout.isatty():  # a terminal shows them with the figures
         say_warnings(diff.warnings)
     with warnings_said():

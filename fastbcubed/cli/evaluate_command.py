@@ -118,6 +118,7 @@ def run(options: argparse.Namespace) -> int:
     gates = Gates(options)
     arguments, order_by = with_order(with_links(evaluate_arguments(options), options), options.order_by)
     ev = call(fastbcubed.evaluate, with_frames(gates.needs(arguments)), options.noise)
+    ev.standard_errors.shown = options.intervals
     if options.json or not sys.stdout.isatty():  # a terminal shows them with the scores
         say_warnings(ev.warnings)
     opened = _costliest(ev, options.show) if options.show else []

@@ -209,6 +209,10 @@ OPTIONS = {
         "true cluster (right only with --unmatched outside), or all items with one value of a column",
     ),
     # output
+    "intervals": _option(
+        "--no-intervals", dest="intervals", action="store_false",
+        help="show scores without their intervals, which take up to half as long again as the scores of large inputs",
+    ),
     "json": _option("--json", action="store_true", help="one JSON object on stdout, as described below"),
     "paths": _option(
         "--paths", action="store_true",
@@ -291,7 +295,7 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     add_options(
         group,
-        "json paths show",
+        "json paths intervals show",
         show="clusters that cost most, of either side: who is in them (see: fastbcubed show)",
     )
     add_options(group, "worst repairs", worst="the worst clusters of each side, and of the worst slices,")

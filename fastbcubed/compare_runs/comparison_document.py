@@ -43,18 +43,18 @@ from fastbcubed.render.document import (
     sections,
 )
 from fastbcubed.render.number_formats import (
-    change_with_error,
     count,
     counted,
+    from_to,
     label,
-    percent,
-    plus_minus,
+    listed,
     score_text,
-    with_error,
+    with_interval,
 )
 from fastbcubed.results.evaluation_document import about_slicings, scores_of
 from fastbcubed.results.evaluation_text import HEADLINE, coverage, if_otherwise
 from fastbcubed.results.influences import is_mean
+from fastbcubed.results.intervals import of_slice
 from fastbcubed.results.label_checks import is_unchallenged
 from fastbcubed.results.page import (
     IN_BRIEF,
@@ -162,26 +162,22 @@ def _of_two(comparison: Comparison, row: Mapping[str, Any]) -> str:
     """Return how a run differs from the baseline by one score, and in how many of the slices it does so, too."""
     name, baseline, delta = label(row["experiment"]), label(comparison.baseline), row["delta"]
     what = HEADLINE.get(row["score"], row["score"])
-    before, after = (  # in the digits that the error leaves
-        with_error(row[f"{which}_value"], row["se"], delta).partition(" ± ")[0]
-        for which in ("baseline", "experiment")
-    )
     if not delta:
-        after = UNCHALLENGED if _says_nothing(comparison, row) else after
-        return f"{name} and {baseline} have the same {what}: {after}."
+        same = UNCHALLENGED if _says_nothing(comparison, row) else score_text(row["experiment_value"])
+        return f"{name} and {baseline} have the same {what}: {same}."
     word = _word(delta, {m.name: m.best for m in comparison.metrics}[row["score"]])
-    change = change_with_error(delta, row["se"])
-    figures, in_slices = f"{what} {before} → {after} ({change}", _in_slices(comparison, row, word)
+    values = (row[each] for each in ("baseline_value", "experiment_value", "low", "high"))
+    figures, in_slices = f"{what} {from_to(*values)}", _in_slices(comparison, row, word)
     if row["holds"] is None:
         where = "on these items" if comparison.align == "common" else "on the items that each scores"
-        return f"{name} is {word} {where}: {figures}; no standard error is known){in_slices}."
+        return f"{name} is {word} {where}: {figures}; no interval is known{in_slices}."
     found = comparison._differences
     if not row["holds"]:
         few = found.df.get((row["experiment"], row["score"]), math.inf) <= FEW_DEGREES
         why = "which few groups of items make" if few else "which may be chance"
-        return f"No clear difference between {baseline} and {name}: {figures}, {why}){in_slices}."
+        return f"No clear difference between {baseline} and {name}: {figures}, {why}{in_slices}."
     seems = are_uneven(found.units_of[row["experiment"]])
-    return f"{name} {'seems' if seems else 'is'} {word}: {figures}){in_slices}."
+    return f"{name} {'seems' if seems else 'is'} {word}: {figures}{in_slices}."
 
 
 def _in_slices(comparison: Comparison, row: Mapping[str, Any], word: str) -> str:
@@ -216,14 +212,16 @@ def _of_several(comparison: Comparison, ranked: Sequence[Mapping[str, Any]]) -> 
         return f"{best}; {_named(good)} {'is' if len(good) == 1 else 'are'} as good: the difference may be chance."
     if same:
         return f"{best}."
-    unknown = "; no standard error is known" if second["as_good"] is None else ""
-    return f"{best}, ahead of {label(second['run'])} by {with_error(abs(second['delta']), second['se'])}{unknown}."
+    unknown = "; no interval is known" if second["as_good"] is None else ""
+    least, most = sorted(abs(second[end]) for end in ("low", "high"))
+    ahead = with_interval(abs(second["delta"]), least, most)
+    return f"{best}, ahead of {label(second['run'])} by {ahead}{unknown}."
 
 
 def _named(runs: Sequence[str]) -> str:
     """Return the names of runs or scores, of many the first."""
     names = [label(name) for name in runs[:NAMED]]
-    return _listed(names if len(runs) <= NAMED else [*names, f"{count(len(runs) - NAMED)} more"])
+    return listed(names if len(runs) <= NAMED else [*names, f"{count(len(runs) - NAMED)} more"])
 
 
 def heading(comparison: Comparison) -> str:
@@ -253,11 +251,11 @@ def _against_baseline(comparison: Comparison, name: str) -> list[str]:
     texts = []
     for row in chosen:
         delta = row["delta"]
-        how = "" if delta == 0 else _word(delta, best.get(row["score"], "neither"))
-        held = {True: "", False: ", which may be chance", None: ""}[row["holds"]] if how else ""
-        change = with_error(abs(delta), row["se"])
+        word = _word(delta, best.get(row["score"], "neither"))
+        how = ", which may be chance" if row["holds"] is False else f", {word}"
+        change = with_interval(delta, row["low"], row["high"], change=True)
         same = UNCHALLENGED if _says_nothing(comparison, row) else "the same"
-        texts.append(f"{row['score']} {same if delta == 0 else f'{change} {how}{held}'}")
+        texts.append(f"{row['score']} {same if delta == 0 else f'{change}{how}'}")
     return [f"{versus}: {'; '.join(texts)}."]
 
 
@@ -283,13 +281,8 @@ def _best(comparison: Comparison) -> list[str]:
     first = {runs: names for runs, names in first.items() if len(runs) < len(comparison)}
     if len(first) < 2:
         return []
-    leaders = [f"{_listed(list(map(label, runs)))} by {_listed(names)}" for runs, names in first.items()]
+    leaders = [f"{listed(list(map(label, runs)))} by {listed(names)}" for runs, names in first.items()]
     return [f"Which run is best depends on the score: {'; '.join(leaders)}."]
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return names with commas, and an "and" before the last."""
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _word(delta: float, best: str) -> str:
@@ -320,40 +313,40 @@ def _how_sure(comparison: Comparison) -> list[str]:
     if not comparison.experiments:
         return []
     if (reason := why_no_errors(comparison)) is not None:
-        return [f"There are no standard errors: {reason}."]
+        return [f"There are no intervals: {reason}."]
     units = comparison._differences.units_of
     if all(own.n < 2 for own in units.values()):
         return [
-            f"All items are in one group that shares clusters{_connecting(comparison)}; no standard error is known."
+            f"All items are in one group that shares clusters{_connecting(comparison)}; no interval is known."
         ]
     if not _has_intervals(comparison):
         by_unit = [m for m in metrics_with_errors(comparison) if comparison.unit == COMPONENT or is_mean(m)]
         why = ": a run has a single group of items that share clusters" * bool(by_unit)
-        return [f"No standard error is known{why}.", *_without_errors(comparison)]
-    line = f"± is one standard error of the difference, from {_groups(units)}"
+        return [f"No interval is known{why}.", *_without_errors(comparison)]
+    line = f"In parentheses, {_intervals(comparison)} of the difference, from {_groups(units)}"
     uneven = {name: own for name, own in units.items() if own.n > 1 and are_uneven(own)}
     found_few = comparison._differences.carried_by_few(comparison.metrics)
     if uneven:
         effective = min(own.effective for own in uneven.values())
         whose = f" for {_named(list(uneven))}" * (len(uneven) < len(units))
         line += f",{whose} so uneven that they carry no more information than {effective:.1f} equal ones: "
-        line += "this standard error is too small"
+        line += "these are too narrow"
     elif few := distinct([name for own in found_few.values() for name in own]):
-        line += f", few of which carry {_listed(few[:NAMED])} or the error"
+        line += f", few of which carry {listed(few[:NAMED])} or the error"
     single = [name for name, own in units.items() if own.n < 2]
     found = [f"{line}."]
     if single:
         found.append(
-            f"No standard error is known for {_named(single)}, whose clusters and those of "
+            f"No interval is known for {_named(single)}, whose clusters and those of "
             f"{label(comparison.baseline)} connect all items."
         )
     return found + _without_errors(comparison)
 
 
 def _without_errors(comparison: Comparison) -> list[str]:
-    """Say which scores have no standard error, and why."""
+    """Say which scores have no interval, and why."""
     return [
-        f"No standard error is known for {_named(names)}: {reason}."
+        f"No interval is known for {_named(names)}: {reason}."
         for reason, names in scores_without_errors(comparison).items()
     ]
 
@@ -364,6 +357,10 @@ def _groups(units: Mapping[str, Units]) -> str:
     n = " to ".join(map(count, numbers[:: len(numbers) - 1 or 1]))
     run = "a run" if len(set(units.values())) == 1 else "one of the two runs"
     return f"{n} groups of items that share clusters in the truth or {run}"
+
+
+def _intervals(comparison: Comparison) -> str:
+    return f"intervals of {100 * comparison.level:g} %"
 
 
 def _has_intervals(comparison: Comparison) -> bool:
@@ -430,8 +427,7 @@ def ranking_grid(ranking: Sequence[Mapping[str, Any]]) -> Grid:
     columns = [
         ("run", "run", "name"),
         (score, "value", "score"),
-        ("less the best", "delta", "delta"),
-        ("±", "se", "error"),
+        ("less the best", ("delta", "low", "high"), "change"),
         ("as good", "as_good", "yes"),
     ]
     return Grid.of(ranking, columns, caption=f"Runs by {score}, the best first")
@@ -486,21 +482,16 @@ def deltas_of(cmp: Comparison) -> Iterator[dict[str, Any]]:
 
 def deltas_grid(rows: Sequence[Mapping[str, Any]]) -> Grid:
     """Return differences from the baseline, with their intervals."""
-    shown = [
-        {**row, "se": row["se"] if plus_minus(row["se"], row["experiment_value"]) else None} for row in rows
-    ]
     columns: list[tuple[Any, ...]] = [
         ("run", "experiment", "name"),
         ("score", "score", "text"),
         ("verdict", "said", "text", ON_PAGE),
         ("before", "baseline_value", "score", ON_PAGE),
         ("now", "experiment_value", "score", ON_PAGE),
-        ("delta", "delta", "delta"),
+        ("delta", ("delta", "low", "high"), "change"),
     ]
-    if any(row["held"] or row["low"] == row["low"] for row in rows):
-        columns += [("±", "se", "error"), ("low", "low", "delta"), ("high", "high", "delta")]
-        columns += [("holds", "held", "text")]
-    return Grid.of(shown, columns, 2, about="Differences")
+    columns += [("holds", "held", "text")] * any(row["held"] for row in rows)
+    return Grid.of(rows, columns, 2, about="Differences")
 
 
 def note(comparison: Comparison) -> str:
@@ -509,10 +500,9 @@ def note(comparison: Comparison) -> str:
         return "Name a second run."
     if not _has_intervals(comparison):
         return f"Differences are from {label(comparison.baseline)}."
-    n, level = len(comparison.experiments), percent(comparison.level)
-    n_bootstrap = comparison.n_bootstrap
+    n, n_bootstrap = len(comparison.experiments), comparison.n_bootstrap
     how = f"by {n_bootstrap:,} replicates of the bootstrap" if n_bootstrap else "by Student's t"
-    text = f"low, high: {level} intervals, {how}; a difference holds if its interval excludes 0."
+    text = f"Intervals are {how}; a difference holds if its interval excludes 0."
     if n > 1:
         text += f" They are widened, so that those of the {n} runs for one score hold together (Bonferroni)."
     if any(is_share_of_pairs(metric) for metric in comparison.metrics):
@@ -539,24 +529,34 @@ def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Blo
         names = [column for column in name_columns(table.column_names) if column != "run"]
         scores = [name for name in HEADLINE if f"{name}_delta" in table.column_names]
         scores = scores or [m.name for m in cmp.metrics if f"{m.name}_delta" in table.column_names][:3]
+        rows = [row | _ends_in_slice(cmp, row, scores) for row in rows]
         part = f", {count(len(rows))} of {count(n)} rows" if asked.page and len(rows) < n else ""
         yield Heading(f"By {label(name)}: the slices that changed most, against {label(cmp.baseline)}{part}")
         if asked.page and scores and rows:
             yield _slices_chart(cmp, name, names, scores, rows, k)
-        errors = any(plus_minus(row.get(f"{score}_delta_se")) for row in rows for score in scores)
-        columns = [
+        columns: list[tuple[Any, ...]] = [
             ("run", "run", "name"),
             *((name, name, "name") for name in names),
             ("items", "n_items", "count"),
         ]
         for score in scores:
-            columns += [(score, score, "score"), ("delta", f"{score}_delta", "delta")]
-            columns += [("±", f"{score}_delta_se", "error")] * errors
+            ends = (f"{score}_{each}" for each in ("delta", "low", "high"))
+            columns += [(score, score, "score", 2), (f"Δ {score}", tuple(ends), "change")]
         yield Grid.of(rows, columns, 1 + len(names), about=f"By {name}")
 
 
 #: Slices of each slicing on a page: those that changed most.
 SLICES = 20
+
+
+def _ends_in_slice(cmp: Comparison, row: Mapping[str, Any], scores: Sequence[str]) -> dict[str, float | None]:
+    """Return the ends of the intervals of the differences in a slice, None where none are known."""
+    found = dict[str, float | None]()
+    for score in scores:
+        delta, error = row[f"{score}_delta"], row.get(f"{score}_delta_se")
+        ends = of_slice(delta, error, row.get("n_units"), level=cmp.level)
+        found |= dict(zip((f"{score}_low", f"{score}_high"), ends or (None, None), strict=True))
+    return found
 
 
 def _slices_chart(
@@ -573,13 +573,13 @@ def _slices_chart(
         run, baseline = (cmp[each].overall for each in (cmp.experiments[0], cmp.baseline))
         of_all = run[score] - baseline[score]
     shown = [
-        {"run": row["run"], "slice": [row[name] for name in names], "delta": row[f"{score}_delta"],
-         "se": row.get(f"{score}_delta_se")}
+        {"run": row["run"], "slice": [row[name] for name in names],
+         **{end: row[f"{score}_{end}"] for end in ("delta", "low", "high")}}
         for row in rows
     ]  # fmt: skip
     which = "F1" if score == "f1" else score
     said = f"Forest plot: difference of {score} by {label(by)}, as the table below has it"
-    text = "Lines reach two standard errors to either side; a filled dot is farther than that from 0."
+    text = f"Lines are {_intervals(cmp)}; a filled dot's excludes 0."
     text += " The dashed line is all items." * (of_all is not None)
     title = f"Difference of {which} in each slice"
     return Chart(f"slices-{k}", "slice_deltas", (shown, score, of_all), said, title, text)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.diff_runs.diff_listings import requested_slices
-from fastbcubed.diff_runs.diff_summary import verdict_scores
+from fastbcubed.diff_runs.diff_summary import known_intervals, verdict_scores
 from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, PLACES, SIDES, SIZES, asked_order
 from fastbcubed.errors import NotKeptError, OptionError
+from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.document import (
     ON_PAGE,
     Beside,
@@ -30,15 +31,14 @@ from fastbcubed.render.document import (
     sections,
 )
 from fastbcubed.render.number_formats import (
-    change_with_error,
     count,
     counted,
+    from_to,
     label,
     not_computed,
     outcomes_of,
     percent,
-    score_text,
-    with_error,
+    with_interval,
 )
 from fastbcubed.results.evaluation_document import (
     NOTHING,
@@ -48,6 +48,7 @@ from fastbcubed.results.evaluation_document import (
     steps_grid,
 )
 from fastbcubed.results.evaluation_text import definition, rows_lines
+from fastbcubed.results.intervals import of_slice
 from fastbcubed.results.page import (
     IN_BRIEF,
     MESSAGES,
@@ -272,24 +273,22 @@ def what_truth_says(diff: Diff) -> list[str]:
     judged = f"{' and '.join(right)} is right." if right else "nothing was split or merged."
     lines = [f"By the truth, which labels {about}, {judged}"]
     before, after = (verdict.levels[side] for side in SIDES)
-    known, told = diff._known_errors(), list[str]()
+    known, told = known_intervals(diff), list[str]()
     for name in ("precision", "recall"):
-        change = change_with_error(after[name] - before[name], known.get(f"delta_{name}"))
-        goes = "" if told else " goes"
-        told.append(f"{name}{goes} from {score_text(before[name])} to {score_text(after[name])} ({change})")
-    text = ", ".join(told)
+        told.append(f"{name} {from_to(before[name], after[name], *known.get(f'delta_{name}', (None, None)))}")
+    text = "; ".join(told)
     lines.append(f"{text[0].upper()}{text[1:]}.{_iq(diff)}")
     return lines
 
 
 def _iq(diff: Diff) -> str:
-    (iq,), error = verdict_scores(diff, "iq"), diff._known_errors().get("iq")
+    (iq,) = verdict_scores(diff, "iq")
     if iq != iq:
         return ""
     direction = "neither nearer nor farther"
     if iq:
         direction = "nearer to the truth" if iq > 0 else "farther from the truth"
-    known = with_error(iq, error)
+    known = with_interval(iq, *known_intervals(diff).get("iq", ()))
     return f" All in all the change brings items {direction}: iq is {known}, where 1 is straight to it and -1 away."
 
 
@@ -313,22 +312,24 @@ def _sides(diff: Diff) -> Grid:
 
 def changes_grid(diff: Diff) -> Grid:
     """Return rates and distances of splits and merges; with a truth, their good and bad parts."""
-    judged = diff.verdict is not None
+    judged, known = diff.verdict is not None, known_intervals(diff)
     header = ["", "rate", *(["good", "bad"] * judged), "distance", *(["good", "bad"] * judged)]
     rows = []
     for kind, (rates, distances) in TABLE.items():
         names = [*rates[: 3 if judged else 1], *distances[: 3 if judged else 1]]
-        row = [score_text(diff.overall[name]) if name in diff.overall else "" for name in names]
+        row = [[diff.overall[name], *known.get(name, ())] if name in diff.overall else None for name in names]
         if any(row):
             rows.append([kind, *row])
-    filled = [0, *(k for k in range(1, len(header)) if any(row[k] for row in rows))]
-    return Grid([header[k] for k in filled], [[row[k] for k in filled] for row in rows])
+    grid = Grid(header, rows, 1, ["text", *["interval"] * (len(header) - 1)])
+    for part in (2, 3, 5, 6) if judged else ():
+        grid = grid.without_intervals(part)
+    return grid.only([0, *(k for k in range(1, len(header)) if any(row[k] for row in rows))])
 
 
 def others_grid(diff: Diff) -> Grid:
     """Return the other scores, each with its definition."""
     told = {name for of_kind in TABLE.values() for names in of_kind for name in names}
-    known = diff._known_errors()
+    known = known_intervals(diff)
     shown = [m for m in diff.metrics if m.name not in told and m.name in diff.overall]
     return scores_grid({m.name: diff.overall[m.name] for m in shown}, known, shown)
 
@@ -404,17 +405,24 @@ SHOWN = {
 
 
 def listing_grid(table: Any, about: str = "") -> Grid:
-    """Return a listing of slices or clusters: the names of its rows, and selected figures with standard errors."""
+    """Return a listing of slices or clusters: the names of its rows, and selected figures with intervals."""
     names = name_columns(table.column_names)
     figures = [name for name in SHOWN if name in table.column_names and name not in names]
     columns: list[tuple[Any, ...]] = [(name, name, "name") for name in names]
+    rows = table.to_pylist()
     for name in figures:
-        columns.append((SHOWN[name][0], name, SHOWN[name][1]))
-        if f"{name}_se" in table.column_names:
-            columns.append(("±", f"{name}_se", "error"))
+        title, form = SHOWN[name]
+        if f"{name}_se" not in table.column_names:
+            columns.append((title, name, form))
+            continue
+        columns.append((title, (name, f"{name}_low", f"{name}_high"), "interval"))
+        ranges = {"low": METRICS[name].low, "high": METRICS[name].high}
+        for row in rows:
+            ends = of_slice(row[name], row[f"{name}_se"], row.get("n_units"), **ranges)
+            row |= dict(zip((f"{name}_low", f"{name}_high"), ends or (None, None), strict=True))
     added = {"split_change": "adds to splits", "merge_change": "adds to merges"}
     columns += [(added[name], name, "score", ON_PAGE) for name in added if name in table.column_names]
-    return Grid.of(table.to_pylist(), columns, len(names) + figures.count("outcome"), about=about)
+    return Grid.of(rows, columns, len(names) + figures.count("outcome"), about=about)
 
 
 def change_of(row: Mapping[str, Any]) -> float:

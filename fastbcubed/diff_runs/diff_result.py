@@ -29,7 +29,15 @@ from fastbcubed.diff_runs.diff_listings import (
     requested_slices,
     slices_of,
 )
-from fastbcubed.diff_runs.diff_summary import MARK, DiffScores, SharedItems, cautions, state_of
+from fastbcubed.diff_runs.diff_summary import (
+    MARK,
+    DiffScores,
+    SharedItems,
+    cautions,
+    known_errors,
+    known_intervals,
+    state_of,
+)
 from fastbcubed.diff_runs.judgement import Judgement, Verdict
 from fastbcubed.diff_runs.vocabulary import (
     COLUMNS,
@@ -337,7 +345,7 @@ class Diff(Shown, HasTable):
         2 rows
         """
         found, judgement = self.evaluation.scores(level=level).to_arrow(), self._judgement
-        errors, rows = self._known_errors() if judgement is None else self._judging_errors, []
+        errors, rows = known_errors(self) if judgement is None else self._judging_errors, []
         for metric in self._judging if self.verdict is not None else ():
             name = metric.name
             of_units: tuple[Any, ...] = math.nan, math.nan, None, math.nan
@@ -790,11 +798,13 @@ class Diff(Shown, HasTable):
             "reading": self.reading,
             "manifest": self.manifest,
         }
+        if known := known_intervals(self):
+            found["intervals"] = {name: ends._asdict() for name, ends in known.items()}
         if verdict is None:
             return found
         judged = asdict(verdict)
         del judged["scores"]
-        errors = self._known_errors()
+        errors = known_errors(self)
         return {**found, "truth": self._truth, "verdict": judged, **({"errors": errors} if errors else {})}
 
     def to_json(self, *, indent: int | None = 2) -> str:
@@ -875,14 +885,6 @@ class Diff(Shown, HasTable):
                 f"{arg('keep', 'items')}, or ask for .errors before you save"
             )
         return dict(self._saved.get("errors", {}))
-
-    def _known_errors(self) -> dict[str, float]:
-        """Return standard errors of the scores that judge the change, if they are known or quickly computed."""
-        if "_judging_errors" in self.__dict__ or "errors" in self._saved:
-            return self._judging_errors
-        if self._judgement is None or self._judgement.joint.cells.n_cells > ALWAYS:
-            return {}
-        return self._judging_errors
 
     def _require_judged(self, name: str) -> Judgement:
         if self._judgement is None:

@@ -17,7 +17,9 @@ from fastbcubed.render.json import plain
 from fastbcubed.render.number_formats import count, percent
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Scores
+from fastbcubed.results.intervals import Interval
 from fastbcubed.results.notices import NOTE, WARNING
+from fastbcubed.results.standard_errors import ALWAYS
 from fastbcubed.results.warnings import found_in, from_saved, to_saved
 
 if TYPE_CHECKING:
@@ -148,6 +150,25 @@ def verdict_scores(diff: Diff, *names: str) -> list[float]:
 
 # -- In files --------------------------------------------------------------------------------------
 
+
+def known_errors(diff: Diff) -> dict[str, float]:
+    """Return standard errors of the scores that judge the change, if they are known or quickly computed."""
+    if not diff.evaluation.standard_errors.shown:
+        return {}
+    if "_judging_errors" in diff.__dict__ or "errors" in diff._saved:
+        return diff._judging_errors
+    quick = diff._judgement is not None and diff._judgement.joint.cells.n_cells <= ALWAYS
+    return diff._judging_errors if quick else {}
+
+
+def known_intervals(diff: Diff) -> dict[str, Interval]:
+    """Return the intervals of overall scores that are known, or computed without being asked for."""
+    found, judged = diff.evaluation.standard_errors.intervals_at_hand(), known_errors(diff)
+    if diff._judgement is not None and judged:
+        return found | {m.name: diff.interval(m.name) for m in diff._judging}
+    return (diff._saved.get("intervals", {}) if judged else {}) | found
+
+
 #: Where the manifest of a saved result has what belongs to a diff; without it, it is that of an evaluation.
 MARK = "diff"
 
@@ -159,7 +180,8 @@ def state_of(diff: Diff) -> dict[str, Any]:
         name: found.get(name)
         for name in ("changes", "id_churn", "warnings", "not_computed", "reading", "truth", "verdict")
     }
-    state |= {"errors": found.get("errors", {}), "judging": [metric.name for metric in diff._judging]}
+    state |= {name: found.get(name, {}) for name in ("errors", "intervals")}
+    state |= {"judging": [metric.name for metric in diff._judging]}
     if diff.verdict is not None:
         state["verdict"]["scores"] = dict(diff.verdict.scores)
     return dict(plain(state | {"warnings": to_saved(diff.warnings)}))
@@ -175,6 +197,8 @@ def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
         saved["reading"] = state["reading"]
     if state["errors"]:
         saved["errors"] = _with_nan(state["errors"])
+        known = state.get("intervals", {})
+        saved["intervals"] = {name: Interval(**_with_nan(ends)) for name, ends in known.items()}
     judgement = None
     if verdict is not None and ev.has_items and ev.policies.nulls != "singleton":
         if TRUE_CLUSTER not in ev.kept_items().attribute_sides().get("attributes", ()):

@@ -18,10 +18,10 @@ from fastbcubed.render.number_formats import (
     fixed,
     label,
     percent,
-    plus_minus,
     score_text,
     share,
     signed,
+    with_interval,
 )
 
 
@@ -98,7 +98,10 @@ class Grid:
     ) -> Grid:
         """Return rows of values as a table; of each column, the header, the name of the value, its form and rank."""
         header, keys, forms, ranks = zip(*((*column, 0)[:4] for column in columns), strict=True)
-        return cls(header, [[row.get(key) for key in keys] for row in rows], names, forms, ranks=ranks, **how)
+        cells = [
+            [[*map(row.get, key)] if isinstance(key, tuple) else row.get(key) for key in keys] for row in rows
+        ]
+        return cls(header, cells, names, forms, ranks=ranks, **how)
 
     def form(self, column: int) -> str:
         """Return how the values of a column are written."""
@@ -112,9 +115,13 @@ class Grid:
         ranks = [self.ranks[at] for at in kept] if self.ranks else ()
         return replace(self, header=header, rows=rows, names=names, forms=forms, ranks=ranks)
 
-    def without(self, form: str) -> Grid:
-        """Return the table without the columns whose values are written in a form."""
-        return self.only([at for at in range(len(self.header)) if self.form(at) != form])
+    def without_intervals(self, column: int) -> Grid:
+        """Return the table with the scores of a column alone, in the digits that their intervals support."""
+        write = TEXT[self.form(column)]
+        rows = [
+            [*row[:column], write(row[column]).partition(" (")[0], *row[column + 1 :]] for row in self.rows
+        ]
+        return replace(self, rows=rows, forms=[*self.forms[:column], "figure", *self.forms[column + 1 :]])
 
     @property
     def named(self) -> list[Any]:
@@ -356,8 +363,10 @@ def _known(write: Callable[[Any], str], missing: str = "n/a") -> Callable[[Any],
     return lambda value: missing if value is None else write(value)
 
 
+#: Forms of a value and the ends of its interval, and of a change and its.
+INTERVALS = ("interval", "change")
 #: Forms that are numbers, to the right.
-NUMBERS = ("count", "score", "any", "amount", "share", "percent", "delta", "error", "figure")
+NUMBERS = ("count", "score", "any", "amount", "share", "percent", "delta", *INTERVALS, "figure")
 #: How values of a form are written in texts.
 TEXT: dict[str, Callable[[Any], str]] = {
     "name": label,
@@ -370,7 +379,8 @@ TEXT: dict[str, Callable[[Any], str]] = {
     "share": _known(percent),
     "percent": _known(percent),
     "delta": _known(signed, ""),
-    "error": plus_minus,
+    "interval": _known(lambda ends: "" if ends[0] is None else with_interval(*ends), ""),
+    "change": _known(lambda ends: "" if ends[0] is None else with_interval(*ends, change=True), ""),
     "yes": lambda value: {True: "yes", False: "no", None: ""}[value],
 }
 #: And in pages, where a column of scores or shares has one number of decimals.
@@ -378,7 +388,6 @@ PAGE = TEXT | {
     "score": _known(fixed),
     "share": _known(share),
     "delta": _known(lambda value: _change(fixed(value), value), ""),
-    "error": lambda value: fixed(value) if plus_minus(value) else "",
 }
 
 

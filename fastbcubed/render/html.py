@@ -12,6 +12,7 @@ from typing import Any
 
 from fastbcubed.errors import visible
 from fastbcubed.render.document import (
+    INTERVALS,
     NUMBERS,
     PAGE,
     Beside,
@@ -249,11 +250,12 @@ def _environment() -> Any:
         "kind": lambda block: type(block).__name__,
         "label": label,
         # figures and their signs stay on one line
-        "prose": lambda text: text.replace(" %", "\u00a0%").replace(" ± ", "\u00a0±\u00a0"),
+        "prose": lambda text: text.replace(" %", "\u00a0%"),
         "svg": Markup,
         "written": lambda value, form: PAGE[form](value),
     }
     environment.tests["figures"] = lambda form: form in NUMBERS
+    environment.tests["intervals"] = lambda form: form in INTERVALS
     return environment
 
 

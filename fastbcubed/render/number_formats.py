@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastbcubed.errors import visible
@@ -71,50 +71,65 @@ def share(part: float) -> str:
     return f"{fixed(100 * float(part), 2, 100.0)} %"
 
 
-def with_error(value: float, error: float | None, change: float | None = None) -> str:
-    """Return a score and its standard error, in the digits that the error leaves; without one the score alone.
+def with_interval(
+    value: float, low: float | None = None, high: float | None = None, *, change: bool = False
+) -> str:
+    """Return a score and its interval, in the digits that the interval supports; without one the score alone.
 
-    Digits are added until the value, or the `change` shown next to it, no longer rounds to 0, unless it is 0.
-
-    Examples
-    --------
-    >>> with_error(0.95501, 0.00382), with_error(0.98082, 0.00132), with_error(0.955, 0.0099), with_error(1.0, 0.0)
-    ('0.955 ± 0.004', '0.9808 ± 0.0013', '0.9550 ± 0.0099', '1')
-    >>> with_error(-0.0032, 0.02), with_error(0.7946, 0.02, -0.0032), with_error(-1e-17, 0.02)
-    ('-0.003 ± 0.020', '0.795 ± 0.020', '0.00 ± 0.02')
-    """
-    value = float(value)
-    if not math.isfinite(value) or not plus_minus(error, value):
-        return score_text(value)
-    assert error is not None
-    kept = 2 if f"{error:.0e}"[0] == "1" else 1  # one digit would be too coarse there
-    decimals = max(0, kept - 1 - int(f"{error:.{kept - 1}e}".partition("e")[2]))
-    if size := abs(without_rounding(value if change is None else change)):
-        while round(size, decimals) == 0:
-            decimals += 1
-    return f"{without_rounding(value) + 0.0:,.{decimals}f} ± {error:.{decimals}f}"
-
-
-def change_with_error(value: float, error: float | None) -> str:
-    """Return a difference with its sign, and its standard error.
-
-    >>> change_with_error(0.0356, 0.3), change_with_error(-0.25, 0.1), change_with_error(-0.0, 0.02)
-    ('+0.04 ± 0.30', '-0.25 ± 0.10', '0.00 ± 0.02')
-    """
-    value = float(without_rounding(value)) + 0.0  # which has no negative zero
-    return f"{'+' * (value > 0)}{with_error(value, error)}"
-
-
-def plus_minus(error: float | None, value: float = 1.0) -> str:
-    """Return a standard error in two digits; nothing where none is known, or none was seen, which is not certainty.
+    These are two digits of half its width, at least three of the score, and as many as it takes for the score not to
+    read as 0 or 1, unless it is. A change has its sign.
 
     Examples
     --------
-    >>> plus_minus(0.00382), plus_minus(5.6e-17), plus_minus(0.0), plus_minus(float("nan")), plus_minus(None)
-    ('0.0038', '', '', '', '')
+    >>> with_interval(0.929973, 0.545, 0.99342), with_interval(0.95501, 0.9345, 0.96981), with_interval(1.0, 1.0, 1.0)
+    ('0.930 (0.545 to 0.993)', '0.955 (0.935 to 0.970)', '1')
+    >>> with_interval(0.0032, -0.036, 0.042, change=True), with_interval(0.99996, 0.95, 1.0), with_interval(0.5)
+    ('+0.003 (-0.036 to +0.042)', '0.99996 (0.95000 to 1.00000)', '0.50000')
     """
-    known = error is not None and 0 < without_rounding(error, value) < math.inf
-    return f"{error:.{max(0, 1 - math.floor(math.log10(error)))}f}" if known and error else ""
+    value, ends = float(value), [end for end in (low, high) if end is not None and not math.isnan(end)]
+    if len(ends) < 2 or not math.isfinite(value) or not without_rounding(ends[1] - ends[0], value):
+        return signed(value) if change else score_text(value)
+    decimals = _decimals(float(without_rounding(value)), *ends)
+
+    def text(end: float) -> str:
+        if math.isinf(end):
+            return score_text(end)
+        written = f"{without_rounding(end) + 0.0:{'+' * change},.{decimals}f}"
+        return written[1:] if float(written.replace(",", "")) == 0 and written[0] in "+-" else written
+
+    return f"{text(value)} ({text(ends[0])} to {text(ends[1])})"
+
+
+def _decimals(value: float, low: float, high: float) -> int:
+    """Return how many decimals an interval supports."""
+    finite = [end for end in (low, high) if math.isfinite(end)]
+    half = (
+        (finite[1] - finite[0]) / 2
+        if len(finite) == 2
+        else max([abs(end - value) for end in finite], default=0.0)
+    )
+    decimals = 1 - math.floor(math.log10(half)) if half > 0 else 3
+    size = abs(value)
+    decimals = max(0, decimals, 3 if size <= 1 else 2 - math.floor(math.log10(size)))
+    if 0 < size < 0.1:
+        decimals = max(decimals, 4)
+    while decimals < 15 and any(
+        abs(value) != end and abs(round(value, decimals)) == end for end in (0.0, 1.0)
+    ):
+        decimals += 1
+    return decimals
+
+
+def from_to(before: float, after: float, low: float | None, high: float | None) -> str:
+    """Return a score before and after, in the digits of the change, and the change with its interval.
+
+    >>> from_to(0.85388, 0.97707, 0.088, 0.1584), from_to(0.5, 0.75, None, None)
+    ('0.854 → 0.977, +0.123 (+0.088 to +0.158)', '0.50000 → 0.75000, +0.2500')
+    """
+    change, write = with_interval(after - before, low, high, change=True), score_text
+    if change.endswith(")"):
+        write = f"{{:,.{len(change.split(' ', 1)[0].partition('.')[2])}f}}".format
+    return f"{write(before)} → {write(after)}, {change}"
 
 
 def percent(part: float) -> str:
@@ -134,18 +149,6 @@ def percent(part: float) -> str:
     return f"{100 * part:.{decimals}f} %"
 
 
-def percent_with_error(part: float, error: float) -> str:
-    """Return a share and its standard error as percentages; the share alone where there is no error.
-
-    Examples
-    --------
-    >>> percent_with_error(0.95, 0.021), percent_with_error(1.0, 0.0)
-    ('95 ± 2 %', '100 %')
-    """
-    text = with_error(100 * part, None if math.isnan(error) else 100 * error)
-    return f"{text} %" if "±" in text else percent(part)
-
-
 def count(number: int) -> str:
     """Return a number of things, thousands apart."""
     return f"{number:,}"
@@ -158,6 +161,11 @@ def counted(number: int, thing: str) -> str:
     ('1 item', '2,000 items')
     """
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names with commas, and an "and" before the last."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def not_computed(reasons: Mapping[str, str], title: str = "Not computed") -> list[str]:

@@ -494,20 +494,18 @@ def _turned(row: Row) -> dict[str, Any]:
 
 
 def slice_deltas_chart(rows: Sequence[Row], score: str, of_all: float | None, most: int = 20) -> Spec:
-    """Return the differences of a score by slice; those within two standard errors of 0 are hollow."""
+    """Return the differences of a score by slice; those whose interval has 0, or is not known, are hollow."""
     own, names = [], []
     several = len({row["run"] for row in rows}) > 1
     for row in rows[:most]:
         if row["delta"] is not None:
-            reach = None if row["se"] is None else 2 * row["se"]
-            ends = {} if reach is None else {"low": row["delta"] - reach, "high": row["delta"] + reach}
-            own.append(
-                {"delta": row["delta"], "holds": reach is not None and abs(row["delta"]) > reach, **ends}
-            )
+            low, high = row["low"], row["high"]
+            holds = None not in (low, high) and not low <= 0 <= high
+            own.append({"delta": row["delta"], "low": low, "high": high, "holds": holds})
             name = ", ".join(map(label, row["slice"]))
             names.append(f"{short(label(row['run']), 12)}: {short(name, 20)}" if several else short(name, 32))
     title = f"difference of {TITLES.get(score, score)} from the baseline"
-    held = ("beyond two standard errors", "within, or not known")
+    held = ("holds", "does not hold")
     return _forest(own, names, held, title, of_all)
 
 

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from fastbcubed.render.document import (
+    INTERVALS,
     NUMBERS,
     ON_PAGE,
     Beside,
@@ -20,7 +21,7 @@ from fastbcubed.render.document import (
     Only,
     Prose,
 )
-from fastbcubed.render.number_formats import label
+from fastbcubed.render.number_formats import label, listed
 
 #: Characters of a line, spaces between columns, and characters to which a column of text shrinks at most.
 WIDTH, GAP, NARROWEST = 80, 2, 8
@@ -88,34 +89,47 @@ def aligned(grid: Grid, width: int | None = WIDTH, *, styled: bool = False) -> s
 def fitted(grid: Grid, width: int | None) -> tuple[Grid, list[str]]:
     """Return a grid as texts without columns for which a line has no room, and their names.
 
-    Those of the highest rank go first, from right to left; standard errors together. Long texts and ids go on below
-    before columns go.
+    Those of the highest rank go first, from right to left. Intervals go before columns of their rank, from left to
+    right; the last one stays until figures go. Long texts and ids go on below before columns go.
     """
-    ranks = [_rank(grid, at) for at in range(len(grid.header)) if ON_PAGE not in grid.ranks[at : at + 1]]
-    grid = grid.texts
-    widths, kept = _widths(grid), [*range(len(ranks))]
-    widths = [own if grid.form(at) in NUMBERS else min(own, FOLDED) for at, own in enumerate(widths)]
-    left_out: list[int] = []
+    grid = grid.only([at for at in range(len(grid.header)) if ON_PAGE not in grid.ranks[at : at + 1]])
+    ranks = [_rank(grid, at) for at in range(len(grid.header))]
+    intervals = [at for at in range(len(ranks)) if grid.form(at) in INTERVALS]
+    kept, without, left_out = [*range(len(ranks))], list[int](), list[int]()
+    widths = _folded(grid)
     while width is not None and _length([widths[at] for at in kept]) > width:
         rank = max(ranks[at] for at in kept)
-        if rank == 0:
+        if intervals and rank <= (OF_INTERVALS if len(intervals) > 1 else OF_FIGURES):
+            without.append(intervals.pop(0))
+            grid = grid.without_intervals(without[-1])
+            widths = _folded(grid)
+        elif rank == 0:
             break
-        last = [at for at in kept if ranks[at] == rank]
-        left_out += last if rank == OF_ERRORS else last[-1:]
-        kept = [at for at in kept if at not in left_out]
+        else:
+            left_out.append([at for at in kept if ranks[at] == rank][-1])
+            kept = [at for at in kept if at not in left_out]
+            intervals = [at for at in intervals if at in kept]
     names = dict.fromkeys(grid.header[at] for at in sorted(left_out))
-    return grid.only(kept), [name for name in names if name]
+    intervals_of = [grid.header[at] for at in without if at in kept and grid.header[at]]
+    if intervals_of:
+        names[f"interval{'s' * (len(intervals_of) > 1)} of {listed(intervals_of)}"] = None
+    return grid.texts.only(kept), [label(name) for name in names if name]
 
 
-#: Rank of standard errors where a grid has no ranks, and of figures but the first; names and texts stay.
-OF_ERRORS, OF_FIGURES = 2, 1
+#: Rank of intervals, and of figures but the first where a grid has no ranks; names and texts stay.
+OF_INTERVALS, OF_FIGURES = 2, 1
 
 
 def _rank(grid: Grid, at: int) -> int:
-    form = grid.form(at)
-    if any(rank not in (0, ON_PAGE) for rank in grid.ranks) or at <= grid.names or form in ("text", "name"):
+    if any(grid.ranks) or at <= grid.names or grid.form(at) in ("text", "name"):
         return grid.ranks[at] if grid.ranks else 0
-    return OF_ERRORS if form == "error" else OF_FIGURES
+    return OF_FIGURES
+
+
+def _folded(grid: Grid) -> list[int]:
+    """Return the characters that columns take if long texts go on below."""
+    texts = grid.texts
+    return [own if texts.form(at) in NUMBERS else min(own, FOLDED) for at, own in enumerate(_widths(texts))]
 
 
 def _widths(grid: Grid) -> list[int]:

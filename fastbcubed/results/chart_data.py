@@ -13,9 +13,8 @@ from fastbcubed.errors import NotKeptError
 from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.metric import f_measure
-from fastbcubed.render.number_formats import plus_minus
 from fastbcubed.results.concentration import POINTS
-from fastbcubed.results.intervals import interval
+from fastbcubed.results.intervals import of_slice
 from fastbcubed.results.page import CHARTED, LISTED
 from fastbcubed.results.slices import OURS, SliceKey, excess_of, name_columns, ordered, size_names, slice_name
 from fastbcubed.results.standard_errors import FEW
@@ -78,7 +77,6 @@ def extremes(ev: Evaluation) -> dict[str, dict[str, float]]:
 
 #: Scores that are drawn where all of them are known; otherwise the first few.
 DRAWN = ("precision", "recall", "f1")
-LEVEL = 0.95
 
 
 def drawn_scores(ev: Evaluation) -> list[str]:
@@ -170,7 +168,7 @@ def by_size(ev: Evaluation) -> dict[str, Any]:
 
 def _has_errors(ev: Evaluation) -> bool:
     """Return whether standard errors of slices are quickly computed."""
-    return ev.standard_errors.are_quick_by_slice
+    return ev.standard_errors.are_shown_by_slice
 
 
 def _by_size_of_clusters(ev: Evaluation, key: str, score: str) -> Any:
@@ -200,11 +198,7 @@ def _row(
     total: float,
     lost: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Return one slice.
-
-    Its intervals do not move for components that were not drawn, as the overall one does: they are compared with each
-    other.
-    """
+    """Return one slice, with the intervals of its scores."""
     n_units = row.get("n_units")
     few = (row["n_items"] if n_units is None else n_units) < FEW
     found = {
@@ -219,11 +213,9 @@ def _row(
         found["excess"] = excess_of(loss, row["weight"], whole, total)[1]
     known = {metric.name: metric for metric in ev.metrics}
     for score in scores:
-        value, error = row.get(score), row.get(f"{score}_se")
+        value, error, metric = row.get(score), row.get(f"{score}_se"), known[score]
         found[score] = value
-        found[f"{score}_se"] = error if plus_minus(error) else None
-        if value is not None and error is not None and n_units is not None and n_units > 1 and error > 0:
-            metric = known[score]
-            low, high = interval(value, error, df=n_units - 1, level=LEVEL, low=metric.low, high=metric.high)
-            found |= {f"{score}_low": low, f"{score}_high": high}
+        ends = of_slice(value, error, n_units, low=metric.low, high=metric.high)
+        if ends is not None:
+            found |= {f"{score}_low": ends.low, f"{score}_high": ends.high}
     return found

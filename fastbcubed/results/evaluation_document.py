@@ -43,8 +43,8 @@ from fastbcubed.render.number_formats import (
     named,
     not_computed,
     percent,
-    plus_minus,
     score_text,
+    with_interval,
 )
 from fastbcubed.results import chart_data
 from fastbcubed.results.clusters import list_clusters
@@ -61,6 +61,7 @@ from fastbcubed.results.evaluation_text import (
     title_lines,
     verdict,
 )
+from fastbcubed.results.intervals import Interval
 from fastbcubed.results.members import chosen_columns, opener
 from fastbcubed.results.page import IN_BRIEF, MESSAGES, MOST_COLUMNS, Asked, anchor, origin_of, title_of
 from fastbcubed.results.repairs import repairs_at_hand
@@ -74,7 +75,6 @@ DRAWN, SHORT = 20, 14
 NOTHING = "No warnings."
 #: Explanation of the last columns of slices.
 SHARES = "of P loss, of R loss: share of what all items lose; excess: loss per item beyond that of all"
-NO_INTERVAL = {"se": None, "low": None, "high": None}
 
 
 def document(ev: Evaluation, asked: Asked = IN_BRIEF) -> Document:
@@ -122,23 +122,20 @@ def _verdict(ev: Evaluation, asked: Asked) -> Iterator[Block]:
 
 def _headline(ev: Evaluation) -> list[Block]:
     """Return the scores with intervals as a table, and as a chart with those of trivial predictions."""
-    known: Mapping[str, Mapping[str, Any]] = ev.standard_errors.intervals_at_hand()
+    known = ev.standard_errors.intervals_at_hand()
     names = [name for name in HEADLINE if name in ev.overall] or chart_data.drawn_scores(ev)[:3]
     rows: list[dict[str, Any]] = [
-        {"score": name, "label": HEADLINE.get(name, name), "value": ev.overall[name]}
-        | dict(known.get(name, NO_INTERVAL))
+        {"score": name, "label": HEADLINE.get(name, name), "value": ev.overall[name], **ends_of(known, name)}
         for name in names
     ]
     if not rows:
         return []
+    texts = [with_interval(row["value"], row["low"], row["high"]) for row in rows]
     cells = [
-        [row["label"], score_text(row["value"]),
-         f"{score_text(row['low'])} to {score_text(row['high'])}" if row["se"] else ""]
-        for row in rows
-    ]  # fmt: skip
-    caption = (
-        f"Scores over all items{', with intervals of 95 %' * any(row['low'] is not None for row in rows)}"
-    )
+        [row["label"], *text.removesuffix(")").partition(" (")[::2]]
+        for row, text in zip(rows, texts, strict=True)
+    ]
+    caption = f"Scores over all items{', with intervals of 95 %' * bool(known)}"
     found: list[Block] = [Grid(["", "", ""], cells, 1, ("text", "text", "text"), caption, style="big")]
     defined = [row for row in rows if row["value"] == row["value"]]
     if all(0 <= row["value"] <= 1 for row in defined):
@@ -220,7 +217,6 @@ def _sides_on_page(ev: Evaluation, left: list[Block]) -> Iterator[Block]:
 
 def scores_of(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     """Yield the scores with their definitions, the average, and the calls to make next."""
-    known = ev.standard_errors.at_hand()
     text = (
         "Precision asks of each item how many of the items it is clustered with belong with it; recall, how many of "
         "those that belong with it are clustered with it. Both are means over items; the item itself counts. F1 is "
@@ -228,25 +224,30 @@ def scores_of(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     )
     yield Only("page", [Prose([text])])
     shown = {name: ev.overall[name] for name in distinct(ev.overall)}
-    yield scores_grid(shown, {} if known is None else known.of, ev.metrics)
+    yield scores_grid(shown, ev.standard_errors.intervals_at_hand(), ev.metrics)
     yield Prose([*definition(ev), *not_computed(ev.not_computed)])
     if asked == IN_BRIEF:
         yield Only("text", _next_steps(ev))
 
 
-def scores_grid(overall: Mapping[str, float], errors: Mapping[str, float], metrics: Sequence[Metric]) -> Grid:
-    """Return scores with standard errors and definitions."""
+def ends_of(intervals: Mapping[str, Interval], score: str) -> dict[str, float | None]:
+    """Return the ends of the interval of a score, None where it has none."""
+    low, high = intervals.get(score, (None, None))
+    return {"low": low, "high": high}
+
+
+def scores_grid(
+    overall: Mapping[str, float], intervals: Mapping[str, Interval], metrics: Sequence[Metric]
+) -> Grid:
+    """Return scores with intervals and definitions."""
     known = {metric.name: metric for metric in metrics}
     rows = []
     for name, value in overall.items():
-        error, metric = errors.get(name), known.get(name)
-        error = error if plus_minus(error, value) else None
+        metric = known.get(name)
         source = "" if metric is None else metric.source
-        rows.append(
-            {"score": name, "value": value, "se": error, "meaning": _meaning(metric), "source": source}
-        )
-    columns: list[tuple[Any, ...]] = [("score", "score", "text"), ("", "value", "any")]
-    columns += [("±", "se", "error")] * any(row["se"] is not None for row in rows)
+        row = {"score": name, "value": value, "meaning": _meaning(metric), "source": source}
+        rows.append(row | ends_of(intervals, name))
+    columns: list[tuple[Any, ...]] = [("score", "score", "text"), ("", ("value", "low", "high"), "interval")]
     columns += [("definition", "meaning", "name"), ("source", "source", "name", ON_PAGE)]
     return Grid.of(rows, columns, left=True, about="Scores and their definitions")
 
@@ -388,20 +389,18 @@ def _slice_chart(slicing: Mapping[str, Any], score: str, name: str, title: str =
 
 
 def slice_grid(slicing: Mapping[str, Any], ev: Evaluation) -> Grid:
-    """Return slices with their scores, standard errors and losses; those with few groups are soft."""
+    """Return slices with their scores, intervals and losses; those with few groups are soft."""
     names, rows = slicing["names"], slicing["rows"]
     shown = [{**row, **dict(zip(names, row["slice"], strict=True))} for row in rows]
     columns: list[tuple[Any, ...]] = [(name, name, "name") for name in names]
     columns.append(("items", "n_items", "count"))
-    columns.append((f"of {'weight' if ev.contingency.weighted else 'items'}", "share", "percent"))
-    errors = any(row[f"{score}_se"] is not None for row in rows for score in slicing["scores"])
-    for score in slicing["scores"]:
-        columns += [(score, score, "score"), *[("±", f"{score}_se", "error")] * errors]
+    columns.append((f"of {'weight' if ev.contingency.weighted else 'items'}", "share", "percent", 3))
+    columns += [(score, (score, f"{score}_low", f"{score}_high"), "interval") for score in slicing["scores"]]
     for name in ("precision", "recall"):
         if any(f"share_of_{name}_loss" in row for row in rows):
-            columns.append((f"of {name[0].upper()} loss", f"share_of_{name}_loss", "percent"))
+            columns.append((f"of {name[0].upper()} loss", f"share_of_{name}_loss", "percent", 2))
         columns.append((f"{name} lost", f"{name}_loss", "share", ON_PAGE))
-    columns += [("excess", "excess", "delta")] * any("excess" in row for row in rows)
+    columns += [("excess", "excess", "delta", 3)] * any("excess" in row for row in rows)
     soft = [k for k, row in enumerate(rows) if row["few"]]
     return Grid.of(shown, columns, len(names), about=f"By {slicing['by']}", soft=soft)
 

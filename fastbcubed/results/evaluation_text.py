@@ -18,15 +18,17 @@ from fastbcubed.render.number_formats import (
     count,
     counted,
     label,
+    listed,
     outcomes_of,
     percent,
     score_text,
-    with_error,
+    with_interval,
 )
 from fastbcubed.render.text import WIDTH, aligned, fitted
 from fastbcubed.results.concentration import concentration_sentence
 from fastbcubed.results.standard_errors import are_uneven
 from fastbcubed.results.table import Table
+from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import if_alone
 from fastbcubed.runtime.object_attributes import documented
 
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 #: Scores of the headline, and their names there.
 HEADLINE = {"precision": "precision", "recall": "recall", "f1": "F1"}
+#: Scores that a sentence names.
+NAMED = 5
 #: One kind of error dominates if it costs this many times as much as the other.
 DOMINATES = 3.0
 #: Up to this many cells of overlapping clusters, the loss of each cluster is computed by default.
@@ -42,7 +46,7 @@ FEW_CELLS = 200_000
 
 
 def verdict(ev: Evaluation) -> list[str]:
-    """Return sentences for people: the scores and their standard errors, and the kind of error."""
+    """Return sentences for people: the scores and their intervals, and the kind of error."""
     return [line for line in (_headline(ev), _kind_of_error(ev), _where(ev)) if line]
 
 
@@ -50,18 +54,28 @@ def _headline(ev: Evaluation) -> str:
     names = [name for name in HEADLINE if name in ev.overall]
     if not names:
         return ""
-    known = ev.standard_errors.at_hand()
-    errors: Mapping[str, float] = {} if known is None else known.of
-    text = ", ".join(f"{HEADLINE[name]} {with_error(ev.overall[name], errors.get(name))}" for name in names)
+    errors = ev.standard_errors
+    ends, known = errors.intervals_at_hand(), errors.at_hand()
+    few = errors.carried_by_few(names)
+    text = ", ".join(
+        f"{HEADLINE[name]} {with_interval(ev.overall[name], *ends.get(name, ()))}" for name in names
+    )
     text = f"{text[0].upper()}{text[1:]}."
-    if known is None or "±" not in text:
-        return text
-    groups = f"{count(known.units.n)} groups of items that share clusters"
-    if are_uneven(known.units):
-        effective = f"{known.units.effective:.1f}"
-        groups += f", so uneven that they carry no more information than {effective} equal ones: "
-        groups += "this standard error is too small"
-    return f"{text} (± is one standard error, from {groups}.)"
+    if known is None or "(" not in text:
+        return f"{text} (No interval is shown: {errors.no_room}.)" if errors.no_room else text
+    return f"{text} (In parentheses, intervals of 95 %, from {groups_of(known.units, few)}.)"
+
+
+def groups_of(units: Units, few: Mapping[str, int]) -> str:
+    """Return what intervals are from, and how little that is: `few` are scores whose error so few units carry."""
+    text = f"{count(units.n)} groups of items that share clusters"
+    if are_uneven(units):
+        text += f", so uneven that they carry no more information than {units.effective:.1f} equal ones: "
+        text += "these are too narrow"
+    elif few:
+        scores = listed([HEADLINE.get(name, name) for name in list(few)[:NAMED]])
+        text += f", about {count(min(few.values()))} of which carry the error of {scores}"
+    return text
 
 
 def _kind_of_error(ev: Evaluation) -> str:

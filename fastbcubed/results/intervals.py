@@ -131,6 +131,30 @@ def interval(
     )
 
 
+def of_slice(
+    value: float | None,
+    error: float | None,
+    n_units: int | None,
+    *,
+    level: float = 0.95,
+    low: float = -math.inf,
+    high: float = math.inf,
+) -> Interval | None:
+    """Return the interval of a score, or without ends of a difference, in a slice; None where none is known.
+
+    It does not move for units that were not drawn: slices are compared with each other.
+    """
+    if (
+        value is None
+        or error is None
+        or n_units is None
+        or n_units < 2
+        or not without_rounding(error, value) > 0
+    ):
+        return None
+    return interval(value, error, df=n_units - 1, level=level, low=low, high=high)
+
+
 def _of_those_drawn(
     score: float, error: float, *, df: float, level: float, low: float, high: float, effective: float
 ) -> Interval:

@@ -297,6 +297,7 @@ def described(ev: Evaluation, slices: Mapping[str, Any]) -> dict[str, Any]:
         "errors": dict(found.of),
         "degrees_of_freedom": dict(found.df),
         "moved_by": dict(found.moved),
+        "intervals": {name: ends._asdict() for name, ends in ev.standard_errors.intervals_at_hand().items()},
         "units": found.units._asdict(),
     }
     return content | of_errors

@@ -659,7 +659,7 @@ def with_quick_errors(result: Any, ev: Evaluation) -> dict[str, Table]:
     """
     if ev.figures.sliced_with_errors is not None:
         return ev.figures.sliced_with_errors
-    keys = ev.figures.slicings if ev.standard_errors.are_quick_by_slice else {}
+    keys = ev.figures.slicings if ev.standard_errors.are_shown_by_slice else {}
     few = {by: key for by, key in keys.items() if not result.sliced[by].is_large}
     anew = {by: result.slices(key, errors=True) for by, key in few.items()}
     return result.sliced | anew

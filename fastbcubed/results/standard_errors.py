@@ -401,7 +401,8 @@ class Influence(NamedTuple):
         return Influence(self.moved - other.moved, size, self.slope - other.slope)
 
 
-#: Results of no more cells than this are written and sent with their standard errors; larger ones if these are known.
+#: Slices, and results whose clusters overlap, of no more cells than this are shown and written with standard errors;
+#: those of more cells if errors are known.
 ALWAYS = 1_000_000
 #: Fewer equal units than this are few, and no more that carry an error.
 FEW, FEW_CARRY = 30, 2.0
@@ -445,6 +446,8 @@ class ScoreErrors:
 
     def __init__(self, kept: Kept, figures: Figures) -> None:
         self._kept, self._figures = kept, figures
+        self.shown = True  #: whether results show those that were not asked for
+        self.no_room = ""  #: why they do not, though they would
 
     @property
     def metrics(self) -> list[Metric]:
@@ -519,15 +522,17 @@ class ScoreErrors:
         return vars(self).get("by_component", self._figures.errors)
 
     @property
-    def are_quick(self) -> bool:
-        """Whether there are so few cells, in memory, that errors are computed without being asked for."""
+    def are_shown(self) -> bool:
+        """Whether errors are computed without being asked for: of cells in memory, where clusters overlap few."""
         table = self._kept.cells
-        return self._kept.lazy is None and isinstance(table, Contingency) and table.n_cells <= ALWAYS
+        at_hand = self.shown and self._kept.lazy is None and isinstance(table, Contingency)
+        return at_hand and not (table.overlapping and table.n_cells > ALWAYS)
 
     @property
-    def are_quick_by_slice(self) -> bool:
-        """Whether this holds of errors of slices, too, which take the rows."""
-        if self._kept.items is None or not self.are_quick:
+    def are_shown_by_slice(self) -> bool:
+        """Whether this holds of errors of slices, too, which take the rows, and time."""
+        table = self._kept.cells
+        if self._kept.items is None or not self.are_shown or table.n_cells > ALWAYS:
             return False
         try:
             self.require_rows()
@@ -540,22 +545,38 @@ class ScoreErrors:
         self._kept.require_room(ROW_BYTES, "standard errors of slices, and by the values of a column,")
 
     def at_hand(self) -> Errors | None:
-        """Return those by component if known or quickly computed."""
-        if self.known is None and not self.are_quick:
+        """Return those by component if known, or computed without being asked for."""
+        if not self.shown or (self.known is None and not self.are_shown):
             return None
         try:
             return self.by_component
-        except OptionError:  # there is no room
+        except OptionError as error:
+            self.no_room = error.message
             return None
 
-    def intervals_at_hand(self, level: float = 0.95) -> dict[str, dict[str, float]]:
-        """Return standard error and interval of the overall scores, where known or quickly computed."""
-        found, known = self.at_hand(), dict[str, dict[str, float]]()
-        for metric in self._figures.metrics if found is not None else ():
-            if found is not None and metric.name in found.of:
-                low, high = found.interval(metric, self._figures.overall[metric.name], level)
-                known[metric.name] = {"se": found.of[metric.name], "low": low, "high": high}
-        return known
+    def intervals_at_hand(self, level: float = 0.95) -> dict[str, Interval]:
+        """Return the intervals of the overall scores, where known or computed without being asked for."""
+        found, figures = self.at_hand(), self._figures
+        if found is None:
+            return {}
+        return {
+            m.name: found.interval(m, figures.overall[m.name], level)
+            for m in figures.metrics
+            if m.name in found.of
+        }
+
+    def carried_by_few(self, scores: Sequence[str]) -> dict[str, int]:
+        """Return the scores whose error few of many units carry, and about how many, where errors are at hand."""
+        found = self.at_hand()
+        if found is None:
+            return {}
+        chosen = [m for m in self._figures.metrics if m.name in scores and m.name in found.of]
+        few = carried_by_few(chosen, found.of, found.df, found.units, found.moved)
+        return {
+            m.name: carriers(found.df[m.name], **freedom_of(m, found.moved[m.name]))
+            for m in chosen
+            if m.name in few
+        }
 
     def by(self, metrics: list[Metric], unit: str, *, stacklevel: int) -> Errors:
         """Return the standard errors of scores by a unit; warn where they are too small."""
@@ -709,6 +730,15 @@ def carried_by_few(
 def freedom_of_few(less: float, fewest: float = 1.0) -> float:
     """Return the degrees of freedom of an error that two of many units carry alike."""
     return max(fewest, 2.0 * FEW_CARRY / (1.0 + less / FEW_CARRY))
+
+
+def carriers(df: float, less: float = 0.0, fewest: float = 1.0) -> int:
+    """Return about how many units, alike, leave an error these degrees of freedom: `degrees_of_freedom` turned round.
+
+    >>> carriers(4.0), carriers(16.0), carriers(11.7302, less=3.0)  # 2 * 8 / (1 + 3 / 8)
+    (2, 8, 7)
+    """
+    return max(1, round((df + math.sqrt(df * df + 8.0 * df * less)) / 4.0))
 
 
 def warn_of_few(scores: Sequence[str], units: Units, unit: str, *, stacklevel: int, of: str = "") -> None:

@@ -33,12 +33,10 @@ from fastbcubed.render import html, text
 from fastbcubed.render.document import Document, Grid, Prose, Section
 from fastbcubed.render.json import as_json
 from fastbcubed.render.number_formats import (
-    change_with_error,
     count,
     label,
     percent,
-    percent_with_error,
-    score_text,
+    with_interval,
 )
 from fastbcubed.results.intervals import check_level, sum_of_shares
 from fastbcubed.results.save import save_tables
@@ -100,10 +98,8 @@ class PairEstimates(Table):
             lines = [f"{label(name)}: {line}" for name, line in zip(by_stratum, lines, strict=False)]
         if len(by_stratum) > TOLD:
             lines.append(f"And {count(len(by_stratum) - TOLD)} more strata.")
-        notes = {"±": "± is one standard error", "(": f"in parentheses, intervals of {100 * self.level:g} %"}
-        if said := [note for sign, note in notes.items() if sign in "".join(lines)]:
-            lines.append(f"({'; '.join(said)}.)")
-        return lines
+        note = f"(In parentheses, intervals of {100 * self.level:g} %.)"
+        return [*lines, note] if "(" in "".join(lines) else lines
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
@@ -152,12 +148,12 @@ class PairEstimates(Table):
         """Return the verdict, the estimates, and what their columns say."""
         from fastbcubed.sample.estimates import LISTED, charts
 
-        rows, unsure = self.to_pylist(), any(self["n_unsure"].to_pylist())
+        rows, unsure = [*map(_settled, self.to_pylist())], any(self["n_unsure"].to_pylist())
         columns: list[tuple[Any, ...]] = [
             (name, name, "name") for name in ("stratum", "run", "score") if name in self.column_names
         ]
         names = len(columns)
-        columns += [(name, name, "score") for name in ("estimate", "se", "low", "high")]
+        columns += [("estimate", ("estimate", "low", "high"), "interval")]
         judged = {"judged": "n_judged", "unsure": "n_unsure", "not judged": "n_unjudged"}
         columns += [(title, name, "count") for title, name in judged.items()]
         columns += [
@@ -166,7 +162,7 @@ class PairEstimates(Table):
         ] * unsure
         of_labelled = "n_components" in self.column_names
         notes = [
-            f"low to high: interval of {percent(self.level)}; judged, unsure, not judged: "
+            f"In parentheses, intervals of {100 * self.level:g} %; judged, unsure, not judged: "
             f"{'pairs' if of_labelled else 'draws of pairs'} of the score"
         ]
         notes += ["if unsure: the estimate if all that is unsure went the one way, or the other"] * unsure
@@ -209,11 +205,11 @@ def of_labelled(rows: Sequence[Mapping[str, Any]], *, weighted: bool) -> list[st
             (precision, "of the pairs that are together match", "no judged pair is together"),
             (recall, "of the matches are together", "no judged pair matches"),
         ):
-            share = "" if math.isnan(row["estimate"]) else percent_with_error(row["estimate"], row["se"])
+            share = "" if math.isnan(row["estimate"]) else percent(row["estimate"])
             told.append(f"{share} {what}{_ends(row, percent)}" if share else none)
         text = f"{', and '.join(told)}."
         if not math.isnan(f1["estimate"]):
-            text = f"{text[:-1]}; F1 is {score_text(f1['estimate'])}{_ends(f1, score_text)}."
+            text = f"{text[:-1]}; F1 is {with_interval(f1['estimate'], f1['low'], f1['high'])}."
         if "run" in precision:
             text = f"{label(precision['run'])}: {text}"
         if n := precision["n_outside"]:
@@ -244,7 +240,7 @@ def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
             without.append(f"there was no {name}")
         else:
             good = _settled(good, whole)
-            share = percent_with_error(good["estimate"] / whole, good["se"] / whole)
+            share = percent(good["estimate"] / whole)
             ends = _ends(good, percent, whole)
             told.append(f"{share} of the {name}{'' if told else ' is right'}{ends}")
     text = f"{' and '.join(told)}{'; ' if told and without else ''}{', '.join(without)}."
@@ -253,20 +249,23 @@ def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
         text += " The change of precision is not known."
     elif delta is not None:
         delta = _settled(delta)
-        change = change_with_error(delta["estimate"], delta["se"])
-        text += f" Precision changes by {change}{_ends(delta, score_text)}."
+        change = [delta[name] for name in ("estimate", "low", "high")[: 1 if _is_exact(delta) else 3]]
+        text += f" Precision changes by {with_interval(*change, change=True)}."
     return text[0].upper() + text[1:]
 
 
 def _settled(row: Mapping[str, Any], whole: float = 1.0) -> Mapping[str, Any]:
     """Return a row with the score itself in place of its estimate, where all pairs were judged: the interval is it."""
-    is_known = row["high"] - row["low"] < NEGLIGIBLE * whole
-    return {**row, "estimate": row["low"], "se": 0.0} if is_known else row
+    return {**row, "estimate": row["low"]} if _is_exact(row, whole) else row
+
+
+def _is_exact(row: Mapping[str, Any], whole: float = 1.0) -> bool:
+    return bool(row["high"] - row["low"] < NEGLIGIBLE * whole)
 
 
 def _ends(row: Mapping[str, Any], write: Callable[[float], str], whole: float = 1.0) -> str:
     """Return an interval in parentheses; nothing of an estimate that is exact, as all pairs were judged."""
-    if math.isnan(row["low"]) or row["high"] - row["low"] < NEGLIGIBLE * whole:
+    if math.isnan(row["low"]) or _is_exact(row, whole):
         return ""
     return f" ({' to '.join(write(row[end] / whole) for end in ('low', 'high'))})"
 

@@ -74,11 +74,11 @@ def test_what_is_printed(paths, capsys):
     out = capsys.readouterr().out
     # f1: old 2 * 0.75 / 1.75, new 2 * 0.875 / 1.875
     assert out.startswith(
-        "No clear difference between old and new: F1 0.86 → 0.93 (+0.08 ± 0.08, which few\ngroups of items make"
+        "No clear difference between old and new: F1 0.8571 → 0.9333, +0.0762 (-0.4976 to\n+0.6500), which few groups"
     )
     assert "Comparison of 2 runs on 8 items that all of them score" in out
     # recall: old (1 + 1 + 1/2 + 1/2) / 4, new (1 + 1 + 1 + 1/2) / 4
-    said = "new against old: precision the same; recall 0.12 ± 0.12 better, which may be chance"
+    said = "new against old: precision the same; recall +0.125 (-"
     assert said in " ".join(out.split())
     assert "By part: the slices that changed most, against old" in out
     assert "True clusters that changed most from old to new" in out
@@ -179,7 +179,7 @@ def test_slices_without_errors_have_no_column_for_these(tmp_path, capsys):
     ]
     assert main(argv) == 0
     header = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("run  k"))
-    assert "delta" in header and "±" not in header
+    assert "Δ" in header
 
 
 # Runs that lack items of the truth

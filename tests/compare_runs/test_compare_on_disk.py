@@ -311,11 +311,11 @@ def test_scores_without_errors_are_named_with_their_reason():
     known = {row["score"]: not math.isnan(row["se"]) for row in on_disk.deltas().to_pylist()}
     assert known == {"f1": True, "pair_f1": False, "rand": False}
     why = (
-        "No standard error is known for pair_f1 and rand: they take the weight of each item; compare with "
+        "No interval is known for pair_f1 and rand: they take the weight of each item; compare with "
         'engine="memory" to have them.'
     )
     assert why in " ".join(repr(on_disk).split()) and why.split(":")[0] in on_disk.report().html
-    assert "No standard error is known" not in repr(in_memory)
+    assert "No interval is known" not in repr(in_memory)
     by_parts = fb.compare(truth, runs, unit="true_cluster", **options)
     assert "for pair_f1 and rand: clusters with items of several units are of none" in " ".join(
         repr(by_parts).split()

@@ -75,9 +75,9 @@ def test_errors_without_room_are_left_out_and_said(metrics, monkeypatch, tmp_pat
     assert deltas["delta"].to_pylist() == pytest.approx(
         fb.compare(TRUTH, RUNS, metrics=metrics).deltas()["delta"].to_pylist()
     )
-    assert "There are no standard errors: they would take" in " ".join(repr(cmp).split())
+    assert "There are no intervals: they would take" in " ".join(repr(cmp).split())
     cmp.save(tmp_path)
-    assert "There are no standard errors" in " ".join(repr(fb.load(tmp_path)).split())
+    assert "There are no intervals" in " ".join(repr(fb.load(tmp_path)).split())
 
 
 def test_clusters_of_runs_with_different_items_are_refused_by_name(monkeypatch):

@@ -118,6 +118,5 @@ def test_runs_on_items_of_their_own_are_not_on_these_items() -> None:
     truth = {"a": {1}, "b": {1}, "c": {2}}
     runs = {"old": {"a": {1}, "b": {2}}, "new": {"a": {1}, "b": {1}, "c": {2}}}
     said = repr(fb.compare(truth, runs, overlapping=True, align="each", unmatched="singleton"))
-    assert "No clear difference between old and new: F1 0.8 → 1.0 (+0.2 ± 0.2, which" in " ".join(
-        said.split()
-    )
+    first = "No clear difference between old and new: F1 0.800 → 1.000, +0.200 (-1.000 to +1.000), which"
+    assert " ".join(said.split()).startswith(first)

@@ -27,11 +27,17 @@ def _parts(found: Any, kind: str) -> Iterator[dict[str, Any]]:
 
 
 def rows(grid: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a table by the names of its columns; standard errors by their score's, as `f1_se`."""
-    header = [
-        f"{grid['header'][at - 1]}_se" if name == "±" else name for at, name in enumerate(grid["header"])
-    ]
-    return [dict(zip(header, row, strict=True)) for row in grid["rows"]]
+    """Return the rows of a table by the names of its columns; the ends of intervals as `f1_low` and `f1_high`."""
+    forms, found = grid.get("forms") or [""] * len(grid["header"]), list[dict[str, Any]]()
+    for row in grid["rows"]:
+        own = dict[str, Any]()
+        for name, form, value in zip(grid["header"], forms, row, strict=True):
+            if form in ("interval", "change"):
+                own |= dict(zip((name, f"{name}_low", f"{name}_high"), value, strict=False))
+            else:
+                own[name] = value
+        found.append(own)
+    return found
 
 
 def table(found: Any, at: int = 0) -> list[dict[str, Any]]:

@@ -25,7 +25,11 @@ from fastbcubed.render.text import aligned, drawn
 #: An id that looks like a block of a document.
 ODD = {"block": "Grid", "header": 1}
 GRID = Grid(
-    ["id", "n", "±", "more"], [[ODD, 7, 0.5, "x"]], 1, ["name", "count", "error", "text"], ranks=[0, 0, 2, 9]
+    ["id", "n", "f1", "more"],
+    [[ODD, 7, [0.5, 0.25, 0.75], "x"]],
+    1,
+    ["name", "count", "interval", "text"],
+    ranks=[0, 0, 2, 9],
 )
 
 
@@ -58,14 +62,16 @@ def test_gates_stand_before_the_first_warnings() -> None:
 def test_a_text_has_the_table_of_clusters_and_no_columns_of_pages() -> None:
     text = drawn(document().blocks)
     assert "in texts alone" in text and "more" not in text and ON_PAGE in GRID.ranks
-    assert text.splitlines()[-1].split() == ["Grid,", "1", "7", "0.50"]
+    assert text.splitlines()[-1].split() == ["Grid,", "1", "7", "0.500", "(0.250", "to", "0.750)"]
 
 
 def test_columns_go_by_rank() -> None:
-    """20, 10, 10 and 10 characters with gaps of 2: standard errors together, then the last of the others."""
-    header = ["i" * 20, "a" * 10, "±", "b" * 10, "±", "c" * 10]
-    grid = Grid(header, [["x", 1, 0.5, 1, 0.5, 1]], 1, ["name", "count", "error", "count", "error", "count"])
-    assert aligned(grid, 70).splitlines()[0].split() == [each for each in header]
-    assert aligned(grid, 60).splitlines()[0].split() == [header[k] for k in (0, 1, 3, 5)]
-    assert aligned(grid, 60).endswith("(no room for ±)")
-    assert aligned(grid, 50).splitlines()[0].split() == [header[k] for k in (0, 1, 3)]
+    """20, 22, 22 and 10 characters with gaps of 2: the first interval, then what has a rank, then the last interval."""
+    header, score = ["i" * 20, "a" * 10, "b" * 10, "c" * 10], [0.5, 0.25, 0.75]
+    forms, ranks = ["name", "interval", "interval", "count"], [0, 0, 1, 2]
+    grid = Grid(header, [["x", score, score, 1]], 1, forms, ranks=ranks)
+    shown = {width: aligned(grid, width).splitlines() for width in (80, 70, 60, 50)}
+    assert [lines[0].split() for lines in shown.values()] == [header, header, header[:3], header[:3]]
+    assert [lines[1].count(" to ") for lines in shown.values()] == [2, 1, 1, 0]
+    assert shown[70][-1] == "(no room for interval of aaaaaaaaaa)"
+    assert shown[50][-1] == "(no room for cccccccccc, intervals of aaaaaaaaaa and bbbbbbbbbb)"

@@ -16,8 +16,9 @@ import pytest
 import fastbcubed as fb
 from fastbcubed.cli import output
 from fastbcubed.cli.main import main
-from fastbcubed.render.number_formats import plus_minus
+from fastbcubed.render.number_formats import with_interval
 from fastbcubed.results import standard_errors
+from fastbcubed.results.intervals import of_slice
 from fastbcubed.results.slices import slice_name
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
@@ -190,9 +191,10 @@ def test_requested_slices_are_printed_and_written_with_errors(of, keep, tmp_path
     assert json.loads(loaded.to_json())["slices"] == written
     assert main(["show", str(tmp_path / "saved")]) == 0
     listed = result.slices("country", errors=True)
-    error = dict(zip(listed["country"].to_pylist(), listed[SCORE[of] + "_se"].to_pylist(), strict=True))["US"]
+    row = next(row for row in listed.to_pylist() if row["country"] == "US")
+    ends = of_slice(row[SCORE[of]], row[f"{SCORE[of]}_se"], row["n_units"], low=0.0, high=1.0)
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("US "))
-    assert f" {plus_minus(error)} " in line
+    assert f" {with_interval(row[SCORE[of]], *ends)} " in line
 
 
 def test_slices_of_several_runs_are_written_with_errors(tmp_path) -> None:
@@ -212,12 +214,15 @@ def test_slices_of_several_runs_are_written_with_errors(tmp_path) -> None:
         assert all({"n_units", "f1_delta_se"} <= set(row) for row in written[name])
 
 
-def test_a_terminal_without_room_shows_slices_without_errors(monkeypatch, capsys) -> None:
+def test_a_terminal_without_room_shows_the_interval_of_f1_alone(monkeypatch, capsys) -> None:
     for columns, shown in ((200, True), (79, False)):
         monkeypatch.setattr(output.Terminal, "width", columns)
         main(["evaluate", *FILES[:2], "--slice", "country", "--no-progress", "--worst", "1"])
-        (header,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("country "))
-        assert ("±" in header) == shown and "of R loss" in header
+        out = capsys.readouterr().out
+        (header,) = (line for line in out.splitlines() if line.startswith("country "))
+        (row,) = (line for line in out.splitlines() if line.startswith("US "))
+        assert row.count(" to ") == (3 if shown else 1)
+        assert ("of items" in header) == shown and "precision" in header
 
 
 def test_slices_of_many_cells_have_no_errors_that_nobody_asked_for(monkeypatch) -> None:

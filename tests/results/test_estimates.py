@@ -246,11 +246,12 @@ def test_saved_results_keep_them(tmp_path, keep: str) -> None:
 
 @pytest.mark.parametrize("keep", ["scores", "cells", "items"])
 def test_large_results_keep_them_once_asked_for(tmp_path, keep: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standard_errors, "ALWAYS", 0)
     true, pred, weight = sides()
     ev = fb.evaluate(true, pred, weight=weight, metrics=["f1", "elm_f1"])
-    assert not {"errors", "units"} & ev.to_dict().keys()
+    ev.standard_errors.shown = False
+    assert not {"errors", "intervals", "units"} & ev.to_dict().keys()
     ev.save(tmp_path / "before", keep=keep)
+    ev.standard_errors.shown = True
     expected = dict(ev.errors)
     assert ev.to_dict()["errors"] == expected and ev.to_dict()["units"] == ev.units._asdict()
     ev.save(tmp_path / "after", keep=keep)

@@ -11,7 +11,6 @@ import pytest
 import fastbcubed as fb
 from fastbcubed.errors import GateError, MetricError, NotKeptError, OptionError
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.results import standard_errors
 
 #: Of the items, four have tp 2 and one mate that is missing or wrong, and one has tp 1, fp 2 and fn 2.
 TRUE, PRED = [0, 0, 0, 1, 1], [5, 5, 6, 6, 6]
@@ -190,9 +189,9 @@ def test_a_loaded_result_has_value_error_and_interval_of_scores_of_users(tmp_pat
             loaded.test("parts")
 
 
-def test_a_loaded_result_without_standard_errors_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(standard_errors, "ALWAYS", 0)
+def test_a_loaded_result_without_standard_errors_says_so(tmp_path):
     ev = fb.evaluate(list("aabb"), [1, 2, 3, 3], metrics=["f1", jaccard])
+    ev.standard_errors.shown = False
     ev.save(tmp_path)
     loaded = fb.load(tmp_path)
     assert loaded.metric("jaccard") == ev.overall.jaccard

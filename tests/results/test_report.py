@@ -87,12 +87,14 @@ def chart_of(found: Any, name: str) -> dict[str, Any]:
 
 
 def test_scores_are_those_of_the_result(patents: Any, embedded: Any) -> None:
-    scores = {row["score"]: row[""] for row in table(of_section(embedded, "definitions"))}
-    assert scores == {name: patents.overall[name] for name in scores} and "f1" in scores
+    scores = {row["score"]: row for row in table(of_section(embedded, "definitions"))}
+    for name, row in scores.items():
+        assert (row[""], row["_low"], row["_high"]) == (patents.overall[name], *patents.interval(name))
+    assert "f1" in scores
     for row in chart_of(embedded, "scores")["data"][0]["scores"]:
         low, high = patents.interval(row["score"])
         assert row["value"] == patents.overall[row["score"]]
-        assert (row["se"], row["low"], row["high"]) == (patents.errors[row["score"]], low, high)
+        assert (row["low"], row["high"]) == (low, high)
 
 
 def test_coverage_warnings_and_manifest_are_those_of_the_result(patents: Any, embedded: Any) -> None:

@@ -41,10 +41,12 @@ def test_the_same_clusterings_are_said_to_be_the_same() -> None:
     assert "The two clusterings are the same on these items." in _said(list("xxxxyyyy"))
 
 
-def test_the_headline_has_standard_errors_by_component() -> None:
-    # recall 1/2 in the component of a, 1 in that of b: se = sqrt(2 * 2 * (4 * 1/4) ** 2) / 8 = 1/4
+def test_the_headline_has_intervals_by_component() -> None:
     said = _said([1, 1, 2, 2, 3, 3, 3, 3])
-    assert said.startswith("Precision 1, recall 0.8 ± 0.2, F1 ") and "from 2 groups of items" in said
+    ev = fb.evaluate([1, 1, 1, 1, 3, 3, 3, 3], [1, 1, 2, 2, 3, 3, 3, 3])
+    low, high = ev.interval("recall")  # of 3/4
+    assert f", recall 0.750 ({low:.3f} to {high:.3f}), F1 0.857 (" in said
+    assert said.startswith("Precision 1.000 (") and "intervals of 95 %, from 2 groups of items" in said
 
 
 def test_one_component_has_no_error_to_print() -> None:

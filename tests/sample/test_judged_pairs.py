@@ -76,8 +76,8 @@ def test_it_begins_with_how_much_is_right():
     found = fb.estimate_pairs(table(verdicts, **both))
     split, merged = (" to ".join(f"{100 * end:.1f} %" for end in wilson(k, 100)) for k in (95, 80))
     assert found.sentences == [
-        f"95 ± 2 % of the splitting is right ({split}) and 80 ± 4 % of the merging ({merged}).",
-        "(± is one standard error; in parentheses, intervals of 95 %.)",
+        f"95.0 % of the splitting is right ({split}) and 80.0 % of the merging ({merged}).",
+        "(In parentheses, intervals of 95 %.)",
     ]
     assert " ".join(repr(found).split()).startswith(" ".join(found.sentences))
     again = pickle.loads(pickle.dumps(found))
@@ -86,7 +86,7 @@ def test_it_begins_with_how_much_is_right():
     assert (
         alone[0].startswith("100 % of the splitting is right (9") and "; merging was not judged." in alone[0]
     )
-    assert alone[1] == "(in parentheses, intervals of 90 %.)"
+    assert alone[1] == "(In parentheses, intervals of 90 %.)"
 
 
 # -- The figures -----------------------------------------------------------------------------------
