@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.output import Terminal
 from fastbcubed.render.document import Grid
-from fastbcubed.render.number_formats import count, label, percent, score_text
+from fastbcubed.render.number_formats import count, fixed, label, percent, with_interval
 
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
 
 
 RELEASES = {"2020": "pred_20200929.parquet", "2021": "pred_20211230.parquet"}
-SCORES = ("precision", "recall", "f1", "mean_f1")
+SCORES = ("precision", "recall", "f1")
 #: The four sets of an item, in words.
 SETS = {
     "tp": "rightly with it",
@@ -30,56 +30,39 @@ SETS = {
 
 INTRODUCTION = """\
 PatentsView: inventors named on US patents, 1976 to 2022
-  Items are mentions of inventors on patents, clusters are persons. PatentsView publishes
-  its clustering again and again. Here the release of June 2022 is taken as the truth; how
-  good are the releases of September 2020 and of December 2021, and where are they bad?
+  Items are mentions of inventors on patents, clusters are persons. The release
+  of June 2022 is taken as the truth: how good are those of September 2020 and
+  of December 2021, and where are they bad?
 """
 OVERALL = """\
-  Precision: what share of the mentions put together with a mention belong with it.
-  Recall: what share of the mentions that belong with it were put together with it.
-  Both are means over mentions (BCubed). Where precision is low, persons are merged; where
-  recall is low, persons are split. In 2020 more is lost by splitting; 2021 improves both.
-  A release lacks the mentions of later patents; they were left out (--unmatched drop).
+  Precision: what share of the mentions put together with a mention belong with
+  it. Recall: what share of the mentions that belong with it were put together
+  with it. Both are means over mentions (BCubed). Where precision is low,
+  persons are merged; where recall is low, they are split.
 """
 COUNTRIES = """\
-  Compare the shares of loss with the share of items. China (CN) has 8 % of the mentions,
-  but 22 % of the precision loss: persons of the same name were merged. The US has 31 % of
-  the mentions and 41 % of the recall loss: mentions of one person were not brought together.
+  Compare the shares of loss with the share of items. China (CN) has 8 % of the
+  mentions, but 22 % of the precision loss: namesakes were merged.
 """
 DECADES = """\
-  Old patents have low recall, recent ones low precision. The decade is no column of the
-  truth; it comes from a table of its own (--attributes). Slices can be crossed, too.
+  Old patents have low recall, recent ones low precision. The decade comes from
+  a table of its own (--attributes). Slices can be crossed, too.
 """
 MERGED = """\
-  "parts" is how many true clusters a predicted cluster meets. The first merges 18
-  persons; all of its mentions read Yong Li.
+  The first merges "parts" of 18 persons; all of its mentions read Yong Li.
 """
 SPLIT = """\
-  Here "parts" is how many predicted clusters a person was split into. Before you blame the
-  prediction, look at the members: was one Yasuo Suzuki with Hitachi, Fujitsu, Ricoh, Canon and
-  NTT? The truth is a system's output, too, and here it seems to have merged namesakes.
-"""
-ITEM = """\
-  This is its confusion matrix: an item is rightly with it (tp; itself included), wrongly
-  with it (fp), wrongly elsewhere (fn), or rightly apart (tn). All scores are made of these.
+  Was one Yasuo Suzuki with all these firms? The truth is a system's output,
+  too, and seems to have merged namesakes here.
 """
 MORE = """\
 On your own data
-  fastbcubed evaluate truth.parquet prediction.parquet --slice country --slice country,year
-  fastbcubed evaluate truth.parquet prediction.parquet --metric all --worst 20 --out results
-  fastbcubed evaluate truth.parquet prediction.parquet --json --fail-under f1=0.9
-  fastbcubed metrics                 what each score means
-  fastbcubed evaluate --help         weights, items that one side lacks, nulls, one-table form
-
+  fastbcubed evaluate truth.parquet prediction.parquet --slice country
+  fastbcubed evaluate --help     weights, items that one side lacks, gates
+  fastbcubed metrics             what each score means
 In Python
-  import fastbcubed as fb
   ev = fb.evaluate("truth.parquet", "prediction.parquet", slices=["country"])
-  ev.f1, ev.coverage, ev.summary     overall
-  ev.slices(("country", "year"))     where it is bad
-  ev.clusters("pred", limit=20)      what was merged; "true" for what was split
-  ev.item("US10362585-1")            one item, and what it is clustered with
-  ev.items(), ev.save("results")     every item as a table; the whole result as files
-
+  ev.f1, ev.slices("country"), ev.clusters("pred", limit=20), ev.save("results")
 Data: PatentsView (patentsview.org), CC BY 4.0; rows and columns were selected."""
 
 
@@ -92,13 +75,13 @@ def run(options: argparse.Namespace) -> int:
     from fastbcubed.runtime.progress_bar import announcing_compilation
 
     with announcing_compilation():
-        show(Terminal())
+        show(Terminal(80))
     return 0
 
 
 def show(terminal: Terminal) -> None:
     """Run the demo."""
-    terminal.line(INTRODUCTION)
+    terminal.line(INTRODUCTION.rstrip())
     terminal.flush()  # the imports below take a while
     with ExitStack() as stack:
         folder = files("fastbcubed") / "data" / "patentsview"
@@ -113,7 +96,7 @@ def _show(terminal: Terminal, paths: dict[str, Path]) -> None:
 
     import fastbcubed as fb
     from fastbcubed.inputs.files import read_table
-    from fastbcubed.results.evaluation_document import SHARES, cluster_grid, slicing_blocks
+    from fastbcubed.results.evaluation_document import cluster_grid, slicing_blocks
     from fastbcubed.results.page import Asked
 
     truth = read_table(paths["truth.parquet"])
@@ -124,33 +107,28 @@ def _show(terminal: Terminal, paths: dict[str, Path]) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", fb.EvaluationWarning)
             evaluations[release] = fb.evaluate(
-                truth, paths[name], attributes=decades, slices=["country", "decade", "cpc_section"]
+                truth, paths[name], attributes=decades, slices=["country", "decade"]
             )
-    mentions, costliest = _Mentions(truth), Asked(page=False, whole=12, slices=6)
+    mentions, costliest = _Mentions(truth), Asked(page=False, whole=6, slices=4)
     old = evaluations["2020"]
     terminal.title("1. Overall: fastbcubed evaluate truth.parquet pred_20200929.parquet")
     terminal.grid(_overall(evaluations))
-    terminal.line(f"\n{OVERALL}".rstrip())
-    terminal.title("2. For whom is it bad? --slice country --slice decade --slice cpc_section, release 2020")
-    terminal.line()
+    terminal.line(OVERALL.rstrip())
+    terminal.title("2. For whom is it bad? --slice country --slice decade, release 2020")
     terminal.show(slicing_blocks(old, "country", "country", costliest))
-    terminal.line(SHARES)
-    terminal.line(f"\n{COUNTRIES}".rstrip())
-    terminal.line()
+    terminal.line(f"{COUNTRIES}")
     terminal.show(slicing_blocks(old, "decade", "decade", costliest))
-    terminal.line(f"\n{DECADES}".rstrip())
-    terminal.line()
-    terminal.show(slicing_blocks(old, "cpc_section", "cpc_section", costliest))
-    terminal.title("3. What was merged? The predicted clusters that cost most precision, release 2020")
-    merged = old.clusters("pred", limit=5)
+    terminal.line(DECADES.rstrip())
+    terminal.title("3. What was merged? The predicted clusters that cost most precision")
+    merged = old.clusters("pred", limit=3)
     terminal.grid(cluster_grid(old, "pred", merged.to_pylist()))
-    terminal.line(f"\n{MERGED}".rstrip())
-    terminal.title("4. What was split? The true clusters that cost most recall, release 2020")
-    split = old.clusters("true", limit=5)
+    terminal.line(MERGED.rstrip())
+    terminal.title("4. What was split? The true clusters that cost most recall")
+    split = old.clusters("true", limit=3)
     terminal.grid(cluster_grid(old, "true", split.to_pylist()))
-    terminal.line("\n  The mentions of the first:")
+    terminal.line("  Some mentions of the first:")
     terminal.grid(mentions.grid(_members(old, "true", split["cluster"][0].as_py())))
-    terminal.line(f"\n{SPLIT}".rstrip())
+    terminal.line(SPLIT.rstrip())
     _show_item(old, terminal, mentions, _members(old, "pred", merged["cluster"][0].as_py())[0])
     terminal.title(MORE)
 
@@ -159,30 +137,30 @@ def _overall(evaluations: dict[str, Evaluation]) -> Grid:
     rows = [
         ["mentions scored", *(count(ev.contingency.n_items) for ev in evaluations.values())],
         ["of the truth's", *(percent(ev.coverage.truth_coverage) for ev in evaluations.values())],
-        ["true persons", *(count(ev.summary["true"]["clusters"]) for ev in evaluations.values())],
         ["predicted persons", *(count(ev.summary["pred"]["clusters"]) for ev in evaluations.values())],
         ["exactly recovered", *(count(ev.summary["true"]["exact"]) for ev in evaluations.values())],
     ]
-    rows += [[name, *(score_text(ev.overall[name]) for ev in evaluations.values())] for name in SCORES]
+    for name in SCORES:
+        ends = (ev.standard_errors.intervals_at_hand()[name] for ev in evaluations.values())
+        values = (ev.overall[name] for ev in evaluations.values())
+        rows.append([name, *(with_interval(value, *own) for value, own in zip(values, ends, strict=True))])
     return Grid(["", *(f"release {release}" for release in evaluations)], rows)
 
 
 def _show_item(ev: Evaluation, terminal: Terminal, mentions: _Mentions, item: Any) -> None:
-    found = ev.item(item, members=3)
+    found = ev.item(item, members=1)
     terminal.title(f'5. One mention: ev.item("{label(item)}")')
     terminal.line(f"  {mentions.text(item)}")
-    terminal.line(f"  true cluster {label(found['true_cluster'])}, predicted {label(found['pred_cluster'])}")
-    shown = ", ".join(f"{name} {score_text(found[name])}" for name in ("precision", "recall", "item_f1"))
-    terminal.line(f"  {shown}")
+    shown = ", ".join(f"{name} {fixed(found[name], 3)}" for name in ("precision", "recall"))
+    terminal.line(f"  true {label(found['true_cluster'])}, predicted {label(found['pred_cluster'])}: {shown}")
     for name, meaning in SETS.items():
         members = found["members"][name]
-        terminal.line(f"\n  {name}  {count(members['n_items'])} {meaning}")
-        for member in members["first"]:
-            terminal.line(f"      {mentions.text(member)}{' (itself)' if member == item else ''}")
-    terminal.line(f"\n{ITEM}".rstrip())
+        first = "".join(f": {mentions.text(each)}" for each in members["first"] if each != item)
+        text = f"  {name}  {count(members['n_items'])} {meaning}{first}"
+        terminal.line(textwrap.shorten(text.strip(), 76, placeholder=" …").join(("  ", "")))
 
 
-def _members(ev: Evaluation, side: str, cluster: Any, limit: int = 12) -> list[Any]:
+def _members(ev: Evaluation, side: str, cluster: Any, limit: int = 3) -> list[Any]:
     import pyarrow.compute as pc
 
     items = ev.items()

@@ -36,9 +36,10 @@ FEW_SLICES = 12
 
 
 class Terminal:
-    """Writes lines and tables to stdout; a pipe gets no colours."""
+    """Writes lines and tables to stdout, these of `most` characters at most; a pipe gets no colours."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
         self.to_people = sys.stdout.isatty()
         reconfigure = getattr(sys.stdout, "reconfigure", None)
         if reconfigure is not None:  # a name that the encoding lacks must not be an error
@@ -83,10 +84,10 @@ class Terminal:
     def width(self) -> int | None:
         """The number of columns of the terminal; None if unbounded."""
         if not self.to_people:
-            return None
+            return self._most
         import shutil
 
-        return shutil.get_terminal_size().columns
+        return min(shutil.get_terminal_size().columns, self._most or sys.maxsize)
 
     def grid(self, grid: Grid) -> None:
         """Write a table that fits the terminal."""

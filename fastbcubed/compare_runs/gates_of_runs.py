@@ -21,7 +21,7 @@ from fastbcubed.errors import FileFormatError, Message, MetricError, OptionError
 from fastbcubed.metrics.metric import without_rounding
 from fastbcubed.metrics.registry import computed_as
 from fastbcubed.render.json import plain
-from fastbcubed.render.number_formats import count, counted, label, score_text
+from fastbcubed.render.number_formats import count, counted, label, score_text, with_interval
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.gates import (
     COVERAGES,
@@ -127,10 +127,9 @@ def _gate_of_interval(comparison: Comparison, name: str, bound: Bound) -> Gate:
     figures = {"score": bound.name, "slice": None, **{key: row[of] for key, of in named.items()}}
     level = adjusted(comparison.level, len(comparison.experiments), "bonferroni")
     figures |= {key: row[key] for key in ("delta", "low", "high")} | {"level": level}
-    found = (
-        f"is {score_text(row['experiment_value'])}, {score_text(row['baseline_value'])} in "
-        f"{label(comparison.baseline)}: {row['delta']:+.3g} ({row['low']:+.3g} to {row['high']:+.3g})"
-    )
+    change = with_interval(row["delta"], row["low"], row["high"], change=True)
+    values = (score_text(row[f"{which}_value"]) for which in ("experiment", "baseline"))
+    found = f"is {', '.join(values)} in {label(comparison.baseline)}: {change}"
     passed = not (row["holds"] and is_worse)
     return Gate(bound.subject, "wanted not significantly worse", found, passed, figures)
 

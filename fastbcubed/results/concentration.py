@@ -167,7 +167,7 @@ def concentration_sentence(figures: dict[str, dict[str, Any]]) -> str:
     ... }
     >>> concentration_sentence(found)  # doctest: +NORMALIZE_WHITESPACE
     'Half of the recall loss is in 1,084 true clusters: look for a systematic cause. Half of the precision loss
-    is in 9 predicted clusters: fix these first.'
+    is in 9 predicted clusters: look at these first.'
     """
     lossy = [side for side in SIDES[::-1] if figures[side]["n_half"]]
     sides = sorted(lossy, key=lambda side: -figures[side]["loss"])
@@ -197,7 +197,7 @@ def _lost(side: str) -> str:
 def _advice(figures: dict[str, Any]) -> str:
     n = figures["n_half"]
     if n <= FEW:
-        return ": fix it first" if n == 1 else ": fix these first"
+        return ": fix it first" if n == 1 else ": look at these first"
     return ": look for a systematic cause" if n > SHARE * figures["n_lossy"] else ""
 
 

@@ -27,7 +27,7 @@ from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.functions import as_contingency, compute
 from fastbcubed.metrics.metric import Metric, meets, without_rounding
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
-from fastbcubed.render.number_formats import count, counted, label, score_text
+from fastbcubed.render.number_formats import count, counted, label, score_text, with_interval
 from fastbcubed.results.notices import NOTE, WARNING
 from fastbcubed.results.slice_bins import Bins, element_of
 from fastbcubed.results.slices import Element, name_columns, names_element
@@ -304,8 +304,8 @@ def gate_on(bound: Bound, ev: Any, **how: Any) -> Gate:
         raise MetricError(f"{bound.called}: no interval of {bound.name} is known, which {why}")
     gate = gate_of(bound, getattr(found, bound.end))
     figures = {**gate.figures, "of": value, **found._asdict(), "level": how.get("level", 0.95)}
-    interval = f"{score_text(value)} ({score_text(found.low)} to {score_text(found.high)})"
-    return replace(gate, found=f"{gate.found}, {bound.name} {interval}", figures=figures)
+    told = f"{gate.found}, {bound.name} {with_interval(value, *found)}"
+    return replace(gate, found=told, figures=figures)
 
 
 def gate_of(bound: Bound, value: float) -> Gate:

@@ -627,10 +627,10 @@ def test_the_demo_explains_real_data(capsys, tmp_path, monkeypatch) -> None:
     out = capsys.readouterr().out
     for step in range(1, 6):
         assert f"\n{step}. " in out
-    assert "0.90628" in out and "0.80720" in out and "0.97564" in out and "0.93524" in out
+    assert "0.906 (" in out and "0.807 (" in out and "0.976 (" in out and "0.935 (" in out
     for name in ("tp", "fp", "fn", "tn"):
-        assert f"\n  {name}  " in out
-    assert max(map(len, out.splitlines())) <= 131
+        assert f"\n  {name} " in out
+    assert max(map(len, out.splitlines())) <= 80 and len(out.splitlines()) <= 80
     assert not list(tmp_path.iterdir())
 
 

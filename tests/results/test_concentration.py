@@ -157,7 +157,7 @@ def test_cells_have_to_be_kept(tmp_path):
 
 PRECISION, RECALL = "Half of the precision loss is in", "Half of the recall loss is in"
 AND_PRECISION, AND_RECALL = "half of the precision loss in", "half of the recall loss in"
-FIRST, CAUSE = ": fix these first.", ": look for a systematic cause."
+FIRST, CAUSE = ": look at these first.", ": look for a systematic cause."
 
 
 @pytest.mark.parametrize(

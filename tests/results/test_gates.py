@@ -812,7 +812,7 @@ def test_the_summary_of_a_comparison(tmp_path, pairs) -> None:
     command = ["compare", pairs["truth"], pairs["old"], pairs["bad"], "--fail-worse", "f1=significant"]
     assert cli.main([*command, "--slice", "part", "--summary", str(tmp_path / "s.md")]) == 1
     text = (tmp_path / "s.md").read_text()
-    assert text.startswith("## fastbcubed: 2 runs on 120 items ✗\n\nbad is worse: F1 0.99 → 0.86 (")
+    assert text.startswith("## fastbcubed: 2 runs on 120 items ✗\n\nbad is worse: F1 0.992 → 0.857, -0.134 (")
     assert "\n| gate | run | score | slice | value | wanted |\n" in text
     assert "\n| **failed** | bad | f1 |  | 0.85714, 0.99160 in old: -0.134 (" in text
     assert "By part" in text
