@@ -81,10 +81,10 @@ def with_interval(
 
     Examples
     --------
-    >>> with_interval(0.929973, 0.545, 0.99342), with_interval(0.95501, 0.9345, 0.96981), with_interval(1.0, 1.0, 1.0)
+    >>> with_interval(0.929973, 0.545, 0.99342), with_interval(0.95501, 0.9347, 0.96981), with_interval(1.0, 1.0, 1.0)
     ('0.930 (0.545 to 0.993)', '0.955 (0.935 to 0.970)', '1')
     >>> with_interval(0.0032, -0.036, 0.042, change=True), with_interval(0.99996, 0.95, 1.0), with_interval(0.5)
-    ('+0.003 (-0.036 to +0.042)', '0.99996 (0.95000 to 1.00000)', '0.50000')
+    ('+0.0032 (-0.0360 to +0.0420)', '0.99996 (0.95000 to 1.00000)', '0.50000')
     """
     value, ends = float(value), [end for end in (low, high) if end is not None and not math.isnan(end)]
     if len(ends) < 2 or not math.isfinite(value) or not without_rounding(ends[1] - ends[0], value):

@@ -736,7 +736,7 @@ def carriers(df: float, less: float = 0.0, fewest: float = 1.0) -> int:
     """Return about how many units, alike, leave an error these degrees of freedom: `degrees_of_freedom` turned round.
 
     >>> carriers(4.0), carriers(16.0), carriers(11.7302, less=3.0)  # 2 * 8 / (1 + 3 / 8)
-    (2, 8, 7)
+    (2, 8, 8)
     """
     return max(1, round((df + math.sqrt(df * df + 8.0 * df * less)) / 4.0))
 

@@ -68,10 +68,11 @@ class Compared:
 
         The weight is the mean over the runs of a component's share of the run's items.
         """
-        unit = self.components()
-        if len(self.runs) < 3 or max(self.shares(unit).values()) <= Fraction(1, 10):
-            return unit
-        return self._pair(experiment).components()
+        return self._pair(experiment).components() if self._by_pair else self.components()
+
+    @property
+    def _by_pair(self) -> bool:
+        return len(self.runs) > 2 and max(self.shares(self.components()).values()) > Fraction(1, 10)
 
     def _pair(self, experiment: str) -> Compared:
         names = (experiment, self.baseline)
@@ -90,10 +91,9 @@ class Compared:
 
     def shares_for(self, experiment: str, unit: Units | None = None) -> list[Fraction]:
         """Return the shares of the units that the error of a delta is by."""
-        every, own = self.components(), self.components_for(experiment)
-        if unit is None and own != every:
-            return list(self._pair(experiment).shares(own).values())
-        return list(self.shares(every if unit is None else unit).values())
+        if unit is None and self._by_pair:
+            return list(self._pair(experiment).shares(self.components_for(experiment)).values())
+        return list(self.shares(self.components() if unit is None else unit).values())
 
     def true_clusters(self) -> dict[Item, Cluster]:
         return {e: cluster for run in self.runs.values() for e, cluster in run.true.items()}

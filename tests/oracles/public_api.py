@@ -72,7 +72,7 @@ JSON = {
     "compare": "truth old new --slice country --bootstrap 40",
     "diff": "old new --truth truth --slice country --show 1",
     "estimate": "truth new",
-    "sweep": "truth links --slice country --threshold 0.6 --where precision>=0.1",
+    "sweep": "truth links --slice country --threshold 0.6 --stages --where precision>=0.1",
     "estimate-pairs": "pairs.csv",
     "cluster": "links --threshold 0.6",
     "metrics": "f1",

@@ -42,10 +42,13 @@ CALLS: dict[str, Callable[[Any, Path], Any]] = {
     "Sweep.slices errors": lambda given, _: SWEEP.slices("true_size", errors=given),
     "Sweep.shown stronger": lambda given, _: SWEEP.shown(0.5, stronger=given),
     "Sweep.report overwrite": lambda given, path: SWEEP.report(path / "sweep.html", overwrite=given),
+    "Sweep.report stages": lambda given, _: SWEEP.report(stages=given),
+    "Sweep.save stages": lambda given, path: SWEEP.save(path / "sweep", stages=given),
     "Estimates.report overwrite": lambda given, path: ESTIMATES.report(
         path / "estimates.html", overwrite=given
     ),
     "Evaluation.slices errors": lambda given, _: EV.slices("country", errors=given),
+    "Evaluation.source_pairs by_slice": lambda given, _: EV.source_pairs("country", by_slice=given),
     "Evaluation.macro f_of_means": lambda given, _: EV.macro("country", f_of_means=given),
     "Evaluation.report overwrite": lambda given, _: EV.report(overwrite=given),
     "Comparison.slices deltas": lambda given, _: CMP.slices("true_size", deltas=given),
