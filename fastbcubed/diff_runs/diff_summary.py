@@ -165,7 +165,8 @@ def known_intervals(diff: Diff) -> dict[str, Interval]:
     """Return the intervals of overall scores that are known, or computed without being asked for."""
     found, judged = diff.evaluation.standard_errors.intervals_at_hand(), known_errors(diff)
     if diff._judgement is not None and judged:
-        return found | {m.name: diff.interval(m.name) for m in diff._judging}
+        errors, metrics = diff._judgement.errors(diff._judging), diff._judging
+        return found | {m.name: errors.interval(m, diff.overall[m.name], 0.95) for m in metrics}
     return (diff._saved.get("intervals", {}) if judged else {}) | found
 
 

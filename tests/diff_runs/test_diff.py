@@ -454,7 +454,7 @@ def test_a_truth_of_some_items() -> None:
 # Errors
 
 
-def test_errors_and_intervals() -> None:
+def test_errors_and_intervals(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     old, new, truth = (rng.integers(0, 200, 600) + 1000 * (np.arange(600) // 30) for _ in range(3))
     d = fb.diff(old, new, truth=truth)
@@ -466,6 +466,12 @@ def test_errors_and_intervals() -> None:
         assert (row["low"], row["high"]) == (low, high) and low <= row["value"] <= high
     with pytest.raises(OptionError, match='unit="component" alone'):
         d.interval("iq", unit="true_cluster")
+    shown = d.to_dict()["intervals"]
+    assert shown == {name: d.interval(name)._asdict() for name in d.overall}
+    d.save(tmp_path, keep="scores")
+    assert fb.load(tmp_path).to_dict()["intervals"] == shown
+    d.evaluation.standard_errors.shown = False
+    assert not {"errors", "intervals"} & d.to_dict().keys()
 
 
 @pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")

@@ -7,13 +7,16 @@ import math
 import pickle
 import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from documents import of_section
 
 import fastbcubed as fb
+from fastbcubed.cli.main import main
 from fastbcubed.errors import (
     ColumnError,
     EvaluationWarning,
@@ -37,6 +40,22 @@ def sides(n: int = 600, seed: int = 5) -> tuple[np.ndarray, np.ndarray, np.ndarr
     true = rng.integers(0, n // 4, n)
     pred = np.where(rng.random(n) < 0.1, rng.integers(0, n // 4, n), true)
     return true, pred, rng.uniform(0.5, 2.0, n)
+
+
+def test_intervals_are_written_and_shown_unless_they_shall_not_be(tmp_path: Path, capsys) -> None:
+    true, pred, weight = sides()
+    ev = fb.evaluate(true, pred, weight=weight)
+    assert ev.to_dict()["intervals"] == {name: ev.interval(name)._asdict() for name in ev.overall}
+    ev.save(tmp_path / "saved", keep="scores")
+    assert fb.load(tmp_path / "saved").to_dict()["intervals"] == ev.to_dict()["intervals"]
+    for name, labels in (("true", true), ("pred", pred)):
+        pq.write_table(
+            pa.table({"item": np.arange(true.size), "cluster": labels}), tmp_path / f"{name}.parquet"
+        )
+    command = ["evaluate", str(tmp_path / "true.parquet"), str(tmp_path / "pred.parquet")]
+    low, high = fb.evaluate(true, pred).interval("f1")
+    assert main(command) == 0 and f"({low:.3f} to {high:.3f})" in capsys.readouterr().out
+    assert main([*command, "--no-intervals"]) == 0 and " to 0." not in capsys.readouterr().out
 
 
 def test_by_hand() -> None:
