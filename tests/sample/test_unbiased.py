@@ -84,7 +84,7 @@ def test_numerators_and_denominators_are_unbiased(ratios: Any, sampling: str) ->
             sum(each) / of_all
             for each in zip(*(naive_sampling.terms(name, c, N, m_pred, 1) for c in shown), strict=True)
         ]
-        if name.startswith("cluster_") and name != "cluster_recall":  # up to a factor that both have
+        if name.startswith("cluster_"):  # up to a factor that both have
             scale = float(expected[name][1] / wanted[1])
             wanted = [each * Fr(scale) for each in wanted]
         assert [float(each) for each in expected[name]] == pytest.approx(
