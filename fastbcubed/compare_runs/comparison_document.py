@@ -54,7 +54,7 @@ from fastbcubed.render.number_formats import (
 from fastbcubed.results.evaluation_document import about_slicings, scores_of
 from fastbcubed.results.evaluation_text import HEADLINE, coverage, if_otherwise
 from fastbcubed.results.influences import is_mean
-from fastbcubed.results.intervals import of_slice
+from fastbcubed.results.intervals import named_ends, of_slice
 from fastbcubed.results.label_checks import is_unchallenged
 from fastbcubed.results.page import (
     IN_BRIEF,
@@ -555,7 +555,7 @@ def _ends_in_slice(cmp: Comparison, row: Mapping[str, Any], scores: Sequence[str
     for score in scores:
         delta, error = row[f"{score}_delta"], row.get(f"{score}_delta_se")
         ends = of_slice(delta, error, row.get("n_units"), level=cmp.level)
-        found |= dict(zip((f"{score}_low", f"{score}_high"), ends or (None, None), strict=True))
+        found |= named_ends(score, ends)
     return found
 
 

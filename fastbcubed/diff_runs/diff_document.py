@@ -48,7 +48,7 @@ from fastbcubed.results.evaluation_document import (
     steps_grid,
 )
 from fastbcubed.results.evaluation_text import definition, rows_lines
-from fastbcubed.results.intervals import of_slice
+from fastbcubed.results.intervals import named_ends, of_slice
 from fastbcubed.results.page import (
     IN_BRIEF,
     MESSAGES,
@@ -419,7 +419,7 @@ def listing_grid(table: Any, about: str = "") -> Grid:
         ranges = {"low": METRICS[name].low, "high": METRICS[name].high}
         for row in rows:
             ends = of_slice(row[name], row[f"{name}_se"], row.get("n_units"), **ranges)
-            row |= dict(zip((f"{name}_low", f"{name}_high"), ends or (None, None), strict=True))
+            row |= named_ends(name, ends)
     added = {"split_change": "adds to splits", "merge_change": "adds to merges"}
     columns += [(added[name], name, "score", ON_PAGE) for name in added if name in table.column_names]
     return Grid.of(rows, columns, len(names) + figures.count("outcome"), about=about)

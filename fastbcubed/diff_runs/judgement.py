@@ -356,10 +356,19 @@ class Judgement:
         """How many components the labelled items come in."""
         return self.errors(()).units
 
+    @cached_property
+    def _known(self) -> dict[tuple[str, ...], Errors]:
+        return {}
+
     def errors(self, metrics: Iterable[Metric]) -> Errors:
-        """Return the standard errors of scores over all labelled items, by component."""
-        with Pool() as pool:
-            return errors_of_units(self._cell_units, judged(self.joint, metrics), 1.0, ((), {}), pool)
+        """Return the standard errors of scores over all labelled items, by component; of the same scores once."""
+        metrics = list(metrics)
+        names = tuple(metric.name for metric in metrics)
+        if names not in self._known:
+            with Pool() as pool:
+                lifted = judged(self.joint, metrics)
+                self._known[names] = errors_of_units(self._cell_units, lifted, 1.0, ((), {}), pool)
+        return self._known[names]
 
 
 def _means(

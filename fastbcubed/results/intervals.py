@@ -155,6 +155,16 @@ def of_slice(
     return interval(value, error, df=n_units - 1, level=level, low=low, high=high)
 
 
+def named_ends(score: str, ends: Interval | None) -> dict[str, float | None]:
+    """Return the ends of an interval by the names that they have beside a score, None where it has none.
+
+    >>> named_ends("f1", Interval(0.5, 0.9)), named_ends("f1", None)
+    ({'f1_low': 0.5, 'f1_high': 0.9}, {'f1_low': None, 'f1_high': None})
+    """
+    low, high = ends or (None, None)
+    return {f"{score}_low": low, f"{score}_high": high}
+
+
 def _of_those_drawn(
     score: float, error: float, *, df: float, level: float, low: float, high: float, effective: float
 ) -> Interval:

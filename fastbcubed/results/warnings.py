@@ -828,9 +828,7 @@ CODES = {
     "cells-not-kept": Code("The disk had no room for the cells, so that only scores were kept."),
     "few-carry-error": Code("Few components carry a score or its error, so its interval may be too narrow."),
     "best-at-end": Code("The best threshold of a sweep is that of the weakest or the strongest link."),
-    "links-cut": Code(
-        "Links seem to be cut at one threshold, so that stages cannot tell blocking from scoring."
-    ),
+    "links-cut": Code("Weak links seem to be missing, so that blocking and scoring cannot be told apart."),
     "links-not-judged": Code("Stages of a sweep have links with items without a true cluster."),
     "columns-recognised": Code("Columns of ids and clusters were found by their names."),
     "whole-floats": Code("Floats or decimals were read as integers."),
