@@ -155,6 +155,9 @@ class CellsByUnit:
         per_range = max(kernels.partition.RUN, ROOM // (8 * width), n_units // MOST_RANGES)
         shift = int(per_range - 1).bit_length()
         pieces = [(piece, codes) for run, codes in zip(runs, units, strict=True) for piece in run.every]
+        # a saved run has wider codes than one that was just read, and a kernel copies records of one kind
+        wide = max((piece.cells.dtype for piece, _ in pieces), key=lambda each: each.itemsize)
+        pieces = [(piece._replace(cells=piece.cells.astype(wide, copy=False)), own) for piece, own in pieces]
         counts = np.zeros((len(pieces), 1 + ((n_units - 1) >> shift)), np.int64)
         pool.map(
             lambda piece, own: kernels.units.name_units(piece[0].codes, piece[1], shift, own),
@@ -164,7 +167,7 @@ class CellsByUnit:
         by_run = [offsets(counts[of_run == r]) for r in range(len(runs))]
         bases = np.cumsum([0] + [int(bounds[-1]) for bounds, _ in by_run])
         next_cell = np.concatenate([own + base for (_, own), base in zip(by_run, bases, strict=False)])
-        out = buffers.empty(int(bases[-1]), pieces[0][0].cells.dtype)
+        out = buffers.empty(int(bases[-1]), wide)
         pool.map(
             lambda piece, to: kernels.units.scatter_units(*piece[0][:3], shift, to, out),
             pieces, next_cell, stage="units",
