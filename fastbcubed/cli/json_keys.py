@@ -67,8 +67,9 @@ thresholds [sweep] number of scores at which clusters change
 ascending [sweep] whether the strongest links have the least scores
 unmatched [sweep] {truth, prediction}, as of evaluate
 coverage [sweep] n_common, n_truth_only, n_prediction_only, the same as weight_..., n_null, n_noise, n_duplicates
-best [sweep] score, value, threshold, until (the next weaker score at which clusters change), where, and all else that
-    curve has there; an infinite threshold, which no link reaches, is null
+best [sweep] score, value, threshold, until (the next weaker score at which clusters change), as_good (the weakest and
+    the strongest threshold between which it is worse by at most 0.005), where, and all else that curve has there; an
+    infinite threshold, which no link reaches, is null
 chosen [sweep] with --draws: low, high, expected (score on other data), optimism, threshold_low, threshold_high,
     level, draws, seed, n_units, without (draws in which no threshold meets the conditions)
 curve [sweep] list of {threshold, clusters, largest, singletons, scores}

@@ -409,6 +409,8 @@ def how_to_have(name: str, names: Collection[str], weighted: bool) -> str:
 
 #: Characters of a threshold that need not become fewer.
 SHORT = 6
+#: By how much a score, or by what share of it a cost, is worse at a threshold that is called as good as the best.
+AS_GOOD = 0.005
 
 
 @dataclass(frozen=True)
@@ -436,6 +438,11 @@ class Best:
     shown, shown_until : str
         The threshold and the next score, as they are to be typed: in few digits, between which lie thresholds of the
         same clusters.
+    as_good : tuple of float
+        The weakest and the strongest threshold between which all are as good: worse by at most 0.005, or by 0.5 % of
+        a cost, and within the conditions.
+    shown_as_good : tuple of str
+        Both, as they are to be typed.
     """
 
     score: str
@@ -447,6 +454,8 @@ class Best:
     shown: str = ""
     shown_until: str = ""
     strongest: bool = False
+    as_good: tuple[float, float] = (math.inf, math.inf)
+    shown_as_good: tuple[str, str] = ("", "")
 
     def __repr__(self) -> str:
         return f"{self.sentence}\n{self.range}"
@@ -478,8 +487,12 @@ class Best:
 
     @property
     def range(self) -> str:
-        """Which other thresholds give the same clusters, and whether links beyond those given might do better."""
-        if self.until is None:
+        """Which other thresholds are as good, and whether links beyond those given might do better."""
+        weakest, strongest = self.shown_as_good
+        if weakest != strongest:
+            by = f"{100 * AS_GOOD:g} %" if is_expression(self.score) else f"{AS_GOOD:g}"
+            text = f"Any threshold from {weakest} to {strongest} is as good, to within {by}."
+        elif self.until is None:
             text = "No weaker threshold joins more."
         elif self._no_link:
             text = f"The first clusters are joined at {self.shown_until}."
@@ -511,7 +524,7 @@ class Best:
         """Return it as plain values."""
         return {
             "score": self.score, "value": self.value, "threshold": self.threshold, "until": self.until,
-            "where": self.where or None, **self.figures,
+            "as_good": list(self.as_good), "where": self.where or None, **self.figures,
         }  # fmt: skip
 
 
@@ -545,13 +558,17 @@ def first_highest(values: Floats, least: float = 1.0) -> int:
     return int(np.argmax(values >= most - rounding(most, least)))
 
 
-def best_point(
-    curve: Curve, name: str, where: str | Iterable[str] | None
-) -> tuple[int, str, list[Condition]]:
-    """Return the point where a score is best, or a cost lowest (the strongest of several), its name, and conditions.
+class BestPoint(NamedTuple):
+    """The point where a score is best, or a cost lowest: the strongest of several."""
 
-    Only finite values count.
-    """
+    point: int
+    name: str
+    conditions: list[Condition]
+    as_good: tuple[int, int]  #: the weakest and the strongest point between which all are as good
+
+
+def best_point(curve: Curve, name: str, where: str | Iterable[str] | None) -> BestPoint:
+    """Return the point where a score is best, or a cost lowest; only finite values count."""
     cost = cost_of(curve, name)
     known = known_score(curve, name) if cost is None else cost.text
     conditions = as_conditions(where, ["threshold", *curve.names], weighted=curve.weighted)
@@ -572,7 +589,11 @@ def best_point(
     if cost is not None or not is_higher_better(known):
         np.negative(values, out=values)
     values[~allowed] = -np.inf
-    return first_highest(values, least=1.0 if cost is None else 0.0), known, conditions  # a cost has any unit
+    point = first_highest(values, least=1.0 if cost is None else 0.0)  # a cost has any unit
+    worse = values < values[point] - AS_GOOD * (1.0 if cost is None else abs(values[point]))
+    weaker, stronger = worse[point:], worse[point::-1]
+    ends = (int(np.argmax(side)) - 1 if side.any() else side.size - 1 for side in (weaker, stronger))
+    return BestPoint(point, known, conditions, (point + next(ends), point - next(ends)))
 
 
 def cost_of(curve: Curve, text: str) -> Expression | None:

@@ -56,6 +56,7 @@ def save(sweep: Any, directory: Any, leading: Leading) -> None:
         "weighted": sweep._curve.weighted,
         "sliced": {by: table.column_names for by, table in sweep.sliced.items()},
         "points": [sweep._point(threshold) for threshold in named],
+        "as_good": [sweep._point(threshold) for threshold in best.as_good],
         "merges": None if merges is None else min(merges, LISTED),
     }
     save_tables(directory, "sweep", {**sweep._content(leading), "saved": own}, tables)
@@ -103,7 +104,8 @@ def _leading(sweep: Any, head: Mapping[str, Any]) -> Leading:
     """Return what `save` has named; thresholds, which may be infinite, go by their points."""
     own, best, chosen = head["saved"], with_nan(head["best"]), None
     point, *ends = own["points"]
-    found = sweep._best_at(point, best["score"], best["value"], head["best"]["where"] or "")
+    as_good = own.get("as_good", [point, point])  # which results of earlier versions lack
+    found = sweep._best_at(point, best["score"], best["value"], head["best"]["where"] or "", as_good)
     if ends:
         low, high = sweep._curve.thresholds[ends].tolist()
         shown = {"threshold_low": low, "threshold_high": high}

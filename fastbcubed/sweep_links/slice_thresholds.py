@@ -80,7 +80,7 @@ def _of_slice(
     threshold, cost, point = None, None, None
     own: dict[str, float | None] = dict.fromkeys(names)
     with suppress(OptionError):  # no threshold meets the conditions in this slice, or it has no such score
-        point, _, _ = best_point(curve, name, where)
+        point = best_point(curve, name, where).point
         at_best = {each: float(value) for each, value in curve.at(point, *names).items()}
         cost = at_best[name] - shared if is_higher_better(name) else shared - at_best[name]
         threshold, own = float(curve.thresholds[point]), {**at_best}

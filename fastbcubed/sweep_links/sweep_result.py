@@ -337,13 +337,14 @@ class Sweep(Shown, HasTable):
         >>> best.threshold, best.value
         (0.9, 1.0)
         """  # noqa: E501
-        point, name, conditions = best_point(self._curve, score, where)
-        return self._best_at(
-            point, name, value_at(self._curve, name, point), " and ".join(map(str, conditions))
-        )
+        point, name, conditions, as_good = best_point(self._curve, score, where)
+        value = value_at(self._curve, name, point)
+        return self._best_at(point, name, value, " and ".join(map(str, conditions)), as_good)
 
-    def _best_at(self, point: int, score: str, value: float, where: str) -> Best:
+    def _best_at(self, point: int, score: str, value: float, where: str, as_good: Sequence[int]) -> Best:
         """Return a point of the curve as the one where a score is best."""
+        weakest, strongest = (self._curve.thresholds[each].item() for each in as_good)
+        first = min(max(as_good[1], len(self._curve) - self.tree.n_levels), as_good[0])  # that uses a link
         threshold = self._curve.thresholds[point].item()
         until = self._curve.thresholds[point + 1].item() if point + 1 < len(self._curve) else None
         figures = self._curve.at(point)
@@ -357,6 +358,8 @@ class Sweep(Shown, HasTable):
             self.shown(threshold),
             "" if until is None else self.shown(until, stronger=bool(np.isfinite(threshold))),
             point <= len(self._curve) - self.tree.n_levels,
+            (weakest, strongest),
+            (self.shown(weakest), self.shown(self._curve.thresholds[first].item())),
         )
 
     def shown(self, threshold: float, *, stronger: bool = False) -> str:

@@ -125,7 +125,7 @@ def choose_again(
         times[order] = rng.multinomial(n, np.full(n, 1.0 / n))
         drawn = units.drawn(times)
         try:
-            point, name, _ = best_point(drawn, best.score, where)
+            point, name, *_ = best_point(drawn, best.score, where)
         except OptionError:  # no threshold meets the conditions
             continue
         excess.append(value_at(drawn, name, point) - value_at(curve, name, point))

@@ -85,6 +85,30 @@ def test_the_best_threshold_and_what_comes_with_it(sweep: fb.Sweep) -> None:
     assert "f1 is best at threshold 0.7" in repr(best) and "just before 0.5" in repr(best)
 
 
+def test_thresholds_that_are_as_good_are_named() -> None:
+    """Of 1,000 true pairs, 990 are linked at 0.9, and one more at each of 0.8 to 0.4; at 0.3, 200 wrong ones."""
+    pairs = [(f"a{k}", f"b{k}") for k in range(1000)]
+    links = [(*pair, 0.9) for pair in pairs[:990]]
+    links += [(*pair, score) for pair, score in zip(pairs[990:], (0.8, 0.7, 0.6, 0.5, 0.4), strict=False)]
+    links += [(f"a{k}", f"b{k + 1}", 0.3) for k in range(0, 400, 2)]
+    sweep = fb.sweep({item: k for k, pair in enumerate(pairs) for item in pair}, links)
+    best = sweep.best("recall", where="precision >= 0.99")  # (990 + 5 + 10 / 2) … / 1,000: the last within 0.005
+    assert (best.threshold, best.value) == (0.4, 0.9975)
+    assert best.as_good == (0.4, 0.9), "recall is 0.995 at 0.9, 0.0025 less"
+    assert best.range == "Any threshold from 0.4 to 0.9 is as good, to within 0.005."
+    assert sweep.best("recall", where=["precision >= 0.99", "threshold < 0.75"]).as_good == (0.4, 0.7)
+    cost = sweep.best("pair_fn + pair_fp + 1")  # 11, 10, 9, 8, 7 and 6
+    assert (cost.value, cost.as_good) == (6.0, (0.4, 0.4))
+    assert "just before 0.3 gives the same clusters" in cost.range
+    assert "as good, to within 0.5 %" in sweep.best("pair_fn + pair_fp + 10000").range
+
+
+def test_no_link_alone_is_no_range() -> None:
+    best = fb.sweep({"a": 1, "b": 2, "c": 3}, [("a", "b", 0.9), ("b", "c", 0.8)]).best("f1")
+    assert best.as_good == (math.inf, math.inf)
+    assert best.range == "The first clusters are joined at 0.9."
+
+
 def test_conditions_restrict_the_best(sweep: fb.Sweep) -> None:
     assert sweep.best("recall").threshold == 0.4
     assert sweep.best("recall", where="precision >= 0.98").threshold == 0.7
