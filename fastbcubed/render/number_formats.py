@@ -211,8 +211,8 @@ def label(value: Any) -> str:
 
     Examples
     --------
-    >>> label("Zoë"), label({"source": "a", "id": 7}), label(None), label("two\nlines")
-    ('Zoë', 'a, 7', '(null)', 'two\\nlines')
+    >>> label("Zoë"), label({"source": "a", "id": 7}), label(None), label("two\nlines"), label(1800.0)
+    ('Zoë', 'a, 7', '(null)', 'two\\nlines', '1800')
     """
     if value is None:
         return "(null)"
@@ -220,6 +220,8 @@ def label(value: Any) -> str:
         return ", ".join(map(label, value.values()))
     if isinstance(value, bytes):
         return value.hex()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
     return visible(str(value))
 
 

@@ -15,6 +15,7 @@ from fastbcubed.errors import FastBCubedError, MetricError, NotKeptError, Option
 from fastbcubed.inputs.arrays import from_numpy, to_numpy
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, distinct
 from fastbcubed.metrics.metric import Metric
+from fastbcubed.metrics.registry import DEFAULT
 from fastbcubed.render.document import (
     ON_PAGE,
     Beside,
@@ -73,6 +74,8 @@ if TYPE_CHECKING:
 #: Slices that are drawn, and characters of a name for which three charts have room side by side.
 DRAWN, SHORT = 20, 14
 NOTHING = "No warnings."
+#: Scores of the default that are listed where scores were requested.
+ON_REQUEST = ("mean_f1", "jaccard_distance")
 #: Explanation of the last columns of slices.
 SHARES = "of P loss, of R loss: share of what all items lose; excess: loss per item beyond that of all"
 
@@ -223,7 +226,9 @@ def scores_of(ev: Evaluation, asked: Asked) -> Iterator[Block]:
         "high only if both are."
     )
     yield Only("page", [Prose([text])])
-    shown = {name: ev.overall[name] for name in distinct(ev.overall)}
+    usual = tuple(ev.overall) == DEFAULT
+    names = distinct(name for name in ev.overall if not (usual and name in ON_REQUEST))
+    shown = {name: ev.overall[name] for name in names}
     yield scores_grid(shown, ev.standard_errors.intervals_at_hand(), ev.metrics)
     yield Prose([*definition(ev), *not_computed(ev.not_computed)])
     if asked == IN_BRIEF:

@@ -92,7 +92,9 @@ def test_thresholds_that_are_as_good_are_named() -> None:
     links += [(*pair, score) for pair, score in zip(pairs[990:], (0.8, 0.7, 0.6, 0.5, 0.4), strict=False)]
     links += [(f"a{k}", f"b{k + 1}", 0.3) for k in range(0, 400, 2)]
     sweep = fb.sweep({item: k for k, pair in enumerate(pairs) for item in pair}, links)
-    best = sweep.best("recall", where="precision >= 0.99")  # (990 + 5 + 10 / 2) … / 1,000: the last within 0.005
+    best = sweep.best(
+        "recall", where="precision >= 0.99"
+    )  # (990 + 5 + 10 / 2) … / 1,000: the last within 0.005
     assert (best.threshold, best.value) == (0.4, 0.9975)
     assert best.as_good == (0.4, 0.9), "recall is 0.995 at 0.9, 0.0025 less"
     assert best.range == "Any threshold from 0.4 to 0.9 is as good, to within 0.005."
