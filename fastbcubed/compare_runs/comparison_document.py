@@ -51,7 +51,7 @@ from fastbcubed.render.number_formats import (
     score_text,
     with_interval,
 )
-from fastbcubed.results.evaluation_document import about_slicings, scores_of
+from fastbcubed.results.evaluation_document import about_slicings, listed_scores, scores_of
 from fastbcubed.results.evaluation_text import HEADLINE, coverage, if_otherwise
 from fastbcubed.results.influences import is_mean
 from fastbcubed.results.intervals import named_ends, of_slice
@@ -395,18 +395,19 @@ def _verdict(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Bl
 
 def scores_grid(cmp: Comparison, own: Mapping[str, tuple[float, float]], shown: Sequence[str]) -> Grid:
     """Return the scores of runs, with F1 on their own items, and with missing ones alone, where these differ."""
-    table = cmp.scores()
-    rows = [
-        {**row, **dict(zip(("own", "alone"), own.get(row["run"], ()), strict=False))}
-        for row in table.to_pylist()
-        if row["run"] in shown
-    ]
+    table, rows = cmp.scores(), []
+    for row in table.to_pylist():
+        if (run := row["run"]) in shown:
+            errors = cmp[run].standard_errors
+            known = errors.intervals_at_hand(cmp.level) if cmp.unit == COMPONENT else {}
+            ends = {end: each for name, at in known.items() for end, each in named_ends(name, at).items()}
+            rows.append({**row, **ends, **dict(zip(("own", "alone"), own.get(run, ()), strict=False))})
     columns: list[tuple[Any, ...]] = [("run", "run", "name")]
-    columns += [(f"n_{what}", f"n_{what}", "count") for what in ("items", "clusters")]
-    mine = [("own f1", "own", "score"), ("f1 if alone", "alone", "score")] * bool(own)
-    for name in distinct(table.column_names[1:]):
-        if name not in ("weight", "n_items", "n_clusters"):
-            columns += [(name, name, "score"), *(mine if name == "f1" else [])]
+    columns += [(what, f"n_{what}", "count", 1) for what in ("items", "clusters")]
+    mine = [("own f1", "own", "score", 3), ("f1 if alone", "alone", "score", 3)] * bool(own)
+    for name in listed_scores(metric.name for metric in cmp.metrics):
+        columns.append((name, (name, f"{name}_low", f"{name}_high"), "interval", int(name not in HEADLINE)))
+        columns += mine if name == "f1" else []
     columns += [] if "f1" in table.column_names else mine
     return Grid.of(rows, columns, caption="Scores of each run")
 
@@ -469,7 +470,7 @@ def difference_from(cmp: Comparison, run: str | None = None) -> str:
 
 def deltas_of(cmp: Comparison) -> Iterator[dict[str, Any]]:
     """Yield the differences, and whether each one that holds is an improvement."""
-    shown, best = distinct([metric.name for metric in cmp.metrics]), {m.name: m.best for m in cmp.metrics}
+    shown, best = listed_scores(m.name for m in cmp.metrics), {m.name: m.best for m in cmp.metrics}
     for row in cmp._deltas().to_pylist():
         if row["score"] in shown:
             sense = {"higher": 1, "lower": -1}.get(best[row["score"]], 0) * row["delta"]

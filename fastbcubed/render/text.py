@@ -83,7 +83,8 @@ def aligned(grid: Grid, width: int | None = WIDTH, *, styled: bool = False) -> s
     """
     grid, left_out = fitted(grid, width)
     text = _lines(grid, width, styled)
-    return f"{text}\n(no room for {', '.join(left_out)})" if left_out else text
+    named = f"(no room for {', '.join(left_out)})"
+    return f"{text}\n{paragraph(named, after='  ')}" if left_out else text
 
 
 def fitted(grid: Grid, width: int | None) -> tuple[Grid, list[str]]:

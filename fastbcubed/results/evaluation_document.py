@@ -226,13 +226,17 @@ def scores_of(ev: Evaluation, asked: Asked) -> Iterator[Block]:
         "high only if both are."
     )
     yield Only("page", [Prose([text])])
-    usual = tuple(ev.overall) == DEFAULT
-    names = distinct(name for name in ev.overall if not (usual and name in ON_REQUEST))
-    shown = {name: ev.overall[name] for name in names}
+    shown = {name: ev.overall[name] for name in listed_scores(ev.overall)}
     yield scores_grid(shown, ev.standard_errors.intervals_at_hand(), ev.metrics)
     yield Prose([*definition(ev), *not_computed(ev.not_computed)])
     if asked == IN_BRIEF:
         yield Only("text", _next_steps(ev))
+
+
+def listed_scores(names: Iterable[str]) -> list[str]:
+    """Return the scores that are listed: without complements of others and, of the default, without `ON_REQUEST`."""
+    names = tuple(names)
+    return distinct(name for name in names if names != DEFAULT or name not in ON_REQUEST)
 
 
 def ends_of(intervals: Mapping[str, Interval], score: str) -> dict[str, float | None]:

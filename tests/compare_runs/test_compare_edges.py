@@ -521,7 +521,7 @@ def test_runs_without_rows_do_not_look_alike(engine):
         cmp.ranks()
     told = json.loads(cmp.to_json())
     assert told["ranks"] is None and told["warnings"][0]["code"] == "runs-lack-items"
-    assert "own f1  f1 if alone" in repr(cmp)
+    assert all(f">{head}<" in cmp._repr_html_() for head in ("own f1", "f1 if alone"))
     assert "runs-lack-items" in {row["code"] for row in notices(cmp.report().content, WARNED)}
 
 
