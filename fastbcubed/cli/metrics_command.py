@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from fastbcubed.cli.output import Terminal, print_json
 from fastbcubed.metrics.metric import REFERENCES, Metric
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as, resolve
 from fastbcubed.render.document import Grid
+from fastbcubed.render.text import paragraph
 
 #: Minimal width of a terminal for every column.
 WIDE = 160
@@ -80,9 +80,9 @@ def print_entries(metrics: Sequence[Metric], terminal: Terminal) -> None:
         direction = "neither is better" if metric.best == "neither" else f"{metric.best} is better"
         terminal.line(f"{metric.name} ({metric.family}; {range_of(metric)}; {direction})")
         for text in (metric.summary, f"Definition: {metric.definition}.", *entry["notes"]):
-            terminal.line(_indented(text))
-        terminal.line(_indented(f"Beware: {metric.caution}"))
-        terminal.line(_indented(f"Source: {entry['reference']}"))
+            terminal.line(paragraph(text, "  ", "  "))
+        terminal.line(paragraph(f"Beware: {metric.caution}", "  ", "  "))
+        terminal.line(paragraph(f"Source: {entry['reference']}", "  ", "  "))
 
 
 def entry_of(metric: Metric) -> dict[str, Any]:
@@ -127,9 +127,3 @@ def range_of(metric: Metric) -> str:
     if metric.high == math.inf:
         return "any" if metric.low == -math.inf else f"≥ {metric.low:g}"
     return f"≤ {metric.high:g}" if metric.low == -math.inf else f"{metric.low:g} to {metric.high:g}"
-
-
-def _indented(text: str) -> str:
-    return textwrap.fill(
-        text, 88, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )

@@ -22,7 +22,7 @@ from fastbcubed.render.document import (
     Prose,
     Section,
 )
-from fastbcubed.render.number_formats import count, counted, label
+from fastbcubed.render.number_formats import count, counted, label, with_interval
 from fastbcubed.results.evaluation_text import coverage, definition
 from fastbcubed.results.page import IN_BRIEF, MESSAGES, Asked
 from fastbcubed.results.table import Table
@@ -47,7 +47,7 @@ def _sections(sweep: Any, leading: Leading, asked: Asked) -> Iterator[Section]:
     best, chosen, _, stages = leading
     blocks: list[Block] = []
     if best is not None:
-        more = [] if chosen is None else [chosen.sentence]
+        more = _how_certain(sweep, best) if chosen is None else [chosen.sentence]
         blocks.append(Prose([best.sentence, best.range, *more], "lead"))
     warnings = [each for each in sweep.warnings if each["code"] != "made-of-links"]  # which is of the best F1
     blocks.append(Notices.of(warnings[: MESSAGES if asked.page else None], n=len(warnings)))
@@ -68,6 +68,20 @@ def _sections(sweep: Any, leading: Leading, asked: Asked) -> Iterator[Section]:
             what_was_swept(sweep), *coverage(sweep.at_best), *definition(sweep.at_best),
             *(f"{name} is not known at every threshold: {reason}." for name, reason in sweep.not_computed.items()),
         ], "note")])  # fmt: skip
+
+
+def _how_certain(sweep: Any, best: Best) -> list[str]:
+    """Return the interval of the best score, where it is that of the evaluation which the sweep shows."""
+    ev = sweep.at_best
+    if best.score not in ev.overall or best.threshold != sweep._curve.thresholds[sweep._best_f1]:
+        return []
+    ends = ev.standard_errors.intervals_at_hand().get(best.score)
+    if ends is None:
+        return []
+    known = f"With its interval of 95 %, {best.score} there is {with_interval(best.value, *ends)}"
+    return [
+        f"{known}, which does not allow for the choice of the threshold by these data; `chosen` and `--draws` do."
+    ]
 
 
 def _curve(sweep: Any, best: Best, asked: Asked) -> Iterator[Block]:

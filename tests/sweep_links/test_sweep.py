@@ -105,6 +105,16 @@ def test_thresholds_that_are_as_good_are_named() -> None:
     assert "as good, to within 0.5 %" in sweep.best("pair_fn + pair_fp + 10000").range
 
 
+def test_the_interval_of_the_best_score_is_shown() -> None:
+    truth = {f"{k}{side}": f"{k}{side * (k % 4 == 0)}" for k in range(60) for side in "ab"}
+    sweep = fb.sweep(truth, [(f"{k}a", f"{k}b", (k * k % 11 + 3 * (k % 4 > 0)) / 14) for k in range(60)])
+    own = fb.evaluate(truth, sweep.at(sweep.best().threshold))
+    low, high = own.interval("f1")
+    assert f"f1 there is {own.f1:.3f} ({low:.3f} to {high:.3f}), which does not allow" in " ".join(
+        repr(sweep).split()
+    )
+
+
 def test_no_link_alone_is_no_range() -> None:
     best = fb.sweep({"a": 1, "b": 2, "c": 3}, [("a", "b", 0.9), ("b", "c", 0.8)]).best("f1")
     assert best.as_good == (math.inf, math.inf)
