@@ -252,6 +252,7 @@ def evaluation(request: Request, answer: Answer, arguments: dict[str, Any]) -> E
         answer.attributes,
         answer.ranges,
         request.limit if answer.engine == "disk" else None,
+        odd_labels=answer.odd_labels,
     )
     ev = answer.kind(figures, kept, Origin.of(request.given, arguments, answer))
     for name, key in figures.slicings.items():

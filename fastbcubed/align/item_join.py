@@ -29,6 +29,7 @@ from fastbcubed.align.data_errors import (
     Unweighted,
     WeightsOutOfRange,
 )
+from fastbcubed.align.odd_labels import OddLabels
 from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.align.row_blocks import (
     AlignedBlock,
@@ -492,6 +493,7 @@ class Aligner:
         self.weighted = pair.weight_table is not None or any(s.weight is not None for s in self.firsts)
         self._spill, self._bits = spill, bits
         self._items = Items(items, choice.seed) if self.firsts[0].items is not None else None
+        self.odd_labels = OddLabels(), OddLabels()  #: of the truth and of the prediction
         self.faults = Faults()
         self.attributes_match = (
             False  #: whether a table of attributes has an item, as far as shards were joined
@@ -615,6 +617,7 @@ class Aligner:
         report = self.faults.report(k, first_row)
         if self._seen is not None:
             self._seen.add(k, clustering, first_row, alone)
+        self.odd_labels[k].add(clustering.labels)
         keys = self._labels[k].keys(clustering.labels, first_row, alone)
         nulls = clustering.labels.null_rows
         side = Side.of(clustering, self.policies.of_side(k), keys, nulls, first_row=first_row, report=report)

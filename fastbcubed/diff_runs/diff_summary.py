@@ -33,6 +33,8 @@ TOLD: dict[str, str] = {
     "of clusters is one, and not a column of ids.",
     "unlinked-alone": "",
     "giant-cluster": "",
+    "labels-like-nulls": "",
+    "labels-with-spaces": "",
     "slices-without-scores": "",
     "slices-of-nulls": "",
     "small-slice": "",
@@ -45,13 +47,10 @@ def cautions(diff: Diff) -> list[dict[str, Any]]:
     """Return warnings and notes of a diff: code, level, message, figures."""
     ev, verdict = diff.evaluation, diff.verdict
     chosen = [code for code in TOLD if code != "same-input" or ev.origin.same_source is not None]
-    found = [
-        {**each, "message": TOLD[each["code"]] or in_diff(each["message"])} for each in found_in(ev, chosen)
-    ]
-    for note in ev.origin.notes:
-        if note["code"] in OF_INPUT:
-            side = {"side": OF_PLACES[note["side"]]} if note.get("side") in OF_PLACES else {}
-            found.append({**note, **side, "message": in_diff(note["message"])})
+    found = []
+    for each in (*found_in(ev, chosen), *(note for note in ev.origin.notes if note["code"] in OF_INPUT)):
+        side = {"side": OF_PLACES[each["side"]]} if each.get("side") in OF_PLACES else {}
+        found.append({**each, **side, "message": TOLD.get(each["code"]) or in_diff(each["message"])})
     if verdict is not None:
         found += _partly_labelled(verdict)
     if verdict is None or diff._judgement is None:

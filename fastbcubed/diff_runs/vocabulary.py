@@ -240,9 +240,9 @@ def in_diff(message: str) -> Message:
 def _in_diff(part: Any) -> Any:
     if isinstance(part, Word):
         return WORDS.get(part.name, part.name)
-    if isinstance(part, Argument) and part.name == "unmatched":
+    if isinstance(part, Argument) and part.name in ("unmatched", "noise"):
         values = (
-            {WORDS.get(k, k): policy for k, policy in value.items()} if isinstance(value, Mapping) else value
+            {WORDS.get(k, k): own for k, own in value.items()} if isinstance(value, Mapping) else value
             for value in part.values
         )
         return replace(part, values=tuple(values))

@@ -14,6 +14,7 @@ from fastbcubed.align.apply_policies import starts_of_runs
 from fastbcubed.align.item_join import Aligner
 from fastbcubed.align.row_blocks import AlignedBlock, Choice, Retry
 from fastbcubed.cells.cell_parts import BACK_BYTES, KEPT_BYTES, CellParts, NoCells, Question, RowBlocks
+from fastbcubed.cells.contingency import SIDES
 from fastbcubed.cells.dense import PairTable
 from fastbcubed.cells.partitioned import find_heavy_in_sample
 from fastbcubed.cells.shards import Layout, RowShards, Spread
@@ -133,6 +134,7 @@ def score(pair: Pair, request: Request, choice: Choice, pool: Pool, kept: RowsOf
             pair=pair,
             contents=None if seen is None else seen.contents(),
             change_if_alone=parts.recall_if_alone,
+            odd_labels={side: odd.rows() for side, odd in zip(SIDES, aligner.odd_labels, strict=True)},
         )  # fmt: skip
 
 

@@ -140,6 +140,8 @@ class Answer:
         Slices computed during the run.
     pair : Pair
         The two sides, which can be read again.
+    odd_labels : dict of str to dict of str to int
+        By side, the labels that may stand for none, and their rows, if found during the run.
     contents : list of Content
         Fingerprints of the truth and the prediction, if computed during the run.
     notes : list of dict
@@ -171,6 +173,7 @@ class Answer:
     change_if_alone: float | None = None
     pair: Pair | None = None
     contents: list[Content] | None = None
+    odd_labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     kind: Callable[..., Evaluation] = Evaluation
     complete: bool = True
     mentions: Answer | None = None

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.item_join import Aligner
+from fastbcubed.align.odd_labels import odd_and_alike
 from fastbcubed.align.policies import Coverage
 from fastbcubed.align.row_blocks import Choice
 from fastbcubed.align.rows import align
@@ -48,6 +49,7 @@ class Touched(NamedTuple):
     name: str  #: the name of the prediction
     notes: list[dict[str, Any]]  #: on how it was read
     reading: dict[str, Any] | None  #: how its columns were read
+    odd_labels: Mapping[str, int]  #: its labels that may stand for none, and their rows
     same_names: bool = False  #: whether sampled items are in the same clusters, called alike
 
 
@@ -106,7 +108,7 @@ def _as_a_whole(sample: Clustering, request: Request, pool: Pool) -> tuple[Touch
     touched = count_pairs(rows.true_keys[there][sampled], clusters.codes[sampled])
     found = Touched(
         touched.true, touched.n, sizes[touched.pred], sizes.size, rows.coverage, prediction.name,
-        notes_of_side(prediction), reading_of(prediction),
+        notes_of_side(prediction), reading_of(prediction), odd_and_alike(prediction.labels),
     )  # fmt: skip
     return found, prediction
 
@@ -161,7 +163,7 @@ def _in_blocks(sample: Clustering, request: Request, pool: Pool) -> tuple[Touche
                 coverage = aligner.run(rows.take, readers)
             true, n, pred_n, n_clusters = _cells(rows.all_shards(), spill, pool)
             _, first = aligner.firsts
-            told = notes_of_side(first), reading_of(first)
+            told = notes_of_side(first), reading_of(first), aligner.odd_labels[1].rows()
             return Touched(true, n, pred_n, n_clusters, coverage, pair.names[1], *told), first
 
     return disk.attempt(count)

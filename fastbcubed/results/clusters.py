@@ -201,6 +201,16 @@ class NamesByKey:
 
             yield labels
 
+    def codes_of(self, side: str, labels: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+        """Return those of some texts that are labels of clusters of a side, and the codes of these clusters."""
+        own = self._sides[side]
+        column = Column("cluster", [pa.chunked_array([list(labels)], pa.large_string())])
+        keys, _ = seeded_keys(column, own.seed, Pool(1))
+        order = np.argsort(mixed := kernels.partition.mix_all(keys))
+        codes = np.flatnonzero(np.isin(own.keys, mixed))
+        found = order[np.searchsorted(mixed, own.keys[codes], sorter=order)]
+        return [labels[k] for k in found.tolist()], codes
+
     def _are_made(self, keys: NDArray[np.int64]) -> NDArray[np.bool_]:
         if self._made is None:
             return np.zeros(keys.size, bool)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -427,6 +427,8 @@ class Kept:
     memory_limit: int | None = None  #: bytes that later computations may hold
     #: where the tables of a large saved result are, so that nothing is computed from all items by default
     lazy: LazyTables | None = None
+    #: by side, the labels that may stand for none, found while blocks were read, and their rows
+    odd_labels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def has_clusters(self) -> bool:

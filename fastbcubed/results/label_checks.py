@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.align.odd_labels import is_missing
 from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES
 from fastbcubed.errors import ESTIMATE, Word, arg, first_few
@@ -25,8 +26,6 @@ from fastbcubed.runtime.key_partitions import sampled_rows
 FEW_ITEMS = 20
 #: Where the truth labels less than half of the prediction, the scores are about the smaller part of it.
 MOSTLY_LABELLED = 0.5
-#: Texts that stand for a missing value, in lower case.
-MISSING = {"", "-", "?", "n/a", "#n/a", "na", "nan", "nat", "nil", "none", "null", "<na>", "(null)"}
 #: The clusters of a side whose labels are looked at, the largest ones: of up to so many codes; of more, the largest.
 LOOKED_AT, CODES_SORTED = 4096, 1 << 20
 #: With more items than these, a sample of the rows is looked at.
@@ -77,44 +76,52 @@ def is_estimable(ev: Any) -> bool:
 
 def labels_like_nulls(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn of clusters of several items whose label is blank, or a text that stands for a missing value."""
+    about = "About " if _is_sampled(ev, n_items) else ""
     for word, labels, n in _labels(ev, n_items):
-        sizes = zip(labels, n.tolist(), strict=True)
-        found = {text: size for text, size in sizes if size > 1 and text.strip().lower() in MISSING}
-        if not found:
-            continue
-        total, first = sum(found.values()), next(iter(found))
-        if len(found) == 1:
-            advice = f"stands for no cluster, pass {arg('noise', {word: first})}, which takes each such item as alone;"
-            advice = f"it {advice} or write it as null, and pass {arg('nulls', ...)}"
-        else:
-            advice = f"they stand for no cluster, write them as null, and pass {arg('nulls', ...)}"
-        about = "About " if _is_sampled(ev, n_items) else ""
-        message = (
-            f"{about}{count(total)} items have labels in the {Word(word)} that read as missing values "
-            f"({first_few(found, SHOWN)}), and each such label is one cluster. If {advice}."
-        )
-        yield Notice(WARNING, message, {"side": word, "n_items": total, "labels": list(found)})
+        yield from like_nulls(word, dict(zip(labels, n.tolist(), strict=True)), about)
+
+
+def like_nulls(
+    word: str, sizes: Mapping[str, int], about: str = "", *, noise: bool = True
+) -> Iterator[Notice]:
+    """Warn of labels of a side, of these sizes, that stand for a missing value; one may be passed as `noise`."""
+    found = {text: size for text, size in sizes.items() if size > 1 and is_missing(text)}
+    if not found:
+        return
+    total, first = sum(found.values()), next(iter(found))
+    they, each = ("it stands", "it") if len(found) == 1 else ("they stand", "them")
+    advice = f"write {each} as null, and pass {arg('nulls', ...)}"
+    if len(found) == 1 and noise:
+        advice = f"pass {arg('noise', {word: first})}, which takes each such item as alone; or {advice}"
+    message = (
+        f"{about}{count(total)} items have labels in the {Word(word)} that read as missing values "
+        f"({first_few(found, SHOWN)}), and each such label is one cluster. If {they} for no cluster, {advice}."
+    )
+    yield Notice(WARNING, message, {"side": word, "n_items": total, "labels": list(found)})
 
 
 def labels_with_spaces(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn of clusters whose labels differ by the white space around them alone."""
     for word, labels, n in _labels(ev, n_items):
-        sizes = dict(zip(labels, n.tolist(), strict=True))
-        spaced = [text for text in labels if text != text.strip() and text.strip().lower() not in MISSING]
-        times = Counter(map(str.strip, sizes)) if spaced else Counter[str]()
-        found = [text for text in spaced if times[text.strip()] > 1]
-        if found:
-            pairs = ", ".join(
-                f"{first_few([text])} beside {first_few([text.strip()])}" for text in found[:SHOWN]
-            )
-            several = len(found) > 1
-            message = (
-                f"{count(len(found))} label{'s' * several} of the {Word(word)} differ{'' if several else 's'} from "
-                f"another by the white space around alone ({pairs}{', …' * (len(found) > SHOWN)}), which makes two "
-                "clusters of one. Strip the labels."
-            )
-            figures = {"side": word, "n_clusters": len(found), "n_items": sum(sizes[text] for text in found)}
-            yield Notice(WARNING, message, {**figures, "labels": found[:SHOWN]})
+        yield from with_spaces(word, dict(zip(labels, n.tolist(), strict=True)))
+
+
+def with_spaces(word: str, sizes: Mapping[str, int]) -> Iterator[Notice]:
+    """Warn of labels of a side, of these sizes, that differ from another by white space."""
+    spaced = [text for text in sizes if text != text.strip() and not is_missing(text)]
+    times = Counter(map(str.strip, sizes)) if spaced else Counter[str]()
+    found = [text for text in spaced if times[text.strip()] > 1]
+    if not found:
+        return
+    pairs = ", ".join(f"{first_few([text])} beside {first_few([text.strip()])}" for text in found[:SHOWN])
+    several = len(found) > 1
+    message = (
+        f"{count(len(found))} label{'s' * several} of the {Word(word)} differ{'' if several else 's'} from "
+        f"another by the white space around alone ({pairs}{', …' * (len(found) > SHOWN)}), which makes two "
+        "clusters of one. Strip the labels."
+    )
+    figures = {"side": word, "n_clusters": len(found), "n_items": sum(sizes[text] for text in found)}
+    yield Notice(WARNING, message, {**figures, "labels": found[:SHOWN]})
 
 
 def several_in_one_label(ev: Any, n_items: int) -> Iterator[Notice]:
@@ -165,13 +172,17 @@ def counts_as_weights(ev: Any, n_items: int) -> Iterator[Notice]:
 def _labels(ev: Any, n_items: int) -> Iterator[tuple[str, list[str], NDArray[np.integer]]]:
     """Yield the texts of the largest clusters of each side whose labels are texts, and their numbers of items.
 
-    The disk engine would read its input once more for them.
+    On disk these are the texts that were found to be odd while they were read, and others that differ from them by
+    white space alone.
     """
     table = ev.contingency
-    if isinstance(table, NoCells) or not hasattr(ev.kept.items, "label_keys"):
+    if isinstance(table, NoCells):
         return
     for side, word in zip(SIDES, ("truth", "prediction"), strict=True):
-        if not table.n_codes[side]:
+        if odd := ev.kept.odd_labels.get(side):
+            labels, codes = ev.kept.labels.codes_of(side, list(dict.fromkeys([*odd, *map(str.strip, odd)])))
+            yield word, labels, (table.true_n if side == "true" else table.pred_n)[codes]
+        if not hasattr(ev.kept.items, "label_keys") or not table.n_codes[side]:
             continue
         if not table.overlapping and ev.kept.items.label_kind(side) != "string":
             continue  # without reading any, which loads `pyarrow.compute`

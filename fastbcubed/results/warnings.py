@@ -760,6 +760,7 @@ def not_checked(ev: Any, n_items: int) -> Iterator[Notice]:
         return
     finds = {"same-input": same_input, "giant-cluster": giant_cluster, "few-units": few_units}
     codes = [code for code, find in finds.items() if not any(find(ev, n_items))]
+    codes += ["labels-like-nulls", "labels-with-spaces"] * any(ev.kept.odd_labels.values())
     if codes:
         why = (
             f"the disk engine keeps none with {arg('keep', 'scores')}. Pass {arg('keep', 'cells')} to check."

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from fastbcubed.align.odd_labels import odd_and_alike
 from fastbcubed.align.policies import Duplicates, Nulls, Policies
 from fastbcubed.engines.request import Request, as_threads
 from fastbcubed.engines.sampled_cells import touch
@@ -20,7 +21,7 @@ from fastbcubed.inputs.reading_notes import notes_of_side, reading_of
 from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
 from fastbcubed.render.number_formats import amount, count, counted, percent, score_text
 from fastbcubed.results.intervals import Interval, check_level, t_quantile
-from fastbcubed.results.label_checks import FEW_ITEMS
+from fastbcubed.results.label_checks import FEW_ITEMS, like_nulls, with_spaces
 from fastbcubed.results.notices import NOTE, WARNING, Notice
 from fastbcubed.results.origin import by_names
 from fastbcubed.results.warnings import COPY, FEW_UNITS, FLATTERED, give, same_source
@@ -469,7 +470,12 @@ def estimate(
         message = f"All items that both sides have are in the same clusters under the same names: {COPY}"
     if message:
         said.insert(0, {"code": "same-input", "level": WARNING, "message": Message(message)})
-    found = [*said, *notes_of_side(side), *touched.notes]
+    found = [
+        *said,
+        *_of_labels("sample", odd_and_alike(side.labels)),
+        *_of_labels("prediction", touched.odd_labels),
+    ]
+    found += [*notes_of_side(side), *touched.notes]
     give(found)
     names = {"sample": side.name, "prediction": touched.name}
     say = by_names({"paths": paths}, names.values())
@@ -477,6 +483,19 @@ def estimate(
     return Estimates(
         estimated, ranges, summary, definition, say(names), say(found), level, chosen[1], reading
     )
+
+
+def _of_labels(side: str, sizes: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Return warnings of labels that may stand for none, or differ by white space."""
+    found = {
+        "labels-like-nulls": like_nulls(side, sizes, noise=False),
+        "labels-with-spaces": with_spaces(side, sizes),
+    }
+    return [
+        {"code": code, "level": notice.level, "message": Message(notice.message), **notice.figures}
+        for code, notices in found.items()
+        for notice in notices
+    ]
 
 
 def _left_to_draw(sample: ClusterSample, population_clusters: int | None, sampling: str) -> float:

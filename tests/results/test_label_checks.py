@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import fastbcubed as fb
@@ -39,6 +40,65 @@ def test_labels_that_are_numbers_are_not_read(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(AlignedItems, "labels", lambda self, side, rows=None: read.append(side))
     assert fb.evaluate([1, 1, 2], [1, 2, 2]).warnings is not None
     assert read == []
+
+
+ODD = {"item": list("abcdefgh"), "cluster": ["", "", "NA", "NA", "nan", "a", " a", None]}
+OTHER = {"item": list("abcdefgh"), "cluster": ["x", "x\u00a0", "y", "y", "z", "z", "z", "n/a"]}
+
+
+def told(warnings: Any) -> list[tuple[Any, ...]]:
+    """The odd labels that were found: side, number of items, and texts; one 'nan' joins nothing, nor does 'n/a'."""
+    return [
+        (each["code"], each["side"], each["n_items"], sorted(each["labels"]))
+        for each in warnings
+        if each["code"].startswith("labels-")
+    ]
+
+
+def expected(truth: str, prediction: str) -> list[tuple[Any, ...]]:
+    return [
+        ("labels-like-nulls", truth, 4, ["", "NA"]),
+        ("labels-with-spaces", truth, 1, [" a"]),
+        ("labels-with-spaces", prediction, 1, ["x\u00a0"]),
+    ]
+
+
+@engines
+@pytest.mark.parametrize("coded", [False, True])
+def test_odd_labels_are_found_by_all_verbs_on_disk_too(engine: Any, coded: bool) -> None:
+    odd, other = (pa.table(each) for each in (ODD, OTHER))
+    if coded:
+        odd = odd.set_column(1, "cluster", odd["cluster"].dictionary_encode())
+    options: dict[str, Any] = {"engine": engine, "nulls": "singleton"}
+    for keep in ("cells", "items"):
+        assert told(fb.evaluate(odd, other, keep=keep, **options).warnings) == expected("truth", "prediction")
+    assert told(fb.compare(odd, {"new": other}, **options).runs["new"].warnings) == expected(
+        "truth", "prediction"
+    )
+    diff = fb.diff(odd, other, **options)
+    assert told(diff.warnings) == expected("baseline", "experiment")
+    read = fb.estimate(other, odd, **options).warnings
+    assert ("labels-with-spaces", "sample", 1, ["x\u00a0"]) in told(read)
+    assert ("labels-like-nulls", "prediction", 4, ["", "NA"]) in told(read)
+
+
+def test_items_that_are_not_scored_are_not_counted_on_disk_either() -> None:
+    """Of the three items called NA, the prediction has two."""
+    truth = {"item": list("abcd"), "cluster": ["NA", "NA", "NA", "x"]}
+    prediction = {"item": list("abd"), "cluster": [1, 1, 2]}
+    for engine in ("memory", "disk"):
+        (entry,) = found("labels-like-nulls", pa.table(truth), pa.table(prediction), engine=engine)
+        assert (entry["n_items"], entry["labels"]) == (2, ["NA"])
+    table = pa.table({"item": np.arange(40), "cluster": ["NA"] * 40})
+    (note,) = found("not-checked", table, table, engine="disk", keep="scores")
+    assert note["codes"][-2:] == ["labels-like-nulls", "labels-with-spaces"]
+
+
+def test_noise_that_a_diff_advises_is_called_as_its_sides_are() -> None:
+    sides = {"a": "-", "b": "-", "c": "x"}, {"a": "1", "b": "2", "c": "1"}
+    (entry,) = [each for each in fb.diff(*sides).warnings if each["code"] == "labels-like-nulls"]
+    assert 'noise={"baseline": "-"}' in entry["message"]
+    assert told(fb.diff(*sides, noise={"baseline": "-"}).warnings) == []
 
 
 def test_what_is_advised_helps() -> None:
