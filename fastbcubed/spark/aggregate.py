@@ -30,6 +30,7 @@ from fastbcubed.cells.contingency import CELL, Contingency, ScoredRows, add_prod
 from fastbcubed.cells.partitioned import change_by_cell
 from fastbcubed.errors import FastBCubedError, SparkJobError
 from fastbcubed.inputs.file_formats import in_blocks
+from fastbcubed.inputs.layouts import sources_hint
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.sums import count_part, ordered_pairs, weigh_part
@@ -593,10 +594,10 @@ def explain_repeats(join: Join, n_rows: Sequence[int]) -> None:
             if name in again.columns and counts[name]:
                 named = ids_of(again.where(name).select(*join.items).orderBy(*join.items))
                 of = total - counts["rows"] if fault is Overlap else total
-                raise fault(side.name, counts[name], of, named).error()
+                raise fault(side.name, counts[name], of, named, sources_hint(side.example)).error()
         if counts["rows"] and join.policies.duplicates == "raise":
             named = ids_of(again.select(*join.items).orderBy(*join.items))
-            raise RepeatedRows(side.name, counts["rows"], total, named).error()
+            raise RepeatedRows(side.name, counts["rows"], total, named, sources_hint(side.example)).error()
     for table in join.tables:
         again = table.rows.frame.groupBy(*map(quoted, table.items)).count().where("count > 1")
         n_again = again.agg(sql.sum(sql.col("count") - 1)).collect()[0][0]

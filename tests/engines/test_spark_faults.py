@@ -43,6 +43,8 @@ WRONG: dict[str, tuple[type[Exception], str, pa.Table, pa.Table, dict[str, Any]]
                      changed(TRUTH, item=[1, 1, 3], cluster=["a", "a", "b"]), changed(PREDICTION), {}),
     "two clusters": (errors.OverlapError, r"1 of 2 items of the truth are in more than one cluster \(2\)",
                      changed(TRUTH, item=[1, 2, 2]), changed(PREDICTION), {"duplicates": "drop"}),
+    "ids of two sources": (errors.OverlapError, r"column 'source' may have equal ids, pass item=\[\"source",
+                           changed(TRUTH, item=[1, 2, 2], source=["a", "a", "b"]), changed(PREDICTION), {}),
     "two weights": (errors.DuplicateItemError, "with another weight",
                     changed(TRUTH, item=[1, 1, 3], cluster=["a", "a", "b"]), changed(PREDICTION),
                     {"weight": "w", "duplicates": "drop"}),
