@@ -28,7 +28,7 @@ def write_page(options: argparse.Namespace, result: Any, gates: Sequence[Gate] =
 
         asked, notices = {"columns": report_columns(options.report_columns)}, gate_notices(gates)
         report_of(
-            lambda found: result._page(found).with_gates(notices), options.report, asked, overwrite=True
+            lambda found: result._document(found).with_gates(notices), options.report, asked, overwrite=True
         )
         say(f"wrote {options.report}")
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -47,25 +47,22 @@ from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.document import Document, as_data, of_data
-from fastbcubed.render.html import Shown
-from fastbcubed.render.json import as_json, shortened
+from fastbcubed.render.json import shortened
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.large_tables import apart
 from fastbcubed.results.load import evaluation_of, with_nan
-from fastbcubed.results.page import IN_BRIEF, Asked, report_of, whole
+from fastbcubed.results.page import IN_BRIEF, Asked, whole
+from fastbcubed.results.result import ClusterResult
 from fastbcubed.results.save import save_tables, scores_to_save
 from fastbcubed.results.saved_files import in_one
 from fastbcubed.results.slices import IN_JSON, SliceKey, check_key, rows_for_json
 from fastbcubed.results.standard_errors import warn_of_few, warn_of_units
-from fastbcubed.results.table import HasTable, Table
+from fastbcubed.results.table import Table
 from fastbcubed.results.unit_cells import CellUnits, Units
 from fastbcubed.results.warnings import from_saved, if_alone
 from fastbcubed.runtime.arguments import is_one_of, true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
-
-if TYPE_CHECKING:
-    from fastbcubed.render.html import Report
 
 __all__ = ["Comparison"]
 
@@ -84,7 +81,7 @@ OF_BASELINE = (
 OF_RUNS = ("_own_scores", "_scores", "_same_codes", "_true_numbers", "_components", "warnings")
 
 
-class Comparison(Shown, HasTable):
+class Comparison(ClusterResult):
     """Several runs against one truth: the evaluation of each, and their differences.
 
     Made by `fastbcubed.compare`. ``cmp["old"]`` is the `Evaluation` of a run; iterating gives the names of the runs.
@@ -684,53 +681,11 @@ class Comparison(Shown, HasTable):
 
     # Output
 
-    def report(
-        self,
-        path: Any = None,
-        *,
-        title: str | None = None,
-        worst: int = 20,
-        members: int = 10,
-        columns: str | Iterable[str] = (),
-        by: Any = None,
-        overwrite: bool = False,
-    ) -> Report:
-        """Write an HTML report: which run is better and whether that holds, slices, true clusters that changed.
-
-        Parameters
-        ----------
-        path : path, optional
-            The file to write. Without it, what is returned shows itself in a notebook.
-        title, columns, by, overwrite
-            As for `Evaluation.report`.
-        worst : int
-            True clusters to show, those that changed most in the first experiment.
-        members : int
-            Members of each to show.
-
-        Returns
-        -------
-        Report
-
-        Raises
-        ------
-        MissingPackageError, OptionError, ColumnError, SliceError, NotKeptError
-            As `Evaluation.report` does.
-
-        Examples
-        --------
-        >>> import fastbcubed as fb
-        >>> cmp = fb.compare(list("aabbccdd"), {"old": [1, 1, 2, 2, 3, 4, 5, 6], "new": [1, 1, 2, 2, 3, 3, 4, 5]})
-        >>> cmp.report().content["head"][0]["blocks"][0]["sentences"][0][:23]
-        'No clear difference bet'
-        """
-        asked = {"title": title, "worst": worst, "members": members, "columns": columns, "by": by}
-        return report_of(self._page, path, asked, overwrite=overwrite)
-
-    def _page(self, asked: Asked) -> Document:
-        """Return the page of `report`: that which was saved with the comparison, if it was loaded."""
-        if self._saved_page is None:
-            return self._document(asked)
+    def _document(self, asked: Asked | None = None) -> Document:
+        """Return what is asked for; of a comparison that was loaded, only the usual page is known."""
+        asked = asked or IN_BRIEF
+        if self._saved_page is None or not asked.page:
+            return document(self, asked)
         if not asked.is_usual:
             raise NotKeptError(f"{NOT_SAVED} a page of other clusters or slices than usual")
         saved = of_data(self._saved_page)
@@ -796,7 +751,7 @@ class Comparison(Shown, HasTable):
         """
         own = {
             "verdict": self._verdict,
-            "page": shortened(as_data(whole(lambda: self._page(Asked())))),
+            "page": shortened(as_data(whole(lambda: self._document(Asked())))),
             "coverage": {name: asdict(each) for name, each in self._coverage.items()},
             "own_scores": self._own_scores,
             "cautions": self._differences.warnings,
@@ -860,14 +815,6 @@ class Comparison(Shown, HasTable):
             "runs": {name: ev.to_dict() for name, ev in self.runs.items()},
             **self._slices_for_json(),
         }
-
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """Return scores, differences, coverage and the evaluation of each run as JSON; NaN becomes null."""
-        return as_json(self.to_dict(), indent)
-
-    def _document(self, asked: Asked = IN_BRIEF) -> Document:
-        """Return what is shown of the comparison, in brief if it is asked for nothing."""
-        return document(self, asked)
 
     # Parts of the above
 

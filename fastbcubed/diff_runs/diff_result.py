@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -56,13 +56,12 @@ from fastbcubed.errors import FastBCubedError, MetricError, NotKeptError, Option
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as
 from fastbcubed.render.document import Document
-from fastbcubed.render.html import Shown
-from fastbcubed.render.json import as_json
 from fastbcubed.results import save
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval, check_level
-from fastbcubed.results.page import IN_BRIEF, Asked, report_of
+from fastbcubed.results.page import IN_BRIEF, Asked
+from fastbcubed.results.result import ScoredResult
 from fastbcubed.results.slices import (
     IN_JSON,
     SliceKey,
@@ -72,18 +71,15 @@ from fastbcubed.results.slices import (
     with_quick_errors,
 )
 from fastbcubed.results.standard_errors import ALWAYS, COMPONENT
-from fastbcubed.results.table import LOSS, HasTable, Table, refuse_table_verb, require_limit
+from fastbcubed.results.table import LOSS, Table, refuse_table_verb, require_limit
 from fastbcubed.runtime.arguments import is_one_of, true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.old_names import under_old_name
 
-if TYPE_CHECKING:
-    from fastbcubed.render.html import Report
-
 __all__ = ["Diff"]
 
 
-class Diff(Shown, HasTable):
+class Diff(ScoredResult):
     """Changes from a baseline's clusters to an experiment's, and how many of them a truth confirms.
 
     Made by `fastbcubed.diff` or `fastbcubed.load`. Scores are means over the items that both have, unless a policy
@@ -747,32 +743,6 @@ class Diff(Shown, HasTable):
 
     # Output
 
-    def check(self, *gates: str, **scores: float) -> Table:
-        """Raise GateError, an AssertionError, unless all scores are as is wanted; for tests and jobs.
-
-        Parameters
-        ----------
-        *gates : str
-            Required bounds, such as "split_rate<=0.05", "split_rate.high<=0.1" of an end of its 95 % interval, or of a
-            slice ``"bad_distance<=0.01@country=US"``. A score that is not defined (NaN) fails.
-        **scores : float
-            Scores by name: the least that each has to be; the most, if less of it is better.
-
-        Returns
-        -------
-        Table
-            gate, passed, value, at_least, at_most.
-
-        Examples
-        --------
-        >>> import fastbcubed as fb
-        >>> fb.diff([0, 0, 1, 1], [0, 0, 0, 1]).check("split_rate<=0.3")["passed"].to_pylist()
-        [True]
-        """
-        from fastbcubed.results import gates as gating
-
-        return gating.check(self, gates, scores)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
         verdict, shared = self.verdict, self.coverage
@@ -807,28 +777,6 @@ class Diff(Shown, HasTable):
         errors = known_errors(self)
         return {**found, "truth": self._truth, "verdict": judged, **({"errors": errors} if errors else {})}
 
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """Return scores, changes, coverage, summary, slices and warnings as JSON; NaN becomes null."""
-        return as_json(self.to_dict(), indent)
-
-    def report(self, path: Any = None, *, overwrite: bool = False, **asked: Any) -> Report:
-        """Write an HTML page: the changes, how many a truth confirms, and the clusters that changed most.
-
-        Parameters
-        ----------
-        path : path, optional
-            The file to write. Without it, what is returned shows itself in a notebook.
-        overwrite : bool
-            Whether a file that is there may be replaced.
-        **asked
-            title, worst, members, columns and by, as for `Evaluation.report`.
-
-        Returns
-        -------
-        Report
-        """
-        return report_of(self._page, path, asked, overwrite=overwrite)
-
     def save(self, directory: Any, *, keep: str = "items") -> None:
         """Write the diff as JSON and Parquet files; `fastbcubed.load` reads it back.
 
@@ -845,11 +793,8 @@ class Diff(Shown, HasTable):
 
     # Parts of the above
 
-    def _document(self, asked: Asked = IN_BRIEF) -> Document:
-        """Return what is shown of the diff, in brief if it is asked for nothing."""
-        return document(self, asked)
-
-    _page = _document
+    def _document(self, asked: Asked | None = None) -> Document:
+        return document(self, asked or IN_BRIEF)
 
     @cached_property
     def _sliced(self) -> dict[str, Table]:

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from fastbcubed.cells.contingency import side_of
 from fastbcubed.metrics.metric import Metric
-from fastbcubed.render.html import Report, Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.results import better_than_chance, clusters, repairs, save, saved_files, slices, source_pairs
 from fastbcubed.results.cluster_outcomes import by_side, outcomes_of, require_outcomes
@@ -22,9 +21,10 @@ from fastbcubed.results.intervals import Interval
 from fastbcubed.results.items import Items, Kept, list_cells
 from fastbcubed.results.members import list_items, open_cluster, open_item
 from fastbcubed.results.origin import Origin
+from fastbcubed.results.result import ScoredResult
 from fastbcubed.results.slices import IN_JSON, SliceKey, slice_name
 from fastbcubed.results.standard_errors import COMPONENT, ScoreErrors, warn_of_units
-from fastbcubed.results.table import HasTable, Table, refuse_table_verb, require_limit
+from fastbcubed.results.table import Table, refuse_table_verb, require_limit
 from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import found_in
 from fastbcubed.runtime.arguments import true_or_false
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from fastbcubed.results.page import Asked
 
 
-class Evaluation(Shown, HasTable):
+class Evaluation(ScoredResult):
     """How good a clustering is: overall, by cluster, by slice, by item.
 
     Made by `fastbcubed.evaluate` or `fastbcubed.load`. Scores are means over items unless their name says otherwise.
@@ -716,41 +716,6 @@ class Evaluation(Shown, HasTable):
         """
         return self.origin.manifest(self.kept.memory_limit)
 
-    def check(self, *gates: str, **scores: float) -> Table:
-        """Raise GateError, an AssertionError, unless all scores are as good as is wanted; for tests and jobs.
-
-        Parameters
-        ----------
-        *gates : str
-            Required bounds, such as "f1>=0.9", "jaccard_distance<=0.1", "f1.low>=0.8" (low and high are the ends of
-            the 95 % interval; MetricError if none is known), or of a slice "f1>=0.9@country=US", of bins
-            "f1>=0.9@year:10=1990-1999", of subsets by name that were given to `evaluate` "f1>=0.9@slice=new"; or
-            of sizes, "largest_pred<=50": clusters, largest, singletons (a share) of true or pred, in scored items;
-            items; cells.
-        **scores : float
-            The least that scores, truth_coverage or prediction_coverage have to be; the most, if less is better.
-
-        Returns
-        -------
-        Table
-            gate, passed, value, at_least, at_most.
-
-        Examples
-        --------
-        >>> import fastbcubed as fb
-        >>> ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1])
-        >>> ev.check("recall>=0.7", precision=0.6)["passed"].to_pylist()
-        [True, True]
-        >>> ev.check(precision=0.9)
-        Traceback (most recent call last):
-            ...
-        fastbcubed.errors.GateError: 1 of 1 gates failed
-        failed: precision is 0.66667, wanted at least 0.9
-        """
-        from fastbcubed.results import gates as gating
-
-        return gating.check(self, gates, scores)
-
     def to_dict(self, *, limit: int | None = IN_JSON) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
         limit = require_limit(limit)
@@ -780,71 +745,16 @@ class Evaluation(Shown, HasTable):
         """
         return as_json(self.to_dict(limit=limit), indent)
 
-    def report(
-        self,
-        path: Any = None,
-        *,
-        title: str | None = None,
-        worst: int = 20,
-        members: int = 10,
-        columns: str | Iterable[str] = (),
-        by: Any = None,
-        overwrite: bool = False,
-    ) -> Report:
-        """Write an HTML report: verdict, sides, where the loss is, slices, the clusters that cost most, repairs.
-
-        It is one HTML file below 2 MB that makes no request: it may be mailed, kept, and read without scripts. It
-        holds sums, and the ids of the members that are shown; attributes only if they are named.
-
-        Parameters
-        ----------
-        path : path, optional
-            The file to write. Without it, the returned report displays in a notebook.
-        title : str, optional
-            By default the names of the inputs.
-        worst : int
-            Clusters of each side to show, those that cost most, and repairs; 0 for none.
-        members : int
-            Members of each to show, as in `cluster`.
-        columns : str or iterable of str
-            Attributes to show next to the members, named as in `slices`.
-        by : str, Bins, tuple of these, mapping, or list of these, optional
-            Slices to show in addition to those of the evaluation.
-        overwrite : bool
-            Whether an existing file may be replaced.
-
-        Returns
-        -------
-        Report
-            With the page as `html`, and its document as plain data as `content`; the same bytes for the same result.
-            Lists that would make the file too large are cut, which the page says.
-
-        Examples
-        --------
-        >>> import fastbcubed as fb
-        >>> fb.evaluate([0, 0, 1], [0, 1, 1]).report(title="Run 7").content["sections"][2]["title"]
-        'Scores'
-        """
-        from fastbcubed.results.page import report_of
-
-        asked = {"title": title, "worst": worst, "members": members, "columns": columns, "by": by}
-        return report_of(self._page, path, asked, overwrite=overwrite)
-
     def _document(self, asked: Asked | None = None) -> Document:
-        """Return what is shown of the evaluation, in brief if it is asked for nothing."""
-        from fastbcubed.results.evaluation_document import document
-        from fastbcubed.results.page import IN_BRIEF
-
-        return document(self, asked or IN_BRIEF)
-
-    def _page(self, asked: Asked) -> Document:
-        """Return the page of `report`: that which was saved with the result, if that is asked for."""
+        """Return what is asked for; that which was saved with the result, if it is the usual page."""
         from fastbcubed.render.document import of_data
-        from fastbcubed.results.page import title_of
+        from fastbcubed.results.evaluation_document import document
+        from fastbcubed.results.page import IN_BRIEF, title_of
 
+        asked = asked or IN_BRIEF
         saved = self.kept.lazy.page() if self.kept.lazy is not None and asked.is_usual else None
         if saved is None:
-            return self._document(asked)
+            return document(self, asked)
         return replace(of_data(saved), title=asked.title or title_of(self.names))
 
     def save(self, directory: Any, *, keep: str = "items", repairs: int = 0) -> None:

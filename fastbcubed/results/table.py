@@ -195,25 +195,6 @@ class Table:
         return f"<div>{html_table(grid)}<p>{escaped(_extent(self._arrow, len(grid.rows), ()))}</p></div>"
 
 
-class HasTable:
-    """A result whose main table is converted to pandas, Polars and Arrow as the result itself."""
-
-    def _main_table(self) -> Table:
-        raise NotImplementedError
-
-    def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """Return the main table as a data frame of pandas; the options are those of `Table.to_pandas`."""
-        return self._main_table().to_pandas(**options)
-
-    def to_polars(self) -> pl.DataFrame:
-        """Return the main table as a data frame of Polars."""
-        return self._main_table().to_polars()
-
-    def to_arrow(self) -> pa.Table:
-        """Return the main table as an Arrow table."""
-        return self._main_table().to_arrow()
-
-
 def refuse_table_verb(name: str, what: str, tables: str) -> None:
     """Raise AttributeError for a method name of tables: `what` is none, but has `tables`."""
     if hasattr(Table, name) or hasattr(pa.Table, name):

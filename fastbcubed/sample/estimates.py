@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +15,13 @@ from fastbcubed.align.policies import Coverage
 from fastbcubed.errors import MetricError, arg, quoted
 from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of
 from fastbcubed.render.document import ON_PAGE, Block, Chart, Document, Facts, Notices, Only, Prose, Section
-from fastbcubed.render.html import Shown
-from fastbcubed.render.json import as_json
 from fastbcubed.render.number_formats import amount, count, counted, label, not_computed, percent, score_text
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval, check_level, interval, share_not_seen, t_quantile
-from fastbcubed.results.page import IN_BRIEF, Asked, report_of
+from fastbcubed.results.page import IN_BRIEF, Asked
+from fastbcubed.results.result import Result
 from fastbcubed.results.save import save_tables
-from fastbcubed.results.table import HasTable, Table, grid_of, refuse_table_verb
+from fastbcubed.results.table import Table, grid_of, refuse_table_verb
 from fastbcubed.results.warnings import from_saved
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.old_names import under_old_name
@@ -38,15 +37,12 @@ from fastbcubed.sample.cluster_estimators import (
     ratio_of,
 )
 
-if TYPE_CHECKING:
-    from fastbcubed.render.html import Report
-
 #: Rows of a chart, and of a table.
 CHARTED, LISTED = 20, 100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimates(Shown, HasTable):
+class Estimates(Result):
     """Scores of a prediction, estimated from a sample of complete true clusters.
 
     Made by `fastbcubed.estimate`. Each estimate is also an attribute.
@@ -254,24 +250,6 @@ class Estimates(Shown, HasTable):
         rest = definition["level"], head["not_computed"], head.get("reading", dict.fromkeys(sides))
         return cls(own, ranges, head["summary"], definition, sides, from_saved(head["warnings"]), *rest)
 
-    def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
-        """Write an HTML page: the estimates with their intervals, and their basis.
-
-        Parameters
-        ----------
-        path : path, optional
-            The file to write. Without it, what is returned shows itself in a notebook.
-        title : str, optional
-            The heading.
-        overwrite : bool
-            Whether a file that is there may be replaced.
-
-        Returns
-        -------
-        Report
-        """
-        return report_of(self._document, path, {"title": title}, overwrite=overwrite)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
         return {
@@ -285,12 +263,8 @@ class Estimates(Shown, HasTable):
             "reading": self.reading,
         }
 
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """Return the estimates, how they came about and the warnings as JSON; NaN becomes null."""
-        return as_json(self.to_dict(), indent)
-
-    def _document(self, asked: Asked = IN_BRIEF) -> Document:
-        return document(self, asked)
+    def _document(self, asked: Asked | None = None) -> Document:
+        return document(self, asked or IN_BRIEF)
 
 
 def _of_what_is_not_seen(own: Estimate, level: float, high: float) -> Interval:

@@ -31,7 +31,6 @@ from fastbcubed.inputs.tables import Source, listed
 from fastbcubed.inputs.verdicts import DIFFERENT, MEANT, SAME, UNSURE, VERDICTS, refuse_strange, word_of
 from fastbcubed.render import html, text
 from fastbcubed.render.document import Document, Grid, Prose, Section
-from fastbcubed.render.json import as_json
 from fastbcubed.render.number_formats import (
     count,
     label,
@@ -39,11 +38,11 @@ from fastbcubed.render.number_formats import (
     with_interval,
 )
 from fastbcubed.results.intervals import check_level, sum_of_shares
+from fastbcubed.results.result import Result
 from fastbcubed.results.save import save_tables
 from fastbcubed.results.table import Table
 
 if TYPE_CHECKING:
-    from fastbcubed.render.html import Report
     from fastbcubed.results.page import Asked
 
 #: Strata that have a sentence of their own.
@@ -54,7 +53,7 @@ NEGLIGIBLE = 1e-12
 KINDS = {"split": "splitting", "merge": "merging"}
 
 
-class PairEstimates(Table):
+class PairEstimates(Table, Result):
     """Scores of a change, or of clusterings, estimated from judged pairs: a table, which begins with the verdict.
 
     Made by `fastbcubed.estimate_pairs`.
@@ -106,10 +105,6 @@ class PairEstimates(Table):
         estimates = self.to_pylist()
         return {"level": self.level, "weight": self.weight, "estimates": estimates, "reading": self.reading}
 
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """Return the estimates as JSON; NaN becomes null."""
-        return as_json(self.to_dict(), indent)
-
     def save(self, directory: Any) -> None:
         """Write the estimates as JSON and Parquet; `fastbcubed.load` reads them back.
 
@@ -124,30 +119,12 @@ class PairEstimates(Table):
     def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> PairEstimates:
         return cls(tables["estimates"], head["level"], head.get("weight"), head.get("reading"))
 
-    def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
-        """Write an HTML report: how much of the change is right, and the estimates with their intervals.
-
-        Parameters
-        ----------
-        path : path, optional
-            The file to write. Without it, what is returned shows itself in a notebook.
-        title : str, optional
-            The heading.
-        overwrite : bool
-            Whether a file that is there may be replaced.
-
-        Returns
-        -------
-        Report
-        """
-        from fastbcubed.results.page import report_of
-
-        return report_of(self._document, path, {"title": title}, overwrite=overwrite)
-
-    def _document(self, asked: Asked) -> Document:
+    def _document(self, asked: Asked | None = None) -> Document:
         """Return the verdict, the estimates, and what their columns say."""
+        from fastbcubed.results.page import IN_BRIEF
         from fastbcubed.sample.estimates import LISTED, charts
 
+        asked = asked or IN_BRIEF
         rows, unsure = [*map(_settled, self.to_pylist())], any(self["n_unsure"].to_pylist())
         columns: list[tuple[Any, ...]] = [
             (name, name, "name") for name in ("stratum", "run", "score") if name in self.column_names

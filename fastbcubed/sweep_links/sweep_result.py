@@ -24,14 +24,14 @@ from fastbcubed.inputs.links import JoinedLinks, as_score
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.document import Document
-from fastbcubed.render.html import Shown
 from fastbcubed.render.json import as_json
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.intervals import Interval, check_level
-from fastbcubed.results.page import Asked, report_of
+from fastbcubed.results.page import IN_BRIEF, Asked, report_of
+from fastbcubed.results.result import Result
 from fastbcubed.results.slices import SliceKey, rows_for_json
 from fastbcubed.results.standard_errors import COMPONENT, warn_of_units
-from fastbcubed.results.table import HasTable, Table, require_limit
+from fastbcubed.results.table import Table, require_limit
 from fastbcubed.results.warnings import give
 from fastbcubed.runtime.arguments import is_one_of, seed_of, true_or_false, whole_number
 from fastbcubed.runtime.object_attributes import cached_property, documented
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False, repr=False)
-class Sweep(Shown, HasTable):
+class Sweep(Result):
     """Every match threshold at once: the clusters of links at each, scored against the truth.
 
     Made by `fastbcubed.sweep`. A threshold uses the links whose score is at least that, or at most if small scores
@@ -428,8 +428,8 @@ class Sweep(Shown, HasTable):
         """The best threshold to show: that of F1 if it is known; for a loaded sweep, the one it was saved with."""
         return Leading(self.best("f1") if "f1" in self._curve.names else None)
 
-    def _document(self) -> Document:
-        return document(self, self._leading)
+    def _document(self, asked: Asked | None = None) -> Document:
+        return document(self, self._leading, asked or IN_BRIEF)
 
     def points(self) -> Table:
         """Return all scores at the requested thresholds, also those that are not known at every threshold.

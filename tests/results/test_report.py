@@ -182,7 +182,7 @@ def test_sizes_of_cells_give_the_slices_of_items(monkeypatch: pytest.MonkeyPatch
 def test_a_saved_result_has_a_page(tmp_path: Path, keep: str) -> None:
     ev = small()
     ev.save(tmp_path / "result", keep=keep)
-    content = as_data(fb.load(tmp_path / "result")._page(Asked(worst=2)))
+    content = as_data(fb.load(tmp_path / "result")._document(Asked(worst=2)))
     scores = {row["score"]: row[""] for row in table(of_section(content, "definitions"))}
     assert scores == {name: ev.overall[name] for name in scores}
     assert bool(parts(content, "Clusters")) == (keep != "scores")
@@ -194,7 +194,7 @@ def test_a_saved_result_has_a_page(tmp_path: Path, keep: str) -> None:
 
 def test_both_engines_give_the_same_figures(tmp_path: Path) -> None:
     found = [
-        as_data(fb.evaluate(TRUTH, NEW, engine=engine, keep="items", **how)._page(Asked(worst=2)))
+        as_data(fb.evaluate(TRUTH, NEW, engine=engine, keep="items", **how)._document(Asked(worst=2)))
         for engine, how in (("memory", {}), ("disk", {"memory_limit": "512MiB", "out": tmp_path / "out"}))
     ]
     scores = [table(of_section(content, "definitions")) for content in found]
@@ -454,7 +454,7 @@ def test_gates_are_on_the_page() -> None:
 
     ev = small()
     gates = [try_bound(bound, ev) for bound in as_bounds(["f1>=0.99", "recall>=0"], {})]
-    content = as_data(ev._page(Asked()).with_gates(page.gate_notices(gates)))
+    content = as_data(ev._document(Asked()).with_gates(page.gate_notices(gates)))
     assert [row["level"] for row in notices(content, "Gates")] == ["failed", "passed"]
 
 

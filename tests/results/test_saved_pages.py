@@ -126,7 +126,7 @@ def test_title_and_gates_are_those_that_are_asked_for(tmp_path: Path) -> None:
     ev = saved(tmp_path / "r")
     large = fb.load(tmp_path / "r", check=False)
     gates = [try_bound(bound, ev) for bound in as_bounds(["f1>=0.1"], {})]
-    found = large._page(Asked.of(title="Mine")).with_gates(gate_notices(gates))
+    found = large._document(Asked.of(title="Mine")).with_gates(gate_notices(gates))
     assert found.title == "Mine"
     assert [row["level"] for row in notices(as_data(found), "Gates")] == ["passed"]
     assert page(large)["title"] == page(ev)["title"] and not notices(page(large), "Gates")

@@ -1,0 +1,177 @@
+"""What results of all verbs have: they show, convert, report and describe themselves in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from fastbcubed.render.html import Report, Shown
+from fastbcubed.render.json import as_json
+from fastbcubed.results.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from fastbcubed.render.document import Document
+    from fastbcubed.results.page import Asked
+
+
+class Result(Shown):
+    """A result of which a document, plain data and a main table are known; all else is made of these."""
+
+    __slots__ = ()
+
+    def _document(self, asked: Asked | None = None) -> Document:
+        """Return what is shown of the result: what is asked for, as on a page, or in brief."""
+        raise NotImplementedError
+
+    def _main_table(self) -> Table:
+        raise NotImplementedError
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """Return the main table as a data frame of pandas; the options are those of `Table.to_pandas`."""
+        return self._main_table().to_pandas(**options)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the main table as a data frame of Polars."""
+        return self._main_table().to_polars()
+
+    def to_arrow(self) -> pa.Table:
+        """Return the main table as an Arrow table."""
+        return self._main_table().to_arrow()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
+        raise NotImplementedError
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Return all figures, how they came about, and the warnings as JSON; NaN becomes null."""
+        return as_json(self.to_dict(), indent)
+
+    def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
+        """Write an HTML page: the estimates with their intervals, and their basis.
+
+        Parameters
+        ----------
+        path : path, optional
+            The file to write. Without it, what is returned shows itself in a notebook.
+        title : str, optional
+            The heading.
+        overwrite : bool
+            Whether a file that is there may be replaced.
+
+        Returns
+        -------
+        Report
+        """
+        return self._report(path, overwrite, title=title)
+
+    def _report(self, path: Any, overwrite: bool, **asked: Any) -> Report:
+        from fastbcubed.results.page import report_of
+
+        return report_of(self._document, path, asked, overwrite=overwrite)
+
+
+class ClusterResult(Result):
+    """A result whose page lists clusters and their members, and slices."""
+
+    def report(
+        self,
+        path: Any = None,
+        *,
+        title: str | None = None,
+        worst: int = 20,
+        members: int = 10,
+        columns: str | Iterable[str] = (),
+        by: Any = None,
+        overwrite: bool = False,
+    ) -> Report:
+        """Write an HTML report: what the result says in sentences, where the loss is, slices, the costliest clusters.
+
+        Of a comparison and of a diff, it has the differences in place of losses, and the clusters that changed most.
+        It is one HTML file below 2 MB that makes no request: it may be mailed, kept, and read without scripts. It
+        holds sums, and the ids of the members that are shown; attributes only if they are named.
+
+        Parameters
+        ----------
+        path : path, optional
+            The file to write. Without it, the returned report displays in a notebook.
+        title : str, optional
+            By default the names of the inputs.
+        worst : int
+            Clusters of each side to show, those that cost most, and repairs; 0 for none. Of a comparison the true
+            clusters that changed most in the first experiment.
+        members : int
+            Members of each to show, as in `cluster`.
+        columns : str or iterable of str
+            Attributes to show next to the members, named as in `slices`.
+        by : str, Bins, tuple of these, mapping, or list of these, optional
+            Slices to show in addition to those of the result.
+        overwrite : bool
+            Whether an existing file may be replaced.
+
+        Returns
+        -------
+        Report
+            With the page as `html`, and its document as plain data as `content`; the same bytes for the same result.
+            Lists that would make the file too large are cut, which the page says.
+
+        Raises
+        ------
+        MissingPackageError, OptionError, ColumnError, SliceError, NotKeptError
+            If the packages of the extra ``report`` are not installed, or an option, an attribute or a slice is none.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.evaluate([0, 0, 1], [0, 1, 1]).report(title="Run 7").content["sections"][2]["title"]
+        'Scores'
+        >>> cmp = fb.compare(list("aabbccdd"), {"old": [1, 1, 2, 2, 3, 4, 5, 6], "new": [1, 1, 2, 2, 3, 3, 4, 5]})
+        >>> cmp.report().content["head"][0]["blocks"][0]["sentences"][0][:23]
+        'No clear difference bet'
+        """
+        asked = {"title": title, "worst": worst, "members": members, "columns": columns, "by": by}
+        return self._report(path, overwrite, **asked)
+
+
+class ScoredResult(ClusterResult):
+    """A result that has overall scores, which gates can bound."""
+
+    def check(self, *gates: str, **scores: float) -> Table:
+        """Raise GateError, an AssertionError, unless all scores are as good as is wanted; for tests and jobs.
+
+        Parameters
+        ----------
+        *gates : str
+            Required bounds, such as "f1>=0.9", "split_rate<=0.05", "f1.low>=0.8" (low and high are the ends of
+            the 95 % interval; MetricError if none is known), or of a slice "f1>=0.9@country=US", of bins
+            "f1>=0.9@year:10=1990-1999", of subsets by name that were given to `evaluate` "f1>=0.9@slice=new"; or
+            of sizes, "largest_pred<=50": clusters, largest, singletons (a share) of true or pred, of baseline or
+            experiment, in scored items; items; cells. A score that is not defined (NaN) fails.
+        **scores : float
+            The least that scores, truth_coverage or prediction_coverage have to be; the most, if less is better.
+
+        Returns
+        -------
+        Table
+            gate, passed, value, at_least, at_most.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> ev = fb.evaluate([0, 0, 1, 1], [0, 0, 0, 1])
+        >>> ev.check("recall>=0.7", precision=0.6)["passed"].to_pylist()
+        [True, True]
+        >>> ev.check(precision=0.9)
+        Traceback (most recent call last):
+            ...
+        fastbcubed.errors.GateError: 1 of 1 gates failed
+        failed: precision is 0.66667, wanted at least 0.9
+        >>> fb.diff([0, 0, 1, 1], [0, 0, 0, 1]).check("split_rate<=0.3")["passed"].to_pylist()
+        [True]
+        """
+        from fastbcubed.results import gates as gating
+
+        return gating.check(self, gates, scores)
