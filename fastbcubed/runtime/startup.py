@@ -20,6 +20,9 @@ from fastbcubed.runtime.exit_codes import STOPPED, WRONG
 
 #: Objects made between two searches for garbage: more than a command loads, most of which stay. The default is 700.
 OBJECTS_AT_ONCE = 500_000
+#: Addresses that the libraries and their threads take before any work. With less, C++ may end the process, without a
+#: word of memory, where a thread of Arrow has no room.
+LEAST_ADDRESSES = 512 << 20
 
 
 def lacking(error: ImportError) -> str | None:
@@ -30,6 +33,21 @@ def lacking(error: ImportError) -> str | None:
     return (
         f"a package that this command needs cannot be loaded: {cause.rstrip('.')}. Install fastbcubed again with what "
         f"it depends on: {install()}"
+    )
+
+
+def too_few_addresses() -> str | None:
+    """Return that the process may take too few addresses to load what it needs; None if it may take enough."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return None
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most == resource.RLIM_INFINITY or most >= LEAST_ADDRESSES:
+        return None
+    return (
+        f"out of memory: the process may take {most >> 20} MiB of addresses, and needs {LEAST_ADDRESSES >> 20} MiB to "
+        "start and about 1 GiB to work. Allow it more, or any number: ulimit -v unlimited"
     )
 
 
@@ -90,6 +108,10 @@ if _is_command_line():
         with suppress(OSError):  # stdout is full or closed: the command line says so
             print(f"fastbcubed {__version__}", flush=True)
             os._exit(0)  # loading the rest would take ten times as long
+    if (_said := too_few_addresses()) is not None:
+        with suppress(OSError):
+            os.write(2, f"fastbcubed: {_said}\n".encode())
+        os._exit(WRONG)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not so in the background of a shell
         with suppress(ValueError):  # loaded by another thread than the main one
             signal.signal(signal.SIGINT, stop_at_once)

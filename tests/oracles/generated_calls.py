@@ -52,6 +52,14 @@ TAKE_TABLES = (
     "runs",
     "labels_pred",
 )
+#: Results that arguments are given, such as those of charts: names of `objects`.
+RESULTS = {
+    "ev": ("ev", "ev of items", "ev of labels", "ev on disk", "loaded ev", "cmp", "diff"),
+    "diff": ("diff", "diff of two", "loaded diff", "ev"),
+    "cmp": ("cmp", "cmp of labels", "loaded cmp", "sweep"),
+    "sweep": ("sweep", "sweep of labels", "loaded sweep", "est"),
+    "result": ("est", "pairs", "loaded est", "ev"),
+}
 #: Functions that take long for all scores, and are given one.
 OF_ONE = ("fastbcubed.constraints.table",)
 #: What is drawn: functions of one score, all other functions, methods of results and their parts.
@@ -144,6 +152,7 @@ GOOD: dict[str, list[Any]] = {
     "unlabelled": ["drop", "outside"],
     "chosen": [None],
     "best": [None, "f1"],
+    "stages": [False, True],
     "split_cost": [lambda a, b: a * b],
     "merge_cost": [lambda a, b: a * b],
     "formula": [lambda tp, fp, fn, tn: tp / (tp + fp)],
@@ -191,9 +200,7 @@ class Failure(NamedTuple):
 @cache
 def subjects() -> list[Subject]:
     """Return all that may be called: functions, classes that users make, and methods of the results and their parts."""
-    with warnings.catch_warnings(), contextlib.chdir(_SAVED.name):
-        warnings.simplefilter("ignore", fb.EvaluationWarning)
-        made = objects()
+    made = objects()
     found: dict[str, Any] = {"Table": fb.Table}
     for place, module in MODULES.items():
         names = () if module is fb.errors else module.__all__
@@ -224,8 +231,15 @@ def ours(function: Any) -> bool:
     )
 
 
+@cache
 def objects() -> dict[str, Any]:
     """Return a result of each kind, and what results hand out, by names."""
+    with warnings.catch_warnings(), contextlib.chdir(_SAVED.name):
+        warnings.simplefilter("ignore", fb.EvaluationWarning)
+        return _objects()
+
+
+def _objects() -> dict[str, Any]:
     found = {**results(), "bins": fb.bins("weight", 10)}
     links, truth, new = pa.table(LINKS), pa.table(TRUTH), pa.table(NEW)
     found["ev of items"] = fb.evaluate(truth, new, slices="country", keep="items", attributes=truth)
@@ -236,19 +250,22 @@ def objects() -> dict[str, Any]:
     found["sweep of labels"] = fb.sweep(SIDES[-1], links)
     found["sides"] = fb.Clustering.from_labels(LABELS, items=list("abcdefghij"), weight=[1.0] * 10)
     found["constraints"] = fb.constraints.check_constraints("f1", n_random=2)
-    for name, kept in {
-        "ev": "ev of items",
-        "cmp": "cmp",
-        "diff": "diff",
-        "est": "est",
-        "sweep": "sweep",
+    of_sweep = {"stages": True}
+    for name, (kept, how) in {
+        "ev": ("ev of items", {}),
+        "cmp": ("cmp", {}),
+        "diff": ("diff", {}),
+        "est": ("est", {}),
+        "sweep": ("sweep", of_sweep),
     }.items():
-        found[kept].save(f"{_SAVED.name}/saved {name}")
+        found[kept].save(f"{_SAVED.name}/saved {name}", **how)
         found[f"loaded {name}"] = fb.load(f"{_SAVED.name}/saved {name}")
     found["report"] = found["ev of items"].report()
     found["listing"] = found["ev of items"].clusters("true")
     found["cluster"] = found["ev of items"].cluster("true", 1)
     found["item"] = found["ev of items"].item("a")
+    found["best"] = found["sweep"].best("f1")
+    found["stages"] = found["sweep"].stages(0.7)
     return found
 
 
@@ -268,6 +285,9 @@ class Generator:
             column = self.random.choice(list(COLUMNS[table]))
             key = self.random.choice(ten_rows())
             return f"with_column({table!r}, {column!r}, {key!r})", with_column(table, column, key)
+        if lot < 0.6 and name in RESULTS:
+            key = self.random.choice(RESULTS[name])
+            return f"objects()[{key!r}]", objects()[key]
         if lot < 0.6 and name in GOOD:
             k = self.random.randrange(len(GOOD[name]))
             return f"GOOD[{name!r}][{k}]", GOOD[name][k]

@@ -53,6 +53,7 @@ ALWAYS = {
 #: Saved results that are no evaluations, by the commands that save them.
 SAVED = {
     "saved sweep": "sweep truth links --slice country",
+    "saved stages": "sweep truth links --best precision --stages",
     "saved diff": "diff old new --truth truth",
     "saved comparison": "compare truth old new --slice country",
     "saved estimates": "estimate truth new",
@@ -74,6 +75,8 @@ VALUES = [
     "é" * 500,
     "drop", "singleton", "truth=drop", "prediction=drop,truth=singleton", "1GiB", "1e9GiB", "12 parsecs", "2", "1or 2",
     "5*pair_fp + pair_fn", "((((", "f1()", "precision>=0.9", "f1>=", "~x/y",
+    "f1=0.5", "f1.low=0.5", "f1.high=0.2", "f1.low=0.5@country=x", "f1.middle=0", "f1=significant",
+    "f1.low=significant", "=significant", "items.low=3",
     "s3://", "file:///nowhere/x.parquet", "http://[", "*.parquet", "**", "[", "--json", "-h",
 ]  # fmt: skip
 #: What is written, below the directory alone, and where nothing can be.
@@ -93,8 +96,8 @@ WRITES = [
 #: Flags that name what is written.
 WRITING = ("--out", "--report", "--summary", "--spill-dir", "--prediction-out")
 #: Gates that always pass, and some that always fail: scores are between, and the files are of ten items.
-PASS = ["--fail-under=f1=0", "--fail-over=largest_pred=1000", "--fail-under=items=1"]
-FAIL = ["--fail-under=f1=1", "--fail-over=largest_pred=1", "--fail-under=items=1000"]
+PASS = ["--fail-under=f1=0", "--fail-over=largest_pred=1000", "--fail-under=items=1", "--fail-under=f1.low=0"]
+FAIL = ["--fail-under=f1=1", "--fail-over=largest_pred=1", "--fail-under=items=1000", "--fail-under=f1.low=1"]
 
 
 def write_odd_files() -> None:
