@@ -39,6 +39,7 @@ from fastbcubed.inputs.pair import per_side
 from fastbcubed.inputs.spellings import SEPARATOR, way_alike
 from fastbcubed.metrics.metric import f_measure
 from fastbcubed.render.number_formats import count, label, percent, score_text
+from fastbcubed.results.items import without_noise
 from fastbcubed.results.label_checks import (
     FEW_ITEMS,
     counts_as_weights,
@@ -365,6 +366,8 @@ def _id_text(value: Any) -> str:
 ROWS_COMPARED = 1 << 16
 #: Cells whose labels are compared before those of all.
 CELLS_COMPARED = 64
+#: Rows, spread over all, whose labels are compared before the cell of each row is found: few, then more.
+ROWS_FIRST = 64, 1 << 12
 #: Cells beyond which no codes are held as a whole: rows are compared, and only where every cluster is recovered.
 CELLS_AT_ONCE = 1 << 20
 #: A prediction with a tenth of the truth's items, and no others, may be the sample that was labelled.
@@ -417,6 +420,8 @@ def _same_names(ev: Any) -> bool:
         items = ev.kept_items()
         rows = np.arange(min(len(items), ROWS_COMPARED))
         return agree(items.labels("true", rows), items.labels("pred", rows))
+    if ev.kept.labels is None and ev.has_items and any(_some_differ(ev.kept, n) for n in ROWS_FIRST):
+        return False
     codes = [table.codes(side)[0] for side in ("true", "pred")]
     for some in (slice(0, CELLS_COMPARED), slice(None)):  # nearly always the first few differ
         labels = [
@@ -425,6 +430,15 @@ def _same_names(ev: Any) -> bool:
         if not agree(*labels):
             return False
     return True
+
+
+def _some_differ(kept: Any, most: int) -> bool:
+    """Return whether labels of these rows differ where both sides have one: no cell need be found to see that."""
+    items = kept.require_items()
+    rows = np.unique(np.linspace(0, max(len(items) - 1, 0), min(most, len(items))).astype(np.int64))
+    labels = [without_noise(items.labels(side, rows), kept.policies.noise_of(side)) for side in SIDES]
+    both = pc.and_(pc.is_valid(labels[0]), pc.is_valid(labels[1]))
+    return bool(pc.any(both).as_py()) and not agree(*(own.filter(both) for own in labels))
 
 
 def agree(first: pa.Array, second: pa.Array) -> bool:

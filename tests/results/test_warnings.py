@@ -472,6 +472,17 @@ def test_labels_that_agree_by_value_are_the_same_input(tmp_path) -> None:
     assert estimates.warnings[0]["code"] == "same-input"
 
 
+def test_labels_that_differ_are_compared_before_the_cell_of_each_item_is_found() -> None:
+    """That takes longer than all else; labels of items that one side lacks, or that are noise, say nothing."""
+    numbers = {item: k // 2 for k, item in enumerate(TRUTH)}
+    last = list(TRUTH)[-1]
+    for other in (numbers | {last: 999}, only(numbers, 50) | {last: 999}):
+        assert "cell" not in vars(fb.evaluate(numbers, other).contingency.rows)
+    noisy = {item: "noise" if own % 2 else str(own) for item, own in numbers.items()}
+    truth = {item: f"{item} alone" if own == "noise" else own for item, own in noisy.items()}
+    assert "same-input" in found(truth, noisy, noise="noise")
+
+
 RECORDS = pa.table({"unique_id": [1, 2, 3, 4, 5], "cluster": [0, 0, 1, 1, 2]})
 #: A run that keeps the column of the truth, in another order, as text, with an item more; and one that is perfect.
 KEPT = pa.table(
