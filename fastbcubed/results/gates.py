@@ -28,9 +28,11 @@ from fastbcubed.metrics.functions import as_contingency, compute
 from fastbcubed.metrics.metric import Metric, meets, without_rounding
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
 from fastbcubed.render.number_formats import count, counted, label, score_text, with_interval
+from fastbcubed.results.intervals import Interval, interval
 from fastbcubed.results.notices import NOTE, WARNING
 from fastbcubed.results.slice_bins import Bins, element_of
 from fastbcubed.results.slices import Element, name_columns, names_element
+from fastbcubed.results.standard_errors import COMPONENT
 from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import FLATTERED, MOSTLY_COMMON, covered, if_alone
 from fastbcubed.runtime.arguments import number
@@ -149,11 +151,13 @@ def require_bound(bound: Bound, written: str, instead: str = "", scores: Sequenc
 
 
 def require_interval(bound: Bound, written: str) -> None:
-    """Raise OptionError if a bound is on the interval of what has none: no score, or one of a slice."""
+    """Raise OptionError if a bound is on the interval of what has none: no score, or a difference in a slice."""
     if bound.end and not is_score(bound.name):
         raise OptionError(f"{written}: only scores have intervals, and {bound.name} has none")
-    if bound.end and bound.where:
-        raise OptionError(f"{written}: intervals of slices are not known; gate the score itself there")
+    if bound.end == SIGNIFICANT and bound.where:
+        raise OptionError(
+            f"{written}: no gate is on the interval of a difference in a slice; bound the score there"
+        )
 
 
 def subject_of(bound: Bound, written: str, scores: Sequence[Metric] = ()) -> Subject:
@@ -296,7 +300,7 @@ def gate_on(bound: Bound, ev: Any, **how: Any) -> Gate:
     value = value_of(bound, ev)
     if not bound.end:
         return exactly(gate_of(bound, value), bound, ev)
-    found = ev.interval(bound.name, **how)
+    found = _interval_in_slice(bound, ev, **how) if bound.where else ev.interval(bound.name, **how)
     if math.isnan(found.low + found.high):
         why = (
             "is not defined" if math.isnan(value) else "is an amount of 0, or of items that are all one unit"
@@ -306,6 +310,20 @@ def gate_on(bound: Bound, ev: Any, **how: Any) -> Gate:
     figures = {**gate.figures, "of": value, **found._asdict(), "level": how.get("level", 0.95)}
     told = f"{gate.found}, {bound.name} {with_interval(value, *found)}"
     return replace(gate, found=told, figures=figures)
+
+
+def _interval_in_slice(bound: Bound, ev: Any, level: float = 0.95, unit: str = COMPONENT) -> Interval:
+    """Return the interval of a score in a slice, to one side where it is as good as can be; NaN where none is known."""
+    if unit != COMPONENT:
+        raise OptionError(
+            f"{bound.subject}: intervals in slices are by {arg('unit', COMPONENT)}, not {quoted(unit)}"
+        )
+    row = slice_of(bound, slices_of(ev, errors=True))
+    low, high = next((m.low, m.high) for m in ev.metrics if m.name == bound.name)
+    value, error, n = row[bound.name], row.get(f"{bound.name}_se"), row.get("n_units") or 0
+    if value is None or error is None or n < 2:
+        return Interval(math.nan, math.nan)
+    return interval(value, error, df=n - 1, level=level, low=low, high=high)
 
 
 def gate_of(bound: Bound, value: float) -> Gate:
@@ -416,14 +434,14 @@ class _Rows(Collection[Row]):
         return any(each == row for each in self)
 
 
-def slices_of(ev: Any) -> SlicesBy:
+def slices_of(ev: Any, *, errors: bool = False) -> SlicesBy:
     """Return a function that returns the slices of an evaluation by some attributes, crossed in any order."""
 
     def slices(names: tuple[Element, ...]) -> tuple[Collection[Row], list[str]]:
         known = (each for each in ev.sliced.values() if same_slicing(name_columns(each.column_names), names))
-        table = next(known, None)
+        table = None if errors else next(known, None)
         if table is None:
-            table = ev.slices(names[0] if len(names) == 1 else names)
+            table = ev.slices(names[0] if len(names) == 1 else names, errors=errors)
         return _Rows(table), name_columns(table.column_names)
 
     return slices

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 from pathlib import Path
 
@@ -685,6 +686,29 @@ def test_gates_on_the_ends_of_an_interval() -> None:
         ev.check("over_merge_rate.high<=0.1")
 
 
+def test_gates_on_an_interval_in_a_slice(tmp_path, capsys) -> None:
+    """Log odds of 7/8, more and less 3.1824 (Student's t, 3 degrees) errors over 7/64; whole, saved, and by command."""
+    table = pa.table({"item": range(10), "cluster": [*PAIRS, "e", "e"], "part": ["x"] * 8 + ["y"] * 2})
+    cut = pa.table({"item": range(10), "cluster": [*CUT, 9, 9]})
+    ev = fb.evaluate(table, cut, slices=["part"])
+    error = ev.slices("part", errors=True).to_pylist()[0]["recall_se"]
+    low, high = (1 / (1 + math.exp(-math.log(7) - sign * 3.1824 * error * 64 / 7)) for sign in (-1, 1))
+    found = ev.check("recall.low>=0.1@part=x", "recall.high>=0.9@part=x")
+    assert found["gate"].to_pylist() == ["recall.low of part=x", "recall.high of part=x"]
+    assert found["value"].to_pylist() == pytest.approx([low, high], abs=1e-5)
+    with pytest.raises(GateError, match=r"recall.low of part=x is .*, recall 0\.875 \("):
+        ev.check("recall.low>=0.85@part=x")
+    with pytest.raises(MetricError, match="no interval of recall is known"):  # one unit
+        ev.check("recall.low>=0.1@part=y")
+    paths = [str(tmp_path / name) for name in ("truth.parquet", "cut.parquet")]
+    for path, each in zip(paths, (table, cut), strict=True):
+        pq.write_table(each, path)
+    code, (gate,) = judged(capsys, "evaluate", *paths, "--fail-under", "recall.low=0.85@part=x")
+    assert (code, gate["slice"]) == (1, {"part": "x"}) and gate["value"] == pytest.approx(low, abs=1e-5)
+    code, told = judged(capsys, "compare", *paths, paths[0], "--fail-under", "recall.low=0.1@part=x")
+    assert code == 0 and told[0]["value"] == pytest.approx(low, abs=1e-5)
+
+
 @pytest.mark.parametrize(
     ("gate", "error", "message"),
     [
@@ -698,7 +722,7 @@ def test_gates_on_the_ends_of_an_interval() -> None:
         ("f1.low>=10", OptionError, "f1 is from 0 to 1. Write 10 % as 0.1"),
         ("truth_coverage.low>=0.1", OptionError, "only scores have intervals, and truth_coverage has none"),
         ("largest_pred.high<=9", OptionError, "only scores have intervals, and largest_pred has none"),
-        ("f1.low>=0.1@country=US", OptionError, "intervals of slices are not known"),
+        ("f1.low>=0.1@country=AQ", SliceError, "no slice is country=AQ"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:there is no standard error")
@@ -758,7 +782,7 @@ def test_a_run_that_is_significantly_worse_fails(tmp_path, pairs, capsys, engine
     ("flags", "message"),
     [
         ("--fail-worse largest_pred=significant", "only scores have intervals, and largest_pred has none"),
-        ("--fail-worse f1=significant@part=p1", "intervals of slices are not known"),
+        ("--fail-worse f1=significant@part=p1", "no gate is on the interval of a difference in a slice"),
         ("--fail-worse expected_mutual_info=significant", "so that none is worse"),
         ("--fail-worse f1.low=0.1", "Unknown score 'f1.low'"),
         ("--fail-under f1=significant", "is not of the form SCORE=VALUE"),
