@@ -297,13 +297,13 @@ def deltas(cmp: Comparison) -> altair.Chart:
     'LayerChart'
     """
     plots = _plots("deltas", cmp, Comparison)
-    from fastbcubed.compare_runs.comparison_document import ABOUT_DELTAS, deltas_of, difference_from
+    from fastbcubed.compare_runs.comparison_document import about_deltas, deltas_of, difference_from
 
     if not cmp.experiments:
         raise OptionError("there is one run, so that there is no difference to draw")
     rows = list(deltas_of(cmp))
     title = difference_from(cmp, cmp.experiments[0] if len(cmp.experiments) == 1 else None)
-    return _as_altair(plots.finished(plots.deltas_chart(rows), title, ABOUT_DELTAS))
+    return _as_altair(plots.finished(plots.deltas_chart(rows), title, about_deltas(rows)))
 
 
 def thresholds(sweep: Sweep) -> altair.Chart:

@@ -450,16 +450,16 @@ def _differences(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterato
         own = [row for row in rows if row["experiment"] == name]
         yield Heading(difference_from(cmp, name))
         said = f"Forest plot: {difference_from(cmp, name)}, as the table has it"
-        chart = Chart(f"deltas-{k}", "deltas", (own,), said, "Difference of each score", ABOUT_DELTAS)
+        chart = Chart(f"deltas-{k}", "deltas", (own,), said, "Difference of each score", about_deltas(own))
         grid = deltas_grid(own)  # of one run
         yield Beside([[chart], [grid.only(range(1, len(grid.header)))]], "two aside")
 
 
-#: What the marks of a chart of differences mean.
-ABOUT_DELTAS = (
-    "Lines: intervals. Filled: larger than chance explains; hollow: may be chance. Reversed: differences of scores of "
-    "which low is good, so that better is always to the right."
-)
+def about_deltas(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return what the marks of a chart of differences mean."""
+    text = "Lines: intervals. Filled: larger than chance explains; hollow: may be chance."
+    turned = "Differences of scores of which low is good are reversed, so that better is always to the right."
+    return f"{text} {turned}" if any(row["best"] == "lower" for row in rows) else text
 
 
 def difference_from(cmp: Comparison, run: str | None = None) -> str:
@@ -535,15 +535,15 @@ def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Blo
         yield Heading(f"By {label(name)}: the slices that changed most, against {label(cmp.baseline)}{part}")
         if asked.page and scores and rows:
             yield _slices_chart(cmp, name, names, scores, rows, k)
+        own = ["run", *names] if len(cmp.experiments) > 1 else names
         columns: list[tuple[Any, ...]] = [
-            ("run", "run", "name"),
-            *((name, name, "name") for name in names),
+            *((name, name, "name") for name in own),
             ("items", "n_items", "count"),
         ]
         for score in scores:
             ends = (f"{score}_{each}" for each in ("delta", "low", "high"))
             columns += [(score, score, "score", 2), (f"Δ {score}", tuple(ends), "change")]
-        yield Grid.of(rows, columns, 1 + len(names), about=f"By {name}")
+        yield Grid.of(rows, columns, len(own), about=f"By {name}")
 
 
 #: Slices of each slicing on a page: those that changed most.

@@ -80,7 +80,7 @@ def _how_certain(sweep: Any, best: Best) -> list[str]:
         return []
     known = f"With its interval of 95 %, {best.score} there is {with_interval(best.value, *ends)}"
     return [
-        f"{known}, which does not allow for the choice of the threshold by these data; `chosen` and `--draws` do."
+        f"{known}, which does not allow for the choice of the threshold by these data, as Sweep.chosen and --draws do."
     ]
 
 
