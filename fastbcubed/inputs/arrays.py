@@ -13,7 +13,15 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.errors import ColumnError, FastBCubedError, IdTypeError, NullError, WeightError, first_few
+from fastbcubed.errors import (
+    ColumnError,
+    FastBCubedError,
+    IdTypeError,
+    NullError,
+    WeightError,
+    arg,
+    first_few,
+)
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.runtime.arguments import naming_faults_of
 
@@ -44,6 +52,11 @@ def refuse_unread(values: Any, where: str) -> None:
     kind = type(values).__name__
     if isinstance(values, type):
         raise ColumnError(f"{where} is the class {values.__name__}. Pass an object of it.")
+    if kind.endswith("GroupBy"):
+        raise ColumnError(
+            f"{where} is rows in groups ({kind}). Pass the table that was grouped, and name the column that it is "
+            f"grouped by with {arg('cluster', ...)}."
+        )
     if is_sparse(values):
         raise ColumnError(
             f"{where} is a sparse matrix ({kind}). Of links between items, pass Clustering.from_pairs(m.row, m.col, "
@@ -161,11 +174,11 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
         )
     if isinstance(values, (str, bytes)) or not (hasattr(values, "__len__") or hasattr(values, "__array__")):
         _refuse_tables(values if isinstance(values, Iterator) else (), where)
-        ordered = (
-            " Pass list(...) of it." if isinstance(values, Iterable) and not isinstance(values, str) else ""
-        )
+        advice = " Pass its labels_." if hasattr(values, "labels_") else ""
+        if isinstance(values, Iterable) and not isinstance(values, str | bytes):
+            advice = " Pass list(...) of it."
         raise ColumnError(
-            f"{where} should be a one-dimensional array or list, not {type(values).__name__}.{ordered}"
+            f"{where} should be a one-dimensional array or list, not {type(values).__name__}.{advice}"
         )
     if isinstance(values, Set | ValuesView):  # rows that correspond by position need an order
         raise ColumnError(
@@ -311,9 +324,15 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+#: Extension types whose values are no ids though their storage may be, and plain types of such values.
+NO_IDS = {"arrow.bool8": pa.bool_(), "pandas.period": pa.date32(), "pandas.interval": pa.date32()}
+
+
 def id_kind(kind: pa.DataType, where: str) -> str:
     """Return "integer", "string" or "binary"; any other type raises with a hint."""
     plain, is_type = plain_type(kind), pa.types
+    if isinstance(kind, pa.BaseExtensionType):  # whose storage would be read as what it is not
+        plain = NO_IDS.get(kind.extension_name, plain)
     if is_type.is_integer(plain) or is_type.is_null(plain):
         return "integer"
     if is_type.is_string(plain) or is_type.is_large_string(plain) or is_type.is_string_view(plain):

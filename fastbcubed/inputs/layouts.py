@@ -183,7 +183,7 @@ def choose_columns(
             require_columns(rows, part, names, typed)
         elif isinstance(asked[part], Unnamed) or part not in rows.names:
             named[part] = []
-    names = [name for name in rows.names if name != taken]
+    names = [name for name in dict.fromkeys(rows.names) if name != taken]  # reading one that repeats raises
     ways = _ways(names, named["item"], named["cluster"])
     for part, other in (("item", "cluster"), ("cluster", "item")):
         if part in named[other] and not named[part] and part in names:  # that part's own column
@@ -316,7 +316,7 @@ def _of_layout(
     layout: Layout, known: Mapping[str, list[str]], cluster: Part, ids: Sequence[str]
 ) -> Iterator[_Way]:
     """Yield the ways to read items, given by lower-case names, under one layout."""
-    sources: list[str | None] = [*known.get(layout.source or "", ())] or [None]
+    sources: list[str | None] = [None] if layout.source is None else [*known.get(layout.source, (None,))]
     marked = any(mark in known for mark in layout.marks)
     for source, name in product(sources, [name for each in ids for name in known.get(each, ())]):
         own = (name,) if source is None else (source, name)
@@ -339,14 +339,12 @@ def _missing(rows: Source, named: Mapping[str, Sequence[str]], names: Sequence[s
     missing = [part for part, own in named.items() if not own and not there[part]]
     wanted = " and no ".join(f"column {part!r}" for part in missing)
     hint = " and ".join(f"{arg(part, ...)}" for part in missing)
-    likely = (
-        f" It may be {', '.join(name for (name,) in clusters[:4])}."
-        if "cluster" in missing and clusters
-        else ""
-    )
+    advice = links_hint(rows.names)
+    if "cluster" in missing and clusters and not advice:
+        advice = f" It may be {', '.join(name for (name,) in clusters[:4])}."
+    advice = f"{advice}{rows.hint}"
     return ColumnError(
-        f"There is no {wanted} in {rows.where} ({listed(rows.names)}). Name the right one with {hint}.{likely}"
-        + (rows.hint or links_hint(rows.names))
+        f"There is no {wanted} in {rows.where} ({listed(rows.names)}). Name the right one with {hint}.{advice}"
     )
 
 

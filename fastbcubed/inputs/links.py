@@ -136,8 +136,7 @@ def read_blocks(
         scores, precision, rounded = None, HALF, None
         if columns.score is not None:
             values = storage_of(data[columns.score])
-            advice = f"Name the column of scores with {arg('score', ...)}, or cast it."
-            scores = _without_nulls(_numbers(values, f"column {columns.score!r} of {where}", advice))
+            scores = _without_nulls(_numbers(values, f"column {columns.score!r} of {where}", SCORES_ADVICE))
             short = pa.types.is_float16(values.type) or pa.types.is_float32(values.type)
             precision = np.dtype(values.type.to_pandas_dtype()) if short else DOUBLE
             if not pa.types.is_floating(values.type):
@@ -211,8 +210,8 @@ def _blocks(
         whole = dict(zip(names, source.columns(names), strict=True))
         if score is not None and score in source.untyped:
             texts = whole[score]
-            whole[score] = float_column(
-                texts, f"column {quoted(score)} of {source.where}", LinkError, text=True
+            whole[score] = _numbers(
+                texts, f"column {quoted(score)} of {source.where}", SCORES_ADVICE, text=True
             )
             _refuse_rounded(texts, whole[score], source.where)
         source = of_arrow(pa.table(whole), source.where)
@@ -236,10 +235,14 @@ def _without_nulls(scores: pa.ChunkedArray) -> NDArray[np.float64]:
     return to_numpy(pc.fill_null(scores, np.nan) if scores.null_count else scores)
 
 
-def _numbers(values: Any, where: str, advice: str) -> pa.ChunkedArray:
+#: What to do with scores in a column that are no numbers.
+SCORES_ADVICE = f"Name the column of scores with {arg('score', ...)}, or cast it."
+
+
+def _numbers(values: Any, where: str, advice: str, *, text: bool = False) -> pa.ChunkedArray:
     """Return scores as float64, or raise LinkError, with advice."""
     try:
-        return float_column(values, where, LinkError)
+        return float_column(values, where, LinkError, text=text)
     except LinkError as error:
         raise LinkError(f"{error} {advice}") from error
 

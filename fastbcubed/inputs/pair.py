@@ -315,7 +315,7 @@ def _from_two(truth: Any, prediction: Any, weight: Any, asked: Given) -> tuple[C
             "The two Series have different indexes. If the index holds the items, pass "
             "Clustering.from_series(...) of both; if rows correspond by position, pass .to_numpy()."
         )
-    if asked.overlapping and isinstance(truth, Mapping) and isinstance(prediction, Mapping):
+    if isinstance(truth, Mapping) and isinstance(prediction, Mapping):
         refuse_items_of_clusters(truth, prediction)
     refuse_items_with_clusters(truth, prediction)
     refuse_one_result(truth, prediction)

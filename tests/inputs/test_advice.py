@@ -7,12 +7,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import fastbcubed as fb
-from fastbcubed.errors import ColumnError, FastBCubedError, FileFormatError, IdTypeError
+from fastbcubed.errors import (
+    ColumnError,
+    FastBCubedError,
+    FileFormatError,
+    IdTypeError,
+    LinkError,
+    OptionError,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 
@@ -113,3 +121,83 @@ def test_what_else_begins_so(text: str, n: int, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     item, cluster = ("item", "cluster") if n == 1 else ("[item]", "[cluster]")
     assert len(fb.Clustering.from_table("-", item=item, cluster=cluster)) == n
+
+
+def test_a_column_without_a_name_makes_no_composite_id(tmp_path: Path) -> None:
+    """pandas writes its index as a first column without a name: true pairs ab, cd; predicted bc; tools' layouts."""
+    path = tmp_path / "clusters.csv"
+    for cluster, item in (("cluster_id", "id"), ("z_cluster", "record_id"), ("Cluster ID", "id")):
+        path.write_text(f",{item},{cluster}\n7,a,1\n8,b,2\n9,c,2\n")
+        ev = fb.evaluate({"a": 1, "b": 1, "c": 2}, path)
+        assert ev.reading["prediction"]["item"]["columns"] == [item]
+        assert ev.precision == pytest.approx(2 / 3)  # 1, 1/2, 1/2
+
+
+@pytest.mark.parametrize(
+    "names", [["item", "cluster", "cluster"], ["item", "item", "cluster"], ["id", "cluster_id", "id"]]
+)
+def test_a_name_of_two_columns_is_said_to_be_that(names: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(",".join(names) + "\na,b,c\n")
+    for given in (path, pa.table([pa.array(["a"])] * 3, names=names)):
+        for engine in ("memory", "disk"):
+            with pytest.raises(
+                ColumnError, match=r"There are 2 columns named '\w+' in .* Rename all but one of them"
+            ):
+                fb.evaluate(given, {"a": 1} if engine == "memory" else given, engine=engine)
+
+
+def test_rows_in_groups_and_fitted_models_are_refused_by_what_to_pass() -> None:
+    import polars as pl
+    from sklearn.cluster import KMeans
+
+    table = {"item": [1, 2], "cluster": ["a", "a"]}
+    for groups in (pd.DataFrame(table).groupby("cluster"), pl.DataFrame(table).group_by("cluster")):
+        for call in (fb.evaluate, fb.diff):
+            with pytest.raises(
+                ColumnError, match=r"rows in groups \(.*GroupBy\)\. Pass the table that was grouped"
+            ):
+                call(groups, groups)
+    with pytest.raises(ColumnError, match=r"not KMeans\. Pass its labels_\."):
+        fb.evaluate([1, 1], KMeans(1, n_init=1).fit([[0.0], [1.0]]))
+    with pytest.raises(ColumnError, match=r"not bytes\.$"):
+        fb.evaluate(b"aab", [1, 1, 2])
+
+
+def test_values_of_wrapped_types_are_no_ids_as_little_as_without_the_wrapping() -> None:
+    periods = pd.period_range("2020", periods=2, freq="Y")  # held as 50 and 51
+    for values in (periods, pd.cut(pd.Series([1, 2]), 2).astype(pd.IntervalDtype())):
+        for table in ({"item": values, "cluster": [1, 1]}, {"item": [50, 51], "cluster": values}):
+            with pytest.raises(IdTypeError, match="Cast to string"):
+                fb.evaluate(pd.DataFrame(table), {50: 1, 51: 1})
+    flags = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([0, 1], pa.int8()))
+    with pytest.raises(IdTypeError, match="true and false"):
+        fb.evaluate(pa.table({"item": [0, 1], "cluster": flags}), {0: 1, 1: 1})
+
+
+def test_clusters_and_their_items_in_dicts_of_sets_are_asked_for_without_overlaps_too() -> None:
+    truth, prediction = {"a": {1, 2}, "b": {3, 4}}, {10: {1, 2, 3}, 20: {4}}
+    for options in ({}, {"overlapping": True}):
+        with pytest.raises(
+            OptionError, match=r"clusters and the items of each.*from_clusters\(\.\.\.\) of both"
+        ):
+            fb.evaluate(truth, prediction, **options)
+
+
+def test_columns_of_links_are_not_proposed_as_clusters() -> None:
+    """Splink keeps the truth of its input beside both ids."""
+    names = ("unique_id_l", "unique_id_r", "cluster_l", "cluster_r", "match_weight")
+    with pytest.raises(
+        ColumnError, match="With unique_id_l and unique_id_r it looks like a table of links"
+    ) as caught:
+        fb.evaluate({1: 1}, pa.table([pa.array([1])] * 5, names=names))
+    assert "It may be" not in str(caught.value)
+
+
+def test_scores_of_links_that_are_no_numbers_in_csv(tmp_path: Path) -> None:
+    path = tmp_path / "links.csv"
+    path.write_text("left,right,score\n1,2,90%\n3,4,80%\n")
+    with pytest.raises(
+        LinkError, match=r"'90%', '80%' in rows 0, 1\)\. Name the column of scores with score="
+    ):
+        fb.Clustering.from_links(path, threshold=0.5)
