@@ -10,6 +10,7 @@ from fastbcubed.diff_runs.diff_result import Diff
 from fastbcubed.diff_runs.diff_summary import MARK, parts_of
 from fastbcubed.results.load import read_saved
 from fastbcubed.runtime.arguments import true_or_false
+from fastbcubed.runtime.memory_budget import memory_limit as bytes_of
 
 #: The classes of results that are saved as tables, and their modules, which are imported for these alone.
 KINDS = {
@@ -20,7 +21,7 @@ KINDS = {
 }
 
 
-def load(directory: Any, *, check: bool = True) -> Any:
+def load(directory: Any, *, check: bool = True, memory_limit: int | str | None = None) -> Any:
     """Read an evaluation, diff, comparison, sweep or estimates written by `save` or `out=`.
 
     The files are checked first: that they belong to one result, and are unchanged by their checksums. So a damaged
@@ -34,6 +35,10 @@ def load(directory: Any, *, check: bool = True) -> Any:
         Whether to read and check all files now. Without it, a large evaluation is available at once: overall scores,
         slices computed by the evaluation, the costliest clusters, repairs and reports need only parts of the files,
         checked page by page as they are read. All files are read and checked when more is requested.
+    memory_limit : int or str, optional
+        The memory that the result may take, such as "2GiB"; no limit when absent. An evaluation that takes more is
+        read in parts, as without `check`, and what takes all of its cells is refused; so is any other result that
+        takes more. 128 MiB may come on top.
 
     Returns
     -------
@@ -48,7 +53,7 @@ def load(directory: Any, *, check: bool = True) -> Any:
     FileFormatError
         If the directory has no saved result, files of several, a damaged one, or one that a version before 1.0 saved.
     OptionError
-        If this is no path, or `check` is neither True nor False.
+        If this is no path, `check` is neither True nor False, `memory_limit` is no size, or it has no room.
 
     Examples
     --------
@@ -59,7 +64,8 @@ def load(directory: Any, *, check: bool = True) -> Any:
     ...     fb.load(directory).f1
     0.6666666666666666
     """
-    return read_saved(directory, _made, check=true_or_false(check, "check"))
+    limit = None if memory_limit is None else bytes_of(memory_limit)
+    return read_saved(directory, _made, check=true_or_false(check, "check"), limit=limit)
 
 
 def _made(found: Any, head: Mapping[str, Any]) -> Any:

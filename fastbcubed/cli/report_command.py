@@ -7,7 +7,7 @@ from inspect import signature
 from typing import Any
 
 from fastbcubed.cli.flag_values import MEMBERS, WORST, key_of, report_columns
-from fastbcubed.cli.options import number
+from fastbcubed.cli.options import add_options, limit_of, number
 from fastbcubed.cli.output import say
 from fastbcubed.errors import OptionError
 
@@ -36,6 +36,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="an attribute to slice by, or several crossed, such as country,year, or bins such as year:10, besides "
         "those that were requested when evaluating; repeatable",
     )  # fmt: skip
+    add_options(parser, "memory_limit", memory=limit_of("the result"))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
 
     require_packages("report")
     require_place(options.out, overwrite=True)
-    result = fastbcubed.load(options.result, check=False)
+    result = fastbcubed.load(options.result, check=False, memory_limit=options.memory_limit)
     asked: dict[str, Any] = {name: getattr(options, name) for name in ("title", "worst", "members")}
     asked |= {"columns": report_columns(options.columns), "by": [key_of(text) for text in options.by]}
     asked = {name: value for name, value in asked.items() if value not in (None, [])}

@@ -117,12 +117,12 @@ def _result(options: argparse.Namespace) -> Any:
     given = {name: value for name, value in vars(options).items() if name not in (*OWN, "defaults")}
     if len(options.paths) == 1 and options.table is None:
         for name, value in given.items():
-            if value != options.defaults[name] and name not in ("threads", "progress"):
+            if value != options.defaults[name] and name not in ("memory_limit", "threads", "progress"):
                 flag = "item-column" if name == "item" else name.replace("_", "-")
                 raise OptionError(
                     f"--{flag} goes with TRUTH and PREDICTION; {options.paths[0]} was evaluated already"
                 )
-        return _loaded(options.paths[0], bool(_wanted(options)))
+        return _loaded(options.paths[0], bool(_wanted(options)), options.memory_limit)
     if len(options.paths) != 2:
         raise OptionError(
             "name a directory that evaluate --out wrote, or TRUTH and PREDICTION, not "
@@ -141,11 +141,11 @@ def _of_show(part: Any) -> Any:
     return replace(part, name="item_column") if isinstance(part, Argument) and part.name == "item" else part
 
 
-def _loaded(path: str, to_open: bool) -> Any:
+def _loaded(path: str, to_open: bool, limit: str | None) -> Any:
     import fastbcubed
 
     try:
-        found = fastbcubed.load(path)
+        found = fastbcubed.load(path, memory_limit=limit)
     except FileFormatError as error:
         raise FileFormatError(
             f"{error.message.marked}. To evaluate first, name TRUTH and PREDICTION"

@@ -54,6 +54,7 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.key_partitions import MAX_BITS, match
+from fastbcubed.runtime.memory_budget import require_within
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.output_files import ROW_GROUP
 from fastbcubed.runtime.spill import Spill, Spool
@@ -481,7 +482,7 @@ class ClusterRanges:
         label_bytes: int,
     ) -> None:
         self._table = table
-        self._label_bytes = label_bytes  #: of a cluster, about
+        self.label_bytes = label_bytes  #: of a cluster, about
         self.keys = keys  #: of the clusters by code
         self.limit = limit
         self._directory = directory
@@ -509,7 +510,7 @@ class ClusterRanges:
     @property
     def named_at_once(self) -> int:
         """Clusters whose labels are looked for, and whose columns wait, at once."""
-        return max(1, self.limit // 2 // (NAMED_BYTES + LABEL_COPIES * self._label_bytes))
+        return max(1, self.limit // 2 // (NAMED_BYTES + LABEL_COPIES * self.label_bytes))
 
     def to_be_named(self, side: str, metrics: list[Metric], beta: float) -> Iterator[tuple[int, Columns]]:
         """Yield the same as `by_code` in larger ranges, so that whole row groups are written."""
@@ -781,11 +782,27 @@ def list_clusters(
         require_defined(table)
         outcome_code(side, outcome)
     ranges = kept.lazy or kept.ranges
+    if limit is None and not table.overlapping:
+        _require_room(kept, side, len(metrics))
     if ranges is None or limit is None:
         found = listing_of(0, columns_by_code(table, side, metrics, beta), side, outcome)
     else:
         found = ranges.best(side, metrics, beta, order_by, limit, named_by, outcome)
     return listed(found, metrics, order_by, limit, named_by=named_by)
+
+
+#: Bytes of a cluster, and of a score of it, while all are listed and put in order, but for its label; what all may take
+#: beyond the limit, once the engine has given back its own memory.
+LISTED_BYTES, LISTED_SCORE_BYTES, BESIDE = 150, 24, 64 << 20
+
+
+def _require_room(kept: Kept, side: str, n_scores: int) -> None:
+    """Raise OptionError if a listing of all clusters takes more memory than the limit of the run."""
+    of_label = 0 if kept.ranges is None else LABEL_COPIES * kept.ranges.label_bytes
+    of_cluster = LISTED_BYTES + LISTED_SCORE_BYTES * n_scores + of_label
+    needed = kept.cells.n_codes[side] * of_cluster - BESIDE
+    what, held = f"a listing of all {'true' if side == 'true' else 'predicted'} clusters", "their columns"
+    require_within(kept.memory_limit, needed, what, held, f", or pass {arg('limit', 100)}")
 
 
 class Losses:

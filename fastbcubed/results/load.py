@@ -38,6 +38,7 @@ from fastbcubed.results.saved_files import (
     StoredRows,
     StoredTable,
     TableLabels,
+    bytes_of_table,
     floats,
     from_table,
     integers,
@@ -53,31 +54,39 @@ from fastbcubed.results.standard_errors import Errors
 from fastbcubed.results.table import ONLY_HERE, LazyCells, LazyTables, Table
 from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import from_saved
+from fastbcubed.runtime.memory_budget import require_within
 from fastbcubed.runtime.output_files import NO_BYTES, Stamp, open_regular, stamp_of
 
 #: How often another process may replace the files while they are opened.
 ATTEMPTS = 8
 
+#: How often its tables a result that is loaded whole takes, and what it may take beyond a limit.
+WHOLE, BESIDE = 3, 128 << 20
+
 #: Makes a result of an evaluation, or of tables by name, and of the manifest that these were saved with.
 Make = Callable[[Any, Mapping[str, Any]], Any]
 
 
-def read_saved(directory: Any, make: Make, *, check: bool = True) -> Any:
+def read_saved(directory: Any, make: Make, *, check: bool = True, limit: int | None = None) -> Any:
     """Return the result that `make` returns for saved parts, and its manifest; see `fastbcubed.load`.
 
     The files are checked first: that they are those of one result, as they were saved. So a directory that was damaged
-    is refused. Without `check`, those of a large evaluation are checked when they are read.
+    is refused. Without `check`, those of a large evaluation are checked when they are read. Those of an evaluation
+    that takes more memory than a `limit` are read on demand, too, and other results that do are refused.
     """
     path = as_path(directory)
     _require_directory(path)
     with ExitStack() as stack:
         head, files = _open_all(path, stack, whole=check)
         of_tables = "kind" in head
+        needed = 0 if limit is None else WHOLE * sum(map(bytes_of_table, files.values())) - BESIDE
+        wide = limit is not None and needed > limit
         with _told(path):
-            found = None if check or of_tables else _unread(path, head, files)
+            found = None if of_tables or (check and not wide) else _unread(path, head, files, limit, needed)
         if found is not None:
             stack.pop_all()
             return make(found, head)
+        require_within(limit, needed, f"{path}", "its tables", verb="load")
         many = _has_many_slices(head)
         tables: dict[str, Any] = {
             name: StoredTable(os.fdopen(os.dup(file.fileno()), "rb"))
@@ -132,13 +141,20 @@ def _told(path: Path) -> Iterator[None]:
         raise FileFormatError(f"{path} holds no saved evaluation: {error}") from error
 
 
-def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) -> Evaluation | None:
-    """Return a result whose files are read on demand; None for one that is small enough to load whole."""
+def _unread(
+    path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO], limit: int | None, needed: int
+) -> Evaluation | None:
+    """Return a result whose files are read on demand; None for one that is small enough to load whole.
+
+    It is not if it needs more bytes than the limit.
+    """
     stamps = {name: Stamp(**each) for name, each in head["files"].items()}
-    if not may_be_read_in_parts(head) or not is_large(stamps):
+    is_wide = limit is not None and needed > limit
+    if not may_be_read_in_parts(head) or not (is_wide or is_large(stamps)):
         return None
 
     def whole() -> Evaluation:
+        require_within(limit, needed, f"all cells and clusters of {path}", "they", verb="load")
         ev, now = read_saved(path, lambda *found: found)
         if now["crc32"] != head["crc32"]:
             raise FileFormatError(f"{path} holds another result than when it was opened; load it again")
@@ -162,7 +178,7 @@ def _unread(path: Path, head: Mapping[str, Any], files: Mapping[str, BinaryIO]) 
     rows = None if items is None else StoredRows(items, weighted=how["weighted"])
     cells = LazyCells(stored["cells.parquet"], whole, rows, known)
     kept = None if items is None else TableItems(items, head["left_out"])
-    return _of_manifest(head, cells, kept, tables.labels, slices, tables)
+    return _of_manifest(head, cells, kept, tables.labels, slices, tables, limit)
 
 
 def _page(path: Path, head: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -249,6 +265,7 @@ def _of_manifest(
     labels: Any,
     slices: StoredTable | None,
     lazy: LazyTables | None = None,
+    limit: int | None = None,
 ) -> Evaluation:
     """Return an evaluation with the scores of the manifest, and slices in a separate file."""
     definition = head["definition"]
@@ -277,7 +294,9 @@ def _of_manifest(
     notes = [w for w in told if w["code"] in CODES]
     reading = head.get("reading", dict.fromkeys(names))  # which earlier versions did not save
     origin = Origin(names, notes=notes, reading=reading, saved=head["manifest"])
-    return Evaluation(figures, Kept(contingency, policies, items, labels, lazy=lazy), origin)
+    return Evaluation(
+        figures, Kept(contingency, policies, items, labels, lazy=lazy, memory_limit=limit), origin
+    )
 
 
 def _errors(head: Mapping[str, Any]) -> Errors:

@@ -45,6 +45,8 @@ FEW_CELLS = 4_000_000
 Lost = Callable[[str], float]
 #: Approximate bytes of repairs per cluster and per cell; what they may take besides half of a memory limit.
 CLUSTER_BYTES, CELL_BYTES, BESIDE = 100, 16, 128 << 20
+#: Approximate bytes of a repair that is listed.
+LISTED_BYTES = 300
 
 
 #: Figures of repairs that they may be ordered by, alone or in an expression.
@@ -65,7 +67,7 @@ def list_repairs(
     if found is None:  # all cells are read
         require_repairable(1, keep="cells", overlapping=kept.cells.overlapping)
         if kept.ranges is not None:
-            _require_room(kept.cells, kept.memory_limit)
+            _require_room(kept.cells, kept.memory_limit, listed=limit is None)
         start = Start.of(kept.cells)
         every = Repairs.all_of(start, wanted)
         if order.text != "gain":
@@ -109,10 +111,13 @@ def repairs_at_hand(kept: Kept, lost: Lost, limit: int) -> Table | None:
     return None if found is None else _listing_of(kept, list(KINDS), *found)
 
 
-def _require_room(table: Contingency, limit: int | None) -> None:
-    """Raise OptionError if repairs, for which clusters are held as a whole, take more memory than the limit has."""
+def _require_room(table: Contingency, limit: int | None, *, listed: bool) -> None:
+    """Raise OptionError if repairs, for which clusters are held as a whole, take more memory than the limit has.
+
+    They may all be `listed`.
+    """
     n_clusters = sum(table.codes(side)[1] for side in KINDS.values())
-    needed = CLUSTER_BYTES * n_clusters + CELL_BYTES * table.n_cells
+    needed = (CLUSTER_BYTES + LISTED_BYTES * listed) * n_clusters + CELL_BYTES * table.n_cells
     if limit is not None and needed > limit // 2 + BESIDE:
         raise OptionError(
             f"repairs would take about {readable(needed)} of memory, as clusters are held as a whole; evaluate with "

@@ -71,6 +71,9 @@ if TYPE_CHECKING:
 
 #: Bytes of a cluster while clusters are joined, and of a cell whose clusters differ; where codes have 32 bits.
 CLUSTER_BYTES, CELL_BYTES = 5, 48
+#: Bytes of a cell whose clusters differ while scores that are no means are added up by unit, for the first sum and each
+#: further one, and of a unit and a sum; measured, and rounded up. And what they may take beyond the limit.
+FIRST_SUM_BYTES, SUM_BYTES, UNIT_BYTES, BESIDE = 140, 6, 40, 128 << 20
 #: Bytes of a row while rows are crossed by group and unit.
 ROW_BYTES = 250
 
@@ -224,13 +227,17 @@ def errors_of_units(
     known: tuple[Sequence[Metric], Mapping[str, float]],
     pool: Pool,
     pieces: Pieces | None = None,
+    limit: int | None = None,
 ) -> Errors:
     """Return the standard errors of scores over all items by the units of cells.
 
-    Parameters are those of `powers_of_scores`.
+    Other parameters are those of `powers_of_scores`. Raises OptionError if scores that are no means take more memory
+    than `limit`.
     """
     every = list(metrics)
     means, others = [m for m in every if is_mean(m)], [m for m in every if not is_mean(m)]
+    if others:
+        _require_room(units, others, limit)
     powers, sizes = powers_of_scores(units, means, beta, known, pool, pieces)
     counted, by_score = powers.units, powers.by_run[:, 0].T
     rows = ((m, own, counted.n, size) for m, own, size in zip(means, by_score, sizes, strict=True))
@@ -240,6 +247,18 @@ def errors_of_units(
         found = found.with_others(errors_of_sums(by_unit, others, counted.n))
     of, df, moved = ({m.name: each[m.name] for m in every} for each in found)
     return Errors(of, df, moved, counted)
+
+
+def _require_room(units: CellUnits, others: Iterable[Metric], limit: int | None) -> None:
+    """Raise OptionError if sums by unit of scores that are no means take more memory than a limit."""
+    if limit is None:
+        return
+    n_sums = len({name for m in others for name in (m.sums if m.overall_only else (m.name,))})
+    table = units.table
+    n_cells = table.n_cells if table.weighted or table.overlapping else table.n_cells - table.n_exact
+    needed = n_cells * (FIRST_SUM_BYTES + SUM_BYTES * n_sums) + UNIT_BYTES * units.n_joined * n_sums
+    what = "standard errors of scores that are no means over items"
+    require_within(limit, needed - BESIDE, what, "cells, and sums by component,", ", or ask for fewer scores")
 
 
 def errors_of_sums(by_unit: SumsByUnit, metrics: Iterable[Metric], n_units: int) -> Found:
@@ -504,7 +523,8 @@ class ScoreErrors:
                 vars(self)["components"], pieces = components_with_cells(
                     self._cells, pool, self._kept.memory_limit
                 )
-            return errors_of_units(self.components, metrics, figures.beta, known, pool, pieces)
+            limit = self._kept.memory_limit
+            return errors_of_units(self.components, metrics, figures.beta, known, pool, pieces, limit)
 
     @cached_property
     def by_component(self) -> Errors:

@@ -49,11 +49,13 @@ def memory_limit(given: Any) -> int:
     return limit
 
 
-def require_within(limit: int | None, needed: int, what: str, held: str, instead: str = "") -> None:
+def require_within(
+    limit: int | None, needed: int, what: str, held: str, instead: str = "", *, verb: str = "evaluate"
+) -> None:
     """Raise OptionError if work that holds some things as a whole takes more bytes than a limit; None is no limit."""
     if limit is not None and needed > limit:
         raise OptionError(
-            f"{what} would take about {readable(needed)} of memory, as {held} are held as a whole; evaluate with "
+            f"{what} would take about {readable(needed)} of memory, as {held} are held as a whole; {verb} with "
             f"memory_limit of at least {(needed >> 20) + 1} MiB{instead}"
         )
 

@@ -12,9 +12,10 @@ from documents import of_section, table
 from growth import growth
 
 import fastbcubed as fb
+from fastbcubed.cells.shards import SMALLEST_LIMIT
 from fastbcubed.errors import OptionError
 from fastbcubed.inputs.files import open_files
-from fastbcubed.results import items
+from fastbcubed.results import clusters, items, repairs, standard_errors
 
 #: What a process may grow by with a limit of 64 MiB: the limit, and what the library states beside it.
 MOST = 64 + 256
@@ -432,3 +433,44 @@ def test_most_items_on_one_side(policy, tmp_path):
     small = "{'a': 'x', 'b': 'x'}, {'a': 'x', 'b': 'y', 'c': 'y'}"
     unmatched = f"{{'prediction': {policy!r}}}"
     assert grown(f"{truth}, {prediction}", small, unmatched=unmatched) < MOST
+
+
+# -- What is asked of a result ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def few_on_disk(tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"t": [0, 0, 1, 1, 2], "p": [0, 1, 2, 2, 2]}), path)
+    asked = {"metrics": ["f1", "pair_f1"], "engine": "disk", "memory_limit": SMALLEST_LIMIT}
+    return fb.evaluate("t", "p", table=path, **asked)
+
+
+def test_a_listing_of_all_clusters_without_room_is_refused(few_on_disk, monkeypatch):
+    whole = few_on_disk.clusters("pred", limit=None)
+    monkeypatch.setattr(clusters, "BESIDE", -SMALLEST_LIMIT)  # so that there is no room for a byte
+    with pytest.raises(
+        OptionError, match=r"all predicted clusters would take .* memory_limit .* pass limit=100"
+    ):
+        few_on_disk.clusters("pred", limit=None)
+    assert few_on_disk.clusters("pred", limit=3).equals(whole)
+
+
+def test_a_listing_of_all_repairs_without_room_is_refused(few_on_disk, monkeypatch):
+    """3 true and 3 predicted clusters: a listing takes 6 * 16 MiB, of half the limit and 32 MiB."""
+    whole = few_on_disk.repairs(limit=None)
+    for name, each in {"LISTED_BYTES": 16 << 20, "BESIDE": 32 << 20}.items():
+        monkeypatch.setattr(repairs, name, each)
+    few_on_disk.kept.memory_limit = 64 << 20
+    with pytest.raises(OptionError, match=r"repairs would take .* at least 129 MiB"):
+        few_on_disk.repairs(limit=None)
+    assert few_on_disk.repairs(limit=9).equals(whole)
+
+
+def test_errors_of_sums_without_room_are_refused(few_on_disk, monkeypatch):
+    monkeypatch.setattr(standard_errors, "BESIDE", -SMALLEST_LIMIT)
+    with pytest.raises(OptionError, match=r"no means over items would take .* or ask for fewer scores"):
+        few_on_disk.interval("pair_f1")
+    assert few_on_disk.interval("f1").low < few_on_disk.f1
+    assert "errors" not in few_on_disk.to_dict()
+    assert "No interval is shown" in " ".join(repr(few_on_disk).split())

@@ -18,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fastbcubed as fb
-from fastbcubed.errors import EvaluationWarning, FileFormatError
-from fastbcubed.results import saved_files, standard_errors
+from fastbcubed.cli.main import main
+from fastbcubed.errors import EvaluationWarning, FileFormatError, OptionError
+from fastbcubed.results import load, saved_files, standard_errors
 from fastbcubed.results import table as tables
 
 HOW: dict[str, dict[str, Any]] = {
@@ -175,3 +176,65 @@ def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("intact") / "r"
     evaluated(5, {}).save(path)
     return path
+
+
+def test_a_result_without_room_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a limit it is checked as ever, but not held; what takes all cells is refused by name."""
+    ev = evaluated(5, {})
+    ev.save(tmp_path / "r", keep="cells")
+    assert fb.load(tmp_path / "r", memory_limit="1GiB").kept.lazy is None
+    monkeypatch.setattr(load, "BESIDE", 0)
+    found = fb.load(tmp_path / "r", memory_limit=1)
+    assert (found.f1, repr(found)) == (ev.f1, repr(fb.load(tmp_path / "r")))
+    assert found.clusters("true", limit=9).equals(ev.clusters("true", limit=9))
+    with pytest.raises(
+        OptionError, match=r"all cells and clusters of .* load with memory_limit of at least 1 MiB"
+    ):
+        found.clusters("true", limit=None)
+    assert found.report().content["kind"] == "evaluation"
+    (tmp_path / "r" / "cells.parquet").write_bytes(b"")
+    with pytest.raises(FileFormatError, match="is not the file"):
+        fb.load(tmp_path / "r", memory_limit=1)
+
+
+@pytest.mark.parametrize("kind", ["diff", "sweep", "overlapping"])
+def test_a_result_without_room_that_is_read_whole_is_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sides = {"a": 1, "b": 1, "c": 2}, {"a": 1, "b": 2, "c": 2}
+    made = {
+        "diff": lambda: fb.diff(*sides),
+        "sweep": lambda: fb.sweep(sides[0], [("a", "b", 0.9), ("b", "c", 0.5)]),
+        "overlapping": lambda: fb.evaluate(*sides, overlapping=True),
+    }
+    made[kind]().save(tmp_path / "r")
+    fb.load(tmp_path / "r", memory_limit="1MiB")
+    monkeypatch.setattr(load, "BESIDE", 0)
+    with pytest.raises(
+        OptionError, match=r"r would take about .* its tables .* load with memory_limit of at least 1 "
+    ):
+        fb.load(tmp_path / "r", memory_limit=1)
+
+
+@pytest.mark.parametrize("limit", [0, "much", float("nan")])
+def test_a_limit_that_is_no_size_is_refused(limit: Any, tmp_path: Path) -> None:
+    evaluated(5, {}).save(tmp_path / "r")
+    with pytest.raises(OptionError, match="memory_limit is a number of bytes"):
+        fb.load(tmp_path / "r", memory_limit=limit)
+
+
+def test_show_and_report_take_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evaluated(5, {}).save(tmp_path / "r")
+    path, limited = str(tmp_path / "r"), ["--memory-limit", "1"]
+    assert main(["show", path]) == 0
+    shown = capsys.readouterr().out
+    monkeypatch.setattr(load, "BESIDE", 0)
+    assert main(["show", path, *limited]) == 0
+    assert capsys.readouterr().out == shown
+    assert main(["report", path, "--out", str(tmp_path / "page.html"), *limited]) == 0
+    fb.diff({"a": 1}, {"a": 1}).save(tmp_path / "d")
+    capsys.readouterr()
+    assert main(["show", str(tmp_path / "d"), *limited]) == 2
+    assert "load with memory_limit of at least 1 MiB" in capsys.readouterr().err
