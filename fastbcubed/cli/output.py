@@ -47,7 +47,7 @@ class Terminal:
 
     def line(self, text: str = "") -> None:
         """Write a line, or several, with nothing that a terminal obeys."""
-        self._write(visible(text, SPACES))
+        self._write(self._fitted(visible(text, SPACES)))
 
     def _write(self, text: str, end: str = "\n") -> None:
         with to_stdout():
@@ -55,8 +55,19 @@ class Terminal:
 
     def title(self, text: str) -> None:
         """Write a heading after an empty line."""
-        text = visible(text, SPACES)
+        text = self._fitted(visible(text, SPACES))
         self._write(f"\n\033[1m{text}\033[0m" if self._styled else f"\n{text}")
+
+    def _fitted(self, text: str) -> str:
+        """Return a text whose lines that are too long for a terminal go on below, as far in as they begin."""
+        if not self.to_people or (width := self.width) is None:
+            return text
+        return "\n".join(
+            paragraph(line.strip(), *[line[: len(line) - len(line.lstrip())]] * 2)
+            if len(line) > width
+            else line
+            for line in text.split("\n")
+        )
 
     def show(self, blocks: Iterable[Block]) -> None:
         """Write a document as it is made, with notices in the words of the command line."""

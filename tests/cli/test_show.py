@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.cli import main as cli
+from fastbcubed.cli import output
 
 TRUTH = {"item": ["a", "b", "c", "d"], "cluster": [1, 1, -2, -2], "name": ["Ann", "Ann", "Bob", None]}
 PREDICTION = {"item": ["a", "b", "c", "d"], "cluster": ["x", "x", "x", "y,z"]}
@@ -140,3 +142,18 @@ def test_leading_zeros_are_suggested(tmp_path: Path, capsys: pytest.CaptureFixtu
     pq.write_table(pa.table(rows), tmp_path / "t.parquet")
     assert cli.main(["show", str(tmp_path / "t.parquet"), str(tmp_path / "t.parquet"), "--true", given]) == 2
     assert "Did you mean '001'?" in capsys.readouterr().err
+
+
+def test_lines_and_titles_fit_a_terminal(monkeypatch, capsys) -> None:
+    """Words go on below, as far in as the line begins; ids without spaces stay whole, and a pipe has whole lines."""
+    long = "  Items of " + "fl:yo_ln:li-278 " * 6 + "end"
+    output.Terminal().line(long)
+    assert capsys.readouterr().out == f"{long}\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    output.Terminal().line(long)
+    output.Terminal().title(long.strip())
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80 and lines[1].startswith("  fl:yo") and lines[-1].startswith("fl:yo")
+    assert " ".join(" ".join(lines).split()) == " ".join([long.strip()] * 2)
