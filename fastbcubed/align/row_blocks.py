@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.align.attributes import attributes
 from fastbcubed.align.data_errors import (
     Report,
 )
@@ -23,7 +24,7 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.keys import are_plain, check_kinds, find_collision, proved_keys, seeded_keys
 from fastbcubed.inputs.pipes import Stash
-from fastbcubed.inputs.tables import Source, attributes
+from fastbcubed.inputs.tables import Source
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.key_partitions import MAX_BITS, ItemParts, offsets

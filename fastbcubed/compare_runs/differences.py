@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.align.attributes import readable
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.compare_runs.units import (
     beside_baseline,
@@ -25,7 +26,6 @@ from fastbcubed.compare_runs.units import (
 from fastbcubed.errors import IdTypeError, NotKeptError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.aggregation import WEIGHT
 from fastbcubed.metrics.bcubed import COMPLEMENTS

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.align.attributes import attribute, refused
 from fastbcubed.align.policies import Policies
 from fastbcubed.align.rows import align, take_or_null
 from fastbcubed.cells.build import cells_of_keys
@@ -20,7 +21,6 @@ from fastbcubed.errors import ColumnError, FastBCubedError, IdTypeError, NotKept
 from fastbcubed.inputs import arrays
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.inputs.tables import attribute, refused
 from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics import bcubed
 from fastbcubed.metrics.change import judged

@@ -1,4 +1,4 @@
-"""Any table → rows, read column by column on demand; columns to slice by, and list columns."""
+"""Any table → rows, read column by column on demand; list columns → one row per entry."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
@@ -28,14 +28,10 @@ from fastbcubed.inputs.arrays import (
     CONVERSION,
     Nulls,
     as_floats,
-    codes_of,
-    combined,
     convert,
-    from_numpy,
     is_null,
     is_object,
     is_pandas,
-    nulls_in_codes,
     plain,
     require_valid,
     storage_of,
@@ -43,8 +39,6 @@ from fastbcubed.inputs.arrays import (
     take_rows,
     to_arrow,
     to_numpy,
-    values_of_codes,
-    with_parts,
     without_views,
 )
 from fastbcubed.inputs.file_formats import ENDS
@@ -556,181 +550,3 @@ def _unlisted(
         for other, values in zip(others, read, strict=True)
     }
     return [entries if each == name else found[each] for each in names]
-
-
-#: Extension types kept as text; all others are kept as their storage type.
-AS_TEXT = ("arrow.uuid", "pandas.interval", "pandas.period")
-#: Exceptions of Arrow for unsupported types.
-UNABLE = (pa.ArrowException, NotImplementedError, TypeError)
-
-
-def attribute(rows: Source, name: str) -> pa.ChunkedArray:
-    """Return a column to slice by or to keep; ColumnError if its type allows neither."""
-    return attributes(rows, [name])[0]
-
-
-def attributes(rows: Source, names: list[str]) -> list[pa.ChunkedArray]:
-    """Return several attributes, read in one go."""
-    found = []
-    for name, values in zip(names, rows.columns(names) if names else (), strict=True):
-        where = f"column {name!r} of {rows.where}"
-        require_valid(values, where)
-        found.append(as_kept(values, where))
-    return found
-
-
-def as_kept(values: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    """Return a column in the type in which it is kept; raise ColumnError if there is none."""
-    kind = kept_type(values.type)
-    if kind is None:
-        raise ColumnError(_unable(where, values.type))
-    return _as_kept(values, kind)
-
-
-def refused(rows: Source, names: Iterable[str]) -> dict[str, str]:
-    """Return the columns that cannot be kept, with reasons."""
-    found = {}
-    for name in names:
-        if name in rows.lacking:
-            found[name] = rows.lacking[name]
-            continue
-        try:
-            kind = rows.type_of(name)
-        except FastBCubedError as error:
-            found[name] = str(error)
-            continue
-        if kept_type(kind) is None:
-            found[name] = _unable(f"column {name!r} of {rows.where}", kind)
-    return found
-
-
-def _unable(where: str, kind: pa.DataType) -> str:
-    return f"{where} is of type {kind}, which can be neither sliced by nor written. Cast it to str."
-
-
-@lru_cache(maxsize=256)
-def kept_type(kind: pa.DataType) -> pa.DataType | None:
-    """Return the type in which a column of this type is kept; None if Arrow does not support it."""
-    import pyarrow.parquet as pq
-
-    kept = _simple(kind)
-    try:
-        empty = _as_kept(pa.chunked_array([], kind), kept)
-        pq.write_table(pa.table({"values": empty.take(pa.array([], pa.int64()))}), pa.BufferOutputStream())
-    except UNABLE:
-        return None
-    return kept
-
-
-def _simple(kind: pa.DataType) -> pa.DataType:
-    """Return the simplest type of the same values, also within dictionaries, lists and structs."""
-    is_type = pa.types
-    if isinstance(kind, pa.BaseExtensionType):
-        return pa.string() if kind.extension_name in AS_TEXT else _simple(kind.storage_type)
-    if is_type.is_run_end_encoded(kind):
-        return _simple(kind.value_type)
-    if is_type.is_dictionary(kind):
-        value = _simple(kind.value_type)
-        return value if is_type.is_dictionary(value) else pa.dictionary(kind.index_type, value, kind.ordered)
-    if is_type.is_null(kind):
-        return pa.int64()
-    if is_type.is_string_view(kind):
-        return pa.large_string()
-    if is_type.is_binary_view(kind):
-        return pa.large_binary()
-    if is_type.is_float16(kind):
-        return pa.float32()
-    if is_type.is_decimal32(kind) or is_type.is_decimal64(kind):
-        return pa.decimal128(kind.precision, kind.scale)
-    return with_parts(kind, _simple)
-
-
-def _as_kept(values: pa.ChunkedArray, kept: pa.DataType) -> pa.ChunkedArray:
-    kind = values.type
-    if isinstance(kind, pa.BaseExtensionType):
-        if kind.extension_name in AS_TEXT:
-            return pa.chunked_array([_as_text(chunk) for chunk in values.chunks], pa.string())
-        values = pa.chunked_array([chunk.storage for chunk in values.chunks], kind.storage_type)
-    elif pa.types.is_run_end_encoded(kind):
-        values = pa.chunked_array([pc.run_end_decode(chunk) for chunk in values.chunks], kind.value_type)
-    elif pa.types.is_dictionary(kind) and pa.types.is_dictionary(kind.value_type):
-        values = values_of_codes(values)
-    elif pa.types.is_dictionary(kind):
-        chunks = [_with_values(chunk, kept) for chunk in nulls_in_codes(values).chunks]
-        return pa.chunked_array(chunks, kept)
-    else:
-        return values if kind == kept else values.cast(kept)
-    return _as_kept(values, kept)
-
-
-def _with_values(chunk: pa.DictionaryArray, kept: pa.DataType) -> pa.DictionaryArray:
-    values = combined(_as_kept(pa.chunked_array([chunk.dictionary]), kept.value_type))
-    return pa.DictionaryArray.from_arrays(chunk.indices, values, ordered=kept.ordered)
-
-
-def _as_text(array: Any) -> pa.Array:
-    """Return the values of an extension type as text, each distinct value converted once if Arrow can find them."""
-    if not pa.types.is_nested(array.type.storage_type):
-        coded = array.storage.dictionary_encode()
-        return _texts(type(array).from_storage(array.type, coded.dictionary)).take(coded.indices)
-    return _texts(array)
-
-
-def _texts(array: Any) -> pa.Array:
-    values = array.to_pylist() if array.type.extension_name == "arrow.uuid" else list(array.to_pandas())
-    known = [value is not None and value == value for value in values]  # pandas uses NaN and NaT for null
-    texts = [str(value) if there else None for value, there in zip(values, known, strict=True)]
-    return pa.array(texts, pa.string())
-
-
-def readable(values: pa.Array | pa.ChunkedArray) -> Any:
-    """Return a column as text if Python cannot represent its dates or times, such as infinity; else unchanged.
-
-    Examples
-    --------
-    >>> readable(pa.array([253_402_300_800, None], pa.timestamp("s"))).to_pylist()
-    ['10000-01-01 00:00:00', None]
-    """
-    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind)):
-        return values
-    try:
-        _ends(values.cast(kind))
-    except (OverflowError, ValueError, KeyError):  # KeyError: pytz lacks the time zone
-        try:
-            return values.cast(kind).cast(pa.string())
-        except pa.ArrowInvalid:  # the time zone is not installed
-            return readable(values.cast(kind).cast(pa.timestamp(kind.unit)))
-    return values
-
-
-def _ends(values: pa.Array | pa.ChunkedArray) -> list[Any]:
-    number = pa.int32() if values.type.bit_width == 32 else pa.int64()
-    ends = pc.min_max(values.cast(number)).values()
-    return [end.cast(values.type).as_py() for end in ends]
-
-
-def number_values(values: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
-    """Return a number per row of a column, and the distinct values: ascending, null last."""
-    given = pa.types.is_dictionary(values.type)
-    whole = combined(values if given else values.dictionary_encode())
-    known = whole.dictionary
-    if pa.types.is_floating(known.type):
-        known, given = pc.add(known, pa.scalar(0.0, known.type)), True  # -0.0 is 0.0
-    if given:  # a dictionary may repeat values and hold nulls
-        again = known.dictionary_encode()
-        known = again.dictionary
-    order = to_numpy(pc.array_sort_indices(known))
-    rank = np.empty(order.size + 1, np.int64)
-    rank[order] = np.arange(order.size)
-    rank[-1] = order.size
-    if given:
-        rank = np.append(rank[np.where(is_null(again), -1, to_numpy(again.indices))], order.size)
-    codes = codes_of(whole)
-    if whole.indices.null_count:
-        codes = np.where(is_null(whole.indices), np.int64(-1), codes)
-    numbers = rank[codes]
-    known = known.take(from_numpy(order))
-    if (numbers == order.size).any():
-        known = pa.concat_arrays([known, pa.nulls(1, known.type)])
-    return numbers, known

@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
+from fastbcubed.align.attributes import attributes, number_values
 from fastbcubed.align.data_errors import RepeatedMemberships, UnevenWeights
 from fastbcubed.align.policies import Policies
 from fastbcubed.align.sides import Side, either, require_known_type
@@ -20,7 +21,7 @@ from fastbcubed.inputs.arrays import from_numpy, read_only, take_rows
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.memberships import Memberships
-from fastbcubed.inputs.tables import Source, attributes, number_values
+from fastbcubed.inputs.tables import Source
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_codes import Numbered, number
 from fastbcubed.runtime.key_partitions import PART_ROWS, part_bits, part_blocks, scatter_keys, slots_for

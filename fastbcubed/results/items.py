@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.align.attributes import as_kept, attribute, refused
 from fastbcubed.align.policies import Policies
 from fastbcubed.align.rows import Alignment, either_id, rows_of_attributes, take_or_null
 from fastbcubed.cells.contingency import SIDES, Codes, Contingency, Excerpt, ScoredRows, excerpt_of
@@ -36,7 +37,7 @@ from fastbcubed.inputs.id_columns import Column, as_column, in_order_of
 from fastbcubed.inputs.keys import key_pair
 from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.inputs.reading_notes import unmatched_attributes
-from fastbcubed.inputs.tables import Source, as_kept, attribute, read_columns, refused
+from fastbcubed.inputs.tables import Source, read_columns
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.overlap.cover import Cover, Covered
 from fastbcubed.results.table import LOSS, NamedBy, Table, best, listed, require_known, require_limit

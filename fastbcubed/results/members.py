@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.align.attributes import readable
 from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.contingency import (
     SIDES,
@@ -25,7 +26,6 @@ from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.suggestions import most_similar
-from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.overlap.cover import Cover

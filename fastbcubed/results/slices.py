@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.align.attributes import UNABLE, number_values, readable
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import (
     TRUTH,
@@ -40,7 +41,6 @@ from fastbcubed.inputs.arrays import (
     to_numpy,
 )
 from fastbcubed.inputs.suggestions import did_you_mean, similar
-from fastbcubed.inputs.tables import UNABLE, number_values, readable
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.metrics.metric import Metric

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.align.attributes import readable
 from fastbcubed.errors import SliceError
 from fastbcubed.inputs.arrays import from_texts, table_of
-from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.items import Kept

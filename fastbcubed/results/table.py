@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed.align.attributes import readable
 from fastbcubed.cells.contingency import CELL, SIDES, Contingency, ScoredRows
 from fastbcubed.errors import MetricError, MissingPackageError, OptionError, Word, arg, quoted
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import as_floats, from_numpy, storage_of, to_numpy, values_of_codes
-from fastbcubed.inputs.tables import readable
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.metric import Metric, gain_of_f1
 from fastbcubed.render.document import Grid
