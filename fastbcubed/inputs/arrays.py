@@ -6,7 +6,6 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, ValuesView
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any, NoReturn, Self
 from uuid import UUID
 
@@ -731,48 +730,6 @@ def _take_from(chunk: pa.Array, rows: np.ndarray) -> pa.Array:
     fixed = fixed.take(from_numpy(rows))
     taken = pa.Array.from_buffers(kind, len(fixed), [*fixed.buffers(), *data], offset=fixed.offset)
     return taken.cast(wide_type(kind))
-
-
-def _is_whole(value: Any) -> bool:
-    """Return whether this is a whole number stored as a float or Decimal."""
-    if isinstance(value, Decimal):
-        return value.is_finite() and value == value.to_integral_value()
-    return isinstance(value, float) and value.is_integer()
-
-
-def as_scalar(value: Any, part: pa.ChunkedArray, where: str) -> pa.Scalar:
-    """Return a value as the column's type; null, which equals nothing, if the type cannot hold it."""
-    plain = plain_type(part.type)
-    value = value.item() if isinstance(value, np.generic) else value
-    if pa.types.is_integer(plain) and _is_whole(value):
-        value = int(value)
-    expected: type = {"integer": int, "string": str, "binary": bytes}[id_kind(plain, where)]
-    value = getattr(value, "bytes", value) if expected is bytes else value  # uuid.UUID
-    if not isinstance(value, expected) or isinstance(value, bool):
-        raise IdTypeError(f"{first_few([value])} cannot be in {where}, of type {part.type}.")
-    try:
-        return pa.scalar(value, type=plain)
-    except UnicodeEncodeError as error:
-        raise IdTypeError(f"{first_few([value])} is not in {where}: it is no valid text.") from error
-    except (pa.ArrowException, OverflowError):
-        return pa.scalar(None, type=plain)  # an integer too wide, bytes of another length
-
-
-def equal_mask(data: pa.ChunkedArray, scalar: pa.Scalar) -> np.ndarray:
-    """Return the mask of rows equal to the value. Shape: (n,)."""
-    if not scalar.is_valid or not len(data):
-        return np.zeros(len(data), dtype=bool)
-    masks = []
-    for chunk in data.chunks:
-        values = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
-        values = storage_of(pa.chunked_array([values])).chunk(0)
-        if is_view(values.type):
-            wide = wide_type(values.type)
-            values, scalar = values.cast(wide), pa.scalar(scalar.as_py(), wide)
-        equal = pc.equal(values, scalar)
-        mask = to_numpy(equal) & ~is_null(equal)
-        masks.append(mask_by_code(mask, chunk) if pa.types.is_dictionary(chunk.type) else mask)
-    return np.concatenate(masks)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -10,22 +11,27 @@ import numpy as np
 import pyarrow as pa
 
 from fastbcubed.errors import AlignmentError, ColumnError, IdTypeError, first_few
+from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import (
     Nulls,
-    as_scalar,
     combined,
-    equal_mask,
     id_kind,
     is_fractional,
+    is_null,
     is_pandas,
+    is_view,
+    mask_by_code,
     null_mask,
     nulls_in_codes,
+    plain_type,
     starts_as_integers,
     storage_of,
     take_rows,
     to_arrow,
+    to_numpy,
     values_of_codes,
     whole_numbers,
+    wide_type,
     without_views,
 )
 from fastbcubed.inputs.keys import comparable_keys
@@ -184,12 +190,12 @@ class Column:
                 f"{self.where} has {len(self.parts)} parts ({self.name}), so an id of it is a "
                 f"tuple of {len(self.parts)} values, not {first_few([value])}."
             )
-        scalars = [as_scalar(one, part, self.where) for one, part in zip(values, self.plain, strict=True)]
+        scalars = [_as_scalar(one, part, self.where) for one, part in zip(values, self.plain, strict=True)]
         found = []
         for start, stop in blocks(len(self)):
             equal = np.ones(stop - start, dtype=bool)
             for part, scalar in zip(self.plain, scalars, strict=True):
-                equal &= equal_mask(part.slice(start, stop - start), scalar)
+                equal &= _equal_mask(part.slice(start, stop - start), scalar)
             found.append(np.flatnonzero(equal) + start)
         return np.concatenate(found)
 
@@ -275,6 +281,48 @@ def _split_tuples(values: Any, where: str) -> list[list[Any]] | None:
             f"{len(others)} of {len(rows)} are not (first: {first_few(others)})."
         )
     return [list(part) for part in zip(*rows, strict=True)]
+
+
+def _is_whole(value: Any) -> bool:
+    """Return whether this is a whole number stored as a float or Decimal."""
+    if isinstance(value, Decimal):
+        return value.is_finite() and value == value.to_integral_value()
+    return isinstance(value, float) and value.is_integer()
+
+
+def _as_scalar(value: Any, part: pa.ChunkedArray, where: str) -> pa.Scalar:
+    """Return a value as the column's type; null, which equals nothing, if the type cannot hold it."""
+    plain = plain_type(part.type)
+    value = value.item() if isinstance(value, np.generic) else value
+    if pa.types.is_integer(plain) and _is_whole(value):
+        value = int(value)
+    expected: type = {"integer": int, "string": str, "binary": bytes}[id_kind(plain, where)]
+    value = getattr(value, "bytes", value) if expected is bytes else value  # uuid.UUID
+    if not isinstance(value, expected) or isinstance(value, bool):
+        raise IdTypeError(f"{first_few([value])} cannot be in {where}, of type {part.type}.")
+    try:
+        return pa.scalar(value, type=plain)
+    except UnicodeEncodeError as error:
+        raise IdTypeError(f"{first_few([value])} is not in {where}: it is no valid text.") from error
+    except (pa.ArrowException, OverflowError):
+        return pa.scalar(None, type=plain)  # an integer too wide, bytes of another length
+
+
+def _equal_mask(data: pa.ChunkedArray, scalar: pa.Scalar) -> np.ndarray:
+    """Return the mask of rows equal to the value. Shape: (n,)."""
+    if not scalar.is_valid or not len(data):
+        return np.zeros(len(data), dtype=bool)
+    masks = []
+    for chunk in data.chunks:
+        values = chunk.dictionary if pa.types.is_dictionary(chunk.type) else chunk
+        values = storage_of(pa.chunked_array([values])).chunk(0)
+        if is_view(values.type):
+            wide = wide_type(values.type)
+            values, scalar = values.cast(wide), pa.scalar(scalar.as_py(), wide)
+        equal = pc.equal(values, scalar)
+        mask = to_numpy(equal) & ~is_null(equal)
+        masks.append(mask_by_code(mask, chunk) if pa.types.is_dictionary(chunk.type) else mask)
+    return np.concatenate(masks)
 
 
 T = TypeVar("T")
