@@ -18,12 +18,12 @@ from fastbcubed.align.data_errors import (
 from fastbcubed.align.policies import Policies
 from fastbcubed.align.rows import either_id, in_common, rows_or_null
 from fastbcubed.align.sides import Matched, Side
+from fastbcubed.align.stash import Stash
 from fastbcubed.errors import IdTypeError
 from fastbcubed.inputs.arrays import from_numpy, of_one_dictionary, read_only
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.keys import are_plain, check_kinds, find_collision, proved_keys, seeded_keys
-from fastbcubed.inputs.pipes import Stash
 from fastbcubed.inputs.tables import Source
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_codes import number

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.row_blocks import AlignedBlock
+from fastbcubed.align.stash import Stash
 from fastbcubed.cells import partitioned
 from fastbcubed.cells.contingency import (
     CELL,
@@ -30,7 +31,6 @@ from fastbcubed.cells.partitioned import mixed_keys
 from fastbcubed.cells.shards import CellShards, HeavySums, RowShards, pred_codes
 from fastbcubed.errors import EmptyInputError, NotKeptError, arg
 from fastbcubed.inputs.arrays import from_numpy, to_numpy
-from fastbcubed.inputs.pipes import Stash
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_partitions import MAX_BITS
 from fastbcubed.runtime.spill import Packed, Pages, Spill, Spool

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.align.row_blocks import number_type, numbers_of_keys
+from fastbcubed.align.stash import Stash
 from fastbcubed.cells.cell_parts import ClusterKeys
 from fastbcubed.cells.contingency import SIDES, Contingency, ScoredRows, TrueNegatives, side_of
 from fastbcubed.errors import EvaluationWarning, FileFormatError, Message, NotKeptError, arg
@@ -24,7 +25,6 @@ from fastbcubed.inputs.arrays import combined, from_numpy, join_pieces, plain, r
 from fastbcubed.inputs.id_columns import Column
 from fastbcubed.inputs.keys import seeded_keys
 from fastbcubed.inputs.pair import Block, Pair
-from fastbcubed.inputs.pipes import Stash
 from fastbcubed.inputs.tables import Stretch
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.aggregation import WEIGHT, cell_scores, means_of_groups, summed

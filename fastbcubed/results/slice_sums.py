@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.align.attributes import refused
 from fastbcubed.align.row_blocks import Carried
+from fastbcubed.align.stash import Stash
 from fastbcubed.cells.cell_parts import RowBlock, RowCells
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import TRUTH, SliceError
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, table_of, to_numpy
 from fastbcubed.inputs.pair import Pair
-from fastbcubed.inputs.pipes import Stash
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.results.items import TableItems, attribute_sides

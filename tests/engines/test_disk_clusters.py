@@ -14,8 +14,8 @@ from test_engine_disk import rows_with_faults
 from versions import ARROW
 
 import fastbcubed as fb
+from fastbcubed.align.stash import Stash
 from fastbcubed.errors import FileFormatError, MetricError, NotKeptError, OptionError
-from fastbcubed.inputs.pipes import Stash
 from fastbcubed.kernels import partition
 from fastbcubed.results import clusters as cluster_tables
 from fastbcubed.runtime.output_files import TableWriter

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from strategies import POLICIES, pairs, weights
 
 import fastbcubed as fb
+from fastbcubed.align.stash import Stash
 from fastbcubed.engines import disk
 from fastbcubed.errors import (
     ColumnError,
@@ -24,7 +25,6 @@ from fastbcubed.errors import (
     OptionError,
     SliceError,
 )
-from fastbcubed.inputs.pipes import Stash
 from fastbcubed.results.table import listed
 from fastbcubed.runtime.threads import Pool
 
