@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -376,6 +376,7 @@ class NoCells:
     known_scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     rows: ScoredRows | None = None
     known: Mapping[str, float] = field(default_factory=dict)  #: scores needed by warnings, requested or not
+    has_cells: ClassVar[bool] = False
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

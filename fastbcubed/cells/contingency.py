@@ -381,6 +381,7 @@ class Contingency:
     (3, 2, 1, 2)
     """
 
+    has_cells = True  #: whether the cells were kept
     overlapping = False  #: whether items may be in several clusters of a side
     max_pairs = MAX_PAIRS  #: pairs of cells that a score may compare
     known_scores: Mapping[str, NDArray[np.float64]] = MappingProxyType({})  #: by cell, as `CellMeans`

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.errors import Message, NotKeptError, OptionError, arg
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.keys import comparable_keys
@@ -124,7 +123,7 @@ def why_no_room(comparison: Comparison, *, numbers: bool = False) -> Message | N
     """Return why the memory limit has no room for errors of differences, or, alone, for `numbers` of true clusters."""
     evs = comparison.runs.values()
     limits = [ev.kept.memory_limit for ev in evs if ev.kept.memory_limit is not None]
-    if not limits or any(isinstance(ev.contingency, NoCells) or ev.contingency.overlapping for ev in evs):
+    if not limits or any(not ev.contingency.has_cells or ev.contingency.overlapping for ev in evs):
         return None
     same, needed, metrics = comparison._same_codes, 0, metrics_with_errors(comparison)
     others, n_drawn = any(m.overall_only for m in metrics), (1 + len(metrics)) * (comparison.n_bootstrap > 0)
@@ -265,7 +264,7 @@ NOT_SAVED = "a comparison is saved without clusters and items; compare the runs 
 
 def require_cells(comparison: Comparison) -> None:
     """Raise if the comparison was loaded, and has no cells of the runs."""
-    if isinstance(comparison[comparison.baseline].contingency, NoCells):
+    if not comparison[comparison.baseline].contingency.has_cells:
         raise NotKeptError(f"{NOT_SAVED} them, other slices or another baseline")
 
 

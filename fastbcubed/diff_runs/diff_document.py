@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.diff_runs.diff_listings import requested_slices
 from fastbcubed.diff_runs.diff_summary import known_intervals, verdict_scores
 from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, PLACES, SIDES, SIZES, asked_order
@@ -183,7 +182,7 @@ def _kind_of_change(diff: Diff) -> str:
 def _where(diff: Diff) -> str:
     """Say in how few clusters the change is."""
     cells = diff.evaluation.contingency
-    if isinstance(cells, NoCells) or cells.overlapping:
+    if not cells.has_cells or cells.overlapping:
         return ""
     try:
         figures = diff.evaluation.concentration

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 
 from fastbcubed._version import __version__
-from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.diff_runs.diff_document import document
 from fastbcubed.diff_runs.diff_listings import (
     ChangedCluster,
@@ -450,7 +449,7 @@ class Diff(ScoredResult):
     def _known_id_churn(self) -> float | None:
         """The id churn; None where it is not defined, takes labels of many clusters, or their file is gone."""
         cells, known = self.evaluation.contingency, self._saved.get("id_churn") is not None
-        if not known and (isinstance(cells, NoCells) or cells.overlapping or cells.n_cells > ALWAYS):
+        if not known and (not cells.has_cells or cells.overlapping or cells.n_cells > ALWAYS):
             return None
         try:
             return self.id_churn
@@ -804,9 +803,9 @@ class Diff(ScoredResult):
     @cached_property
     def _rates(self) -> tuple[float, float]:
         ev = self.evaluation
-        no_cells = isinstance(ev.contingency, NoCells)
+        known = ev.contingency.has_cells
         split, merged = (
-            math.nan if no_cells and ev.overall.named(name) is None else float(ev.metric(name))
+            float(ev.metric(name)) if known or ev.overall.named(name) is not None else math.nan
             for name in ("split_rate", "merge_rate")
         )
         return split, merged
@@ -818,7 +817,7 @@ class Diff(ScoredResult):
             rows = self._saved["changes"]
             return None if rows is None else changes_of_rows(rows)
         table = self.evaluation.contingency
-        return None if table.overlapping or isinstance(table, NoCells) else changes(self.evaluation)
+        return None if table.overlapping or not table.has_cells else changes(self.evaluation)
 
     @cached_property
     def _judging_errors(self) -> dict[str, float]:

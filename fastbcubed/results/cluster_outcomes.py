@@ -12,7 +12,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import MetricError, NotKeptError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import from_numpy, from_texts
@@ -72,7 +71,7 @@ def require_outcomes(table: Contingency, found: pa.Table | None) -> pa.Table:
 
 def outcomes_of(table: Contingency, ranges: ClusterRanges | None) -> pa.Table | None:
     """Return the table of `count_outcomes`; None where unknown or undefined."""
-    if table.overlapping or isinstance(table, NoCells):
+    if table.overlapping or not table.has_cells:
         return None
     with Pool() as pool:
         return count_outcomes(table, pool, None if ranges is None else ranges.limit // 2)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import FastBCubedError, MetricError, NotKeptError, OptionError
 from fastbcubed.inputs.arrays import from_numpy, to_numpy
@@ -562,7 +561,7 @@ def members_blocks(opened: Any) -> list[Block]:
 
 def _repairs(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     """Yield which clusters to fix first, and F1 after each repair; nothing where that is not defined or not known."""
-    if not asked.page or not asked.worst or ev.contingency.overlapping or isinstance(ev.contingency, NoCells):
+    if not asked.page or not asked.worst or ev.contingency.overlapping or not ev.contingency.has_cells:
         return
     found = None
     with suppress(FastBCubedError):  # there are no labels, or no room

@@ -13,7 +13,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.align.odd_labels import is_missing
-from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES
 from fastbcubed.errors import ESTIMATE, Word, arg, first_few
 from fastbcubed.metrics.metric import without_rounding
@@ -152,7 +151,7 @@ def counts_as_weights(ev: Any, n_items: int) -> Iterator[Notice]:
     """Note that scores of pairs take a row as one item, if the weights look like the counts of a contingency table."""
     table = ev.contingency
     of_pairs = [metric.name for metric in ev.metrics if metric.family == "pairs"]
-    if not of_pairs or table.overlapping or isinstance(table, NoCells) or not table.weighted:
+    if not of_pairs or table.overlapping or not table.has_cells or not table.weighted:
         return
     if not 1 < table.n_cells == n_items <= CODES_SORTED:
         return
@@ -176,7 +175,7 @@ def _labels(ev: Any, n_items: int) -> Iterator[tuple[str, list[str], NDArray[np.
     white space alone.
     """
     table = ev.contingency
-    if isinstance(table, NoCells):
+    if not table.has_cells:
         return
     for side, word in zip(SIDES, ("truth", "prediction"), strict=True):
         if odd := ev.kept.odd_labels.get(side):

@@ -15,7 +15,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed._version import __version__
-from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.errors import EvaluationWarning, FileFormatError, NotKeptError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
@@ -211,7 +210,7 @@ def _takes_little(tables: LazyTables, passing: Passing, limit: int | None) -> bo
 
 def _require_kept(ev: Evaluation, keep: str) -> None:
     """Raise NotKeptError if data to be written were not kept, with advice on writing the rest."""
-    kept = "scores" if isinstance(ev.contingency, NoCells) else "items" if ev.has_items else "cells"
+    kept = "scores" if not ev.contingency.has_cells else "items" if ev.has_items else "cells"
     levels = list(KEEP)
     if levels.index(keep) > levels.index(kept):
         raise NotKeptError(

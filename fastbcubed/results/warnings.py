@@ -18,7 +18,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.align.policies import Coverage
-from fastbcubed.cells.cell_parts import NoCells
 from fastbcubed.cells.contingency import SIDES, Contingency
 from fastbcubed.cells.partitioned import frequent_keys
 from fastbcubed.errors import (
@@ -165,9 +164,7 @@ def _score(ev: Any, name: str) -> float:
     """Return a score over all items; NaN where it was not computed, and there are no cells to compute it from."""
     if name in ev.overall:
         return float(ev.overall[name])
-    if isinstance(ev.contingency, NoCells):
-        return ev.contingency.known.get(name, math.nan)
-    return float(ev.metric(name))
+    return float(ev.metric(name) if ev.contingency.has_cells else ev.contingency.known.get(name, math.nan))
 
 
 def give(notices: Iterable[Mapping[str, Any]], *, stacklevel: int = 2) -> None:
@@ -384,9 +381,9 @@ def same_input(ev: Any, n_items: int) -> Iterator[Notice]:
     elif source is None and (n_items >= FEW_ITEMS or (ev.origin.by_name and n_items > 2)):
         whole, common = "Truth and prediction have", "All items that both sides have are in"
         same = f"{whole if ev.coverage.complete else common} the same clusters"
-        if isinstance(ev.contingency, NoCells) or (_is_large(ev.contingency) and not ev.has_items):
+        if not ev.contingency.has_cells or (_is_large(ev.contingency) and not ev.has_items):
             if n_items >= FEW_ITEMS and _is_perfect(ev):
-                keep = "cells" if isinstance(ev.contingency, NoCells) else "items"
+                keep = "cells" if not ev.contingency.has_cells else "items"
                 how = f"pass {arg('keep', keep)} to check whether their names are the same, too, as in a copy"
                 yield Notice(NOTE, f"{same}; {how}.", {})
         elif _same_names(ev):
@@ -405,7 +402,7 @@ def _is_large(table: Any) -> bool:
 def _is_perfect(ev: Any) -> bool:
     """Return whether each cluster of scored items equals one of the other side; cells are looked at last."""
     table = ev.contingency
-    if table.overlapping or isinstance(table, NoCells):
+    if table.overlapping or not table.has_cells:
         return all(s["exact"] == s["clusters"] for s in ev._sides.values())
     may_be = table.n_cells <= min(table.n_codes.values())  # of which one may be of no cluster
     return bool(may_be and table.n_exact == table.n_cells)
@@ -620,7 +617,7 @@ SMALL_SLICE = 30
 def all_singleton_truth(ev: Any, n_items: int) -> Iterator[Notice]:
     """Warn if every item is alone in the truth, which a wrong column often brings about."""
     table = ev.contingency
-    if not isinstance(table, NoCells) and table.n_codes["true"] < n_items:  # a cluster has two of them
+    if table.has_cells and table.n_codes["true"] < n_items:  # a cluster has two of them
         return
     if n_items >= FEW_ITEMS and shape_of(ev, "true", n_items).largest == 1:
         yield Notice(
@@ -640,7 +637,7 @@ def pure_by_construction(ev: Any, n_items: int) -> Iterator[Notice]:
     table = ev.contingency
     if table.overlapping or n_items < FEW_ITEMS:
         return
-    if not isinstance(table, NoCells) and table.n_codes["true"] > 2 and 2 < table.n_codes["pred"] < n_items:
+    if table.has_cells and table.n_codes["true"] > 2 and 2 < table.n_codes["pred"] < n_items:
         return  # one code may be of no cluster
     true, pred = (shape_of(ev, side, n_items) for side in SIDES)
     found = (
@@ -676,7 +673,7 @@ def giant_cluster(ev: Any, n_items: int) -> Iterator[Notice]:
 def _mixed_by_giant(ev: Any, n_items: int) -> int:
     """Return the number of true clusters in the largest predicted one; a lower bound where unknown."""
     table = ev.contingency
-    if table.overlapping or isinstance(table, NoCells):
+    if table.overlapping or not table.has_cells:
         true, pred = (shape_of(ev, side, n_items).largest for side in SIDES)
         return -(-pred // true)
     if table.n_cells > FEW_CELLS and is_sampled(ev, n_items):
@@ -709,7 +706,7 @@ def _units(ev: Any, n_items: int) -> tuple[float, float, bool]:
     is smaller than its largest cluster; exact where cells are few.
     """
     few = FEW_OVERLAPPING if ev.contingency.overlapping else FEW_CELLS
-    if not isinstance(ev.contingency, NoCells) and ev.contingency.n_cells <= few:
+    if ev.contingency.has_cells and ev.contingency.n_cells <= few:
         with suppress(OptionError):  # the memory limit has no room
             units = ev.units
             return units.effective, units.largest_share, True
@@ -770,7 +767,7 @@ def small_slices(ev: Any, n_items: int) -> Iterator[Notice]:
 
 def not_checked(ev: Any, n_items: int) -> Iterator[Notice]:
     """Note the warnings that were not checked, as they take cells or items and none were kept."""
-    if not isinstance(ev.contingency, NoCells) or n_items < FEW_ITEMS:
+    if ev.contingency.has_cells or n_items < FEW_ITEMS:
         return
     finds = {"same-input": same_input, "giant-cluster": giant_cluster, "few-units": few_units}
     codes = [code for code, find in finds.items() if not any(find(ev, n_items))]
