@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -43,13 +44,12 @@ from fastbcubed.results.cluster_outcomes import marked, require_defined
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.evaluation_text import PLACES as PLACES_OF_ITEM
 from fastbcubed.results.evaluation_text import Cluster, Item
-from fastbcubed.results.items import AttributeTable, Items
+from fastbcubed.results.items import Items
 from fastbcubed.results.members import chosen_columns, rows_in_clusters, with_attributes
 from fastbcubed.results.slices import (
     SliceKey,
     beside,
     check_key,
-    codes_within_limit,
     elements,
     known_within_limit,
     means_of_groups,
@@ -57,7 +57,7 @@ from fastbcubed.results.slices import (
     size_named,
     slice_codes,
     slice_name,
-    subset_mask,
+    slice_table,
 )
 from fastbcubed.results.table import Table, listed, order_of
 from fastbcubed.runtime.arguments import as_several, is_one_of
@@ -379,18 +379,10 @@ def clusters_of(diff: Diff, side: str, order_by: str | None, limit: int | None, 
     with in_words_of_a_diff():
         if known is not None:
             require_defined(ev.contingency)
-        order = asked_order(order_by)
-        metrics = clusters.known_by_cluster(ev.contingency, ev.metrics, 1.0)
-        named_by = ("code", "cluster", lambda codes: ev.kept.cluster_labels(old, codes))
-        if ev.kept.ranges is None or limit is None:
-            columns = clusters.columns_by_code(ev.contingency, old, metrics, 1.0)
-            if diff._judgement is not None:
-                columns |= diff._judgement.of_clusters(old, diff._judging)
-            table = clusters.listing_of(0, columns, old, known)
-        else:
-            table = ev.kept.ranges.best(old, metrics, 1.0, order, limit, named_by, known)
-        found = listed(table, diff.metrics, order, limit, named_by=named_by).to_arrow()
-    return renamed(_in_outcomes(found.drop_columns(["code"]), old), ["cluster"])
+        more = dict if diff._judgement is None else partial(diff._judgement.of_clusters, old, diff._judging)
+        how = asked_order(order_by), limit, known, diff._judging
+        found = clusters.clusters_in_order(ev.kept, ev.figures, old, *how, more)
+    return renamed(_in_outcomes(found.to_arrow().drop_columns(["code"]), old), ["cluster"])
 
 
 def _in_outcomes(table: pa.Table, side: str) -> pa.Table:
@@ -472,17 +464,10 @@ def slices_of(
     if known_within_limit(diff.sliced.get(name), ev.kept, key, attributes, of_scores):
         return requested_slices(diff, name, order, limit)
     with in_words_of_a_diff():
-        items = ev.kept_items()
-        if isinstance(key, Mapping):
-            masks = [subset_mask(w, items, ev.contingency, repr(n)) for n, w in key.items()]
-            parts = [_columns(diff, np.where(mask, 0, -1), 1, errors) for mask in masks]
-            columns: dict[str, Any] = {"slice": from_texts(list(map(str, key)))}
-            columns |= {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        else:
-            extra = ev.attributes if attributes is None else AttributeTable.of(attributes, items)
-            cut = codes_within_limit(ev.kept, asked_key(diff, key), extra, of_scores)
-            columns = beside(cut.values, _columns(diff, cut.codes, cut.n_slices, errors))
-        return renamed_slices(listed(table_of(columns), diff.metrics, order, limit))
+        ev.kept_items()
+        by = key if isinstance(key, Mapping) else asked_key(diff, key)
+        table = slice_table(ev.kept, by, attributes, of_scores, partial(_columns, diff, errors=errors))
+        return renamed_slices(listed(table, diff.metrics, order, limit))
 
 
 def requested_slices(diff: Diff, name: str, order: str | None, limit: int | None = None) -> Table:
@@ -495,7 +480,7 @@ def requested_slices(diff: Diff, name: str, order: str | None, limit: int | None
     return Table(ordered.rename_columns(kept.column_names))
 
 
-def _columns(diff: Diff, codes: Any, n: int, errors: bool) -> dict[str, Any]:
+def _columns(diff: Diff, codes: Any, n: int, *, errors: bool) -> dict[str, Any]:
     ev = diff.evaluation
     found = means_of_groups(ev.kept, ev.figures, codes, n, ev.standard_errors if errors else None)
     if diff._judgement is None:

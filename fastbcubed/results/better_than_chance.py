@@ -124,7 +124,7 @@ def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0
     """  # noqa: E501
     draws, seed = whole_number(draws, "draws", "labelings", least=1), seed_of(seed)
     table: Contingency = self.contingency
-    if not isinstance(table, Contingency):
+    if not table.has_cells:
         raise NotKeptError(
             f"a test takes the sizes of clusters, and these were not kept; save with {arg('keep', 'cells')}"
         )

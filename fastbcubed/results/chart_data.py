@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from fastbcubed.cells.contingency import SIDES, Contingency
+from fastbcubed.cells.contingency import SIDES
 from fastbcubed.errors import NotKeptError
 from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
@@ -32,7 +32,7 @@ def size_rows(ev: Evaluation) -> list[dict[str, Any]]:
     NotKeptError
         If the cells were not kept.
     """
-    if not isinstance(ev.contingency, Contingency):
+    if not ev.contingency.has_cells:
         raise NotKeptError(
             'the cells were not kept; evaluate or save with keep="cells" to have cluster sizes'
         )
@@ -62,7 +62,7 @@ def extremes(ev: Evaluation) -> dict[str, dict[str, float]]:
     Figures that the cells lack are left out: where clusters overlap, prediction-only items count, or nothing was kept.
     """
     cells = ev.contingency
-    if not isinstance(cells, Contingency) or cells.overlapping or cells.outside:
+    if not cells.has_cells or cells.overlapping or cells.outside:
         return {}
     recall = ev.losses.recall_alone()
     found = {} if recall is None else {"alone": (1.0, recall)}
@@ -153,7 +153,7 @@ def by_size(ev: Evaluation) -> dict[str, Any]:
             continue
         if _has_errors(ev):
             table = ev.slices(OURS + key, errors=True).rename_columns({OURS + key: key})
-        elif isinstance(ev.contingency, Contingency) and not ev.contingency.overlapping:
+        elif ev.contingency.has_cells and not ev.contingency.overlapping:
             table = _by_size_of_clusters(ev, key, score)
         else:
             continue

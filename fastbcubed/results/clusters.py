@@ -773,22 +773,36 @@ def list_clusters(
     outcome: str | None = None,
 ) -> Table:
     """Return the table of `Evaluation.clusters`, and the code of each cluster."""
-    side, table, beta = side_of(side), kept.cells, figures.beta
-    require_items(table, [m for m in figures.metrics if is_one_of(order_by, (m.name,))], beta)
-    metrics = known_by_cluster(table, figures.metrics, beta)
+    side, table = side_of(side), kept.cells
+    require_items(table, [m for m in figures.metrics if is_one_of(order_by, (m.name,))], figures.beta)
     order_by = LOSS_OF_SIDE[side] if order_by is None or is_one_of(order_by, (LOSS,)) else order_by
-    named_by = ("code", "cluster", lambda found: kept.cluster_labels(side, found))
     if outcome is not None:
         require_defined(table)
         outcome_code(side, outcome)
-    ranges = kept.lazy or kept.ranges
-    if limit is None and not table.overlapping:
+    return clusters_in_order(kept, figures, side, order_by, limit, outcome)
+
+
+def clusters_in_order(
+    kept: Kept,
+    figures: Figures,
+    side: str,
+    order_by: str,
+    limit: int | None,
+    outcome: str | None,
+    others: Sequence[Metric] = (),
+    more: Callable[[], dict[str, Any]] = dict,
+) -> Table:
+    """Return the clusters, and the code of each; `more` returns further columns by code, which are of `others`."""
+    named_by = ("code", "cluster", lambda found: kept.cluster_labels(side, found))
+    metrics, ranges = known_by_cluster(kept.cells, figures.metrics, figures.beta), kept.lazy or kept.ranges
+    if limit is None and not kept.cells.overlapping:
         _require_room(kept, side, len(metrics))
     if ranges is None or limit is None:
-        found = listing_of(0, columns_by_code(table, side, metrics, beta), side, outcome)
+        columns = columns_by_code(kept.cells, side, metrics, figures.beta)
+        found = listing_of(0, {**columns, **more()}, side, outcome)
     else:
-        found = ranges.best(side, metrics, beta, order_by, limit, named_by, outcome)
-    return listed(found, metrics, order_by, limit, named_by=named_by)
+        found = ranges.best(side, metrics, figures.beta, order_by, limit, named_by, outcome)
+    return listed(found, [*metrics, *others], order_by, limit, named_by=named_by)
 
 
 #: Bytes of a cluster, and of a score of it, while all are listed and put in order, but for its label; what all may take

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastbcubed.cells.contingency import SIDES, Contingency
+from fastbcubed.cells.contingency import SIDES
 from fastbcubed.errors import FastBCubedError, MetricError, NotKeptError, OptionError
 from fastbcubed.inputs.arrays import from_numpy, to_numpy
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, distinct
@@ -198,7 +198,7 @@ def _sides_on_page(ev: Evaluation, left: list[Block]) -> Iterator[Block]:
         why = "an item of clusters that overlap can be split from some and stay with others."
         left.append(Prose([f"The outcome of each cluster is not defined: {why}"], "note"))
     right: list[Block] = []
-    if isinstance(ev.contingency, Contingency):
+    if ev.contingency.has_cells:
         text = (
             "Share of the items that are in clusters of a size. More orange at small sizes points to splitting, more "
             "orange at large ones to merging."
@@ -331,7 +331,7 @@ def _losses(ev: Evaluation, asked: Asked) -> Iterator[Block]:
 def _curves(ev: Evaluation) -> dict[str, Any] | None:
     """Return how the loss of either side is spread over its clusters; None where that takes too long or is unknown."""
     cells = ev.contingency
-    if not isinstance(cells, Contingency) or (cells.overlapping and cells.n_cells > FEW_CELLS):
+    if not cells.has_cells or (cells.overlapping and cells.n_cells > FEW_CELLS):
         return None
     try:
         return chart_data.lorenz_curves(ev)

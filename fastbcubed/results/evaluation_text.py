@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fastbcubed.align.policies import Policies
-from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.render.document import Grid
@@ -104,7 +103,7 @@ def _rate(rate: float) -> str:
 def _where(ev: Evaluation) -> str:
     """Describe how few clusters have the loss, where this takes less time than the scores did."""
     cells = ev.contingency
-    if not isinstance(cells, Contingency) or (cells.overlapping and cells.n_cells > FEW_CELLS):
+    if not cells.has_cells or (cells.overlapping and cells.n_cells > FEW_CELLS):
         return ""
     try:
         return concentration_sentence(ev.concentration)
@@ -115,7 +114,7 @@ def _where(ev: Evaluation) -> str:
 def _rates(ev: Evaluation) -> tuple[float, float] | None:
     """Return the over- and the under-merge rate; None if not known or not quickly computed."""
     known = all(metric.name in ev.overall for metric in LOSSES.values())
-    if known or isinstance(ev.contingency, Contingency):  # else cells that overlap, or were not kept
+    if known or ev.contingency.has_cells:  # else cells that overlap, or were not kept
         return ev.losses.of_all("pred"), ev.losses.of_all("true")
     return None
 

@@ -285,7 +285,7 @@ def _of_manifest(
         change_if_alone=head.get("change_if_alone"),
         of_mentions=None if head.get("all_mentions", True) else NOT_ALL_MENTIONS,
     )
-    if lazy is not None or not isinstance(contingency, Contingency):  # else they are computed from the cells
+    if lazy is not None or not contingency.has_cells:  # else they are computed from the cells
         figures.summary = head["summary"]
         figures.bounds = None if bounds is None else Bounds(**with_nan(bounds))
         if head["outcomes"] is not None:

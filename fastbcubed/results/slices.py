@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from types import MappingProxyType
@@ -603,17 +603,33 @@ def list_slices(
     known = figures.sliced.get(slice_name(by))
     if known is not None and known_within_limit(known, kept, by, attributes, errors):
         return ordered(known, figures.metrics, order_by, limit)
-    items, every = kept.require_items(), None
+    kept.require_items()
+
+    def means(codes: NDArray[np.integer], n: int) -> dict[str, Any]:
+        return means_of_groups(kept, figures, codes, n, errors)
+
+    table, every = slice_table(kept, by, attributes, errors, means), None
     if isinstance(by, Mapping):
         every = table_of(means_of_groups(kept, figures, np.where(kept.rows.cell >= 0, 0, -1), 1))
-        masks = [subset_mask(w, items, kept.cells, repr(n)) for n, w in by.items()]
-        rows = [means_of_groups(kept, figures, np.where(mask, 0, -1), 1, errors) for mask in masks]
-        columns: dict[str, Any] = {"slice": from_texts(list(map(str, by)))}
-        columns |= {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
-    else:
+    return ordered(Table(table), figures.metrics, order_by, limit, every)
+
+
+def slice_table(
+    kept: Kept,
+    by: SliceKey,
+    attributes: Any,
+    errors: ScoreErrors | None,
+    means: Callable[[NDArray[np.integer], int], dict[str, Any]],
+) -> pa.Table:
+    """Return slices with the columns that `means` makes of the slice of each row, and how many slices there are."""
+    if not isinstance(by, Mapping):
         cut = codes_within_limit(kept, by, kept.attributes_or(attributes), errors)
-        columns = beside(cut.values, means_of_groups(kept, figures, cut.codes, cut.n_slices, errors))
-    return ordered(Table(table_of(columns)), figures.metrics, order_by, limit, every)
+        return table_of(beside(cut.values, means(cut.codes, cut.n_slices)))
+    items = kept.require_items()
+    masks = [subset_mask(which, items, kept.cells, repr(name)) for name, which in by.items()]
+    rows = [means(np.where(mask, 0, -1), 1) for mask in masks]
+    names = {"slice": from_texts(list(map(str, by)))}
+    return table_of(names | {name: np.concatenate([row[name] for row in rows]) for name in rows[0]})
 
 
 #: Orders of slices by what they lose beyond their share of the weight: of all their items, and of one.

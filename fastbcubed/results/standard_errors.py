@@ -502,7 +502,7 @@ class ScoreErrors:
     @property
     def _cells(self) -> Contingency:
         table = self._kept.cells
-        if not isinstance(table, Contingency):
+        if not table.has_cells:
             raise NotKeptError(
                 "neither standard errors nor the cells that they come from were kept; ask for .errors before you save "
                 f"with {arg('keep', 'scores')}, or evaluate and save with {arg('keep', 'cells')}"
@@ -534,7 +534,7 @@ class ScoreErrors:
     @property
     def can_be_known(self) -> bool:
         """Whether they were saved, or there are cells to compute them from."""
-        return self._figures.errors is not None or isinstance(self._kept.cells, Contingency)
+        return self._figures.errors is not None or self._kept.cells.has_cells
 
     @property
     def known(self) -> Errors | None:
@@ -545,7 +545,7 @@ class ScoreErrors:
     def are_shown(self) -> bool:
         """Whether errors are computed without being asked for: of cells in memory, where clusters overlap few."""
         table = self._kept.cells
-        at_hand = self.shown and self._kept.lazy is None and isinstance(table, Contingency)
+        at_hand = self.shown and self._kept.lazy is None and table.has_cells
         return at_hand and not (table.overlapping and table.n_cells > ALWAYS)
 
     @property
