@@ -18,6 +18,7 @@ from in_browser import browser  # noqa: F401 - a fixture of several files
 from fastbcubed.align import item_join
 from fastbcubed.cells import shards as disk
 from fastbcubed.engines import disk as sharded
+from fastbcubed.kernels import jit
 from fastbcubed.render import plots
 from fastbcubed.render.document import Chart
 
@@ -29,6 +30,19 @@ settings.register_profile("laptop", deadline=None, max_examples=10, suppress_hea
 settings.register_profile("ci", settings.get_profile("laptop"), max_examples=100, derandomize=True)
 settings.register_profile("few", settings.get_profile("laptop"), derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "laptop"))
+
+# Where no bytecode may be written beside the source, it is kept from run to run in pytest's cache: to rewrite and
+# compile all tests takes longer than to collect them, and processes that tests start compile the package, each anew.
+if sys.dont_write_bytecode and not sys.pycache_prefix:
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+
+# Tests ask little of many kernels: each process would compile them in longer than it takes to interpret them. What is
+# asked of many items is compiled at once all the same, and steps of CI compile everything.
+if jit._patience == 1.0:
+    jit._patience = 4.0
 
 # A shell lets what it starts in the background ignore Ctrl-C, and processes that tests start would ignore it, too.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -52,23 +66,6 @@ def pytest_collection_finish() -> None:
     """Leave all tests and modules, which stay, out of later collections of garbage: each would take half a second."""
     gc.collect()
     gc.freeze()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def bytecode(tmp_path_factory):
-    """Let processes that tests start share their bytecode where none may be written beside the source.
-
-    Each of hundreds would compile all modules of the package anew.
-    """
-    if not sys.dont_write_bytecode or sys.pycache_prefix:
-        yield
-        return
-    shared = tmp_path_factory.getbasetemp()
-    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-        patch.setenv("PYTHONPYCACHEPREFIX", str(shared / "bytecode"))
-        yield
 
 
 @pytest.fixture(autouse=True)
