@@ -135,6 +135,7 @@ def same_rows(own: list, other: list) -> None:
 @pytest.mark.parametrize(
     "asked", [{}, {"deltas": False}, {"order_by": "delta"}, {"order_by": "worse", "limit": 7}, {"limit": 5}]
 )
+@pytest.mark.cases(4)
 def test_many_slices_of_runs_are_those_of_memory(by, asked, few_at_once):
     expected = sliced().slices(by, **asked).to_pylist()
     few_at_once.clear()

@@ -155,6 +155,7 @@ def test_no_slices():
     assert "merge_distance" not in ev.overall and ev.overall["basic_merge_distance"] == 1
 
 
+@pytest.mark.slow
 def test_threads_and_blocks():
     rng = np.random.default_rng(5)
     true, pred = rng.integers(0, 150_000, 400_000), rng.integers(0, 150_000, 400_000)

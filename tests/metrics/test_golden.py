@@ -523,7 +523,7 @@ def remembering(ev):
 @pytest.mark.parametrize("unmatched", ["drop", "singleton", "outside"])
 @pytest.mark.parametrize("labelled", [pytest.param("all", marks=pytest.mark.slow), "a fifth"])
 def test_patents_by_the_twin(labelled, unmatched):
-    """With all labels, and a third of it with those of every fifth true cluster alone (METRICS 0.3).
+    """With all labels, and a ninth of it with those of every fifth true cluster alone (METRICS 0.3).
 
     Items that hang together with 90 others or more are left out, for the twin takes cubic time.
     """
@@ -532,9 +532,9 @@ def test_patents_by_the_twin(labelled, unmatched):
         chosen = set(sorted(set(truth.values()))[::5])
         truth = {e: cluster for e, cluster in truth.items() if cluster in chosen}
     cuts = [pair for pair in shards(truth, prediction) if len(pair[0] | pair[1]) < 90]
-    cuts = cuts if labelled == "all" else cuts[::3]
+    cuts = cuts if labelled == "all" else cuts[::9]
     truth, prediction = ({e: pair[k][e] for pair in cuts for e in pair[k]} for k in (0, 1))
-    assert len(truth | prediction) > (8_000 if labelled == "all" else 1_000)
+    assert len(truth | prediction) > (8_000 if labelled == "all" else 300)
     expected, n = by_the_twin(cuts, unmatched)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EvaluationWarning)

@@ -146,6 +146,7 @@ def test_a_cluster_of_many_items_costs_no_pairs():
     assert omega(sides_of(truth, prediction)) == 0  # nothing else to expect: every pair shares one
 
 
+@pytest.mark.slow
 def test_the_cheat_is_cheap():
     """One cluster of all and a singleton each: singletons hold no pair, so there is none to look at."""
     n = 300_000

@@ -33,8 +33,8 @@ def labels(n=60_000, seed=0):
     return true, np.where(rng.random(n) < 0.1, rng.integers(0, n, n), true)
 
 
-def scores(seed=0, threads=2):
-    true, pred = labels(seed=seed)
+def scores(seed=0, threads=2, n=60_000):
+    true, pred = labels(n, seed)
     weight = np.random.default_rng(seed).uniform(1, 2, true.size)
     ev = fb.evaluate(true, pred, weight=weight, metrics="all", threads=threads)
     return {**ev.overall, "first": ev.item(0)["precision"]}
@@ -297,7 +297,7 @@ def test_one_evaluation_whose_items_are_on_disk_is_read_by_several_threads():
 
 def test_no_thread_is_left():
     before = set(threading.enumerate())
-    scores(threads=4)
+    scores(threads=4, n=2_000)
     with pytest.raises(ZeroDivisionError), Pool(3) as pool:
         pool.map(lambda k: 1 // k, range(-5, 5))
     assert set(threading.enumerate()) <= before

@@ -19,15 +19,17 @@ import fastbcubed as fb
 SEEDS, CALLS, COMMANDS, INPUTS = range(1, 21), 5_000, 250, 1_000
 
 
-def test_generated_calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("n", [120, pytest.param(500, marks=pytest.mark.slow)])
+def test_generated_calls(n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = listed(failures(seed=0, n=500))
+    found = listed(failures(seed=0, n=n))
     assert not found, found
 
 
-def test_generated_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("n", [15, pytest.param(50, marks=pytest.mark.slow)])
+def test_generated_commands(n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = listed(failures_of_commands(seed=0, n=50))
+    found = listed(failures_of_commands(seed=0, n=n))
     assert not found, found
 
 

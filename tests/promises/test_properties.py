@@ -421,6 +421,7 @@ def test_threads_never_change_a_bit_of_joined_tables(weighting, small_parts):
         assert everything(one) == everything(two) == everything(four)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("weight", ["none", "wide"])
 def test_threads_never_change_a_bit_at_full_size(weight):
     """Parts, row blocks and cell blocks of the usual size, several of each."""

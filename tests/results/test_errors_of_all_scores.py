@@ -113,11 +113,8 @@ def test_order_names_and_threads_do_not_count() -> None:
     true, pred = sample(3)
     order = np.random.default_rng(4).permutation(true.size)
     expected = fb.evaluate(true, pred, metrics="all", threads=1).errors
-    for other in (
-        fb.evaluate(true[order], pred[order], metrics="all", threads=4),
-        fb.evaluate([f"t{x}" for x in true], -pred, metrics="all"),
-    ):
-        assert dict(other.errors) == pytest.approx(dict(expected), rel=1e-9, abs=1e-11)
+    other = fb.evaluate([f"t{x}" for x in true[order]], -pred[order], metrics="all", threads=4)
+    assert dict(other.errors) == pytest.approx(dict(expected), rel=1e-9, abs=1e-11)
 
 
 def test_sides_trade_places() -> None:

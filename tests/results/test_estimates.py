@@ -383,7 +383,7 @@ def test_scores_of_which_none_has_one() -> None:
 
 
 def test_every_score_says_what_it_has() -> None:
-    true, pred, _ = sides(60)
+    true, pred, _ = sides(20)
     ev = fb.evaluate(true, pred, metrics="all")
     for name in ev.overall:
         if name not in ev.errors:
