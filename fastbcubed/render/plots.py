@@ -62,8 +62,8 @@ def as_style(palette: Palette) -> str:
 
 #: Width of a chart without its labels, and height of a row of a dot plot.
 WIDTH, ROW = 250, 20
-#: Characters of a line of a note above a chart.
-NOTE = 64
+#: Characters of a line of a note above a chart, at most, and the pixels of one.
+NOTE, PER_LETTER = 64, 5
 #: Characters of a name at an axis.
 LONGEST = 32
 #: Values that differ by no more are one place of an axis.
@@ -112,8 +112,10 @@ def finished(chart: Spec, title: str | None = None, note: str = "") -> Spec:
 
 
 def titled(chart: Spec, title: str, note: str = "") -> Spec:
-    """Return a chart with a title, and below it a note."""
-    return {**chart, "title": {"text": title, **({"subtitle": wrap(note, NOTE)} if note else {})}}
+    """Return a chart with a title, and below it a note in lines that are no wider than the chart."""
+    width = chart.get("width")
+    line = min(NOTE, int(width / PER_LETTER)) if isinstance(width, int | float) else NOTE
+    return {**chart, "title": {"text": title, **({"subtitle": wrap(note, line)} if note else {})}}
 
 
 def beside(charts: Sequence[Spec]) -> Spec:

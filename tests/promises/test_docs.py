@@ -149,6 +149,11 @@ INNER = (
 ).split()
 
 
+def test_the_gallery_shows_every_chart() -> None:
+    text = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    assert [name for name in fb.charts.__all__ if f"fb.charts.{name}(" not in text] == []
+
+
 @pytest.mark.parametrize("name", RESULTS)
 @pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 def test_completion_shows_what_is_documented(name: str) -> None:
