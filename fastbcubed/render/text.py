@@ -25,8 +25,9 @@ from fastbcubed.render.number_formats import label, listed
 
 #: Characters of a line, spaces between columns, and characters to which a column of text shrinks at most.
 WIDTH, GAP, NARROWEST = 80, 2, 8
-#: Characters of a line that a long text or id keeps before columns are left out.
-FOLDED = 20
+#: Characters of a line that a long text or id keeps before columns are left out, and has at most where lines are of any
+#: length.
+FOLDED, LONGEST = 20, 200
 #: Returns the text of a block.
 Draw = Callable[[Block], str]
 
@@ -145,13 +146,15 @@ def _length(widths: Sequence[int]) -> int:
 
 
 def _lines(grid: Grid, width: int | None, styled: bool) -> str:
-    """Return a grid of texts; where a line has no room, the widest columns of texts are folded."""
+    """Return a grid of texts; where a line has no room, the widest columns of texts are folded, and very wide ones."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     widths = _widths(grid)
     texts = [at for at in range(len(widths)) if grid.form(at) not in NUMBERS or at < grid.names]
+    if width is None:
+        widths = [min(own, LONGEST) if at in texts else own for at, own in enumerate(widths)]
     while width is not None and _length(widths) > width and texts:
         widest = max(texts, key=lambda at: widths[at])
         if widths[widest] <= NARROWEST:
