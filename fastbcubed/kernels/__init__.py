@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from fastbcubed.kernels import (  # noqa: F401
+        by_numpy,
         cache,
         cells,
         clusters,

@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from fastbcubed.kernels import by_numpy
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.partition import RECORDS_AHEAD, fetch, mix, target_of
-
-#: Number of weights of a cell that are added up plainly before their sum is added exactly.
-WEIGHTS_AT_ONCE = 64
+from fastbcubed.kernels.partition import RECORDS_AHEAD, WEIGHTS_AT_ONCE, add_exactly, fetch, mix, target_of
 
 
 @kernel
@@ -33,14 +31,6 @@ def bit_length(n):
     while n > 1 << bits:
         bits += 1
     return bits
-
-
-@kernel
-def add_exactly(total, error, x):
-    """Add `x` to the sum `total + error` without loss (Knuth's two-sum)."""
-    y = total + x
-    back = y - total
-    return y, error + ((total - (y - back)) + (x - back))
 
 
 @kernel
@@ -163,7 +153,7 @@ def find_cells(rows, first, last, head_slots, other_slots, counts, heads, sums, 
     return state[1]
 
 
-@kernel
+@kernel(by_numpy=by_numpy.build_cells)
 def build_cells(
     rows, cells, bounds, part_from, part_to, targets, heavy, space, n_cells, n_clusters, histogram, keys
 ):
@@ -228,7 +218,7 @@ def number_cells(rows, cells, first, n_cells, targets, heavy, found, sums, error
     return heavy.size if heavy.size else clusters
 
 
-@kernel
+@kernel(by_numpy=by_numpy.locate_cells)
 def locate_cells(rows, bounds, part_from, part_to, targets, space, slot_of_row, n_cells, histogram):
     """Find the cells again as `build_cells` does, and write the position of each row's cell.
 
@@ -247,7 +237,7 @@ def locate_cells(rows, bounds, part_from, part_to, targets, space, slot_of_row, 
             slot_of_row[at(rows[at(i)].x)] = first + local[at(i - first)]
 
 
-@kernel
+@kernel(by_numpy=by_numpy.place_cells)
 def place_cells(rows, bounds, part_from, part_to, targets, n_cells, next_cell):
     """Write to the field `true` of each located cell its destination in `scatter_cells`."""
     for part in range(part_from, part_to):
@@ -257,21 +247,21 @@ def place_cells(rows, bounds, part_from, part_to, targets, n_cells, next_cell):
             next_cell[at(target)] += 1
 
 
-@kernel
+@kernel(by_numpy=by_numpy.look_up_cells)
 def look_up_cells(rows, start, stop, cells):
     """Convert the positions in `cells` (one block of rows) to numbers of finished cells."""
     for i in range(start, stop):
         cells[at(i)] = rows[at(cells[at(i)])].true
 
 
-@kernel
+@kernel(by_numpy=by_numpy.place_preds)
 def place_preds(pred, places, start, stop, out):
     """Write the mixed pred keys of one block to the places of its rows."""
     for i in range(start, stop):
         out[at(places[at(i)])] = mix(pred[at(i)])
 
 
-@kernel
+@kernel(by_numpy=by_numpy.number_rows)
 def number_rows(keys, bounds, part_from, part_to, space, codes, order, n_clusters):
     """Assign numbers to the true clusters of several parts, from 0 in each, by their first row.
 
@@ -303,7 +293,7 @@ def number_rows(keys, bounds, part_from, part_to, space, codes, order, n_cluster
         n_clusters[part] = n
 
 
-@kernel
+@kernel(by_numpy=by_numpy.build_cells_of_numbered)
 def build_cells_of_numbered(
     rows, weights, cells, bounds, part_from, part_to, n_clusters, targets, space, n_cells, histogram
 ):
@@ -429,7 +419,7 @@ def count_items(cells, first, n_cells, absent_pred, counts):
             counts[cells[j].cluster] += cells[j].n
 
 
-@kernel
+@kernel(by_numpy=by_numpy.scatter_cells)
 def scatter_cells(
     cells, parts, part_from, part_to, targets, weighted, outer, heavy, absent_true, sums, next_cell, out
 ):
@@ -491,7 +481,7 @@ def scatter_arrived(cells, start, stop, targets, next_cell, out, places):
         out[at(to)].n = cells[at(i)].n
 
 
-@kernel
+@kernel(by_numpy=by_numpy.close_cells)
 def close_cells(
     arrived, cells, pred_codes, bounds, part_from, part_to, outer, outside, absent_pred,
     space, n_clusters, keys,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.partition import add_exactly
 
 
 @inlined

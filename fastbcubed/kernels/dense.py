@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.cells import WEIGHTS_AT_ONCE, add_exactly
 from fastbcubed.kernels.jit import at, kernel
+from fastbcubed.kernels.partition import WEIGHTS_AT_ONCE, add_exactly
 from fastbcubed.kernels.preaggregate import find_in_box, find_in_grid
 
 #: Approximate number of slots whose tables are added up at once: their data stay in a core's L1 cache.

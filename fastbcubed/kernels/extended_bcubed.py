@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.cells import add_exactly, table_size
+from fastbcubed.kernels.cells import table_size
 from fastbcubed.kernels.jit import at, inlined, kernel
 from fastbcubed.kernels.overlap import AHEAD, add_items, add_others, add_size, clear, count_true
-from fastbcubed.kernels.partition import fetch
+from fastbcubed.kernels.partition import add_exactly, fetch
 
 #: A list of cells is scanned if it has at most this many times the number of cells looked up in it.
 LONG = 4

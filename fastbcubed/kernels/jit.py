@@ -205,11 +205,15 @@ class Kernel:
         arrays, start = list(arrays_in(arguments)), time.thread_time()
         try:
             interpreter.start(max(LOADING, self._patience - self.seconds))
-            copies = interpreter.Copies(arrays)
             with np.errstate(all="ignore"):
-                result = self.python(*map(copies.viewed, arguments))
-            copies.write_back()
-            return interpreter.unviewed(result)
+                result: Any = NotImplemented
+                if self._by_numpy is not None:  # which writes only once it can no longer fail
+                    result = self._by_numpy(*arguments)
+                if result is NotImplemented:
+                    copies = interpreter.Copies(arrays)
+                    result = interpreter.unviewed(self.loops(*map(copies.viewed, arguments)))
+                    copies.write_back()
+            return result
         except Exception:
             if never_compiled():
                 raise
@@ -224,9 +228,16 @@ class Kernel:
 
     @cached_property
     def python(self) -> Any:
-        """The function rewritten to be interpreted, or the one that does the same by NumPy."""
-        if self._by_numpy is not None:
-            return lambda *arguments: self._by_numpy(*map(interpreter.unviewed, arguments))
+        """What other interpreted kernels call: `loops`, or what does the same by NumPy where that can."""
+        return self.loops if self._by_numpy is None else self._whole
+
+    def _whole(self, *arguments: Any) -> Any:
+        result = self._by_numpy(*map(interpreter.unviewed, arguments))
+        return self.loops(*arguments) if result is NotImplemented else result
+
+    @cached_property
+    def loops(self) -> Any:
+        """The function rewritten to be interpreted."""
         slow = {name for name, each in self._called.items() if each.has_loops}
         return interpreter.rewritten(self.py_func, self._words, slow, python_of)
 
@@ -287,7 +298,8 @@ def kernel(function: Any = None, *, words: bool = False, by_numpy: Any = None, *
     """Return a kernel; with options alone, a decorator.
 
     The integers of `words` are unsigned and wrap. `by_numpy` does the same on whole arrays, and is called instead of
-    interpreting the kernel, for which Python's loops are slow. Other options are Numba's.
+    interpreting the kernel, for which Python's loops are slow, unless it returns `NotImplemented`. Other options are
+    Numba's.
     """
     if function is None:
         return partial(kernel, words=words, by_numpy=by_numpy, **options)

@@ -10,10 +10,9 @@ import math
 
 import numpy as np
 
-from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.hashing import number_codes
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.partition import fetch
+from fastbcubed.kernels.partition import add_exactly, fetch
 
 #: Bits of a key used by one pass of a sort.
 DIGIT = 11

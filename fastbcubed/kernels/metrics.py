@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.partition import RUN
+from fastbcubed.kernels.partition import RUN, add_exactly
 
 HALF = np.uint64(32)
 LOW = np.uint64((1 << 32) - 1)

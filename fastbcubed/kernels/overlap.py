@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.partition import fetch
+from fastbcubed.kernels.partition import add_exactly, fetch
 
 #: Number of cells or memberships by which memory is prefetched: those of a cluster are far apart.
 AHEAD = 24

@@ -10,6 +10,16 @@ from fastbcubed.kernels.jit import at, intrinsic, kernel
 RUN = 1 << 10
 #: Number of cells of a run that are read and scored together: their data stay in a core's L1 cache.
 PIECE = 1 << 8
+#: Number of weights of a cell that are added up plainly before their sum is added exactly.
+WEIGHTS_AT_ONCE = 64
+
+
+@kernel
+def add_exactly(total, error, x):
+    """Add `x` to the sum `total + error` without loss (Knuth's two-sum)."""
+    y = total + x
+    back = y - total
+    return y, error + ((total - (y - back)) + (x - back))
 
 
 @kernel
@@ -202,7 +212,32 @@ def find_parts(true, pred, n, skip, bits, heavy, shift, parts):
         parts[at(i)] = by_pred if is_heavy else by_true
 
 
-@kernel
+def places_of(parts, next_row):
+    """Return the destination of each row, given its part and the next row of each part, which moves on."""
+    counts = np.bincount(parts, minlength=next_row.size)
+    places = np.empty(parts.size, np.int64)
+    few = next_row.size <= 1 << 16  # numbers of 16 bits are sorted by their digits
+    order = np.argsort(parts.astype(np.uint16) if few else parts, kind="stable")
+    places[order] = np.arange(parts.size) + np.repeat(next_row - (np.cumsum(counts) - counts), counts)
+    next_row += counts
+    return places
+
+
+def mixed_by_numpy(keys, mixed, skip, bits, heavy, shift):
+    """Return mixed keys (true, pred) and the parts of rows; `pred` may be None if no key is heavy."""
+    true, pred = (each if each is None or mixed else mix.py_func(each) for each in keys)
+    parts = np.empty(true.size, np.int64)
+    find_parts_by_numpy(true, pred, true.size, skip, bits, heavy, shift, parts)
+    return true, pred, parts
+
+
+def count_parts_by_numpy(true, pred, start, stop, mixed, skip, bits, heavy, shift, counts):
+    """Do the same as `count_parts`."""
+    keys = true[start:stop], None if pred is None else pred[start:stop]
+    counts += np.bincount(mixed_by_numpy(keys, mixed, skip, bits, heavy, shift)[2], minlength=counts.size)
+
+
+@kernel(by_numpy=count_parts_by_numpy)
 def count_parts(true, pred, start, stop, mixed, skip, bits, heavy, shift, counts):
     """Count the rows of one block by part: see `find_parts`.
 
@@ -219,7 +254,20 @@ def count_parts(true, pred, start, stop, mixed, skip, bits, heavy, shift, counts
             counts[at(parts[at(i)])] += 1
 
 
-@kernel
+def scatter_pairs_by_numpy(
+    keys, payload, n_each, start, stop, mixed, skip, bits, heavy, shift, next_row, rows
+):
+    """Do the same as `scatter_pairs`."""
+    keys = tuple(each[start:stop] for each in keys)
+    true, pred, parts = mixed_by_numpy(keys, mixed, skip, bits, heavy, shift)
+    to = places_of(parts, next_row)
+    rows["true"][to], rows["pred"][to] = true, pred
+    for name, values in (("x", payload), ("n", n_each)):
+        if values is not None:
+            rows[name][to] = values[start:stop]
+
+
+@kernel(by_numpy=scatter_pairs_by_numpy)
 def scatter_pairs(keys, payload, n_each, start, stop, mixed, skip, bits, heavy, shift, next_row, rows):
     """Write one block of rows to their parts, keys mixed, in row order.
 
@@ -260,19 +308,16 @@ def place_rows(true, pred, skip, bits, heavy, shift, next_row, places):
 
 
 def scatter_items_by_numpy(keys, start, stop, bits, next_row, mixed, rows, places, values, out):
-    """Do the same as `scatter_items`, part by part."""
+    """Do the same as `scatter_items`."""
     hs = mix.py_func(keys[start:stop])
-    parts = bits_of.py_func(hs, 0, bits)
-    for part in range(next_row.size):
-        found = np.flatnonzero(parts == part)
-        to = slice(next_row[part], next_row[part] + found.size)
-        next_row[part], mixed[to] = to.stop, hs[found]
-        if rows is not None:
-            rows[to] = start + found
-        if places is not None:
-            places[start + found] = np.arange(to.start, to.stop)
-        if values is not None:
-            out[to] = values[start + found]
+    to = places_of(bits_of.py_func(hs, 0, bits), next_row)
+    mixed[to] = hs
+    if rows is not None:
+        rows[to] = np.arange(start, stop)
+    if places is not None:
+        places[start:stop] = to
+    if values is not None:
+        out[to] = values[start:stop]
 
 
 @kernel(by_numpy=scatter_items_by_numpy)

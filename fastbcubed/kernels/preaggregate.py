@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.cells import WEIGHTS_AT_ONCE, add_exactly
+from fastbcubed.kernels import by_numpy
 from fastbcubed.kernels.hashing import fold, slot_of
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.partition import fetch
+from fastbcubed.kernels.partition import WEIGHTS_AT_ONCE, add_exactly, fetch
 
 #: Rows whose slots are found before they are counted.
 ROWS_AT_A_TIME = 4096
@@ -32,7 +32,7 @@ def home_of_pair(true, pred, mask):
     return np.int64(h >> np.uint64(33)) & mask
 
 
-@kernel
+@kernel(by_numpy=by_numpy.count_pairs)
 def count_pairs(true, pred, slots, first, seen):
     """Count the occurrences of each pair of keys; return the number of distinct pairs.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fastbcubed.kernels.cells import add_exactly, bit_length
+from fastbcubed.kernels.cells import bit_length
 from fastbcubed.kernels.jit import at, kernel
-from fastbcubed.kernels.partition import add_in_lanes, sum_lanes
+from fastbcubed.kernels.partition import add_exactly, add_in_lanes, sum_lanes
 
 #: Weights in this range can be added, squared and divided without overflow or loss of digits.
 LEAST, MOST = 1e-120, 1e120
@@ -66,7 +66,12 @@ def add_by_code(codes, values, factors, cells, totals, errors):
         totals[k], errors[k] = add_exactly(totals[k], errors[k], x)
 
 
-@kernel
+def count_by_code_by_numpy(codes, counts, out):
+    """Do the same as `count_by_code`."""
+    np.add.at(out, codes[codes >= 0], counts[codes >= 0].astype(out.dtype))
+
+
+@kernel(by_numpy=count_by_code_by_numpy)
 def count_by_code(codes, counts, out):
     """Add `counts` to `out` by code; negative codes are skipped."""
     for i in range(codes.size):

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from fastbcubed.kernels.cells import add_exactly
 from fastbcubed.kernels.jit import at, inlined, kernel
-from fastbcubed.kernels.partition import PIECE, RUN, add_to_lanes, read_run, sum_lanes
+from fastbcubed.kernels.partition import PIECE, RUN, add_exactly, add_to_lanes, read_run, sum_lanes
 from fastbcubed.kernels.units import add_shares, square_units
 from fastbcubed.metrics import bcubed, change
 
@@ -75,7 +74,21 @@ def weigh_run(formula, weight, tp, fp, fn, products):
             products[i] = weight[i] * merge_jaccard_distance(tp[i], fp[i], fn[i], 0.0)
 
 
-@kernel
+def sum_scores_by_numpy(cells, start, stop, outer, formulas, sums):
+    """Do the same as `sum_scores`."""
+    n = stop - start
+    weight, tp, fp, fn = (np.full(len(sums) * RUN, each) for each in (0.0, 1.0, 0.0, 0.0))
+    for values, name in ((weight, "weight"), (tp, "n" if outer else "weight"), (fp, "fp"), (fn, "fn")):
+        values[:n] = cells[name][start:stop]
+    for k in range(1 + formulas.size):
+        products = weight * FORMULAS[formulas[k - 1]](tp, fp, fn, 0.0) if k else weight
+        by_step = np.ascontiguousarray(products.reshape(-1, RUN // 8, 8).swapaxes(0, 1))
+        sums[:, k] = sum_lanes.py_func(
+            tuple(np.add.reduce(by_step).T)
+        )  # step by step, in each lane of each run
+
+
+@kernel(by_numpy=sum_scores_by_numpy)
 def sum_scores(cells, start, stop, outer, formulas, sums):
     """Sum the weights, and weight * score by each formula, of runs of cells.
 

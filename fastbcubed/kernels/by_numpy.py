@@ -1,0 +1,321 @@
+"""What the kernels on rows and cells do, done on whole arrays: for inputs too small to compile, too large for loops.
+
+Each function takes the arguments of the kernel of the same name, and gives the same results, to the last bit, except
+in workspace: rows are sorted in place of entered into hash tables, and sums are added up in the order of rows. It
+writes only once everything is known, and returns `NotImplemented` where loops are to do it: for few rows, which loops
+are faster for, and for what is rare.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fastbcubed.kernels.partition import (
+    WEIGHTS_AT_ONCE,
+    add_exactly,
+    bits_of,
+    mix,
+    places_of,
+)
+
+#: Rows below which loops are faster.
+FEW_ROWS = 64
+#: Odd numbers that spread keys over the leading bits: those of the keys themselves are alike within a part.
+SPREAD, SPREAD_PAIRS = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
+#: Sums that are continued together, below which they are continued one by one.
+FEW_SUMS = 16
+#: Whole numbers below this are exact as doubles.
+EXACT = float(1 << 53)
+
+
+def number_groups(*keys):
+    """Return the first row of each group of rows with equal keys, and the number of the group of each row.
+
+    The leading bits of hashes are sorted with the row below them: sorting plain numbers is what NumPy does fastest.
+    """
+    n = keys[0].size
+    low = np.uint64(max(n - 1, 0).bit_length())
+    hashes = keys[0].view(np.uint64) * SPREAD
+    for key in keys[1:]:
+        hashes = (hashes ^ key.view(np.uint64)) * SPREAD_PAIRS
+    words = np.sort(((hashes >> low) << low) | np.arange(n, dtype=np.uint64))
+    rows = (words & ((np.uint64(1) << low) - np.uint64(1))).view(np.int64)
+    words >>= low
+    begins = np.ones(n, np.bool_)
+    np.not_equal(words[1:], words[:-1], out=begins[1:])
+    differ = np.zeros(n, np.bool_)
+    for key in keys:
+        own = key[rows]
+        differ[1:] |= own[1:] != own[:-1]
+    if (differ > begins).any():  # different keys have the same leading bits
+        rows = np.lexsort(keys)
+        begins[:] = False
+        begins[0] = True
+        for key in keys:
+            own = key[rows]
+            begins[1:] |= own[1:] != own[:-1]
+    firsts = rows[begins]
+    is_first = np.zeros(n, np.bool_)
+    is_first[firsts] = True
+    number = np.cumsum(is_first) - 1
+    numbers = np.empty(n, np.int64)
+    numbers[rows] = number[firsts][np.cumsum(begins) - 1]
+    return np.flatnonzero(is_first), numbers
+
+
+def in_order(codes):
+    """Return the rows ordered by code, those of a code in order, and where each row stands among those of its code."""
+    low = max(codes.size - 1, 0).bit_length()
+    rows = np.sort((codes.astype(np.int64) << low) | np.arange(codes.size)) & ((1 << low) - 1)
+    counts = np.bincount(codes)
+    ranks = np.empty(codes.size, np.int64)
+    ranks[rows] = np.arange(codes.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rows, ranks
+
+
+def add_by_code(codes, values, total, error):
+    """Add values to `total + error` by code, without loss, those of a code in order; see `add_exactly`."""
+    if not codes.size:
+        return
+    if abs(total).sum() + abs(values).sum() < EXACT and (values == np.floor(values)).all():
+        if (total == np.floor(total)).all():  # nothing is lost, whatever the order
+            total += np.bincount(codes, values, total.size)
+            return
+    _, ranks = in_order(codes)
+    rows, _ = in_order(ranks)
+    begin = 0
+    for n in np.bincount(ranks):
+        if n < FEW_SUMS:
+            break
+        now = rows[begin : begin + n]
+        k = codes[now]
+        total[k], error[k] = add_exactly.py_func(total[k], error[k], values[now])
+        begin += n
+    left = np.sort(rows[begin:])
+    for k, x in zip(codes[left].tolist(), values[left].tolist(), strict=True):
+        total[k], error[k] = add_exactly.py_func(float(total[k]), float(error[k]), x)
+
+
+def sum_weights(numbers, counts, x):
+    """Add up the weights of each cell as `merge_rows` does: plainly, and each full number of weights exactly."""
+    if counts.max(initial=0) < WEIGHTS_AT_ONCE:
+        return np.bincount(numbers, x, counts.size)
+    _, ranks = in_order(numbers)
+    full = counts // WEIGHTS_AT_ONCE
+    firsts = np.cumsum(full + 1) - full - 1  # each cell has full ones, then the rest
+    sums = np.bincount(firsts[numbers] + ranks // WEIGHTS_AT_ONCE, x, int((full + 1).sum()))
+    rest = sums[firsts + full]
+    is_full = np.ones(sums.size, np.bool_)
+    is_full[firsts + full] = False
+    total, error = np.zeros(counts.size), np.zeros(counts.size)
+    add_by_code(np.repeat(np.arange(counts.size), full), sums[is_full], total, error)
+    return np.where(full > 0, rest + (total + error), rest)
+
+
+def targets_of(preds, numbers, targets):
+    """Return the target of each cell; see `target_of`."""
+    skip, bits, lacking, absent = targets
+    found = bits_of.py_func(preds, skip, bits)
+    return np.where(preds == absent, numbers & ((1 << bits) - 1), found) if lacking else found
+
+
+def count_pairs(true, pred, slots, first, seen):
+    """Do the same as the kernel."""
+    if true.size < FEW_ROWS:
+        return NotImplemented
+    firsts, numbers = number_groups(true, pred)
+    first[: firsts.size], seen[: firsts.size] = firsts, np.bincount(numbers)
+    return firsts.size
+
+
+def ranges(bounds, sizes):
+    """Return the part of each record at the fronts of parts, its number there, and its position."""
+    part = np.repeat(np.arange(sizes.size), sizes)
+    number = np.arange(part.size) - (np.cumsum(sizes) - sizes)[part]
+    return part, number, bounds[part] + number
+
+
+def find_cells(keys, bounds, part_from, part_to):
+    """Find the cells of several parts; return their first rows, the cell of each row, `ranges` and sizes by part."""
+    firsts, numbers = number_groups(*keys)
+    sizes = np.diff(np.searchsorted(firsts, bounds[part_from : part_to + 1] - bounds[part_from]))
+    return firsts, numbers, ranges(bounds[part_from:part_to], sizes), sizes
+
+
+def keys_of(rows, start, stop):
+    """Return the keys of some rows."""
+    return tuple(np.ascontiguousarray(rows[name][start:stop]) for name in ("true", "pred"))
+
+
+def part_of_rows(bounds, part_from, part_to):
+    """Return the part of each row of several parts, from 0 on."""
+    return np.repeat(np.arange(part_to - part_from), np.diff(bounds[part_from : part_to + 1]))
+
+
+def is_small(bounds, part_from, part_to):
+    """Return whether several parts have few rows."""
+    return bounds[part_to] - bounds[part_from] < FEW_ROWS
+
+
+def number_by_part(keys, part, n_parts):
+    """Return the first of each group of equal keys, the number of each from 0 in its part, and how many parts have.
+
+    No key is in several parts, and `part` ascends.
+    """
+    firsts, numbers = number_groups(keys)
+    n = np.bincount(part[firsts], minlength=n_parts)
+    return firsts, numbers - (np.cumsum(n) - n)[part], n
+
+
+def build_cells(
+    rows, cells, bounds, part_from, part_to, targets, heavy, space, n_cells, n_clusters, histogram, keys
+):
+    """Do the same as the kernel."""
+    weighted, counted = space[5] is not None, space[7] is not None
+    start, stop = bounds[part_from], bounds[part_to]
+    if (
+        counted
+        or is_small(bounds, part_from, part_to)
+        or (weighted and np.signbit(rows["x"][start:stop]).any())
+    ):
+        return NotImplemented
+    keys_of_rows = keys_of(rows, start, stop)
+    firsts, numbers, (part, number, at), sizes = find_cells(keys_of_rows, bounds, part_from, part_to)
+    true, pred = (each[firsts] for each in keys_of_rows)
+    n = np.bincount(numbers, minlength=true.size)
+    x = sum_weights(numbers, n, rows["x"][start:stop]) if weighted else None
+    if heavy.size:
+        codes, n_clusters[part_from:part_to] = np.searchsorted(heavy, true), heavy.size
+    else:
+        firsts, codes, found = number_by_part(true, part, sizes.size)
+        n_clusters[part_from:part_to] = found
+        if keys.size:
+            keys[bounds[part_from + part[firsts]] + codes[firsts]] = true[firsts]
+    if weighted:
+        cells["x"][at] = x
+    cells["pred"][at], cells["cluster"][at], cells["n"][at] = pred, codes, n
+    histogram += np.bincount(targets_of(pred, number, targets), minlength=histogram.size)
+    n_cells[part_from:part_to] = sizes
+    return None
+
+
+def locate_cells(rows, bounds, part_from, part_to, targets, space, slot_of_row, n_cells, histogram):
+    """Do the same as the kernel."""
+    if is_small(bounds, part_from, part_to):
+        return NotImplemented
+    start, stop = bounds[part_from], bounds[part_to]
+    keys = keys_of(rows, start, stop)
+    firsts, numbers, (_, number, at), sizes = find_cells(keys, bounds, part_from, part_to)
+    true, pred = (each[firsts] for each in keys)
+    slot_of_row[rows["x"][start:stop]] = at[numbers]
+    rows["true"][at], rows["pred"][at] = true, pred
+    histogram += np.bincount(targets_of(pred, number, targets), minlength=histogram.size)
+    n_cells[part_from:part_to] = sizes
+    return None
+
+
+def place_cells(rows, bounds, part_from, part_to, targets, n_cells, next_cell):
+    """Do the same as the kernel."""
+    _, number, at = ranges(bounds[part_from:part_to], n_cells[part_from:part_to])
+    rows["true"][at] = places_of(targets_of(rows["pred"][at], number, targets), next_cell)
+
+
+def look_up_cells(rows, start, stop, cells):
+    """Do the same as the kernel."""
+    cells[start:stop] = rows["true"][cells[start:stop]]
+
+
+def place_preds(pred, places, start, stop, out):
+    """Do the same as the kernel."""
+    out[places[start:stop]] = mix.py_func(pred[start:stop])
+
+
+def number_rows(keys, bounds, part_from, part_to, space, codes, order, n_clusters):
+    """Do the same as the kernel."""
+    if is_small(bounds, part_from, part_to):
+        return NotImplemented
+    start, stop, part = bounds[part_from], bounds[part_to], part_of_rows(bounds, part_from, part_to)
+    firsts, found, n_clusters[part_from:part_to] = number_by_part(keys[start:stop], part, part_to - part_from)
+    later = np.ones(part.size, np.int64)
+    later[firsts] = 0
+    codes[start:stop], order[start:stop] = found, start + in_order(2 * part + later)[0]
+    return None
+
+
+def build_cells_of_numbered(
+    rows, weights, cells, bounds, part_from, part_to, n_clusters, targets, space, n_cells, histogram
+):
+    """Do the same as the kernel."""
+    start, stop, found = bounds[part_from], bounds[part_to], n_clusters[part_from:part_to]
+    x = None if weights is None else weights[start:stop]
+    if is_small(bounds, part_from, part_to) or (x is not None and np.signbit(x).any()):
+        return NotImplemented
+    codes, pred = (each[start:stop] for each in rows[:2])
+    keys = codes + (np.cumsum(found) - found)[part_of_rows(bounds, part_from, part_to)], pred
+    firsts, numbers, (_, number, at), sizes = find_cells(keys, bounds, part_from, part_to)
+    n = np.bincount(numbers, minlength=firsts.size)
+    if x is not None:
+        cells["x"][at] = sum_weights(numbers, n, x)
+    cells["pred"][at], cells["cluster"][at], cells["n"][at] = pred[firsts], codes[firsts], n
+    histogram += np.bincount(targets_of(pred[firsts], number, targets), minlength=histogram.size)
+    n_cells[part_from:part_to] = sizes
+    return None
+
+
+def scatter_cells(
+    cells, parts, part_from, part_to, targets, weighted, outer, heavy, absent_true, sums, next_cell, out
+):
+    """Do the same as the kernel."""
+    bounds, n_cells, n_clusters, base = (each[part_from:part_to] for each in parts)
+    part, number, at = ranges(bounds, n_cells)
+    if at.size < FEW_ROWS:
+        return NotImplemented
+    k, pred, n = (cells[name][at] for name in ("cluster", "pred", "n"))
+    weight = own = n.astype(np.float64)
+    if weighted is not None:
+        weight = cells["x"][at]
+        own = own if outer else weight
+    if heavy:
+        mass, rest = sums[0][k], sums[1][k]
+    else:
+        codes = k + (np.cumsum(n_clusters) - n_clusters)[part]
+        total, error = np.zeros(n_clusters.sum()), np.zeros(n_clusters.sum())
+        here = pred != targets[3] if targets[2] else slice(None)
+        add_by_code(codes[here], own[here], total, error)
+        mass, rest = total[codes], error[codes]
+    to = places_of(targets_of(pred, number, targets), next_cell)
+    true = base[part] + k
+    out["weight"][to], out["fn"][to], out["pred"][to], out["n"][to] = weight, (mass - own) + rest, pred, n
+    out["true"][to] = np.where(k == absent_true, -1, true) if heavy else true
+    return None
+
+
+def close_cells(
+    arrived, cells, pred_codes, bounds, part_from, part_to, outer, outside, absent_pred,
+    space, n_clusters, keys,
+):  # fmt: skip
+    """Do the same as the kernel."""
+    if is_small(bounds, part_from, part_to):
+        return NotImplemented
+    start, stop, n_parts = bounds[part_from], bounds[part_to], part_to - part_from
+    pred = np.ascontiguousarray(arrived["pred"][start:stop])
+    part = part_of_rows(bounds, part_from, part_to)
+    here = np.flatnonzero(pred != absent_pred[0]) if absent_pred.size else np.arange(pred.size)
+    pred, part = pred[here], part[here]
+    own = (arrived["n"] if outer else arrived["weight"])[start:stop][here].astype(np.float64)
+    firsts, codes, found = number_by_part(pred, part, n_parts)
+    among = codes + (np.cumsum(found) - found)[part]
+    stranger = arrived["true"][start:stop][here] < 0
+    total, error = np.zeros(firsts.size), np.zeros(firsts.size)
+    add_by_code(among[~stranger], own[~stranger], total, error)
+    fp = np.zeros(stop - start)
+    fp[here] = (total[among] - own) + error[among]
+    if outside:
+        fp[here] += np.bincount(among[stranger], own[stranger], firsts.size)[among]
+    pred_codes[start:stop] = -1
+    pred_codes[start + here] = codes
+    if keys.size:
+        keys[bounds[part_from + part[firsts]] + codes[firsts]] = pred[firsts]
+    cells["fp"][start:stop] = fp
+    n_clusters[part_from:part_to] = found
+    return None
