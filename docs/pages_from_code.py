@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,8 @@ def score_page(metric: Metric) -> str:
     lines += ["", "## Formula", "", f"> {metric.definition}", ""]
     lines += [line for note in entry["notes"] for line in (note, "")]
     lines += ["## A small example", "", *example(metric), ""]
+    if metric.family != "diff" and not metric.takes_three:
+        lines += ["## What moves it", "", *moves(metric), ""]
     lines += ["## When not to use it", "", metric.caution, ""]
     lines += ["## Source", "", entry["reference"], ""]
     lines += ["## How to compute it", "", *calls(metric), ""]
@@ -268,6 +271,37 @@ def worked(metric: Metric, value: str) -> str:
         raise ValueError(f"{metric.name} is {value}, not {found}: {text}")
     sign = "≈" if re.search(r"\d\.\d", text) else "="
     return f"{text.replace('**2', '²').replace('*', '×')} {sign} {value}"
+
+
+#: What may become of the clusters of a small truth: the predicted clusters, and items that are alone on both sides.
+MOVED_TRUTH = ("abcd", "ef", "gh")
+MOVES = {
+    "nothing: the sides are the same": (MOVED_TRUTH, ""),
+    "one item is split off: [ a b c ] [ d ]": (("abc", "d", "ef", "gh"), ""),
+    "a cluster is split in halves: [ a b ] [ c d ]": (("ab", "cd", "ef", "gh"), ""),
+    "small clusters are merged: [ e f g h ]": (("abcd", "efgh"), ""),
+    "a large one is merged: [ a b c d e f ]": (("abcdef", "gh"), ""),
+    "the same, and eight more items are alone on both sides": (("abcdef", "gh"), "ijklmnop"),
+}
+
+
+@cache
+def scores_after(*, overlapping: bool) -> dict[str, dict[str, float]]:
+    """Return all scores after each of the moves."""
+    names = [m.name for m in registry.METRICS.values() if m.family != "diff" and m.covers_only == overlapping]
+    found = {}
+    for move, (prediction, alone) in MOVES.items():
+        sides = (clustering((*side, *alone)) for side in (MOVED_TRUTH, prediction))
+        found[move] = fb.evaluate(*sides, metrics=names, overlapping=overlapping).overall
+    return found
+
+
+def moves(metric: Metric) -> list[str]:
+    """Return what becomes of a score where clusters are split or merged, and where singletons are added."""
+    known = scores_after(overlapping=metric.covers_only)
+    rows = [[move, number(scores[metric.name])] for move, scores in known.items()]
+    truth = " ".join(f"[ {' '.join(cluster)} ]" for cluster in MOVED_TRUTH)
+    return [f"The true clusters are {truth}.", "", *table(["what happens to the prediction", "score"], rows)]
 
 
 def matrix_of(item: str, alone: bool) -> tuple[int, ...]:
