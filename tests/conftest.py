@@ -51,15 +51,19 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 @pytest.hookimpl(tryfirst=True)  # before marks choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark cases beyond as many as `cases` states as slow: those left are spread, and the same each time."""
+    """Mark cases beyond as many as `cases` states as slow, and beyond a second number as big.
+
+    Those left are spread, and the same each time.
+    """
     of = collections.defaultdict(list)
     for item in items:
-        if item.get_closest_marker("cases") and not item.get_closest_marker("slow"):
+        if item.get_closest_marker("cases") and not any(map(item.get_closest_marker, ("slow", "big"))):
             of[item.nodeid.split("[")[0]].append(item)
     for cases in of.values():
         cases.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
-        for item in cases[cases[0].get_closest_marker("cases").args[0] :]:
-            item.add_marker("slow")
+        n, *most = cases[0].get_closest_marker("cases").args
+        for at, item in enumerate(cases[n:], n):
+            item.add_marker("big" if most and at >= most[0] else "slow")
 
 
 def pytest_collection_finish() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from asking_compare import CELLWISE, NAMES, close, compared, deltas, number, on_disk, options_of_evaluate
-from effort import examples
+from effort import examples, pairwise
 from hypothesis import HealthCheck, given, reject
 from hypothesis import strategies as st
 from naive_compare import compare as naive_compare
@@ -117,17 +117,12 @@ def test_with_each_a_run_is_what_evaluate_makes_of_it(case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", ["memory", "disk"])
-@pytest.mark.parametrize(
-    "unmatched",
-    [
-        "drop",
-        "singleton",
-        {"truth": "singleton", "prediction": "drop"},
-        {"truth": "drop", "prediction": "outside"},
+@pairwise(
+    engine=["memory", "disk"], weighted=[False, True],
+    unmatched=[
+        "drop", "singleton", {"truth": "singleton", "prediction": "drop"}, {"truth": "drop", "prediction": "outside"},
     ],
-)
-@pytest.mark.parametrize("weighted", [False, True])
+)  # fmt: skip
 def test_one_run_is_its_evaluation_in_every_score(engine, unmatched, weighted):
     """A comparison with nothing: values, errors and intervals, whatever `align` says."""
     rng = np.random.default_rng(3)

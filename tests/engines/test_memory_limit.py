@@ -1,7 +1,7 @@
 """The memory limit: by how much a process grows, on shapes that are hard to bound."""
 
 import re
-from itertools import islice
+from itertools import cycle, islice
 
 import numpy as np
 import pyarrow as pa
@@ -76,13 +76,15 @@ CELLS = {
     ("cells", "asked"),
     [
         ("one", {"keep": "'items'"}),
-        *(
-            (cells, asked)
-            for cells in CELLS
-            for asked in (
-                {"slices": "'c'", "weight": "'w'"},
-                {"keep": "'items'", "weight": "'w'", "metrics": "['pair_f1']"},
-            )
+        *zip(
+            CELLS,
+            cycle(
+                [
+                    {"slices": "'c'", "weight": "'w'"},
+                    {"keep": "'items'", "weight": "'w'", "metrics": "['pair_f1']"},
+                ]
+            ),
+            strict=False,
         ),
     ],
 )

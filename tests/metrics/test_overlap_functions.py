@@ -62,7 +62,7 @@ def test_every_form_of_overlapping_clusterings(name, form):
     assert getattr(fb.metrics, name)(*FORMS[form]) == pytest.approx(EXPECTED[name], abs=1e-15)
 
 
-@pytest.mark.cases(4)
+@pytest.mark.cases(4, 40)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", EXPECTED)
 def test_cells_of_overlapping_clusterings(name, form):

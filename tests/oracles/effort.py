@@ -43,16 +43,17 @@ def covering(
 
 
 def pairwise(*, indirect: Sequence[str] = (), **axes: Sequence[Any]) -> pytest.MarkDecorator:
-    """Parametrize a test so that any three values of different axes meet; rows that no pair of values needs are slow.
+    """Parametrize a test so that any three values of different axes meet; rows that no pair of values needs are big.
 
-    What goes wrong does so where two or three options meet: with more axes, most combinations would tell nothing.
+    What goes wrong does so where two options meet, seldom where three do: with more axes, most combinations would tell
+    nothing.
     """
     values = list(axes.values())
     pairs = covering(values)
     rows = [
         pytest.param(
             *(axis[k] for axis, k in zip(values, row, strict=True)),
-            marks=() if row in pairs else pytest.mark.slow,
+            marks=() if row in pairs else pytest.mark.big,
         )
         for row in covering(values, 3, pairs)
     ]

@@ -50,7 +50,7 @@ def test_any_three_values_meet_beside_rows_that_are_chosen(sizes):
     assert len(sizes) > 2 or rows == list(itertools.product(*axes))
 
 
-def test_what_no_pair_needs_is_slow():
+def test_what_no_pair_needs_is_big():
     mark = pairwise(side="ab", policy=["drop", "keep"], weight=[None, "w"], indirect=["side"]).mark
     names, rows = mark.args
     assert names == ["side", "policy", "weight"] and mark.kwargs == {"indirect": ["side"]}
@@ -58,4 +58,4 @@ def test_what_no_pair_needs_is_slow():
     assert [row.values for row in rows if not row.marks] == [
         ("a", "drop", None), ("a", "keep", "w"), ("b", "drop", "w"), ("b", "keep", None),
     ]  # fmt: skip
-    assert {m.name for row in rows for m in row.marks} == {"slow"}
+    assert {m.name for row in rows for m in row.marks} == {"big"}

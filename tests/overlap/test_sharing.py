@@ -48,7 +48,7 @@ def dense(side: Memberships) -> np.ndarray:
     return table
 
 
-@pytest.mark.cases(4)
+@pytest.mark.cases(4, 30)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("prediction", SIDES)
 @pytest.mark.parametrize("truth", SIDES)

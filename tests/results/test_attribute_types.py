@@ -180,7 +180,7 @@ def counted(table: Any) -> dict[Any, int]:
     return dict(zip(table.column(0).to_pylist(), table["n_items"].to_pylist(), strict=True))
 
 
-@pytest.mark.cases(3)
+@pytest.mark.cases(3, 40)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_slices_by_any_type(kind: str, engine: str, tmp_path: Any) -> None:
