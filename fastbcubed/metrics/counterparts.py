@@ -254,6 +254,161 @@ def best_pairs(
     return codes[paired], edges[1][pairs[0][paired]]
 
 
+#: Tied cells of clusters that hang together, up to which the first of equally heavy matchings is found, cell by cell;
+#: and up to which squares of ranks can be added exactly, which decide among more.
+TIED, SQUARED = 48, 100_000
+
+
+class Matched(NamedTuple):
+    """The cells of the heaviest matching, and components that were matched greedily instead."""
+
+    cells: NDArray[np.int64]
+    n_greedy: int  #: components in which the search took too long
+    cells_of_greedy: int
+
+
+def match_first(
+    rows: Codes, columns: Codes, gains: Floats, order: Callable[[NDArray[np.int64]], NDArray[np.int64]], limit: int
+) -> Matched:
+    """Match rows and columns, each at most once, so that the sum of gains is the largest; ties go by an order.
+
+    Shapes: `rows`, `columns`, `gains` (n_cells,): codes, none of them together twice, and whole numbers above 0 of which
+    the sum is exact. `order` returns given cells in order of preference, the largest gain first, and is asked about few.
+    Of equally heavy matchings that one is taken which has the first cell in which they differ; where more than `TIED`
+    cells are tied with each other, one that has early ones. A component that takes more than `limit` looks at a cell is
+    matched greedily in that order.
+
+    >>> rows, columns = np.array([0, 0, 1]), np.array([0, 1, 0])
+    >>> match_first(rows, columns, np.array([3.0, 2.0, 2.0]), lambda cells: cells, LIMIT).cells.tolist()
+    [1, 2]
+    >>> match_first(rows[:2], columns[:2], np.array([1.0, 1.0]), lambda cells: cells[::-1], LIMIT).cells.tolist()
+    [1]
+    """
+    if not gains.size:
+        return Matched(np.empty(0, np.int64), 0, 0)
+    n_rows, n_columns = int(rows.max()) + 1, int(columns.max()) + 1
+    # Most components are stars, a cluster that was split or merged: the best cell of each is its matching.
+    of_row, of_column = np.zeros(n_rows, np.bool_), np.zeros(n_columns, np.bool_)
+    of_row[rows[np.bincount(columns, minlength=n_columns)[columns] > 1]] = True
+    of_column[columns[np.bincount(rows, minlength=n_rows)[rows] > 1]] = True
+    simple = ~of_row[rows] | ~of_column[columns]
+    stars = np.flatnonzero(simple)
+    centre = np.where(of_row[rows[stars]], n_rows + columns[stars], rows[stars])
+    best = np.zeros(n_rows + n_columns)
+    np.maximum.at(best, centre, gains[stars])
+    among = gains[stars] == best[centre]
+    stars, centre = stars[among], centre[among]
+    tied = np.bincount(centre, minlength=best.size)[centre] > 1
+    ordered = order(np.concatenate([stars[tied], np.flatnonzero(~simple)]))
+    if tied.any():
+        of_star = ordered[simple[ordered]]
+        centres = np.where(of_row[rows[of_star]], n_rows + columns[of_star], rows[of_star])
+        first = of_star[np.unique(centres, return_index=True)[1]]
+    else:
+        first = stars[:0]
+    rest = ordered[~simple[ordered]]
+    chosen, n_greedy, of_greedy = _match_tangles(rows[rest], columns[rest], gains[rest], limit)
+    return Matched(np.sort(np.concatenate([stars[~tied], first, rest[chosen]])), n_greedy, of_greedy)
+
+
+def _match_tangles(rows: Codes, columns: Codes, gains: Floats, limit: int) -> tuple[NDArray[np.int64], int, int]:
+    """Return the matched cells of those in order of preference, and how many components and cells are greedy."""
+    if not gains.size:
+        return np.empty(0, np.int64), 0, 0
+    found = _search(rows, columns, gains, limit)
+    # The heaviest matchings are those in cells without slack that leave no cluster out which has a price. Ties are in
+    # components of such cells; there, one that covers these clusters is searched for anew, by ranks in place of gains.
+    tight = np.flatnonzero((found.row_price[rows] + found.column_price[columns] == gains) & ~found.greedy)
+    component, n = _components(rows[tight], columns[tight])
+    loose = np.bincount(component[~found.chosen[tight]], minlength=n) > 0
+    again = tight[loose[component]]
+    if again.size:
+        component, n = _components(rows[again], columns[again])
+        sizes = np.bincount(component, minlength=n)
+        by_component = np.argsort(component, kind="stable")
+        rank = np.empty(again.size, np.int64)
+        rank[by_component] = sizes[component[by_component]] - (
+            np.arange(again.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        )
+        m = sizes[component].astype(np.float64)
+        value = np.where(m <= TIED, 2.0 ** np.minimum(rank - 1, TIED), np.where(m <= SQUARED, 1.0 * rank * rank, rank))
+        more = np.where(m <= TIED, 2.0 ** np.minimum(m, TIED), np.where(m <= SQUARED, m**3, m * m))
+        needed = (found.row_price[rows[again]] > 0) * 1.0 + (found.column_price[columns[again]] > 0)
+        settled = _search(rows[again], columns[again], value + more * needed, limit)
+        found.chosen[again[~settled.greedy]] = settled.chosen[~settled.greedy]
+    return np.flatnonzero(found.chosen), found.n_greedy, int(np.count_nonzero(found.greedy))
+
+
+class _Searched(NamedTuple):
+    """By cell, whether it is matched, and greedily; and the prices of rows and columns by code."""
+
+    chosen: NDArray[np.bool_]
+    greedy: NDArray[np.bool_]
+    row_price: Floats
+    column_price: Floats
+    n_greedy: int
+
+
+def _components(rows: Codes, columns: Codes) -> tuple[NDArray[np.int64], int]:
+    """Return the component of each cell, and how many there are with codes without cells."""
+    if not rows.size:
+        return np.empty(0, np.int64), 0
+    base = int(rows.max()) + 1
+    parents = np.arange(base + int(columns.max()) + 1)
+    count = kernels.components.find_components(rows, columns + base, parents)
+    return parents[rows], int(count)
+
+
+def _search(rows: Codes, columns: Codes, gains: Floats, limit: int) -> _Searched:
+    """Search for the heaviest matching of each component; cells are in order of preference."""
+    component, n = _components(rows, columns)
+    order = np.argsort(component, kind="stable")  # so that the rows of a component follow each other
+    component = component[order]
+    own, others = rows[order].astype(np.int64), columns[order].astype(np.int64)
+    numbers = np.full(int(rows.max()) + 1, -1, np.int32), np.full(int(columns.max()) + 1, -1, np.int32)
+    n_rows, n_columns = (kernels.hashing.number_codes(each, to) for each, to in zip((own, others), numbers, strict=True))
+    starts, places = np.zeros(n_rows + 1, np.int64), np.argsort(own, kind="stable")
+    np.cumsum(np.bincount(own, minlength=n_rows), out=starts[1:])
+    edges = starts, others[places].astype(np.int32), gains[order][places]
+    prices = np.maximum.reduceat(edges[2], starts[:-1]), np.zeros(n_columns)
+    pairs = np.full(n_rows, -1), np.full(n_columns, -1)
+    came_by, came_from, seen = (np.empty(n_columns, np.int64) for _ in range(3))
+    space = np.full(n_columns, np.inf), came_by, came_from, seen, np.empty(gains.size), np.empty(gains.size, np.int32)
+    of_row = component[places][starts[:-1]]
+    chosen, greedy = np.zeros(gains.size, np.bool_), np.zeros(gains.size, np.bool_)
+    done, looks, n_greedy, patience = 0, 0, 0, min(PATIENCE, limit)
+    while done < n_rows:
+        before = of_row[done]
+        done, more = kernels.metrics.pair_rows(done, edges, prices, pairs, space, patience)
+        if done == n_rows or of_row[done] != before:
+            looks = 0
+            continue
+        looks += more
+        if looks > limit:
+            here = np.flatnonzero(component == before)
+            greedy[order[here]], n_greedy = True, n_greedy + 1
+            done, looks = int(np.searchsorted(of_row, before, "right")), 0
+    paired = pairs[0][pairs[0] >= 0]
+    chosen[order[places[paired]]] = True
+    chosen[greedy] = _greedily(rows[greedy], columns[greedy])
+    row_price, column_price = (
+        np.append(price, 0.0)[number] for price, number in zip(prices, numbers, strict=True)
+    )
+    return _Searched(chosen, greedy, row_price, column_price, n_greedy)
+
+
+def _greedily(rows: Codes, columns: Codes) -> NDArray[np.bool_]:
+    """Return which cells are matched if each is taken, in order, whose clusters are free."""
+    taken, others = set[int](), set[int]()
+    chosen = np.zeros(rows.size, np.bool_)
+    for k, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
+        if row not in taken and column not in others:
+            chosen[k] = True
+            taken.add(row)
+            others.add(column)
+    return chosen
+
+
 def _too_tangled(rows: Codes, columns: Codes, n_rows: int, n_columns: int) -> str:
     """Say how large the largest connected component is."""
     component = np.arange(n_rows + n_columns)
