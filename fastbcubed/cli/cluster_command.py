@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed._version import __version__
 from fastbcubed.cli.flag_values import columns_of, numbers_of, read_as
 from fastbcubed.cli.options import add_options, limit_of
-from fastbcubed.cli.output import Terminal, print_json, say, say_warnings, warnings_said
-from fastbcubed.errors import OptionError, quoted
+from fastbcubed.cli.output import (
+    Terminal,
+    parquet_file,
+    print_json,
+    say,
+    say_warnings,
+    warnings_said,
+    write_parquet,
+)
 from fastbcubed.inputs.tables import ITEM
 from fastbcubed.render.number_formats import count, counted
-from fastbcubed.runtime.arguments import path_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     from fastbcubed.runtime.progress_bar import announcing_compilation
 
     thresholds = list(dict.fromkeys(map(as_threshold, numbers_of(options.thresholds))))
-    out = None if options.out is None else _file(options.out)
+    out = None if options.out is None else parquet_file(options.out, "out")
     with announcing_compilation(), warnings_said():
         asked = LinkRequest(
             columns_of(options.left), columns_of(options.right), options.score, bool(thresholds), options.verdict,
@@ -75,19 +80,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         _print(links, told)
     if out is not None:
-        _write(table, out)
+        write_parquet(table, out)
         say(f"wrote {out}: {counted(table.num_rows, 'row')}")
     return 0
-
-
-def _file(path: str) -> Path:
-    from fastbcubed.runtime.output_files import require_writable
-
-    if not path.lower().endswith((".parquet", ".pq")):
-        raise OptionError(f"--out is a Parquet file, whose name ends in .parquet, not {quoted(path)}")
-    place = Path(path_of(path))
-    require_writable(place.parent)
-    return place
 
 
 def _clusters(links: Links, thresholds: list[float], *, ascending: bool) -> pa.Table:
@@ -182,11 +177,3 @@ def _print_json(
         "out": options.out,
     }
     print_json(as_json(found))
-
-
-def _write(table: pa.Table, out: Path) -> None:
-    from fastbcubed.runtime.output_files import TableWriter, make_directory, written_aside
-
-    make_directory(out.parent)
-    with written_aside(out) as aside, TableWriter(aside) as writer:
-        writer.add(table)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.flag_values import arguments_of, check_report, column_names, read_flags
@@ -22,17 +23,22 @@ from fastbcubed.cli.options import (
 from fastbcubed.cli.output import (
     Terminal,
     call,
+    parquet_file,
     print_opened,
     print_result,
+    say,
     say_warnings,
     then,
     warnings_said,
     with_scores,
+    write_parquet,
 )
+from fastbcubed.errors import OptionError
+from fastbcubed.render.number_formats import count, counted
 
 if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_result import Diff
-    from fastbcubed.results.gates import Bound
+    from fastbcubed.results.gates import Bound, Gate
 
 SIDES = ("baseline", "experiment")
 #: Up to this many slices, all are listed.
@@ -59,7 +65,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--worst", type=number, default=WORST_LISTED, metavar="N", help=worst)
     add_options(group, "show out keep", show="baseline clusters that changed most")
+    _add_id_flags(parser)
     add = gate_group(parser)
+    lost = (
+        "fail if more than this share of the weight has another id than before: of those that --ids, --item-ids or "
+        "--registry give, else as the clusters are named"
+    )
+    add("--fail-ids-lost", type=_share, metavar="SHARE", help=lost)
     over = "above a value, such as split_rate=0.05 or bad_distance=0.01@country=US; repeatable"
     add("--fail-over", **BOUND, help=f"fail if a score is {over}")
     add("--fail-under", **BOUND, help="fail if a score is below a value, such as iq=0; repeatable")
@@ -67,11 +79,39 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_engine_flags(parser)
 
 
+def _share(text: str) -> float:
+    try:
+        if 0 <= (value := float(text)) <= 1:
+            return value
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1, such as 0.05")
+
+
+def _add_id_flags(parser: argparse.ArgumentParser) -> None:
+    ids = parser.add_argument_group("ids (clusters of BASELINE are ids; new ones are made for new clusters)")
+    clusters = "write the id of each cluster of EXPERIMENT as Parquet, and what became of it"
+    ids.add_argument("--ids", metavar="FILE", help=clusters)
+    items = "write item and cluster, its id, as Parquet: BASELINE of the next release"
+    ids.add_argument("--item-ids", metavar="FILE", help=items)
+    registry = (
+        "Parquet file of all ids: first_seen, last_seen, replaced_by; read if it is there, whose ids are then not "
+        "given again, and brought up to date unless a gate fails"
+    )
+    ids.add_argument("--registry", metavar="FILE", help=registry)
+    add_options(ids, "release revive")
+    group = ids.add_mutually_exclusive_group()
+    add_options(group, "mint")
+    smallest = "new ids are the smallest item of the cluster"
+    group.add_argument("--mint-item", action="store_true", help=smallest)
+
+
 def run(options: argparse.Namespace) -> int:
     """Diff, print the requested output, and return 1 if a gate failed."""
     import fastbcubed
 
     check_report(options)
+    files = _id_files(options)
     from fastbcubed.diff_runs.vocabulary import meant
     from fastbcubed.results.gates import try_bound
 
@@ -83,6 +123,9 @@ def run(options: argparse.Namespace) -> int:
         say_warnings(diff.warnings)
     with warnings_said():
         gates = [try_bound(bound, diff) for bound in bounds]
+    ids = _ids(options, diff, files)
+    if options.fail_ids_lost is not None:
+        gates.append(_gate_of_ids(diff, options.fail_ids_lost, given=bool(files)))
     rows = diff.clusters("baseline", limit=options.show).to_pylist() if options.show else []
     labels = [row["cluster"] for row in rows if row["cluster"] is not None and _has_changed(row)]
     opened = [diff.cluster("baseline", label) for label in labels]
@@ -94,14 +137,74 @@ def run(options: argparse.Namespace) -> int:
             print_diff(diff, terminal, options.worst)
             print_opened(opened, terminal, first=False)
             terminal.gates(gates)
+    _write_ids(files, ids, keep_registry=bool(code_of(gates)))
     return code_of(gates)
+
+
+# Ids
+
+
+def _id_files(options: argparse.Namespace) -> dict[str, Path]:
+    """Return the files of ids that are written; raise for what goes with none."""
+    named = {flag: getattr(options, flag) for flag in ("ids", "item_ids", "registry")}
+    files = {flag: parquet_file(path, flag) for flag, path in named.items() if path is not None}
+    if len({path.absolute() for path in files.values()}) < len(files):
+        raise OptionError("--ids, --item-ids and --registry are different files; two of them are the same")
+    if not files and (options.mint is not None or options.mint_item):
+        raise OptionError(
+            "--mint and --mint-item make new ids; name a file for them with --ids, --item-ids or --registry"
+        )
+    if "registry" not in files and (options.release is not None or options.revive):
+        raise OptionError("--release and --revive are about the registry; name its file with --registry")
+    return files
+
+
+def _ids(options: argparse.Namespace, diff: Diff, files: dict[str, Path]) -> dict[str, Any]:
+    """Return the tables to write."""
+    if not files:
+        return {}
+    from fastbcubed.diff_runs.identity import ids_by_item, ids_of, registry_and_ids
+
+    mint: Any = min if options.mint_item else options.mint
+    found: dict[str, Any] = {}
+    if (registry := files.get("registry")) is None:
+        ids = ids_of(diff, None, mint, revive=False)
+    else:
+        before = str(registry) if registry.exists() else None
+        found["registry"], ids = registry_and_ids(diff, before, options.release, mint, revive=options.revive)
+    if "item_ids" in files:
+        found["item_ids"] = ids_by_item(diff.evaluation, ids)
+    return {**found, "ids": ids}
+
+
+def _gate_of_ids(diff: Diff, most: float, *, given: bool) -> Gate:
+    from fastbcubed.results.gates import Bound, gate_of
+
+    known = diff.id_stability
+    return gate_of(Bound("ids_lost", most, at_least=False), 1.0 - (known.best if given else known.as_named))
+
+
+def _write_ids(files: dict[str, Path], ids: dict[str, Any], *, keep_registry: bool) -> None:
+    """Write the tables, the registry last, and say so."""
+    for flag in ("ids", "item_ids", "registry"):
+        if (path := files.get(flag)) is None:
+            continue
+        if flag == "registry" and keep_registry:
+            say(f"left {path} as it was, since a gate failed")
+            continue
+        table, more = ids[flag], ""
+        if flag == "ids":
+            events = table["event"].to_pylist()
+            more = f": {', '.join(f'{count(events.count(e))} {e}' for e in dict.fromkeys(sorted(events)))}"
+        write_parquet(table, path)
+        say(f"wrote {path}: {counted(table.num_rows, 'row')}{more}")
 
 
 def _arguments(options: argparse.Namespace) -> dict[str, Any]:
     import fastbcubed
 
     given = arguments_of(fastbcubed.diff, options)
-    if (options.show or options.report) and options.out is None:
+    if (options.show or options.report or options.item_ids or options.mint_item) and options.out is None:
         given["keep"] = "items"
     if options.table is not None:
         for side in (*SIDES, "truth"):

@@ -42,7 +42,8 @@ summary [estimate] sample {n_clusters, n_draws, n_items, n_missing, n_singletons
     n_null, n_duplicates}
 outcomes [evaluate] list of {side, outcome, n_clusters, n_items, weight, precision_loss, recall_loss}
 changes [diff] list of {became, n_clusters, n_items, weight, share}; null where clusters overlap
-id_churn [diff] share of items in clusters whose id changed although their members did not
+id_stability [diff] as_named, best: shares of the common weight whose cluster kept its id, and that could; null where
+    clusters overlap, or where it takes long and was not asked for
 verdict [diff] with a truth: n_items, weight, n_unlabelled, weight_unlabelled, unlabelled, levels {baseline,
     experiment} -> precision, recall, jaccard_distance
 scores [compare] list of {run, n_items, weight, n_clusters, scores}

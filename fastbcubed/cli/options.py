@@ -152,6 +152,12 @@ OPTIONS = {
         help='what has to hold there, such as "precision>=0.98" or "largest<=500"; on scores, clusters, largest, '
         "singletons and threshold; repeatable",
     ),
+    # ids of a diff
+    "release": _option(
+        "--release", metavar="NAME", help="what the registry calls EXPERIMENT (default: its name)"
+    ),
+    "revive": _option("--revive", action="store_true", help="new ids may be retired ones of the registry"),
+    "mint": _option("--mint", metavar="TEXT", help="new ids are this text and a running number"),
     # links
     "threshold": _option(
         "--threshold", type=float, metavar="T", help="the score that a link has to reach (default: all connect)"

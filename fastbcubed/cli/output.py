@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from fastbcubed.errors import (
@@ -17,8 +18,10 @@ from fastbcubed.errors import (
     EvaluationWarning,
     IdTypeError,
     Message,
+    OptionError,
     Part,
     alternatives,
+    quoted,
     visible,
 )
 from fastbcubed.render import markdown
@@ -26,6 +29,7 @@ from fastbcubed.render.document import Block, Clusters, Fold, Grid, Heading, Pro
 from fastbcubed.render.number_formats import count, label, score_text
 from fastbcubed.render.text import aligned, drawn, fitted, paragraph, pieces
 from fastbcubed.results.gates import Gate
+from fastbcubed.runtime.arguments import path_of
 
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
@@ -391,3 +395,27 @@ def print_opened(opened: Sequence[Any], terminal: Terminal, *, first: bool = Tru
         terminal.grid(grid)
         if notes := each.notes(left_out):
             terminal.line("\n" + "\n".join(notes))
+
+
+# Files
+
+
+def parquet_file(path: str, flag: str) -> Path:
+    """Return the place of a Parquet file that a flag names, or raise if none can be written there."""
+    from fastbcubed.runtime.output_files import require_writable
+
+    if not path.lower().endswith((".parquet", ".pq")):
+        flag = f"--{flag.replace('_', '-')}"
+        raise OptionError(f"{flag} is a Parquet file, whose name ends in .parquet, not {quoted(path)}")
+    place = Path(path_of(path))
+    require_writable(place.parent)
+    return place
+
+
+def write_parquet(table: Any, out: Path) -> None:
+    """Write a table as a Parquet file, entirely or not at all."""
+    from fastbcubed.runtime.output_files import TableWriter, make_directory, written_aside
+
+    make_directory(out.parent)
+    with written_aside(out) as aside, TableWriter(aside) as writer:
+        writer.add(table)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fastbcubed.diff_runs.diff_listings import requested_slices
 from fastbcubed.diff_runs.diff_summary import known_intervals, verdict_scores
+from fastbcubed.diff_runs.identity import known_stability
 from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, PLACES, SIDES, SIZES, asked_order
 from fastbcubed.errors import NotKeptError, OptionError
 from fastbcubed.metrics.registry import METRICS
@@ -117,17 +118,18 @@ def _sections(diff: Diff, asked: Asked) -> Iterator[Section]:
 
 def what_changed(diff: Diff) -> list[str]:
     """Return how many items are with other items now, whether clusters were split or merged, and where."""
-    lines = _affected(diff), _kind_of_change(diff), _where(diff), _new_ids(diff)
+    lines = _affected(diff), _kind_of_change(diff), _where(diff), _ids(diff)
     return [line for line in lines if line]
 
 
-def _new_ids(diff: Diff) -> str:
-    churn = diff._known_id_churn
-    if not churn:
+def _ids(diff: Diff) -> str:
+    known = known_stability(diff)
+    if known is None or not known.as_named < known.best:
         return ""
+    of = "weight" if diff.evaluation.contingency.weighted else "items"
     return (
-        f"{percent(churn)} of the items are in clusters whose id changed although their members did not; id_changes() "
-        "lists old and new ids."
+        f"{percent(known.as_named)} of the {of} that both have are in a cluster with the same id as before; "
+        f"{percent(known.best)} can be: ids() says which cluster carries which id."
     )
 
 

@@ -38,13 +38,13 @@ from fastbcubed.errors import IdTypeError, MetricError, OptionError, SliceError,
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, plain, table_of, to_numpy
 from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.render.number_formats import label, score_text
+from fastbcubed.render.number_formats import score_text
 from fastbcubed.results import clusters
 from fastbcubed.results.cluster_outcomes import marked, require_defined
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.evaluation_text import PLACES as PLACES_OF_ITEM
 from fastbcubed.results.evaluation_text import Cluster, Item
-from fastbcubed.results.items import Items
+from fastbcubed.results.items import Items, without_noise
 from fastbcubed.results.members import chosen_columns, rows_in_clusters, with_attributes
 from fastbcubed.results.slices import (
     SliceKey,
@@ -59,11 +59,10 @@ from fastbcubed.results.slices import (
     slice_name,
     slice_table,
 )
-from fastbcubed.results.table import Table, listed, order_of
+from fastbcubed.results.table import Table, listed
 from fastbcubed.runtime.arguments import as_several, is_one_of
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.threads import Pool, blocks
-from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_result import Diff
@@ -127,49 +126,6 @@ def changes_of_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
         {"became": became}
         | {name: pa.array(figures[name], kind, from_pandas=True) for name, kind in FIGURES.items()}
     )
-
-
-# -- Clusters that a change left as they are, but gave another id ---------------------------------
-
-
-def clusters_with_new_ids(ev: Evaluation) -> pa.Table:
-    """Return unchanged clusters whose id is another one in the experiment, the heaviest first.
-
-    Columns are baseline_cluster, experiment_cluster, n_items, weight. A cluster that a policy made has no id.
-    """
-    table = ev.contingency
-    cuts = blocks(table.n_cells)
-    wholes = [a + np.flatnonzero((table.fp[a:b] == 0) & (table.fn[a:b] == 0)) for a, b in cuts]
-    cells = np.concatenate([np.empty(0, np.int64), *wholes])
-    codes = {"true": table.true[cells].astype(np.int64), "pred": table.pred[cells].astype(np.int64)}
-    old, new = (_labels(ev, side, own) for side, own in codes.items())
-    differ = np.flatnonzero(_differ(old, new))
-    weight, at = np.asarray(table.weight[cells][differ], np.float64), from_numpy(differ)
-    found = table_of(
-        {
-            "baseline_cluster": old.take(at),
-            "experiment_cluster": new.take(at),
-            "n_items": table.n[cells][differ].astype(np.int64),
-            "weight": weight,
-        }
-    )
-    return found.take(order_of([-weight], [found["baseline_cluster"]]))
-
-
-def _labels(ev: Evaluation, side: str, codes: RowNumbers) -> pa.Array:
-    found = ev.kept.cluster_labels(side, codes)
-    return combined(plain(found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])))
-
-
-def _differ(old: pa.Array, new: pa.Array) -> NDArray[np.bool_]:
-    """Return where both clusters have an id, and not the same; 1 and "1" are the same."""
-    there = pc.and_(old.is_valid(), new.is_valid())
-    simple = old.type == new.type and not pa.types.is_nested(old.type)
-    if not simple:
-        old, new = (
-            pa.array([label(value) for value in each.to_pylist()], pa.string()) for each in (old, new)
-        )
-    return np.asarray(to_numpy(pc.and_(there, pc.fill_null(pc.not_equal(old, new), False))), np.bool_)
 
 
 # -- By slice --------------------------------------------------------------------------------------
@@ -246,6 +202,18 @@ def _clusters_of_one_side(
     alone = lonely[rows]
     codes = np.where(alone, first.size + np.cumsum(alone), codes)
     return rows, codes, first.size + int(np.count_nonzero(alone)) + 1
+
+
+def labels_of_one_side(ev: Evaluation, side: str) -> pa.Array:
+    """Return the labels of the clusters of a side of which the other side has no item, without noise."""
+    items = ev.kept_items()
+    rows, codes, _ = _clusters_of_one_side(ev, items, side)
+    with Pool() as pool:
+        _, first = number(codes, pool)
+    labels = without_noise(items.labels(side, rows[first]), ev.policies.noise_of(side))
+    return combined(
+        plain(labels if isinstance(labels, pa.ChunkedArray) else pa.chunked_array([labels]))
+    ).drop_null()
 
 
 #: The sets of an item, by what an evaluation calls them.

@@ -21,7 +21,6 @@ from fastbcubed.diff_runs.diff_listings import (
     changes_of_rows,
     cluster_of,
     clusters_of,
-    clusters_with_new_ids,
     item_of,
     items_of,
     not_defined,
@@ -37,6 +36,16 @@ from fastbcubed.diff_runs.diff_summary import (
     known_intervals,
     state_of,
 )
+from fastbcubed.diff_runs.identity import (
+    Carried,
+    IdRule,
+    IdStability,
+    carry,
+    ids_of,
+    known_stability,
+    registry_and_ids,
+    retired_of,
+)
 from fastbcubed.diff_runs.judgement import Judgement, Verdict
 from fastbcubed.diff_runs.vocabulary import (
     COLUMNS,
@@ -51,7 +60,7 @@ from fastbcubed.diff_runs.vocabulary import (
     meant,
     renamed,
 )
-from fastbcubed.errors import FastBCubedError, MetricError, NotKeptError, OptionError, arg, quoted
+from fastbcubed.errors import MetricError, NotKeptError, OptionError, arg, quoted
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as
 from fastbcubed.render.document import Document
@@ -69,8 +78,8 @@ from fastbcubed.results.slices import (
     rows_for_json,
     with_quick_errors,
 )
-from fastbcubed.results.standard_errors import ALWAYS, COMPONENT
-from fastbcubed.results.table import LOSS, Table, refuse_table_verb, require_limit
+from fastbcubed.results.standard_errors import COMPONENT
+from fastbcubed.results.table import LOSS, Table, refuse_table_verb
 from fastbcubed.runtime.arguments import is_one_of, true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.old_names import under_old_name
@@ -407,54 +416,103 @@ class Diff(ScoredResult):
             )
         return Table(self._changes)
 
-    @property
-    def id_churn(self) -> float:
-        """The share of the items' weight in clusters whose id changed although their members did not."""
-        if self._saved.get("id_churn") is not None:
-            return float(self._saved["id_churn"])
-        weight = self._new_ids["weight"].to_numpy()
-        return float(weight.sum() / self.evaluation.contingency.total_weight)
-
-    def id_changes(self, *, limit: int | None = None) -> Table:
-        """Return the clusters whose id changed although their members did not: old and new id.
-
-        Parameters
-        ----------
-        limit : int, optional
-            How many to return; all by default.
-
-        Returns
-        -------
-        Table
-            baseline_cluster, experiment_cluster, n_items, weight; the heaviest first. Clusters that a policy made have
-            no id. Where one side has numbers and the other texts, 1 and "1" are the same id.
+    @cached_property
+    def id_stability(self) -> IdStability:
+        """The shares of the common weight whose cluster kept its id: `as_named`, and at `best`, by `ids`.
 
         Examples
         --------
         >>> import fastbcubed as fb
-        >>> d = fb.diff(list("aabbc"), list("aaxyc"))
-        >>> d.id_churn, fb.diff(list("aab"), list("xxb")).id_changes().to_pylist()
-        (0.0, [{'baseline_cluster': 'a', 'experiment_cluster': 'x', 'n_items': 2, 'weight': 2.0}])
+        >>> fb.diff(list("aabbc"), list("xxyyc")).id_stability  # c alone kept its id; all could
+        IdStability(as_named=0.2, best=1.0)
         """
-        limit = require_limit(limit)
-        return Table(self._new_ids.slice(0, limit))
+        saved = self._saved.get("id_stability")
+        return self._carried.stability if saved is None else IdStability(**saved)
+
+    def ids(
+        self, *, known_ids: Any = None, revive: bool = False, mint: IdRule = None, by: str = "cluster"
+    ) -> Table:
+        """Return the id of each cluster of the experiment: that of a baseline cluster, or a new one.
+
+        Labels of the baseline are ids. Of all ways to give each to at most one cluster, that one is taken which keeps
+        those of most weight; of equal ones that with the heaviest cell, then with the larger share of both clusters,
+        the smaller old id, and the smaller label.
+
+        Parameters
+        ----------
+        known_ids : array-like, optional
+            Ids of earlier releases, such as the column id of `registry`, which are not given again.
+        revive : bool
+            Whether new ids may be known ones that the baseline has not.
+        mint : callable, str, optional
+            How new ids are made: a function of the cluster's label; a text, which a running number follows; or the
+            builtin `min`, the cluster's smallest item that is no id. By default integers count on from the largest
+            known one, and others are the labels of the experiment. One that is taken raises OptionError, and numbers
+            among texts IdTypeError.
+        by : {"cluster", "item"}
+            Whether to list clusters, or items as a baseline for the next release.
+
+        Returns
+        -------
+        Table
+            experiment_cluster, id, event, by label: "kept"; "merged", where it also replaces ids that are retired;
+            "split", with a new id, as its items are of clusters whose ids others carry; "new", without an item of the
+            baseline. By item: item and cluster, the id. Clusters that a policy made have none.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> d = fb.diff([7, 7, 7, 8, 8, 9], list("xxyzzz"))
+        >>> d.ids()
+        experiment_cluster  id  event
+        x                    7  kept
+        y                   10  split
+        z                    8  merged
+        <BLANKLINE>
+        3 rows
+        """
+        if not is_one_of(by, ("cluster", "item")):
+            raise OptionError(f'{arg("by")} is "cluster" or "item", not {quoted(by)}')
+        return Table(ids_of(self, known_ids, mint, revive=revive, by_item=by == "item"))
+
+    def retired(self) -> Table:
+        """Return the ids that no cluster carries: id, replaced_by (that of the cluster with most of it, or null).
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.diff([7, 7, 7, 8, 8, 9], list("xxyzzz")).retired().to_pylist()
+        [{'id': 9, 'replaced_by': 8}]
+        """
+        return Table(retired_of(self))
+
+    def registry(
+        self, previous: Any = None, *, release: str | None = None, revive: bool = False, mint: IdRule = None
+    ) -> Table:
+        """Return the registry of all ids after this release: id, first_seen, last_seen, replaced_by.
+
+        Parameters
+        ----------
+        previous : table or path, optional
+            The registry of the release before, whose ids are known. They come first.
+        release : str, optional
+            What to call the experiment; by default its name, without the ending of a file.
+        revive, mint
+            As for `ids`.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> fb.diff([7, 7, 8], [1, 1, 1]).registry(release="May").to_pylist()[1]
+        {'id': 8, 'first_seen': 'the baseline', 'last_seen': 'the baseline', 'replaced_by': 7}
+        """
+        return Table(registry_and_ids(self, previous, release, mint, revive=revive)[0])
 
     @cached_property
-    def _new_ids(self) -> pa.Table:
-        if self.evaluation.contingency.overlapping:
-            raise not_defined()
-        return clusters_with_new_ids(self.evaluation)
-
-    @property
-    def _known_id_churn(self) -> float | None:
-        """The id churn; None where it is not defined, takes labels of many clusters, or their file is gone."""
-        cells, known = self.evaluation.contingency, self._saved.get("id_churn") is not None
-        if not known and (not cells.has_cells or cells.overlapping or cells.n_cells > ALWAYS):
-            return None
-        try:
-            return self.id_churn
-        except FastBCubedError:
-            return None
+    def _carried(self) -> Carried:
+        found = carry(self.evaluation)
+        self.warnings.extend(found.notes())
+        return found
 
     @property
     def sliced(self) -> dict[str, Table]:
@@ -754,7 +812,7 @@ class Diff(ScoredResult):
             "coverage": {**asdict(shared), **shares},
             "summary": self.summary,
             "changes": None if self._changes is None else self._changes.to_pylist(),
-            "id_churn": self._known_id_churn,
+            "id_stability": None if (kept := known_stability(self)) is None else kept._asdict(),
             "slices": {
                 name: rows_for_json(
                     each if each.num_rows <= IN_JSON else requested_slices(self, name, LOSS, IN_JSON)

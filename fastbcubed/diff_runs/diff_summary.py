@@ -178,7 +178,7 @@ def state_of(diff: Diff) -> dict[str, Any]:
     found = diff.to_dict()
     state: dict[str, Any] = {
         name: found.get(name)
-        for name in ("changes", "id_churn", "warnings", "not_computed", "reading", "truth", "verdict")
+        for name in ("changes", "id_stability", "warnings", "not_computed", "reading", "truth", "verdict")
     }
     state |= {name: found.get(name, {}) for name in ("errors", "intervals")}
     state |= {"judging": [metric.name for metric in diff._judging]}
@@ -192,7 +192,7 @@ def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
     figures = state["verdict"]
     verdict = figures and Verdict(**{each.name: _with_nan(figures[each.name]) for each in fields(Verdict)})
     saved = {"changes": state["changes"], "warnings": from_saved(state["warnings"]), "verdict": verdict}
-    saved["id_churn"] = state.get("id_churn")
+    saved["id_stability"] = state.get("id_stability")
     if "reading" in state:
         saved["reading"] = state["reading"]
     if state["errors"]:

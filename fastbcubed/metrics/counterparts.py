@@ -268,15 +268,19 @@ class Matched(NamedTuple):
 
 
 def match_first(
-    rows: Codes, columns: Codes, gains: Floats, order: Callable[[NDArray[np.int64]], NDArray[np.int64]], limit: int
+    rows: Codes,
+    columns: Codes,
+    gains: Floats,
+    order: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+    limit: int,
 ) -> Matched:
     """Match rows and columns, each at most once, so that the sum of gains is the largest; ties go by an order.
 
-    Shapes: `rows`, `columns`, `gains` (n_cells,): codes, none of them together twice, and whole numbers above 0 of which
-    the sum is exact. `order` returns given cells in order of preference, the largest gain first, and is asked about few.
-    Of equally heavy matchings that one is taken which has the first cell in which they differ; where more than `TIED`
-    cells are tied with each other, one that has early ones. A component that takes more than `limit` looks at a cell is
-    matched greedily in that order.
+    Shapes: `rows`, `columns`, `gains` (n_cells,): codes, none of them together twice, and whole numbers above 0 of
+    which the sum is exact. `order` returns given cells in order of preference, the largest gain first, and is asked
+    about few. Of equally heavy matchings that one is taken which has the first cell in which they differ; where more
+    than `TIED` cells are tied with each other, one that has early ones. A component that takes more than `limit` looks
+    at a cell is matched greedily in that order.
 
     >>> rows, columns = np.array([0, 0, 1]), np.array([0, 1, 0])
     >>> match_first(rows, columns, np.array([3.0, 2.0, 2.0]), lambda cells: cells, LIMIT).cells.tolist()
@@ -292,26 +296,35 @@ def match_first(
     of_row[rows[np.bincount(columns, minlength=n_columns)[columns] > 1]] = True
     of_column[columns[np.bincount(rows, minlength=n_rows)[rows] > 1]] = True
     simple = ~of_row[rows] | ~of_column[columns]
-    stars = np.flatnonzero(simple)
-    centre = np.where(of_row[rows[stars]], n_rows + columns[stars], rows[stars])
-    best = np.zeros(n_rows + n_columns)
-    np.maximum.at(best, centre, gains[stars])
-    among = gains[stars] == best[centre]
-    stars, centre = stars[among], centre[among]
-    tied = np.bincount(centre, minlength=best.size)[centre] > 1
-    ordered = order(np.concatenate([stars[tied], np.flatnonzero(~simple)]))
-    if tied.any():
-        of_star = ordered[simple[ordered]]
-        centres = np.where(of_row[rows[of_star]], n_rows + columns[of_star], rows[of_star])
-        first = of_star[np.unique(centres, return_index=True)[1]]
-    else:
-        first = stars[:0]
-    rest = ordered[~simple[ordered]]
+    centre = np.where(of_row[rows], n_rows + columns, rows)
+    stars = first_of_each(np.flatnonzero(simple), centre, gains, order)
+    rest = np.flatnonzero(~simple)
+    rest = order(rest) if rest.size else rest
     chosen, n_greedy, of_greedy = _match_tangles(rows[rest], columns[rest], gains[rest], limit)
-    return Matched(np.sort(np.concatenate([stars[~tied], first, rest[chosen]])), n_greedy, of_greedy)
+    return Matched(np.sort(np.concatenate([stars, rest[chosen]])), n_greedy, of_greedy)
 
 
-def _match_tangles(rows: Codes, columns: Codes, gains: Floats, limit: int) -> tuple[NDArray[np.int64], int, int]:
+def first_of_each(
+    cells: NDArray[np.int64],
+    groups: Codes,
+    gains: Floats,
+    order: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+) -> NDArray[np.int64]:
+    """Return of given cells the heaviest of each group, ties by an order; groups and gains are by cell."""
+    own = groups[cells]
+    best = np.zeros(int(own.max(initial=-1)) + 1)
+    np.maximum.at(best, own, gains[cells])
+    among = cells[gains[cells] == best[own]]
+    tied = np.bincount(groups[among], minlength=best.size)[groups[among]] > 1
+    if not tied.any():
+        return among
+    rivals = order(among[tied])
+    return np.concatenate([among[~tied], rivals[np.unique(groups[rivals], return_index=True)[1]]])
+
+
+def _match_tangles(
+    rows: Codes, columns: Codes, gains: Floats, limit: int
+) -> tuple[NDArray[np.int64], int, int]:
     """Return the matched cells of those in order of preference, and how many components and cells are greedy."""
     if not gains.size:
         return np.empty(0, np.int64), 0, 0
@@ -331,7 +344,9 @@ def _match_tangles(rows: Codes, columns: Codes, gains: Floats, limit: int) -> tu
             np.arange(again.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         )
         m = sizes[component].astype(np.float64)
-        value = np.where(m <= TIED, 2.0 ** np.minimum(rank - 1, TIED), np.where(m <= SQUARED, 1.0 * rank * rank, rank))
+        value = np.where(
+            m <= TIED, 2.0 ** np.minimum(rank - 1, TIED), np.where(m <= SQUARED, 1.0 * rank * rank, rank)
+        )
         more = np.where(m <= TIED, 2.0 ** np.minimum(m, TIED), np.where(m <= SQUARED, m**3, m * m))
         needed = (found.row_price[rows[again]] > 0) * 1.0 + (found.column_price[columns[again]] > 0)
         settled = _search(rows[again], columns[again], value + more * needed, limit)
@@ -361,19 +376,28 @@ def _components(rows: Codes, columns: Codes) -> tuple[NDArray[np.int64], int]:
 
 def _search(rows: Codes, columns: Codes, gains: Floats, limit: int) -> _Searched:
     """Search for the heaviest matching of each component; cells are in order of preference."""
-    component, n = _components(rows, columns)
+    component, _ = _components(rows, columns)
     order = np.argsort(component, kind="stable")  # so that the rows of a component follow each other
     component = component[order]
     own, others = rows[order].astype(np.int64), columns[order].astype(np.int64)
     numbers = np.full(int(rows.max()) + 1, -1, np.int32), np.full(int(columns.max()) + 1, -1, np.int32)
-    n_rows, n_columns = (kernels.hashing.number_codes(each, to) for each, to in zip((own, others), numbers, strict=True))
+    n_rows, n_columns = (
+        kernels.hashing.number_codes(each, to) for each, to in zip((own, others), numbers, strict=True)
+    )
     starts, places = np.zeros(n_rows + 1, np.int64), np.argsort(own, kind="stable")
     np.cumsum(np.bincount(own, minlength=n_rows), out=starts[1:])
     edges = starts, others[places].astype(np.int32), gains[order][places]
     prices = np.maximum.reduceat(edges[2], starts[:-1]), np.zeros(n_columns)
     pairs = np.full(n_rows, -1), np.full(n_columns, -1)
     came_by, came_from, seen = (np.empty(n_columns, np.int64) for _ in range(3))
-    space = np.full(n_columns, np.inf), came_by, came_from, seen, np.empty(gains.size), np.empty(gains.size, np.int32)
+    space = (
+        np.full(n_columns, np.inf),
+        came_by,
+        came_from,
+        seen,
+        np.empty(gains.size),
+        np.empty(gains.size, np.int32),
+    )
     of_row = component[places][starts[:-1]]
     chosen, greedy = np.zeros(gains.size, np.bool_), np.zeros(gains.size, np.bool_)
     done, looks, n_greedy, patience = 0, 0, 0, min(PATIENCE, limit)

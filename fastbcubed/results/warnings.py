@@ -845,6 +845,7 @@ CODES = {
     "columns-recognised": Code("Columns of ids and clusters were found by their names."),
     "whole-floats": Code("Floats or decimals were read as integers."),
     "made-of-links": Code("The clusters of a side are the connected components of links."),
+    "ids-partly-greedy": Code("Ids of some clusters were carried greedily, since the search took too long."),
     "attributes-match-none": Code("A table of attributes has none of the items."),
     **{code: Code(meaning) for code, meaning in OF_LINKS.items()},
 }

@@ -112,3 +112,69 @@ def test_a_saved_diff_is_opened(
     assert "Item c: baseline cluster x, experiment cluster q, true cluster v" in shown
     assert cli.main(["show", out, "--baseline", "nope"]) == 2
     assert "no baseline cluster 'nope'" in capsys.readouterr().err
+
+
+# -- Ids -------------------------------------------------------------------------------------------
+
+
+def test_files_of_ids(paths: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """x keeps most of its items in p, y in q, and z in r."""
+    files = {flag: str(tmp_path / f"{flag}.parquet") for flag in ("ids", "item-ids", "registry")}
+    flags = [part for flag, path in files.items() for part in (f"--{flag}", path)]
+    code, out, err = run(capsys, paths["old"], paths["new"], *flags, "--fail-ids-lost", "0.2")
+    assert code == 0 and "wrote" in err and "3 rows: 3 kept" in err
+    assert "passed: ids_lost is 0.16667, wanted at most 0.2" in out  # one item of six changed its cluster
+    assert pq.read_table(files["ids"]).to_pylist()[1] == {
+        "experiment_cluster": "q",
+        "id": "y",
+        "event": "kept",
+    }
+    assert pq.read_table(files["item-ids"])["cluster"].to_pylist() == list("xxyyyz")
+    assert pq.read_table(files["registry"])["last_seen"].to_pylist() == ["new"] * 3
+    # The next release, with today's ids as the baseline: a is alone, and its id is new.
+    pq.write_table(pa.table({"item": list("abcdef"), "cluster": list("123334")}), tmp_path / "next.parquet")
+    again = (
+        files["item-ids"],
+        str(tmp_path / "next.parquet"),
+        "--registry",
+        files["registry"],
+        "--ids",
+        files["ids"],
+    )
+    before = Path(files["registry"]).read_bytes()
+    code, out, err = run(capsys, *again, "--mint", "n", "--fail-ids-lost", "0.1", "--json")
+    gate = json.loads(out)["gates"][0]
+    assert code == 1 and (gate["score"], gate["at_most"]) == ("ids_lost", 0.1) and gate["value"] == 1 - 5 / 6
+    assert "since a gate failed" in err and Path(files["registry"]).read_bytes() == before
+    code, _, err = run(capsys, *again, "--mint", "n")
+    assert code == 0 and "3 kept, 1 split" in err
+    assert pq.read_table(files["registry"]).to_pylist()[3] == {
+        "id": "n1", "first_seen": "next", "last_seen": "next", "replaced_by": None,
+    }  # fmt: skip
+    code, _, err = run(capsys, *again, "--mint", "n")
+    assert code == 2 and "has the release 'next' already" in err and "--release" in err
+
+
+def test_ids_lost_as_they_are_named(paths: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, paths["old"], paths["new"], "--fail-ids-lost", "0.5", "--json")
+    found = json.loads(out)
+    assert code == 1 and found["gates"][0]["value"] == 1
+    assert found["id_stability"] == {"as_named": 0.0, "best": pytest.approx(5 / 6)}
+    assert run(capsys, paths["old"], paths["old"], "--fail-ids-lost", "0")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--mint", "n"], "name a file"),
+        (["--revive"], "--registry"),
+        (["--ids", "ids.csv"], "--ids is a Parquet file"),
+        (["--ids", "a.parquet", "--registry", "a.parquet"], "are the same"),
+        (["--fail-ids-lost", "5"], "is not a share from 0 to 1"),
+    ],
+)
+def test_flags_of_ids_that_do_not_fit(
+    paths: dict[str, str], flags: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(capsys, paths["old"], paths["new"], *flags)
+    assert code == 2 and said in err

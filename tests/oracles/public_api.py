@@ -54,7 +54,8 @@ LISTINGS = {
     ),
     "diff": (
         "scores()", "clusters('baseline')", "clusters('experiment')", "cluster('baseline', 1).table", "items()",
-        "cluster('baseline', 1).parts", "cells()", "changes()", "slices('country')", "id_changes()", "sample_pairs(9)",
+        "cluster('baseline', 1).parts", "cells()", "changes()", "slices('country')",
+        "ids()", "retired()", "registry()", "sample_pairs(9)",
     ),
     "est": ("scores()",),
     "pairs": ("",),

@@ -1,0 +1,535 @@
+"""Identity over time: which clusters of an experiment carry the ids of a baseline's, new ids, and their registry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.diff_runs.diff_listings import OF_ONE_SIDE, labels_of_one_side
+from fastbcubed.errors import (
+    ColumnError,
+    DuplicateItemError,
+    EmptyInputError,
+    FastBCubedError,
+    IdTypeError,
+    MetricError,
+    NotKeptError,
+    NullError,
+    OptionError,
+    arg,
+    first_few,
+    quoted,
+)
+from fastbcubed.inputs import arrow_compute as pc
+from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
+from fastbcubed.inputs.files import read_table
+from fastbcubed.inputs.id_columns import as_column
+from fastbcubed.metrics.counterparts import first_of_each, match_first
+from fastbcubed.render.number_formats import count, counted, label
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.items import without_noise
+from fastbcubed.results.notices import NOTE
+from fastbcubed.results.page import stem
+from fastbcubed.results.standard_errors import ALWAYS
+from fastbcubed.results.table import order_of
+from fastbcubed.runtime.arguments import a_text, true_or_false
+from fastbcubed.types import RowNumbers
+
+if TYPE_CHECKING:
+    from fastbcubed.diff_runs.diff_result import Diff
+
+#: What became of a cluster's id, in the order of display.
+EVENTS = ("kept", "merged", "split", "new")
+#: Looks at a cell after which a component is matched greedily: about ten seconds; and where nobody asked for ids.
+LIMIT, QUICK = 2_000_000_000, 5_000_000
+#: Bits of the weight of all items: whole numbers of so many are added exactly, and rounding cannot break ties.
+BITS = 46
+#: Columns of a registry.
+REGISTRY = ("id", "first_seen", "last_seen", "replaced_by")
+TOO_TANGLED = "ids-partly-greedy"
+
+IdRule = str | Callable[[Any], Any] | None
+
+
+class IdStability(NamedTuple):
+    """Shares of the weight that baseline and experiment have in common, of clusters that have an id."""
+
+    as_named: float  #: whose cluster has the same id in both
+    best: float  #: whose cluster can have, if ids are carried by the heaviest matching
+
+
+class Carried(NamedTuple):
+    """Labels of clusters by side and code, and where ids go."""
+
+    labels: dict[str, pa.Array]  #: null for a cluster that a policy made
+    there: dict[str, NDArray[np.bool_]]  #: clusters with a label that have a cell
+    keeps: RowNumbers  #: of a new cluster: the old one whose id it carries, or -1
+    heir: RowNumbers  #: of an old cluster: the new one that has most of it, if its id is carried by none; else -1
+    shared: NDArray[np.bool_]  #: new clusters with an item of an old one
+    stability: IdStability
+    n_greedy: int
+    cells_of_greedy: int
+
+    def notes(self) -> list[dict[str, Any]]:
+        """Return a note if some ids were carried greedily."""
+        if not self.n_greedy:
+            return []
+        message = (
+            f"Ids of {counted(self.n_greedy, 'group')} of clusters, which hang together through "
+            f"{count(self.cells_of_greedy)} cells, were carried cell by cell, the heaviest first: the search for the "
+            "best matching took too long there. Slightly more of the weight may be able to keep its id."
+        )
+        figures = {"n_components": self.n_greedy, "n_cells": self.cells_of_greedy}
+        return [{"code": TOO_TANGLED, "level": NOTE, "message": message, **figures}]
+
+
+def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
+    """Match the clusters of both sides by the weight of their cells; ties by share, then old id, then new label."""
+    table = ev.contingency
+    if not table.has_cells:
+        raise NotKeptError(
+            f"the cells were not kept; call fastbcubed.diff with {arg('keep', 'cells')} to carry ids"
+        )
+    if table.overlapping:
+        raise MetricError(
+            f"ids are not carried where clusters may overlap; pass partitions, without {arg('overlapping', True)}"
+        )
+    labels = {side: _labels(ev, side, np.arange(table.n_codes[side])) for side in OF_ONE_SIDE}
+    valid = {side: np.asarray(to_numpy(each.is_valid()), np.bool_) for side, each in labels.items()}
+    codes = {"true": table.true, "pred": table.pred}
+    there = {side: np.zeros(valid[side].size, np.bool_) for side in labels}
+    for side, own in there.items():
+        own[codes[side]] = True
+        own &= valid[side]
+    named = np.ones(table.n_cells, np.bool_)
+    for side in labels:
+        if not valid[side].all():
+            named &= valid[side][codes[side]]
+    cells = np.flatnonzero(named)
+    if not cells.size:
+        raise EmptyInputError(
+            "no item is in a cluster with an id on both sides, so that no id can be carried"
+        )
+    weight = np.ascontiguousarray(table.weight)[cells]
+    whole = (table.fp[cells] == 0) & (table.fn[cells] == 0)
+    sure, rest = cells[whole], cells[~whole]
+    # Whole numbers make sums exact, so that the order of the items cannot break a tie; the unit is a power of two.
+    unit = math.ldexp(1.0, math.frexp(float(weight.sum()) * (1 + 2**-20))[1] - BITS)
+    gains = np.maximum(np.rint(weight[~whole] / unit), 1.0)
+    del named
+    true, pred = (codes[side][rest] for side in ("true", "pred"))
+
+    def order(of: NDArray[np.int64]) -> NDArray[np.int64]:
+        own = rest[of]
+        common, others = table.tp[own], table.fp[own] + table.fn[own]
+        share = np.rint(common / (common + others) * 2.0**40)
+        names = [labels[side].take(from_numpy(codes[side][own])) for side in labels]
+        return of[to_numpy(order_of([-gains[of], -share], names))]
+
+    found = match_first(true, pred, gains, order, limit)
+    keeps, heir = np.full(there["pred"].size, -1), np.full(there["true"].size, -1)
+    for matched in (sure, rest[found.cells]):
+        keeps[codes["pred"][matched]] = codes["true"][matched]
+    left = np.ones(there["true"].size, np.bool_)
+    left[keeps[keeps >= 0]] = False
+    largest = first_of_each(np.flatnonzero(left[true]), true, gains, order)
+    heir[true[largest]] = pred[largest]
+    shared = np.zeros(there["pred"].size, np.bool_)
+    shared[codes["pred"][cells]] = True
+    stability = _stability(labels, codes, cells, weight, keeps)
+    return Carried(labels, there, keeps, heir, shared, stability, found.n_greedy, found.cells_of_greedy)
+
+
+def known_stability(diff: Diff) -> IdStability | None:
+    """Return the stability of ids where it is known, or found quickly."""
+    if diff._saved.get("id_stability") is not None or "_carried" in diff.__dict__:
+        return diff.id_stability
+    cells = diff.evaluation.contingency
+    if diff._saved or not cells.has_cells or cells.overlapping or cells.n_cells > ALWAYS:
+        return None
+    try:
+        found = carry(diff.evaluation, QUICK)
+    except FastBCubedError:
+        return None
+    if found.n_greedy:
+        return None
+    diff.__dict__["_carried"] = found
+    return found.stability
+
+
+def _stability(
+    labels: dict[str, pa.Array], codes: Any, cells: RowNumbers, weight: NDArray[Any], keeps: RowNumbers
+) -> IdStability:
+    old, new = (labels[side].take(from_numpy(codes[side][cells])) for side in ("true", "pred"))
+    if old.type != new.type or pa.types.is_nested(old.type):
+        old, new = (_as_texts(each) for each in (old, new))
+    same = np.asarray(to_numpy(pc.equal(old, new)), np.bool_)
+    best = keeps[codes["pred"][cells]] == codes["true"][cells]
+    total = math.fsum([float(weight.sum())])
+    return IdStability(*(float(np.where(kept, weight, 0.0).sum() / total) for kept in (same, best)))
+
+
+def _as_texts(labels: pa.Array) -> pa.Array:
+    """Return labels as texts, so that 1 and "1" are the same id."""
+    if (
+        pa.types.is_integer(labels.type)
+        or pa.types.is_string(labels.type)
+        or pa.types.is_large_string(labels.type)
+    ):
+        return labels.cast(pa.large_string())
+    return pa.array(
+        [None if value is None else label(value) for value in labels.to_pylist()], pa.large_string()
+    )
+
+
+def _labels(ev: Evaluation, side: str, codes: RowNumbers) -> pa.Array:
+    found = ev.kept.cluster_labels(side, codes)
+    return combined(plain(found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])))
+
+
+def _of_one_side(ev: Evaluation, carried: Carried, side: str) -> pa.Array:
+    """Return the labels of the clusters of a side of which the other side has no item."""
+    own, alone = carried.labels[side], ev.contingency.alone(side)
+    if alone is None:
+        return own.slice(0, 0)
+    if ev.has_items:
+        return labels_of_one_side(ev, side)
+    scored = np.zeros(len(own), np.bool_)
+    scored[ev.contingency.true if side == "true" else ev.contingency.pred] = True
+    codes = np.unique(alone.codes)
+    found = own.take(from_numpy(codes[~scored[codes]]))
+    if found.null_count and ev.policies.noise_of(side) is None:
+        raise NotKeptError(
+            f"the labels of {counted(found.null_count, 'cluster')} of which one side has no item were not kept; keep "
+            f"the items, with {arg('keep', 'items')}"
+        )
+    return found.drop_null()
+
+
+# -- Ids -------------------------------------------------------------------------------------------
+
+
+def ids_of(diff: Diff, known: Any, mint: IdRule, *, revive: bool, by_item: bool = False) -> pa.Table:
+    """Return the clusters of the experiment, in order of their labels, with ids and events; see `Diff.ids`."""
+    revive, carried, ev = true_or_false(revive, "revive"), diff._carried, diff.evaluation
+    old, new = carried.labels["true"], carried.labels["pred"]
+    kind = _kind(old, "ids of the baseline")
+    codes = np.flatnonzero(carried.there["pred"])
+    keeps = carried.keeps[codes]
+    merged = np.zeros(carried.keeps.size, np.bool_)
+    merged[carried.heir[carried.heir >= 0]] = True
+    events = np.where(keeps < 0, np.where(carried.shared[codes], 2, 3), merged[codes].astype(np.int64))
+    appeared = _of_one_side(ev, carried, "pred")
+    labels = combined(pa.chunked_array([new.take(from_numpy(codes)), appeared.cast(new.type)]))
+    more = np.full(len(appeared), -1)
+    keeps, events = np.append(keeps, more), np.append(events, more + 4)
+    order = order_of([], [labels])
+    labels, rows = labels.take(order), to_numpy(order)
+    keeps, events = keeps[rows], events[rows]
+    ids = old.take(from_numpy(np.maximum(keeps, 0), keeps < 0))
+    if (fresh := np.flatnonzero(keeps < 0)).size:
+        gone = _of_one_side(ev, carried, "true")
+        current = combined(pa.chunked_array([old.filter(from_numpy(carried.there["true"])), gone]))
+        current = current.cast(_wide(current.type))
+        known = _known(known, kind)
+        if revive and known is not None:
+            known = known.filter(pc.is_in(known, value_set=current)) if len(known) else known
+        taken = current if known is None else combined(pa.chunked_array([current, known.cast(current.type)]))
+        own = labels.take(from_numpy(fresh))
+        minted = _minted(own, taken, kind, mint, partial(_smallest, ev, own, taken))
+        both = combined(pa.chunked_array([ids.cast(minted.type), minted]))
+        at = np.arange(len(ids))
+        at[fresh] = len(ids) + np.arange(fresh.size)
+        ids = both.take(from_numpy(at))
+    named = pa.DictionaryArray.from_arrays(from_numpy(events.astype(np.int8)), from_texts(list(EVENTS)))
+    found = table_of({"experiment_cluster": labels, "id": ids, "event": named})
+    return ids_by_item(ev, found) if by_item else found
+
+
+def _kind(labels: pa.Array, where: str) -> str:
+    if pa.types.is_struct(labels.type):
+        raise OptionError(f"{where} have several columns, and ids are of one; join these before")
+    return id_kind(labels.type, where)
+
+
+def _wide(kind: pa.DataType) -> pa.DataType:
+    """Return a type that holds new ids, too."""
+    if pa.types.is_integer(kind):
+        return pa.uint64() if kind == pa.uint64() else pa.int64()
+    return pa.large_string() if pa.types.is_string(kind) or pa.types.is_large_string(kind) else kind
+
+
+def _known(known: Any, kind: str) -> pa.Array | None:
+    """Return known ids of one column, of the kind of those of the baseline."""
+    if known is None:
+        return None
+    if isinstance(known, Collection) and not hasattr(known, "__getitem__"):
+        known = list(known)
+    column = as_column(known, "known_ids", f"{arg('known_ids')}")
+    column.refuse_nulls()
+    if len(column.parts) > 1:
+        raise OptionError(f"{arg('known_ids')} have {len(column.parts)} columns; pass ids")
+    found = combined(plain(column.parts[0]))
+    if not len(found):
+        return None
+    return _of_kind(found, kind, f"{arg('known_ids')}")
+
+
+def _of_kind(values: pa.Array, kind: str, where: str) -> pa.Array:
+    if (own := id_kind(values.type, where)) != kind:
+        words = {"integer": "numbers", "string": "texts", "binary": "bytes"}
+        raise IdTypeError(
+            f"{where} {'has' if 'registry' in where else 'gives'} {words[own]} (first: "
+            f"{first_few(values.slice(0, 3).to_pylist())}), and the ids of the baseline are {words[kind]}; cast either"
+        )
+    return values.cast(_wide(values.type))
+
+
+def _minted(
+    labels: pa.Array, taken: pa.Array, kind: str, mint: IdRule, smallest: Callable[[], pa.Array]
+) -> pa.Array:
+    """Return new ids of the clusters with these labels, none of which is taken; raise where two would be the same."""
+    n, where = len(labels), f"{arg('mint')}"
+    if mint is min:
+        found = _of_kind(smallest(), kind, where)
+    elif isinstance(mint, str):
+        first = _last_number(taken, mint, kind) + 1
+        found = pa.array([f"{mint}{number}" for number in range(first, first + n)], pa.large_string())
+    elif callable(mint):
+        values = [mint(value) for value in labels.to_pylist()]
+        if none := sum(value is None for value in values):
+            raise NullError(f"{where} gives no id to {none} of {counted(n, 'new cluster')}")
+        found = _of_kind(combined(as_column(values, "mint", where).parts[0]), kind, where)
+    elif mint is not None:
+        raise OptionError(
+            f"{where} is a function, a text that new ids begin with, or min, not {quoted(mint)}"
+        )
+    elif kind == "integer":
+        first = max(0, pc.max(taken).as_py()) + 1
+        if first + n > np.iinfo(_wide(taken.type).to_pandas_dtype()).max:
+            raise OptionError(
+                f"the largest id is {first - 1}, after which no numbers are left; pass {arg('mint', ...)}"
+            )
+        found = pa.array(np.arange(first, first + n, dtype=_wide(taken.type).to_pandas_dtype()))
+    else:
+        found = _as_texts(labels) if kind == "string" else _of_kind(labels, kind, "the experiment")
+    return _require_free(found, labels, taken)
+
+
+def _require_free(ids: pa.Array, labels: pa.Array, taken: pa.Array) -> pa.Array:
+    """Return new ids, or raise OptionError if another cluster has one of them."""
+    hint = f"Pass another rule, such as a text that new ids begin with: {arg('mint', 'new-')}"
+    used = np.flatnonzero(np.asarray(to_numpy(pc.is_in(ids, value_set=taken.cast(ids.type))), np.bool_))
+    if used.size:
+        raise OptionError(
+            f"{counted(used.size, 'new id')} of {count(len(ids))} {'is' if used.size == 1 else 'are'} taken (first: "
+            f"{first_few(ids.take(from_numpy(used[:3])).to_pylist())}): the baseline or the known ids have "
+            f"{'it' if used.size == 1 else 'them'} for other clusters. {hint}"
+        )
+    if (distinct := pc.count_distinct(ids).as_py()) < len(ids):
+        counts = pc.value_counts(ids)
+        first = counts.filter(pc.greater(counts.field("counts"), 1))[0].as_py()["values"]
+        several = labels.filter(pc.equal(ids, first)).slice(0, 3).to_pylist()
+        raise OptionError(
+            f"{count(len(ids))} new clusters have {count(distinct)} different new ids: {quoted(first)} is that of "
+            f"{first_few(several)}. {hint}"
+        )
+    return ids
+
+
+def _last_number(taken: pa.Array, prefix: str, kind: str) -> int:
+    """Return the largest number that follows a prefix in an id; 0 if none does."""
+    if kind != "string":
+        raise IdTypeError(
+            f"{arg('mint', prefix)} makes texts, and the ids of the baseline are not; leave it out to count on from "
+            "the largest number, or cast the ids to texts"
+        )
+    rest = pc.utf8_slice_codeunits(taken.filter(pc.starts_with(taken, pattern=prefix)), len(prefix))
+    rest = rest.filter(pc.match_substring_regex(rest, "^[0-9]{1,18}$"))
+    return int(pc.max(rest.cast(pa.int64())).as_py()) if len(rest) else 0
+
+
+def _smallest(ev: Evaluation, labels: pa.Array, taken: pa.Array) -> pa.Array:
+    """Return of each of these clusters the smallest item that is no id of another."""
+    own, cluster = _rows(ev)
+    at = pc.index_in(cluster, value_set=labels)
+    wanted = at.is_valid()
+    own, at = own.filter(wanted), at.filter(wanted)
+    if pa.types.is_struct(own.type):
+        raise OptionError(f"items have ids of several columns; pass another {arg('mint', ...)} than min")
+    free = (
+        pc.invert(pc.is_in(own, value_set=taken.cast(own.type)))
+        if _comparable(own, taken)
+        else pa.scalar(True)
+    )
+    if isinstance(free, pa.Array):
+        own, at = own.filter(free), at.filter(free)
+    order = to_numpy(order_of([], [own]))
+    groups, first = np.unique(to_numpy(at)[order], return_index=True)
+    if groups.size < len(labels):
+        none = np.setdiff1d(np.arange(len(labels)), groups)
+        raise OptionError(
+            f"all items of {counted(none.size, 'new cluster')} are ids of other clusters (first: "
+            f"{first_few(labels.take(from_numpy(none[:3])).to_pylist())}); pass another {arg('mint', ...)} than min"
+        )
+    return own.take(from_numpy(order[first]))
+
+
+def _comparable(one: pa.Array, other: pa.Array) -> bool:
+    return id_kind(one.type, "items") == id_kind(other.type, "ids")
+
+
+def _rows(ev: Evaluation) -> tuple[pa.Array, pa.Array]:
+    """Return the items of the experiment, and their labels."""
+    items = ev.kept_items()
+    labels = without_noise(items.labels("pred"), ev.policies.noise_of("pred"))
+    labels = combined(plain(labels if isinstance(labels, pa.ChunkedArray) else pa.chunked_array([labels])))
+    if pa.types.is_struct(labels.type):
+        raise OptionError(
+            "clusters of the experiment have several columns; give them one to list ids by item"
+        )
+    rows = np.flatnonzero(to_numpy(labels.is_valid()))
+    found = items.ids(rows)
+    return (
+        combined(plain(found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found]))),
+        labels.take(from_numpy(rows)),
+    )
+
+
+def ids_by_item(ev: Evaluation, ids: pa.Table) -> pa.Table:
+    """Return the items of the experiment with the id of their cluster, as a baseline for the next release."""
+    own, cluster = _rows(ev)
+    at = pc.index_in(cluster, value_set=combined(ids["experiment_cluster"]))
+    names, parts = list(ev.kept_items().item_names) or ["item"], [own]
+    if pa.types.is_struct(own.type):
+        parts = own.flatten()
+    if len(parts) == 1:
+        names = ["item"]
+    return table_of({**dict(zip(names, parts, strict=True)), "cluster": combined(ids["id"]).take(at)})
+
+
+def retired_of(diff: Diff) -> pa.Table:
+    """Return the ids of the baseline that no cluster carries; see `Diff.retired`."""
+    carried, ev = diff._carried, diff.evaluation
+    old = carried.labels["true"]
+    kept = np.zeros(len(old), np.bool_)
+    kept[carried.keeps[carried.keeps >= 0]] = True
+    codes = np.flatnonzero(carried.there["true"] & ~kept)
+    heirs = carried.heir[codes]
+    # An heir keeps the id of another old cluster, or the matching could be heavier.
+    new = carried.keeps[np.maximum(heirs, 0)]
+    by = old.take(from_numpy(np.maximum(new, 0), (heirs < 0) | (new < 0)))
+    gone = _of_one_side(ev, carried, "true")
+    own = combined(pa.chunked_array([old.take(from_numpy(codes)), gone.cast(old.type)]))
+    by = combined(pa.chunked_array([by, pa.nulls(len(gone), by.type)]))
+    found = table_of({"id": own, "replaced_by": by})
+    return found.take(order_of([], [found["id"]]))
+
+
+# -- Registry --------------------------------------------------------------------------------------
+
+
+def registry_of(
+    ids: pa.Table, retired: pa.Table, known: pa.Table | None, releases: tuple[str, str]
+) -> pa.Table:
+    """Return the registry after a release: that of yesterday, brought up to date, and ids that it lacked.
+
+    `releases` are the names of the baseline and of the experiment.
+    """
+    before, now = releases
+    living = combined(ids["id"])
+    wide = _wide(living.type)
+    gone, heirs = (combined(retired[name]).cast(wide) for name in ("id", "replaced_by"))
+    minted = pc.is_in(ids["event"].cast(pa.string()), value_set=pa.array(["split", "new"]))
+    fresh = combined(ids["id"].filter(minted)).cast(wide)
+    parts = [gone, combined(ids["id"].filter(pc.invert(minted))).cast(wide)]
+    old = pa.chunked_array([] if known is None else [known["id"].combine_chunks()], wide)
+    every = pc.unique(pa.chunked_array([*old.chunks, *(part.sort() for part in parts), fresh.sort()], wide))
+    place = {
+        name: to_numpy(pc.index_in(part, value_set=every))
+        for name, part in (("gone", gone), ("fresh", fresh))
+    }
+    alive = to_numpy(pc.index_in(living.cast(wide), value_set=every))
+    n_old = len(old)
+    first, last = (np.full(len(every), before, object) for _ in range(2))
+    by = np.full(len(every), -1)
+    if known is not None:
+        for column, name in ((first, "first_seen"), (last, "last_seen")):
+            column[:n_old] = known[name].to_pylist()
+        by[:n_old] = to_numpy(
+            pc.fill_null(pc.index_in(known["replaced_by"], value_set=every), -1).combine_chunks()
+        )
+    added = place["fresh"][place["fresh"] >= n_old]  # a revived one keeps the release when it was first seen
+    first[added], last[alive], by[alive] = now, now, -1
+    by[place["gone"]] = to_numpy(pc.fill_null(pc.index_in(heirs, value_set=every), -1))
+    return table_of(
+        {
+            "id": every,
+            "first_seen": from_texts(first.tolist()),
+            "last_seen": from_texts(last.tolist()),
+            "replaced_by": every.take(from_numpy(np.maximum(by, 0), by < 0)),
+        }
+    )
+
+
+def registry_and_ids(
+    diff: Diff, previous: Any, release: str | None, mint: IdRule, *, revive: bool
+) -> tuple[pa.Table, pa.Table]:
+    """Return the registry after a release, and the ids that it has."""
+    before, now = (stem(diff.names[side] or f"the {side}") for side in ("baseline", "experiment"))
+    now = now if release is None else a_text(release, "release")
+    known = None
+    if previous is not None:
+        known = checked_registry(previous, _kind(diff._carried.labels["true"], "ids of the baseline"), now)
+    ids = ids_of(diff, None if known is None else known["id"], mint, revive=revive)
+    return registry_of(ids, retired_of(diff), known, (before, now)), ids
+
+
+def checked_registry(given: Any, kind: str, release: str) -> pa.Table:
+    """Return yesterday's registry, or raise for what is wrong with it."""
+    table = read_table(given)
+    if lacking := [name for name in REGISTRY if name not in table.column_names]:
+        raise ColumnError(
+            f"the registry has no column {', '.join(lacking)}, but {first_few(table.column_names)}; a registry has the "
+            f"columns {', '.join(REGISTRY)}, one row for each id"
+        )
+    ids = {name: plain(table[name]) for name in ("id", "replaced_by")}
+    for name, own in ids.items():
+        if len(own) > own.null_count:
+            ids[name] = pa.chunked_array(
+                [_of_kind(combined(own), kind, f"the column {name} of the registry")]
+            )
+    wide = ids["id"].type
+    ids["replaced_by"] = ids["replaced_by"].cast(wide)
+    for name in REGISTRY[:3]:
+        if n := table[name].null_count:
+            raise NullError(f"{counted(n, 'row')} of the registry {'has' if n == 1 else 'have'} no {name}")
+    counts = pc.value_counts(ids["id"])
+    if len(twice := counts.filter(pc.greater(counts.field("counts"), 1))):
+        raise DuplicateItemError(
+            f"{counted(len(twice), 'id')} {'is' if len(twice) == 1 else 'are'} in several rows of the registry (first: "
+            f"{first_few(twice.field('values').slice(0, 3).to_pylist())}); keep one row of each"
+        )
+    unknown = (
+        ids["replaced_by"]
+        .filter(pc.invert(pc.is_in(ids["replaced_by"], value_set=combined(ids["id"]))))
+        .drop_null()
+    )
+    if len(unknown):
+        raise OptionError(
+            f"replaced_by of the registry has {counted(len(unknown), 'id')} that it has no row of (first: "
+            f"{first_few(unknown.slice(0, 3).to_pylist())})"
+        )
+    seen = {name: table[name].cast(pa.string()) for name in ("first_seen", "last_seen")}
+    if any(pc.any(pc.equal(own, release)).as_py() for own in seen.values()):
+        raise OptionError(
+            f"the registry has the release {quoted(release)} already; restore the registry from before it, or name "
+            f"this release: {arg('release', ...)}"
+        )
+    return pa.table({"id": ids["id"], **seen, "replaced_by": ids["replaced_by"]})
