@@ -68,6 +68,14 @@ def test_a_long_chain_and_many_ties() -> None:
     assert labels.tolist() == np.concatenate([[0], np.cumsum(~joined)]).tolist()
 
 
+def test_equal_scores_are_one_level_wherever_blocks_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "fastbcubed.sweep_links.merge_tree.blocks", lambda n, *_: [(k, k + 1) for k in range(n)]
+    )
+    tree = tree_of(5, [(0, 1, 0.5), (1, 2, 0.5), (2, 3, 0.5), (3, 4, 0.25)])
+    assert tree.n_levels == 2 and tree.thresholds.tolist() == [0.5, 0.25]
+
+
 def test_zeros_of_either_sign_are_one_score() -> None:
     tree = tree_of(3, [(0, 1, 0.0), (1, 2, -0.0)])
     assert tree.n_levels == 1
