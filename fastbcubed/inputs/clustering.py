@@ -28,7 +28,6 @@ from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.keys import comparable_keys
 from fastbcubed.inputs.layouts import Reading, choose_columns, refuse_retrieved
-from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.inputs.suggestions import Typed
 from fastbcubed.inputs.tables import (
     CLUSTER,
@@ -131,24 +130,22 @@ def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tu
         pieces = [column.parts[0] for column in columns if len(column)] or [labels.parts[0]]
         values = Column(labels.name, [join_pieces(pieces, "the hierarchy")])
         cuts = np.cumsum([len(column) for column in columns])[:-1]
-        own, low, high = np.split(codes, cuts)
-        steps = Memberships.from_rows(low, high, firsts.size, firsts.size).without_repeats()
-        above = _ancestors(steps)
-        circular = np.flatnonzero(above.rows() == above.codes)
-        if circular.size:
-            names = values.take(firsts[above.codes[circular[:4]]]).to_pylist()
+        (own, low, high), n = np.split(codes, cuts), firsts.size
+        below, above = np.divmod(_ancestors(low, high, n), n)
+        if (circular := below[below == above]).size:
+            names = values.take(firsts[circular[:4]]).to_pylist()
             raise OptionError(
                 f"{circular.size} clusters are each its own ancestor ({first_few(names)}); a hierarchy has no cycle"
             )
         labelled = np.arange(len(labels)) if labels.null_rows is None else np.flatnonzero(~labels.null_rows)
-        taken = above.take(own[labelled])
-        rows = np.repeat(labelled, taken.counts)
-        who, n = number(items, pool).codes, firsts.size
-        pairs = who[rows] * n + taken.codes
+        rows, found = _equal(own[labelled], below)
+        rows, ancestors = labelled[rows], above[found]
+        who = number(items, pool).codes
+        pairs = who[rows] * n + ancestors
         _, first = np.unique(pairs, return_index=True)
         new = np.sort(first[~np.isin(pairs[first], (who * n + own)[labelled])])
-        found = pa.chunked_array([values.take(firsts[taken.codes[new]])])
-    return rows[new], Column(labels.name, [found], labels.where)
+        added = pa.chunked_array([values.take(firsts[ancestors[new]])])
+    return rows[new], Column(labels.name, [added], labels.where)
 
 
 def _refuse_null_children(child: Column, parent: Column) -> None:
@@ -165,18 +162,24 @@ def _refuse_null_children(child: Column, parent: Column) -> None:
         )
 
 
-def _ancestors(steps: Memberships) -> Memberships:
-    """Return all ancestors of each cluster: those reached by one step or more."""
-    n = len(steps)
-    known = steps
+def _ancestors(low: RowNumbers, high: RowNumbers, n: int) -> RowNumbers:
+    """Return each pair of a cluster and an ancestor, by one step or more: ascending, as ``cluster * n + ancestor``."""
+    known = np.unique(low * n + high)
     while True:  # each round doubles the length of known paths
-        further = known.take(known.codes)
-        starts = np.concatenate([known.rows(), np.repeat(known.rows(), further.counts)])
-        ends = np.concatenate([known.codes, further.codes]).astype(np.int64)
-        longer = Memberships.from_rows(starts, ends, n, n).without_repeats()
-        if longer.codes.size == known.codes.size:
+        starts, ends = np.divmod(known, n)
+        rows, further = _equal(ends, starts)
+        longer = np.union1d(known, starts[rows] * n + ends[further])
+        if longer.size == known.size:
             return known
         known = longer
+
+
+def _equal(values: RowNumbers, ascending: RowNumbers) -> tuple[RowNumbers, RowNumbers]:
+    """Return the rows of both arrays, the second of which is in order, that have equal values, pair by pair."""
+    first = np.searchsorted(ascending, values)
+    counts = np.searchsorted(ascending, values, "right") - first
+    rows = np.repeat(np.arange(values.size), counts)
+    return rows, np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts - first, counts)
 
 
 #: The name of a clustering without a name.

@@ -15,10 +15,10 @@ from fastbcubed.align.policies import Coverage, Policies
 from fastbcubed.align.rows import Alignment, align, take_or_null
 from fastbcubed.cells.contingency import CELL, MAX_PAIRS, SIDES, Contingency, ScoredRows, add_up
 from fastbcubed.errors import TooMuchWorkError, Word, arg
-from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.inputs.pair import Pair
 from fastbcubed.overlap.extended_bcubed import Shares, Sides
 from fastbcubed.overlap.item_sets import Gathered, gather
+from fastbcubed.overlap.memberships import Memberships
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_partitions import (
     NO_ROWS,

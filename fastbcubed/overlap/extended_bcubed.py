@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.inputs.memberships import Memberships, ranges
+from fastbcubed.overlap.memberships import Memberships, ranges
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_partitions import offsets, part_bits, part_blocks, scatter_keys, table_slots
 from fastbcubed.runtime.object_attributes import cached_property

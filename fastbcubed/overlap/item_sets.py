@@ -20,8 +20,8 @@ from fastbcubed.errors import ColumnError, FastBCubedError, arg, first_few
 from fastbcubed.inputs.arrays import from_numpy, read_only, take_rows
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import Column
-from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.inputs.tables import Source
+from fastbcubed.overlap.memberships import Memberships
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_codes import Numbered, number
 from fastbcubed.runtime.key_partitions import PART_ROWS, part_bits, part_blocks, scatter_keys, slots_for

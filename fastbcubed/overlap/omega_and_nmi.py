@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from fastbcubed import kernels
 from fastbcubed.cells.contingency import MAX_PAIRS, Contingency
 from fastbcubed.errors import TooMuchWorkError, arg
-from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.extended_bcubed import Sides, Totals
 from fastbcubed.overlap.item_sets import Signatures, signatures
+from fastbcubed.overlap.memberships import Memberships
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Codes, Counts, Floats

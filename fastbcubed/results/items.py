@@ -35,11 +35,11 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.id_columns import Column, as_column, in_order_of
 from fastbcubed.inputs.keys import key_pair
-from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.inputs.reading_notes import unmatched_attributes
 from fastbcubed.inputs.tables import Source, read_columns
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.overlap.cover import Cover, Covered
+from fastbcubed.overlap.memberships import Memberships
 from fastbcubed.results.table import LOSS, NamedBy, Table, best, listed, require_known, require_limit
 from fastbcubed.runtime.memory_budget import require_within
 from fastbcubed.runtime.object_attributes import cached_property

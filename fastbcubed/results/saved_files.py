@@ -23,12 +23,12 @@ from fastbcubed.cells.contingency import SIDES, ScoredRows
 from fastbcubed.errors import FileFormatError, Message, NotKeptError, SpillError, arg
 from fastbcubed.inputs import files
 from fastbcubed.inputs.arrays import combined, from_numpy, table_of, to_numpy
-from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.overlap_scores import cice
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.overlap.extended_bcubed import Shares
+from fastbcubed.overlap.memberships import Memberships
 from fastbcubed.results.items import Kept, TableItems
 from fastbcubed.results.saved_checks import require_names
 from fastbcubed.results.table import Table

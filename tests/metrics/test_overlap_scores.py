@@ -14,9 +14,9 @@ from strategies_overlap import covers, item_weights
 from worked_covers import EXAMPLES, WORKED
 
 from fastbcubed.errors import TooMuchWorkError
-from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.metrics import overlap_scores as overlap
 from fastbcubed.overlap.extended_bcubed import Sides
+from fastbcubed.overlap.memberships import Memberships
 from fastbcubed.overlap.omega_and_nmi import entropies_of_clusters, shared_clusters
 from fastbcubed.runtime.threads import Pool
 

@@ -8,8 +8,8 @@ from effort import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.overlap.cover import Cover, item_cells
+from fastbcubed.overlap.memberships import Memberships
 from fastbcubed.runtime.threads import Pool
 
 few = examples(100)

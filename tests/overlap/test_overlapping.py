@@ -28,8 +28,8 @@ from fastbcubed.errors import (
     OverlapError,
     TooMuchWorkError,
 )
-from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.overlap.item_sets import signatures
+from fastbcubed.overlap.memberships import Memberships
 from fastbcubed.runtime.key_codes import number
 from fastbcubed.runtime.threads import Pool
 

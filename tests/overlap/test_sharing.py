@@ -8,9 +8,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from fastbcubed.inputs.memberships import Memberships
 from fastbcubed.kernels.overlap import AHEAD, MEMBERS_AT_ONCE
 from fastbcubed.overlap.extended_bcubed import Sides
+from fastbcubed.overlap.memberships import Memberships
 from fastbcubed.runtime.threads import Pool
 
 N_CELLS = 2 * MEMBERS_AT_ONCE + AHEAD
