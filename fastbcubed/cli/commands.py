@@ -343,7 +343,7 @@ class Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            from fastbcubed.inputs.suggestions import did_you_mean
+            from fastbcubed.runtime.suggestions import did_you_mean
 
             asked = did_you_mean(str(value), map(str, action.choices or ()))
             error.message = f"{error.message}{asked and '.'}{asked}"
@@ -394,7 +394,7 @@ class CommandParser(Parser):
         self.add_flags()
         found, unknown = super().parse_known_args(self._with_minus(args or ()), namespace)
         if unknown:
-            from fastbcubed.inputs.suggestions import did_you_mean
+            from fastbcubed.runtime.suggestions import did_you_mean
 
             flags = [name for name in self._option_string_actions if name.startswith("--")]
             asked = did_you_mean(unknown[0], flags) if unknown[0].startswith("--") else ""

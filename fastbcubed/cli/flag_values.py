@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from fastbcubed.cli.options import LINK_FLAGS, WORST_LISTED
 from fastbcubed.cli.output import say, warnings_said, with_scores
 from fastbcubed.errors import Argument, OptionError, quoted, rewording
-from fastbcubed.inputs.suggestions import Unnamed, plain, split
+from fastbcubed.inputs.typed_columns import Unnamed
 from fastbcubed.results.slice_bins import element_of
 from fastbcubed.runtime.arguments import path_of
+from fastbcubed.runtime.suggestions import plain, split
 
 if TYPE_CHECKING:
     from fastbcubed.inputs.link_columns import LinkColumns

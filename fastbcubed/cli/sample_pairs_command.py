@@ -10,8 +10,8 @@ from fastbcubed.cli.flag_values import arguments_of, column_names, key_of, read_
 from fastbcubed.cli.options import OR_COLUMNS, add_engine_flags, add_input_flags, add_options, number
 from fastbcubed.cli.output import call, say, to_stdout
 from fastbcubed.errors import without_advice
-from fastbcubed.inputs.suggestions import plain, split
 from fastbcubed.render.number_formats import counted
+from fastbcubed.runtime.suggestions import plain, split
 
 if TYPE_CHECKING:
     from fastbcubed.results.table import Table

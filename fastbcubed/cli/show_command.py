@@ -18,7 +18,7 @@ from fastbcubed.cli.options import (
 )
 from fastbcubed.cli.output import Terminal, call, print_evaluation, print_json, print_opened
 from fastbcubed.errors import Argument, FileFormatError, NotKeptError, OptionError, rewording
-from fastbcubed.inputs.suggestions import plain, split
+from fastbcubed.runtime.suggestions import plain, split
 
 if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_result import Diff

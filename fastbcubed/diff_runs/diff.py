@@ -33,8 +33,8 @@ from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.pair import Given, SideRequest, one_side, open_pair, order_of, pair_of_table, per_side
 from fastbcubed.inputs.reading_notes import notes_of_side, reading_of
-from fastbcubed.inputs.suggestions import Typed
 from fastbcubed.inputs.tables import CLUSTER, DEFAULTS, ITEM, ColumnName
+from fastbcubed.inputs.typed_columns import Typed
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.registry import METRICS, known_as, members
 from fastbcubed.results import save

@@ -28,7 +28,6 @@ from fastbcubed.inputs.files import as_rows
 from fastbcubed.inputs.id_columns import Column, as_column
 from fastbcubed.inputs.keys import comparable_keys
 from fastbcubed.inputs.layouts import Reading, choose_columns, refuse_retrieved
-from fastbcubed.inputs.suggestions import Typed
 from fastbcubed.inputs.tables import (
     CLUSTER,
     ITEM,
@@ -41,6 +40,7 @@ from fastbcubed.inputs.tables import (
     unlisted,
     weight_array,
 )
+from fastbcubed.inputs.typed_columns import Typed
 from fastbcubed.runtime.arguments import (
     a_text,
     is_bare,

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from fastbcubed.errors import OptionError, quoted
 from fastbcubed.inputs.files import read_table
-from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.runtime.arguments import is_one_of
+from fastbcubed.runtime.suggestions import did_you_mean
 
 __all__ = ["Example", "example"]
 

@@ -414,27 +414,6 @@ MARKS = {".gz": b"\x1f\x8b", ".zst": b"\x28\xb5\x2f\xfd", ".lz4": b"\x04\x22\x4d
 #: Bytes of JSON lines parsed at once; a line may not be longer.
 JSON_BLOCK = 1 << 24
 
-#: First characters of text that spreadsheets take for a formula.
-FORMULA = "[=+@＝＋－＠\t\r\n-]"
-
-
-def no_formulas(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return text for a spreadsheet, with an apostrophe before anything it would take for a formula."""
-    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
-        return values
-    return pc.replace_substring_regex(values, f"\\A('*{FORMULA})", r"'\1")
-
-
-def as_it_was(text: str) -> str:
-    """Return the original of a text changed by `no_formulas`.
-
-    Examples
-    --------
-    >>> as_it_was("'=A1"), as_it_was("''-5"), as_it_was("'n Sync"), as_it_was("+49")
-    ('=A1', "'-5", "'n Sync", '+49')
-    """
-    return text[1:] if re.match(f"'+{FORMULA}", text) else text
-
 
 class TextFile:
     """One file that is held as a table from the start, as its types are known only at its end."""

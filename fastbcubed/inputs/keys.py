@@ -27,7 +27,7 @@ from fastbcubed.inputs.arrays import (
     to_numpy,
     without_views,
 )
-from fastbcubed.inputs.suggestions import Typed
+from fastbcubed.inputs.typed_columns import Typed
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.key_codes import ATTEMPTS, MOST_VALUES, placed
 from fastbcubed.runtime.key_partitions import ROWS_AT_ONCE, sampled_rows

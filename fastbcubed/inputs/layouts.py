@@ -16,7 +16,6 @@ from fastbcubed.errors import ColumnError, OptionError, arg, first_few, quoted
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import plain, to_numpy
 from fastbcubed.inputs.link_columns import links_hint, require_columns
-from fastbcubed.inputs.suggestions import Typed, Unnamed
 from fastbcubed.inputs.tables import (
     BY_TOOL,
     DEFAULT,
@@ -28,6 +27,7 @@ from fastbcubed.inputs.tables import (
     column_names,
     listed,
 )
+from fastbcubed.inputs.typed_columns import Typed, Unnamed
 
 if TYPE_CHECKING:
     from fastbcubed.inputs.clustering import Clustering

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from fastbcubed.errors import ColumnError, Either, OptionError, arg, quoted
-from fastbcubed.inputs.suggestions import Typed, similar
 from fastbcubed.inputs.tables import (
     BY_TOOL,
     DEFAULT,
@@ -18,7 +17,9 @@ from fastbcubed.inputs.tables import (
     column_names,
     listed,
 )
+from fastbcubed.inputs.typed_columns import Typed
 from fastbcubed.inputs.verdicts import NAMES as VERDICTS
+from fastbcubed.runtime.suggestions import similar
 
 #: The column of verdicts, or False if no column has any; None if it is not said.
 VerdictColumn = str | Literal[False] | None

@@ -31,7 +31,6 @@ from fastbcubed.inputs.id_columns import Column, Order, as_column, in_order_of, 
 from fastbcubed.inputs.keys import text_parts
 from fastbcubed.inputs.layouts import Part, Reading, choose_weights
 from fastbcubed.inputs.pipes import held_once
-from fastbcubed.inputs.suggestions import Typed, Unnamed, did_you_mean
 from fastbcubed.inputs.tables import (
     CLUSTER,
     DEFAULT,
@@ -50,8 +49,10 @@ from fastbcubed.inputs.tables import (
     unlisted,
     weight_array,
 )
+from fastbcubed.inputs.typed_columns import Typed, Unnamed
 from fastbcubed.runtime.arguments import is_one_of, is_path, path_of, true_or_false
 from fastbcubed.runtime.spill import Spill
+from fastbcubed.runtime.suggestions import did_you_mean
 from fastbcubed.runtime.threads import blocks
 
 #: The names of sides that are no files.

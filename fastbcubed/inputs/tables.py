@@ -43,8 +43,9 @@ from fastbcubed.inputs.arrays import (
 )
 from fastbcubed.inputs.file_formats import ENDS
 from fastbcubed.inputs.id_columns import Column, as_column
-from fastbcubed.inputs.suggestions import Unnamed, did_you_mean
+from fastbcubed.inputs.typed_columns import Unnamed
 from fastbcubed.runtime.arguments import path_of
+from fastbcubed.runtime.suggestions import did_you_mean
 from fastbcubed.runtime.threads import blocks
 
 #: A column, or the columns of a composite id.

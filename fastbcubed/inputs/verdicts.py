@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fastbcubed.errors import ColumnError, Either, JudgementError, arg, first_few
 from fastbcubed.inputs.arrays import combined, plain, plain_type, to_numpy
-from fastbcubed.inputs.suggestions import did_you_mean
+from fastbcubed.runtime.suggestions import did_you_mean
 from fastbcubed.types import Int64s
 
 SAME, DIFFERENT, UNSURE = VERDICTS = ("same", "different", "unsure")

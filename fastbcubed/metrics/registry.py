@@ -12,7 +12,6 @@ from math import inf
 from typing import Any
 
 from fastbcubed.errors import Message, MetricError, quoted
-from fastbcubed.inputs.suggestions import most_similar
 from fastbcubed.metrics.bcubed import pointwise
 from fastbcubed.metrics.bcubed_variants import bcubed, elm
 from fastbcubed.metrics.change import diff, quality
@@ -23,6 +22,7 @@ from fastbcubed.metrics.matching import matching
 from fastbcubed.metrics.metric import Formula, Metric, weight_of_precision
 from fastbcubed.metrics.overlap_scores import cice, extended, overlap
 from fastbcubed.metrics.pairs import pairs
+from fastbcubed.runtime.suggestions import most_similar
 
 _FAMILIES = (
     pointwise, bcubed, elm, pairs, matching, entropy, edit, coreference, extended, cice(), overlap, diff, quality,

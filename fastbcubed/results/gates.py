@@ -23,7 +23,6 @@ from fastbcubed.errors import (
     first_few,
     quoted,
 )
-from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.functions import as_contingency, compute
 from fastbcubed.metrics.metric import Metric, meets, without_rounding
 from fastbcubed.metrics.registry import METRICS, known_as, resolve
@@ -36,6 +35,7 @@ from fastbcubed.results.standard_errors import COMPONENT
 from fastbcubed.results.table import Table
 from fastbcubed.results.warnings import FLATTERED, MOSTLY_COMMON, covered, if_alone
 from fastbcubed.runtime.arguments import number
+from fastbcubed.runtime.suggestions import did_you_mean
 
 #: Shares of the items of a side that the other has; from 0 to 1, the more the better.
 COVERAGES = ("truth_coverage", "prediction_coverage")

@@ -25,7 +25,6 @@ from fastbcubed.errors import IdTypeError, Message, OptionError, SliceError, Wor
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
 from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.inputs.suggestions import most_similar
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.overlap.cover import Cover
@@ -37,6 +36,7 @@ from fastbcubed.results.items import Items, Kept, TableItems, without_noise
 from fastbcubed.results.slices import attribute_values
 from fastbcubed.results.table import Table, listed, order_of
 from fastbcubed.runtime.arguments import as_several, is_one_of, limit_of
+from fastbcubed.runtime.suggestions import most_similar
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import RowNumbers
 

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from fastbcubed.errors import Either, SliceError, first_few, quoted
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import as_floats, from_numpy, from_texts, is_null, to_numpy
-from fastbcubed.inputs.suggestions import plain as unescaped
-from fastbcubed.inputs.suggestions import similar, split
 from fastbcubed.runtime.arguments import as_float, is_bare
 from fastbcubed.runtime.object_attributes import documented
+from fastbcubed.runtime.suggestions import plain as unescaped
+from fastbcubed.runtime.suggestions import similar, split
 
 if TYPE_CHECKING:
     pass

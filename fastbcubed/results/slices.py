@@ -40,7 +40,6 @@ from fastbcubed.inputs.arrays import (
     to_arrow,
     to_numpy,
 )
-from fastbcubed.inputs.suggestions import did_you_mean, similar
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.metrics.metric import Metric
@@ -49,6 +48,7 @@ from fastbcubed.results.items import AttributeTable, Items, Kept, named_sides
 from fastbcubed.results.slice_bins import Bins, bins, bins_meant, element_of
 from fastbcubed.results.table import LOSS, Table, listed
 from fastbcubed.runtime.arguments import is_bare, is_one_of, whole_number
+from fastbcubed.runtime.suggestions import did_you_mean, similar
 
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation

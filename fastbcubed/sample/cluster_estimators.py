@@ -32,13 +32,13 @@ from fastbcubed.errors import (
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.id_columns import Column
-from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.inputs.tables import read_columns
 from fastbcubed.metrics import bcubed
 from fastbcubed.metrics.metric import Formula, Metric, f_measure, weight_of_precision, without_rounding
 from fastbcubed.metrics.registry import FAMILIES, METRICS, known_as
 from fastbcubed.results.standard_errors import error_and_freedom, powers_of
 from fastbcubed.runtime.key_codes import number
+from fastbcubed.runtime.suggestions import did_you_mean
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Counts, Floats
 

@@ -24,9 +24,7 @@ from fastbcubed.errors import (
     quoted,
 )
 from fastbcubed.inputs.arrays import from_texts, table_of
-from fastbcubed.inputs.file_formats import as_it_was
 from fastbcubed.inputs.files import as_rows
-from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.inputs.tables import Source, listed
 from fastbcubed.inputs.verdicts import DIFFERENT, MEANT, SAME, UNSURE, VERDICTS, refuse_strange, word_of
 from fastbcubed.render import html, text
@@ -41,6 +39,8 @@ from fastbcubed.results.intervals import check_level, sum_of_shares
 from fastbcubed.results.result import Result
 from fastbcubed.results.save import save_tables
 from fastbcubed.results.table import Table
+from fastbcubed.runtime.suggestions import did_you_mean
+from fastbcubed.sample.spreadsheets import as_it_was
 
 if TYPE_CHECKING:
     from fastbcubed.results.page import Asked

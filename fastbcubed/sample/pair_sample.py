@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from fastbcubed.cells.contingency import Confusion, Contingency, ScoredRows, add_up, confusion
 from fastbcubed.errors import EmptyInputError, FastBCubedError, MetricError, OptionError, SliceError
 from fastbcubed.inputs.arrays import from_numpy, from_texts
-from fastbcubed.inputs.file_formats import no_formulas
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.keys import comparable_keys, write_both
 from fastbcubed.render.number_formats import label
@@ -35,6 +34,7 @@ from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.runtime.output_files import written_aside
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.sample.judged_pairs import MERGED, RATES, SPLIT, STABLE, PairScore, count_verdicts, pair_score
+from fastbcubed.sample.spreadsheets import no_formulas
 from fastbcubed.types import Floats, RowNumbers
 
 Places = NDArray[np.int64]

@@ -19,7 +19,6 @@ from fastbcubed.engines.request import Request, Scored
 from fastbcubed.errors import ColumnError, Message, NotKeptError, OptionError, SliceError, WeightError, arg
 from fastbcubed.inputs.file_formats import in_blocks
 from fastbcubed.inputs.pair import Given
-from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics import aggregation as groups
 from fastbcubed.metrics.aggregation import WEIGHT
@@ -64,6 +63,7 @@ from fastbcubed.results.table import (
 )
 from fastbcubed.runtime.arguments import is_one_of
 from fastbcubed.runtime.object_attributes import cached_property
+from fastbcubed.runtime.suggestions import did_you_mean
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.spark.aggregate import (
     AT_ONCE,

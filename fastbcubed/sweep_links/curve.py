@@ -18,7 +18,6 @@ from fastbcubed import kernels
 from fastbcubed.errors import Message, MetricError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import from_numpy
 from fastbcubed.inputs.link_clusters import as_typed
-from fastbcubed.inputs.suggestions import did_you_mean
 from fastbcubed.metrics.entropy import entropy
 from fastbcubed.metrics.metric import SIGNS, Metric, f_measure, meets, rounding
 from fastbcubed.metrics.pairs import pairs
@@ -31,6 +30,7 @@ from fastbcubed.runtime import buffers
 from fastbcubed.runtime.arguments import as_several, is_one_of
 from fastbcubed.runtime.expressions import Expression, is_expression, parse_expression
 from fastbcubed.runtime.object_attributes import cached_property
+from fastbcubed.runtime.suggestions import did_you_mean
 from fastbcubed.runtime.threads import Pool, blocks
 from fastbcubed.sweep_links.merge_tree import Effects, joining_places
 from fastbcubed.types import Floats

@@ -28,9 +28,9 @@ from fastbcubed.errors import (
     MetricError,
     OptionError,
 )
-from fastbcubed.inputs.file_formats import as_it_was, no_formulas
 from fastbcubed.sample.judged_pairs import PAIR_SCORES
 from fastbcubed.sample.pair_sample import sample_pairs, write_csv, write_pairs
+from fastbcubed.sample.spreadsheets import as_it_was, no_formulas
 
 ITEMS = "abcdef"
 BASE, EXP, IDEAL = (
