@@ -703,8 +703,6 @@ class Clustering:
         warn_of(connected, stacklevel=2)
         return cls(as_column(labels, "cluster"), links.items, None, None, name, links=connected)
 
-    __dir__ = documented
-
     @classmethod
     def from_table(
         cls,

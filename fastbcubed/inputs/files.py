@@ -788,14 +788,7 @@ def _mapping_rows(source: Mapping[Any, Any], where: str) -> Source:
 
 
 def read_table(source: Any, columns: list[str] | None = None) -> pa.Table:
-    """Read a table, or some of its columns, from any source.
-
-    Parameters
-    ----------
-    source : path, glob, directory, data frame, Arrow stream exporter, or dict of columns
-        The table. Arrow data are not copied.
-    columns : list of str, optional
-        Columns to read; all by default.
+    """Read a table, or some of its columns, from any source; Arrow data are not copied.
 
     Examples
     --------

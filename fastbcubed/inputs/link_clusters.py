@@ -23,47 +23,25 @@ from fastbcubed.runtime.threads import blocks
 
 @dataclass(frozen=True)
 class Connected:
-    """A summary of how links were connected into a clustering.
-
-    Attributes
-    ----------
-    n_links, n_connecting : int
-        Number of links, and of links that connect.
-    columns : LinkColumns
-        The columns they were read from.
-    threshold : float or None
-        The score that links must reach, if any.
-    ascending : bool
-        Whether scores are distances, at or below the threshold.
-    complete : bool
-        Whether the complete list of items was given; if not, items without a link are absent and count as singletons.
-    name : str
-        Name of the links in messages.
-    span : Span or None
-        The least and the most of their scores, if they have any.
-    n_clusters, n_singletons, largest : int
-        Number of clusters, of those of one item, and of the items of the largest.
-    n_apart, n_unsure, n_contradicted : int
-        Number of pairs judged not to match, of those without a verdict or unsure, and of the first that links connect.
-    contradicted : tuple
-        The first few of these pairs.
-    """
+    """A summary of how links were connected into a clustering."""
 
     n_links: int
     n_connecting: int
-    columns: LinkColumns
-    threshold: float | None
-    ascending: bool
-    complete: bool
-    name: str
-    span: Span | None
+    columns: LinkColumns  #: those they were read from
+    threshold: float | None  #: the score that links must reach, if any
+    ascending: bool  #: whether scores are distances, at or below the threshold
+    complete: (
+        bool  #: whether all items were given; if not, those without a link are absent and count as singletons
+    )
+    name: str  #: name of the links in messages
+    span: Span | None  #: that of their scores, if they have any
     n_clusters: int
-    n_singletons: int
-    largest: int
-    n_apart: int = 0
-    n_unsure: int = 0
-    n_contradicted: int = 0
-    contradicted: tuple[Any, ...] = ()
+    n_singletons: int  #: clusters of one item
+    largest: int  #: items of the largest cluster
+    n_apart: int = 0  #: pairs judged not to match
+    n_unsure: int = 0  #: pairs without a verdict, or unsure
+    n_contradicted: int = 0  #: pairs judged not to match that links connect
+    contradicted: tuple[Any, ...] = ()  #: the first few of these
 
 
 def connected(

@@ -478,37 +478,17 @@ SCORED, UNSCORED, JOINED = 24, 12, 8
 
 @dataclass(frozen=True, eq=False)
 class JoinedLinks:
-    """What remains of `Links` after joining.
+    """What remains of `Links` after joining."""
 
-    Attributes
-    ----------
-    items : Column
-        The distinct items: the complete list if given, in its order, else those of the links, in order of first
-        appearance, link by link.
-    n_links : int
-        Their number.
-    columns : LinkColumns
-        The columns that were read.
-    name : str
-        Name of the links in messages.
-    complete : bool
-        Whether the complete list of items was given.
-    precision : numpy.dtype
-        The original float type of the scores; see `Links.reaches`.
-    apart : Apart or None
-        The pairs judged not to match, which are no links; None if there are no verdicts.
-    span : Span or None
-        That of the scores, whether they were requested or not; None without scores.
-    """
-
+    #: the distinct items: the complete list if given, in its order, else in order of first appearance, link by link
     items: Column
     n_links: int
-    columns: LinkColumns
-    name: str
-    complete: bool
-    precision: np.dtype[Any] = DOUBLE
-    apart: Apart | None = None
-    span: Span | None = None
+    columns: LinkColumns  #: those that were read
+    name: str  #: name of the links in messages
+    complete: bool  #: whether the complete list of items was given
+    precision: np.dtype[Any] = DOUBLE  #: the original float type of the scores; see `Links.reaches`
+    apart: Apart | None = None  #: the pairs judged not to match, which are no links; None without verdicts
+    span: Span | None = None  #: that of the scores, whether they were requested or not; None without scores
 
     def __len__(self) -> int:
         return self.n_links
@@ -516,19 +496,13 @@ class JoinedLinks:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Links(JoinedLinks):
-    """Items and their linked pairs.
+    """Items and their linked pairs."""
 
-    Attributes
-    ----------
-    left, right : numpy.ndarray of shape (n_links,)
-        Codes of the two items of each link, int32 if they fit, else int64: positions in `items`.
-    scores : numpy.ndarray of shape (n_links,) or None
-        float64 without NaN; None if not requested.
-    """
-
-    left: NDArray[Any]
+    left: NDArray[
+        Any
+    ]  #: codes of the items of each link, int32 if they fit: positions in `items`; shape (n_links,)
     right: NDArray[Any]
-    scores: NDArray[np.float64] | None
+    scores: NDArray[np.float64] | None  #: without NaN; None if not requested; shape (n_links,)
 
     def reaches(
         self, threshold: float, rows: slice = slice(None), *, ascending: bool = False
@@ -565,41 +539,9 @@ def read_links(
 ) -> Links:
     """Read links from any source, block by block; ids become codes as they are read.
 
-    Parameters
-    ----------
-    table : path, URI, data frame, Arrow stream exporter, data set, relation, dict of columns, or list of tuples
-        One row per link. Tuples are (left, right), (left, right, score) or ((left, right), score); an item that is
-        itself a tuple is a composite id. Links may be repeated, reversed, or from an item to itself.
-    asked : LinkRequest
-        The columns that were named.
-    items : table, path, Column, or array-like, optional
-        The complete list of items; repeated ones count once.
-    item : str or list of str
-        Its column or columns, if it is a table with several.
-    name : str
-        Name of the links in messages; paths keep theirs.
-    allowance : Allowance, optional
-        The memory that may be used.
-    later : int
-        Minimum bytes per link needed later.
-
-    Raises
-    ------
-    NullError
-        If an id is null.
-    LinkError
-        If a score is null, NaN, or an integer that floats round, or a link has an item outside `items`.
-    OptionError
-        If the links need more memory than allowed.
-
-    Warns
-    -----
-    EvaluationWarning
-        If scores in a column of probabilities are outside [0, 1].
-
-    Notes
-    -----
-    Memory: 8 bytes per link, 16 with scores; about 24 per item, 32 for strings and composite ids, plus the values.
+    Parameters and errors are those of `Clustering.from_links`, with the columns that were named as a request. An
+    `allowance` limits memory: 8 bytes per link, 16 with scores, at least `later` bytes after that, and about 24 per
+    item, 32 for strings and composite ids, plus the values.
     """
     given = as_links(table, name)
     stream = open_stream(given)
