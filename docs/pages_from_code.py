@@ -109,7 +109,10 @@ ENTROPIES = (
     "H(C|K) = 3/4 × (2/3 × log2(3/2) + 1/3 × log2(3)) = 0.6887; H(K|C) = 2/4 × 1."
 )
 #: Public names that are classes, and those that are functions, in the order of the work.
-CLASSES = ("Clustering", "Evaluation", "Comparison", "Diff", "Sweep", "Estimates", "Contingency", "Table")
+CLASSES = (
+    "Clustering", "Evaluation", "Comparison", "Diff", "Sweep", "Estimates", "EstimatedComparison", "Contingency",
+    "Table",
+)  # fmt: skip
 FUNCTIONS = (
     "evaluate", "compare", "diff", "sweep", "estimate", "estimate_pairs", "load", "extended_bcubed", "cice_bcubed",
     "contingency", "bins", "example",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fastbcubed.inputs.examples import example
     from fastbcubed.load_result import load
     from fastbcubed.sample.estimate import estimate, estimate_pairs
+    from fastbcubed.sample.estimated_runs import EstimatedComparison
     from fastbcubed.sample.estimates import Estimates
     from fastbcubed.sweep_links.sweep import sweep
     from fastbcubed.sweep_links.sweep_result import Sweep
@@ -34,6 +35,7 @@ __all__ = [
     "Comparison",
     "Contingency",
     "Diff",
+    "EstimatedComparison",
     "Estimates",
     "Evaluation",
     "EvaluationWarning",
@@ -65,6 +67,7 @@ if not TYPE_CHECKING:  # type checkers should report a name that does not exist
     _LATER = {
         "Comparison": "compare_runs.comparison",
         "Diff": "diff_runs.diff_result",
+        "EstimatedComparison": "sample.estimated_runs",
         "Estimates": "sample.estimates",
         "Sweep": "sweep_links.sweep_result",
         "compare": "compare_runs.compare",

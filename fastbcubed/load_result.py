@@ -17,6 +17,7 @@ KINDS = {
     "comparison": ("compare_runs.comparison", "Comparison"),
     "sweep": ("sweep_links.sweep_result", "Sweep"),
     "estimates": ("sample.estimates", "Estimates"),
+    "estimated_runs": ("sample.estimated_runs", "EstimatedComparison"),
     "pairs": ("sample.judged_pairs", "PairEstimates"),
 }
 
@@ -42,7 +43,7 @@ def load(directory: Any, *, check: bool = True, memory_limit: int | str | None =
 
     Returns
     -------
-    Evaluation, Diff, Comparison, Sweep, Estimates or PairEstimates
+    Evaluation, Diff, Comparison, Sweep, Estimates, EstimatedComparison or PairEstimates
         The saved result with everything kept: an evaluation or diff saved with keep="items" can be sliced by any
         attribute of its tables or of another table; with "cells", listed by cluster; with "scores", it has overall
         scores, coverage, summary and the slices computed before. Others show, convert and report the same as when

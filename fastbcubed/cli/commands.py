@@ -140,6 +140,7 @@ Examples
   fastbcubed estimate labelled.csv run7.parquet
   fastbcubed estimate labelled.csv run7.parquet --sampling cluster_size --draws times
   fastbcubed estimate labelled.csv run7.parquet --sampling weight --population-clusters 120000 --json
+  fastbcubed estimate labelled.csv old=run6.parquet new=run7.parquet --slice country --fail-worse f1=significant
 """
 
 SWEPT = """\
@@ -182,7 +183,7 @@ EXIT_CODES = _EXIT_CODES.format(gate="")
 OF_GATES = _EXIT_CODES.format(
     gate="\n  1    a gate failed: a score, a size, a warning or a comparison with the baseline, see the gates above"
 )
-OF_ALL = _EXIT_CODES.format(gate="\n  1    a gate of evaluate, compare or diff failed")
+OF_ALL = _EXIT_CODES.format(gate="\n  1    a gate of evaluate, compare, diff or estimate failed")
 
 
 class Command(NamedTuple):
@@ -250,7 +251,7 @@ COMMANDS = (
     Command(
         "estimate", "estimate_command", "estimate the scores of a whole prediction from a sample of true clusters",
         "Estimate the scores of a whole prediction from a random sample of complete true clusters.",
-        ESTIMATED,
+        ESTIMATED, OF_GATES,
     ),
     Command(
         "sample-pairs", "sample_pairs_command", "draw pairs of items from a change, for people to judge",

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flag_values import arguments_of, check_report, columns_of_sides, score_names, write_result
+from fastbcubed.cli.compare_command import runs_of
+from fastbcubed.cli.flag_values import (
+    arguments_of,
+    check_report,
+    columns_by_run,
+    columns_of_sides,
+    score_names,
+    slice_key,
+)
+from fastbcubed.cli.gate_options import BOUND, WORSE, bounds_of, code_of, gate_group, with_slices, write_page
 from fastbcubed.cli.options import FILES, add_options
-from fastbcubed.cli.output import Terminal, print_json, say_warnings, then
+from fastbcubed.cli.output import Terminal, as_markdown, print_result, say_warnings, then
+from fastbcubed.errors import OptionError
+from fastbcubed.runtime.output_files import append_text
 
 if TYPE_CHECKING:
+    from fastbcubed.results.gates import Bound, Gate
+    from fastbcubed.sample.estimated_runs import EstimatedComparison
     from fastbcubed.sample.estimates import Estimates
 
 
@@ -23,12 +36,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help=f"all items of each true cluster that was drawn, a row for each: {FILES}",
     )
     add(
-        "prediction",
-        metavar="PREDICTION",
-        help="the clustering to score, of all items, given in the same way",
-    )
+        "named", nargs="+", metavar="PREDICTION",
+        help="the clustering to score, of all items, given in the same way; or several runs as NAME=PATH",
+    )  # fmt: skip
     group = parser.add_argument_group("input")
-    add_options(group, "item cluster sampling draws population_clusters missing nulls duplicates")
+    add_options(
+        group, "item cluster run_item run_cluster sampling draws population_clusters missing nulls duplicates"
+    )
     scores = (
         "scores and families, such as pairs or jaccard_distance (default: by item, by true cluster, of pairs and of "
         "whole clusters)"
@@ -36,8 +50,34 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser.add_argument_group("scores"), "metrics beta level", metrics=scores, beta="an F to each F1"
     )
+    group = parser.add_argument_group("slices and runs")
+    group.add_argument(
+        "--slice", "--slices", dest="slices", action="append", default=[], metavar="NAME[,NAME]",
+        help="estimate means over items by a column of SAMPLE, or several crossed; year:10 makes bins; repeatable",
+    )  # fmt: skip
+    group.add_argument(
+        "--baseline", metavar="NAME",
+        help="the run that the others are compared with (default: the first); best is the one with the best F1",
+    )  # fmt: skip
     what = "the estimates with their intervals, and what they rest on,"
     add_options(parser.add_argument_group("output"), "json paths out report", report=what)
+    add = gate_group(parser)
+    under = "an estimate is below a value; f1.low=0.8 of an end of its interval, f1=0.9@country=US in a slice"
+    add("--fail-under", **BOUND, help=f"fail if {under}; repeatable")
+    add(
+        "--fail-over",
+        **BOUND,
+        help="fail if an estimate is above a value; for scores of which less is better",
+    )
+    worse = (
+        "an estimate of a run is worse than the baseline's by more than a value, such as f1=0.002, or significantly "
+        "(f1=significant: the interval of the difference excludes 0); repeatable"
+    )
+    add("--fail-worse", **WORSE, help=f"fail if {worse}")
+    add(
+        "--summary", metavar="FILE",
+        help="append verdict, gates, warnings and estimates to a file as Markdown, such as $GITHUB_STEP_SUMMARY",
+    )  # fmt: skip
     engine = (
         "read PREDICTION whole, or block by block (disk; default for Parquet and Arrow files of over 1,000,000 "
         "rows)"
@@ -53,24 +93,75 @@ def run(options: argparse.Namespace) -> int:
     import fastbcubed
 
     check_report(options)
+    bounds, worse = bounds_of(options)
     arguments = arguments_of(fastbcubed.estimate, options)
-    for name in ("item", "cluster"):
+    runs = runs_of(options.named, in_table=False)
+    alone = len(runs) == 1 and "=" not in options.named[0]
+    arguments["prediction"] = next(iter(runs.values())) if alone else runs
+    for name, given in (("item", options.run_item), ("cluster", options.run_cluster)):
         arguments[name] = columns_of_sides(arguments[name], name)
+        if not alone:
+            arguments[name] = columns_by_run(arguments[name], given, name, list(runs))
+        elif given:
+            raise OptionError(f"--run-{name} is for several runs; use --{name}")
+    if worse and alone:
+        raise OptionError("--fail-worse compares runs, and there is one; name two, such as old=PATH new=PATH")
+    arguments["slices"] = [slice_key(text) for text in options.slices]
     if options.metrics is not None:
         arguments["metrics"] = score_names(options.metrics)
+    if asked := [*bounds, *worse]:
+        from fastbcubed.sample.cluster_estimators import DEFAULT, choose
+
+        known = [each.name for each in choose(arguments["metrics"], options.beta)[0]]
+        more = [bound.name for bound in asked if bound.name not in known]
+        if more:
+            arguments["metrics"] = [*(arguments["metrics"] or DEFAULT), *dict.fromkeys(more)]
+        arguments = with_slices({**arguments, "metrics": [*known, *more]}, asked) | {
+            "metrics": arguments["metrics"]
+        }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", fastbcubed.EvaluationWarning)
         found = fastbcubed.estimate(**arguments)
     if options.json or not sys.stdout.isatty():  # a terminal shows them with the estimates
-        say_warnings(found.warnings)
-    with then(lambda: write_result(options, found, {})):
+        say_warnings(found.warnings if alone else _told(found))
+    gates = _judged(found, bounds, worse, alone=alone)
+    with then(lambda: _write(options, found, gates)):
         if options.json:
-            print_json(found.to_json())
+            print_result(found.to_dict(), gates)
         else:
-            print_estimates(found, Terminal())
-    return 0
+            terminal = Terminal()
+            print_estimates(found, terminal)
+            terminal.gates(gates)
+    return code_of(gates)
 
 
-def print_estimates(found: Estimates, terminal: Terminal) -> None:
+def _told(found: EstimatedComparison) -> list[dict[str, Any]]:
+    """Return the warnings and notes of several runs, with the names of these."""
+    from fastbcubed.compare_runs.rankings import told
+
+    return told(found)
+
+
+def _judged(found: Any, bounds: list[Bound], worse: list[Bound], *, alone: bool) -> list[Gate]:
+    """Evaluate all gates."""
+    if not (bounds or worse):
+        return []
+    if alone:
+        from fastbcubed.sample.estimates import try_estimate
+
+        return [try_estimate(bound, found) for bound in bounds]
+    return [*found._try(bounds), *found._try_worse(worse)]
+
+
+def _write(options: argparse.Namespace, found: Any, gates: list[Gate]) -> None:
+    """Write the summary, the estimates and their page, where requested, and name what was written."""
+    if options.summary is not None:
+        append_text(options.summary, as_markdown(found, "estimates from a sample", [], gates))
+    if options.out is not None:
+        found.save(options.out)
+    write_page(options, found, gates)
+
+
+def print_estimates(found: Estimates | EstimatedComparison, terminal: Terminal) -> None:
     """Write the sample, the estimates, warnings and the table."""
     terminal.show(found._document().blocks)

@@ -55,7 +55,7 @@ def read_flags(
         "item": columns_of_sides(options.item, "item", sides),
         "cluster": columns_of_sides(options.cluster, "cluster", sides),
         "weight": _weight(options.weight),
-        "slices": [_slice(text) for text in options.slices],
+        "slices": [slice_key(text) for text in options.slices],
         "unmatched": options.unmatched,
         "noise": _noise(options.noise),
     }
@@ -131,7 +131,8 @@ def score_names(texts: list[str]) -> list[str]:
     return names
 
 
-def _slice(text: str) -> Any:
+def slice_key(text: str) -> Any:
+    """Return the slicing that a flag names."""
     found = [element_of(part) for part in split(text, ",")]
     if "" in found or len(set(map(str, found))) < len(found):
         raise OptionError(

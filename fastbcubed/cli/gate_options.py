@@ -26,7 +26,10 @@ def write_page(options: argparse.Namespace, result: Any, gates: Sequence[Gate] =
     if options.report is not None:
         from fastbcubed.results.page import gate_notices, report_of
 
-        asked, notices = {"columns": report_columns(options.report_columns)}, gate_notices(gates)
+        asked, notices = (
+            {"columns": report_columns(getattr(options, "report_columns", None))},
+            gate_notices(gates),
+        )
         report_of(
             lambda found: result._document(found).with_gates(notices), options.report, asked, overwrite=True
         )

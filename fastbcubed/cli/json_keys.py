@@ -11,9 +11,10 @@ TABLE = """
 fastbcubed [evaluate compare diff cluster estimate sweep] version of the package
 truth, prediction [evaluate] what was compared
 baseline, experiment, truth [diff] what was compared
-sample, prediction [estimate] what was compared
+sample, prediction [estimate] what was compared; of several runs the sample alone
 links, out [cluster] what was read, what was written
 baseline, align, level, unit, bootstrap, seed [compare] the arguments of these names
+baseline [estimate] of several runs: the one that the others are compared with
 n_items [compare] items that are compared
 definition [evaluate] average, overlapping, weighted, weighting, beta, unmatched {truth, prediction}, nulls,
     duplicates, noise; of CICE-BCubed match, similarity
@@ -47,16 +48,21 @@ id_stability [diff] as_named, best: shares of the common weight whose cluster ke
 verdict [diff] with a truth: n_items, weight, n_unlabelled, weight_unlabelled, unlabelled, levels {baseline,
     experiment} -> precision, recall, jaccard_distance
 scores [compare] list of {run, n_items, weight, n_clusters, scores}
-deltas [compare] list of {baseline, experiment, score, baseline_value, experiment_value, delta, se, low, high, holds}
-ranking [compare] list of {run, score, value, delta, se, low, high, as_good}, best first: how far from the best
-ranks [compare] list of {run, rank by score}; null if a run drops more of the truth than one that it is not ranked
-    below
+deltas [compare estimate] list of {baseline, experiment, score, baseline_value, experiment_value, delta, se, low, high,
+    holds}; of estimates of several runs
+ranking [compare estimate] list of {run, score, value, delta, se, low, high, as_good}, best first: how far from the
+    best; of estimates of several runs
+ranks [compare estimate] list of {run, rank by score}; null if a run drops more of the truth than one that it is not
+    ranked below; of estimates of several runs
 slices [evaluate] slicing -> list of {its attributes, n_items, weight, precision_loss, recall_loss, scores}; where the
     items and up to a million cells were in memory also n_units, and ..._se of scores
 slices [diff] slicing -> list of {its attributes, n_items, weight, split_change, merge_change, scores}; in memory also
     n_units, and ..._se of scores; with a truth n_labelled
 slices [compare] slicing -> list of {run, its attributes, n_items, weight, n_units, precision_loss, recall_loss,
     scores, ..._delta, ..._delta_se}; n_units and standard errors in memory alone, on common items
+slices [estimate] with --slice: slicing -> list of {run (of several), its attributes, n_items, n_clusters (draws),
+    scores, ..._se, ..._low, ..._high, of several runs also ..._delta, ..._delta_se, ..._delta_low, ..._delta_high},
+    null of fewer than ten clusters
 slices [sweep] slicing -> list of {its attributes, n_items, weight, threshold, scores, ..._at_common, cost}
 n_slices [evaluate diff] slicing -> number of slices, where there are more than 4,096: then slices has those that cost
     most; in Python, to_dict(limit=None) of an evaluation has all
@@ -80,7 +86,7 @@ merges [sweep] list of {threshold, left, right, n_left, n_right, n_clusters, n_i
 stages [sweep] with --stages: threshold, shown (as it is typed), n_links, n_right (within a true cluster), n_used,
     n_used_right, n_unjudged (with an item without a true cluster), recalls (recall, pair_recall -> candidates, used,
     found, lost: {blocking, threshold, merging}), one_score (whether links have one), notes as in warnings
-estimates [estimate] list of {score, estimate, se, low, high, unadjusted, n_clusters, df}
+estimates [estimate] list of {run (of several), score, estimate, se, low, high, unadjusted, n_clusters, df}
 level [estimate-pairs] confidence of the intervals
 estimates [estimate-pairs] list of {stratum (with --by-stratum), score, estimate, se (null where a stratum has one
     judged pair), low, high, n_judged, n_unsure, n_unjudged, low_unsure, high_unsure}; with --prediction also run (of
@@ -118,13 +124,14 @@ manifest [evaluate] versions, engine, memory_limit, arguments that were given; t
     (of all rows, whatever their order and file format)
 manifest [diff] versions, engine, memory_limit, arguments that were given; baseline, experiment -> rows, fingerprint
 runs [compare] run -> what evaluate --json prints of it
+runs [estimate] of several runs: run -> what estimate --json prints of it
 gates [evaluate] with gates: list of {gate, passed, score, slice, value, at_least | at_most}, of an end of an interval
     with low, high, level, and of (the score), of --fail-worse with baseline, worse_by, at_most_worse_by (of a size
     away_by, at_most_away_by; if significant delta, low, high, level), n_items, baseline_n_items, and a reason
     if more of the truth is dropped than there, of --fail-on-warning with warnings
 gates [diff] with gates: list of {gate, passed, score, slice, value, at_least | at_most}, of an end of an interval
     with low, high, level, of
-gates [compare] with gates: as of evaluate, with run
+gates [compare estimate] with gates: as of evaluate, of several runs with run
 [] [metrics] name, family, range, better, summary, definition, source, reference, alias_of, notes, caution of a score
 seed, n_random [constraints] the arguments of these names
 checks [constraints] check -> what it demands

@@ -151,7 +151,7 @@ def compare(
     paths = true_or_false(paths, "paths")
     bootstrap, seed = whole_number(bootstrap, "bootstrap", "replicates"), seed_of(seed)
     arguments = not_default(compare, locals())
-    names = _names(runs, baseline)
+    names = names_of_runs(runs, baseline)
     wanted, baseline = baseline, baseline if baseline in names else names[0]
     if not is_one_of(align, ("common", "each")):
         raise OptionError(f'{arg("align")} is "common" or "each", not {quoted(align)}')
@@ -161,7 +161,7 @@ def compare(
     truth_only = "singleton" if alone else "drop"
     unit = check_unit(unit)
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
-    columns = [_columns_by_run(given, names, part) for part, given in (("item", item), ("cluster", cluster))]
+    columns = [columns_by_run(given, names, part) for part, given in (("item", item), ("cluster", cluster))]
     own = [of_runs[names[0]] for of_runs in columns]
     first = Request(
         Given(truth, runs[names[0]], own[0], own[1], weight, table, attributes, overlapping),
@@ -198,7 +198,7 @@ def compare(
     return cmp.against() if wanted == BEST and BEST not in names else cmp
 
 
-def _names(runs: Any, baseline: Any) -> list[str]:
+def names_of_runs(runs: Any, baseline: Any) -> list[str]:
     """Return the names of the runs, or raise OptionError if there are none."""
     if not isinstance(runs, Mapping):
         raise OptionError(
@@ -217,7 +217,7 @@ def _names(runs: Any, baseline: Any) -> list[str]:
     return list(runs)
 
 
-def _columns_by_run(given: PerRun, names: list[str], argument: str) -> dict[str, PerSide]:
+def columns_by_run(given: PerRun, names: Sequence[Any], argument: str) -> dict[Any, PerSide]:
     """Return the columns of truth and prediction for each run."""
     of_truth, of_runs = given if isinstance(given, tuple) and len(given) == 2 else (None, given)
     if not isinstance(of_runs, Mapping):

@@ -20,6 +20,7 @@ from fastbcubed.compare_runs import rankings
 from fastbcubed.compare_runs.comparison_document import document, lead, sentences
 from fastbcubed.compare_runs.comparison_listings import (
     ClusterInRuns,
+    deltas_by_slice,
     items_of_runs,
     open_in_runs,
     slices_of_runs,
@@ -43,13 +44,14 @@ from fastbcubed.compare_runs.units import (
     why_no_errors,
     why_no_room,
 )
-from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError
+from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.document import Document, as_data, of_data
 from fastbcubed.render.json import shortened
 from fastbcubed.render.number_formats import label
 from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.label_checks import is_unchallenged
 from fastbcubed.results.large_tables import apart
 from fastbcubed.results.load import evaluation_of, with_nan
 from fastbcubed.results.page import IN_BRIEF, Asked, whole
@@ -63,6 +65,7 @@ from fastbcubed.results.unit_cells import CellUnits, Units
 from fastbcubed.results.warnings import from_saved, if_alone
 from fastbcubed.runtime.arguments import is_one_of, true_or_false
 from fastbcubed.runtime.object_attributes import cached_property, documented
+from fastbcubed.types import Floats
 
 __all__ = ["Comparison"]
 
@@ -325,6 +328,22 @@ class Comparison(ClusterResult):
     @cached_property
     def _differences(self) -> Differences:
         return differences_of_all(self)
+
+    #: Whether intervals of differences of pair scores may be far too narrow.
+    _pairs_may_fail = True
+    #: How runs are compared that no item of the truth is dropped from.
+    _without_drops = arg("unmatched", {"truth": "singleton"})
+
+    @property
+    def _drops(self) -> bool:
+        """Whether items of the truth that a run lacks are dropped."""
+        return self[self.baseline].policies.truth == "drop"
+
+    def _is_unchallenged(self, run: str) -> bool:
+        return is_unchallenged(self[run])
+
+    def _deltas_in_slices(self, run: str, by: str, score: str) -> Iterator[Floats]:
+        return deltas_by_slice(self, run, by, score)
 
     @cached_property
     def _verdict(self) -> tuple[str, list[str]]:

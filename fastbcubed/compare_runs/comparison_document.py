@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fastbcubed.compare_runs.comparison_listings import deltas_by_slice
 from fastbcubed.compare_runs.rankings import lacks_more, n_dropped, told, why_no_ranks
 from fastbcubed.compare_runs.units import (
     counted_apart,
@@ -55,7 +54,6 @@ from fastbcubed.results.evaluation_document import about_slicings, listed_scores
 from fastbcubed.results.evaluation_text import HEADLINE, coverage, if_otherwise
 from fastbcubed.results.influences import is_mean
 from fastbcubed.results.intervals import named_ends, of_slice
-from fastbcubed.results.label_checks import is_unchallenged
 from fastbcubed.results.page import (
     IN_BRIEF,
     MESSAGES,
@@ -105,14 +103,14 @@ def document(cmp: Comparison, asked: Asked = IN_BRIEF) -> Document:
         Only("text", [Prose([first], "title"), Prose([heading(cmp)])]),
         Only("page", [Prose([first], "lead"), Facts(facts, "sides")]),
     ]
-    return Document("comparison", asked.title or _title(cmp), head, _sections(cmp, asked, shown))
+    return Document("comparison", asked.title or title_of_runs(cmp), head, _sections(cmp, asked, shown))
 
 
 def _sections(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Section]:
     """Yield the sections that have anything, one after the other, as some take long."""
     parts = {
         ("verdict", "Verdict"): _verdict,
-        ("differences", "Differences"): _differences,
+        ("differences", "Differences"): differences_section,
         ("slices", "Slices"): _slices,
         ("clusters", "Clusters that changed"): _changed_clusters,
         ("definitions", "Scores"): _definitions,
@@ -183,9 +181,9 @@ def _of_two(comparison: Comparison, row: Mapping[str, Any]) -> str:
 def _in_slices(comparison: Comparison, row: Mapping[str, Any], word: str) -> str:
     """Return in how many of the first requested slices the score of a run differs in the same way."""
     for by in comparison[comparison.baseline].sliced:
-        parts = deltas_by_slice(comparison, row["experiment"], by, row["score"])
+        parts = comparison._deltas_in_slices(row["experiment"], by, row["score"])
         known = [part[~np.isnan(part)] * row["delta"] for part in parts]
-        if known:
+        if sum(map(len, known)):
             same, opposite, n = (
                 sum(map(each, known)) for each in (lambda d: (d > 0).sum(), lambda d: (d < 0).sum(), len)
             )
@@ -235,13 +233,14 @@ def heading(comparison: Comparison) -> str:
 def sentences(comparison: Comparison) -> list[str]:
     """Return further sentences: experiments against the baseline, items left out, how certain the differences are."""
     few = comparison.experiments if len(comparison.experiments) <= FEW else ()
-    found = [line for name in few for line in _against_baseline(comparison, name)]
-    found += [*_best(comparison), *_left_out(comparison)]
+    found = [line for name in few for line in against_baseline(comparison, name)]
+    found += [*best_by_score(comparison), *_left_out(comparison)]
     found += _how_sure(comparison)
     return found
 
 
-def _against_baseline(comparison: Comparison, name: str) -> list[str]:
+def against_baseline(comparison: Comparison, name: str) -> list[str]:
+    """Say how the main scores of an experiment differ from the baseline's."""
     rows = {row["score"]: row for row in comparison._deltas().to_pylist() if row["experiment"] == name}
     chosen = [rows[s] for s in HEADLINE if s in rows] or list(rows.values())[:1]
     versus = f"{label(name)} against {label(comparison.baseline)}"
@@ -265,11 +264,11 @@ UNCHALLENGED = "1 by construction, as items that the truth does not label are le
 
 def _says_nothing(comparison: Comparison, row: Mapping[str, Any]) -> bool:
     """Return whether precision is the same in two runs since most of their items are not labelled, and left out."""
-    runs = comparison[row["experiment"]], comparison[comparison.baseline]
-    return row["score"] == "precision" and all(map(is_unchallenged, runs))
+    runs = row["experiment"], comparison.baseline
+    return row["score"] == "precision" and all(map(comparison._is_unchallenged, runs))
 
 
-def _best(comparison: Comparison) -> list[str]:
+def best_by_score(comparison: Comparison) -> list[str]:
     """Say which run is best by which scores, where these disagree."""
     if why_no_ranks(comparison) is not None:
         return []
@@ -319,11 +318,11 @@ def _how_sure(comparison: Comparison) -> list[str]:
         return [
             f"All items are in one group that shares clusters{_connecting(comparison)}; no interval is known."
         ]
-    if not _has_intervals(comparison):
+    if not has_intervals(comparison):
         by_unit = [m for m in metrics_with_errors(comparison) if comparison.unit == COMPONENT or is_mean(m)]
         why = ": a run has a single group of items that share clusters" * bool(by_unit)
         return [f"No interval is known{why}.", *_without_errors(comparison)]
-    line = f"In parentheses, {_intervals(comparison)} of the difference, from {_groups(units)}"
+    line = f"In parentheses, {intervals_of(comparison)} of the difference, from {_groups(units)}"
     uneven = {name: own for name, own in units.items() if own.n > 1 and are_uneven(own)}
     found_few = comparison._differences.carried_by_few(comparison.metrics)
     if uneven:
@@ -359,11 +358,13 @@ def _groups(units: Mapping[str, Units]) -> str:
     return f"{n} groups of items that share clusters in the truth or {run}"
 
 
-def _intervals(comparison: Comparison) -> str:
+def intervals_of(comparison: Comparison) -> str:
+    """Return what the figures in parentheses are."""
     return f"intervals of {100 * comparison.level:g} %"
 
 
-def _has_intervals(comparison: Comparison) -> bool:
+def has_intervals(comparison: Comparison) -> bool:
+    """Return whether any difference has an interval."""
     return any(low == low for low in comparison._deltas()["low"].to_pylist())
 
 
@@ -434,7 +435,7 @@ def ranking_grid(ranking: Sequence[Mapping[str, Any]]) -> Grid:
     return Grid.of(ranking, columns, caption=f"Runs by {score}, the best first")
 
 
-def _differences(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
+def differences_section(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
     """Yield the differences of the runs from the baseline: on a page those of each as a chart and a table."""
     rows = list(deltas_of(cmp))
     if not asked.page:
@@ -499,14 +500,14 @@ def note(comparison: Comparison) -> str:
     """Return the note on the intervals."""
     if not comparison.experiments:
         return "Name a second run."
-    if not _has_intervals(comparison):
+    if not has_intervals(comparison):
         return f"Differences are from {label(comparison.baseline)}."
     n, n_bootstrap = len(comparison.experiments), comparison.n_bootstrap
     how = f"by {n_bootstrap:,} replicates of the bootstrap" if n_bootstrap else "by Student's t"
     text = f"Intervals are {how}; a difference holds if its interval excludes 0."
     if n > 1:
         text += f" They are widened, so that those of the {n} runs for one score hold together (Bonferroni)."
-    if any(is_share_of_pairs(metric) for metric in comparison.metrics):
+    if comparison._pairs_may_fail and any(map(is_share_of_pairs, comparison.metrics)):
         text += " Those of scores of pairs may be far too narrow, as few large clusters decide these."
     return text
 
@@ -534,7 +535,7 @@ def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Blo
         part = f", {count(len(rows))} of {count(n)} rows" if asked.page and len(rows) < n else ""
         yield Heading(f"By {label(name)}: the slices that changed most, against {label(cmp.baseline)}{part}")
         if asked.page and scores and rows:
-            yield _slices_chart(cmp, name, names, scores, rows, k)
+            yield slices_chart(cmp, name, names, scores, rows, k)
         own = ["run", *names] if len(cmp.experiments) > 1 else names
         columns: list[tuple[Any, ...]] = [
             *((name, name, "name") for name in own),
@@ -560,7 +561,7 @@ def _ends_in_slice(cmp: Comparison, row: Mapping[str, Any], scores: Sequence[str
     return found
 
 
-def _slices_chart(
+def slices_chart(
     cmp: Comparison,
     by: str,
     names: Sequence[str],
@@ -580,7 +581,7 @@ def _slices_chart(
     ]  # fmt: skip
     which = "F1" if score == "f1" else score
     said = f"Forest plot: difference of {score} by {label(by)}, as the table below has it"
-    text = f"Lines are {_intervals(cmp)}; a filled dot's excludes 0."
+    text = f"Lines are {intervals_of(cmp)}; a filled dot's excludes 0."
     text += " The dashed line is all items." * (of_all is not None)
     title = f"Difference of {which} in each slice"
     return Chart(f"slices-{k}", "slice_deltas", (shown, score, of_all), said, title, text)
@@ -691,7 +692,8 @@ def _origin(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Blo
             yield from origin_of(cmp[name].manifest, cmp[name].names, None)
 
 
-def _title(cmp: Any) -> str:
+def title_of_runs(cmp: Any) -> str:
+    """Return the title: the experiments against the baseline."""
     runs = [label(name) for name in cmp.experiments]
     named = ", ".join(runs) if len(runs) <= 3 else f"{count(len(runs))} runs"
     return f"{named} against {label(cmp.baseline)}" if runs else label(cmp.baseline)

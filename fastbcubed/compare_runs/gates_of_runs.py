@@ -70,7 +70,7 @@ def require_worse(bound: Bound, written: str) -> Bound:
 def try_bound(comparison: Comparison, bound: Bound) -> list[Gate]:
     """Say of each run whether a score, or its coverage, is within a bound; NaN is not."""
     return [
-        _of_run(
+        of_run(
             name,
             bound,
             on_part(
@@ -89,7 +89,7 @@ def try_worse(comparison: Comparison, bound: Bound) -> list[Gate]:
     """
     if not comparison.experiments:
         raise OptionError("there is one run, so that none can be worse than the baseline; name another one")
-    return [_of_run(name, bound, worse_in(comparison, name, bound)) for name in comparison.experiments]
+    return [of_run(name, bound, worse_in(comparison, name, bound)) for name in comparison.experiments]
 
 
 def worse_in(comparison: Comparison, name: str, bound: Bound) -> Gate:
@@ -99,7 +99,7 @@ def worse_in(comparison: Comparison, name: str, bound: Bound) -> Gate:
     if bound.end:
         gate = _gate_of_interval(comparison, name, bound)
     else:
-        gate = _gate_of_change(bound, now, before, label(comparison.baseline))
+        gate = gate_of_change(bound, now, before, label(comparison.baseline))
     n, n_before = (_n_items(comparison[run], bound) for run in pair)
     more = f", of {count(n)} items, {count(n_before)} in the baseline" if n != n_before else ""
     figures = {**gate.figures, "n_items": n, "baseline_n_items": n_before}
@@ -122,6 +122,11 @@ def _gate_of_interval(comparison: Comparison, name: str, bound: Bound) -> Gate:
     if row is None or row["holds"] is None:
         why = why or Message("the score is not defined, or all items are one unit")
         raise MetricError(f"{bound.name}={SIGNIFICANT}: no interval of the difference is known: {why.marked}")
+    return gate_of_difference(comparison, bound, row)
+
+
+def gate_of_difference(comparison: Comparison, bound: Bound, row: Mapping[str, Any]) -> Gate:
+    """Return whether the interval of a difference, which is a row of these, does not exclude 0 on the worse side."""
     is_worse = row["delta"] < 0 if subject_of(bound, bound.name).best == "higher" else row["delta"] > 0
     named = {"value": "experiment_value", "baseline": "baseline_value"}
     figures = {"score": bound.name, "slice": None, **{key: row[of] for key, of in named.items()}}
@@ -134,7 +139,7 @@ def _gate_of_interval(comparison: Comparison, name: str, bound: Bound) -> Gate:
     return Gate(bound.subject, "wanted not significantly worse", found, passed, figures)
 
 
-def _gate_of_change(bound: Bound, now: float, before: float, where: str) -> Gate:
+def gate_of_change(bound: Bound, now: float, before: float, where: str) -> Gate:
     """Return whether a score is at most `bound.value` worse than in the named result; False for NaN.
 
     A size may be that far away in either direction.
@@ -183,7 +188,8 @@ def _unlike_items(comparison: Comparison, name: str) -> str:
     return ""
 
 
-def _of_run(name: str, bound: Bound, gate: Gate) -> Gate:
+def of_run(name: str, bound: Bound, gate: Gate) -> Gate:
+    """Return a gate with the name of the run it is of."""
     return replace(gate, subject=f"{label(name)}: {bound.subject}", figures={"run": name, **gate.figures})
 
 

@@ -90,13 +90,13 @@ def coverage(comparison: Comparison) -> pa.Table:
 
 def n_dropped(comparison: Comparison, run: str) -> int:
     """Return how many items of the truth are dropped since a run lacks them."""
-    return comparison._coverage[run].n_truth_only if comparison[run].policies.truth == "drop" else 0
+    return comparison._coverage[run].n_truth_only if comparison._drops else 0
 
 
 def lacks_more(comparison: Comparison, run: str, other: str) -> bool:
     """Return whether a run lacks so much more of the truth than another that their scores are not comparable."""
-    coverage, dropped = comparison._coverage, comparison[run].policies.truth == "drop"
-    return dropped and coverage_lacks_more(coverage[run], coverage[other])
+    coverage = comparison._coverage
+    return comparison._drops and coverage_lacks_more(coverage[run], coverage[other])
 
 
 def why_no_ranks(comparison: Comparison) -> Message | None:
@@ -110,7 +110,7 @@ def why_no_ranks(comparison: Comparison) -> Message | None:
         ):
             return Message(
                 f"{run!r} lacks more items of the truth than {other!r}, which are dropped, and would not be "
-                f"ranked below it by every score. Pass {arg('unmatched', {'truth': 'singleton'})}, or compare "
+                f"ranked below it by every score. Pass {comparison._without_drops}, or compare "
                 "runs of the same items"
             )
     return None
@@ -153,7 +153,21 @@ FEW_RUNS = 3
 
 
 def notices_of_runs(comparison: Comparison) -> list[dict[str, Any]]:
-    """Return the warnings and notes: that runs lack items, then each of the runs', once, in their order.
+    """Return the warnings and notes: that runs lack items, then each of the runs', once, in their order."""
+    notices = shared_notices(comparison)
+    of_items = [metric for metric in comparison.metrics if not metric.of_mentions]
+    if not of_items or not any(n_dropped(comparison, name) for name in comparison):
+        return notices
+    runs = {
+        name: OfRun(comparison._coverage[name], own, comparison[name].overall.get("f1", math.nan), drops=True)
+        for name, own in comparison._own_scores.items()
+    }
+    common, mentions = comparison.align == "common", len(of_items) < len(comparison.metrics)
+    return [*runs_lack_items(runs, common=common, mentions=mentions), *notices]
+
+
+def shared_notices(comparison: Comparison) -> list[dict[str, Any]]:
+    """Return the warnings and notes of the runs, each once, in their order.
 
     Where messages of one kind differ, each of a few runs has its own; of more that of the first is given, and says so.
     """
@@ -172,15 +186,7 @@ def notices_of_runs(comparison: Comparison) -> list[dict[str, Any]]:
         differ = any(each["message"] != said["message"] for each in by_run.values())
         details = f" (These are the details of {label(first)}.)" if differ else ""
         notices.append({**said, "message": said["message"] + details, "runs": list(by_run)})
-    of_items = [metric for metric in comparison.metrics if not metric.of_mentions]
-    if not of_items or not any(n_dropped(comparison, name) for name in comparison):
-        return notices
-    runs = {
-        name: OfRun(comparison._coverage[name], own, comparison[name].overall.get("f1", math.nan), drops=True)
-        for name, own in comparison._own_scores.items()
-    }
-    common, mentions = comparison.align == "common", len(of_items) < len(comparison.metrics)
-    return [*runs_lack_items(runs, common=common, mentions=mentions), *notices]
+    return notices
 
 
 def _each_once(by_run: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:

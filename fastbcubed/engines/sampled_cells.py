@@ -5,6 +5,7 @@ The prediction is read once. Only the sizes of the clusters that contain sampled
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -18,14 +19,14 @@ from fastbcubed.align.odd_labels import odd_and_alike
 from fastbcubed.align.policies import Coverage
 from fastbcubed.align.row_blocks import Choice
 from fastbcubed.align.rows import align
-from fastbcubed.cells.shards import Layout, RowShards, require_limit
+from fastbcubed.cells.shards import Layout, RowShards, pred_codes, require_limit
 from fastbcubed.engines import disk
 from fastbcubed.engines.request import Request
 from fastbcubed.errors import AlignmentError, OptionError, arg, quoted
 from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.files import open_files
 from fastbcubed.inputs.id_columns import in_order_of
-from fastbcubed.inputs.keys import comparable_keys
+from fastbcubed.inputs.keys import comparable_keys, write_both
 from fastbcubed.inputs.pair import Cut, Given, one_side, open_pair, side_requests
 from fastbcubed.inputs.reading_notes import notes_of_side, reading_of
 from fastbcubed.results.warnings import ROWS_COMPARED, agree
@@ -44,6 +45,7 @@ class Touched(NamedTuple):
     true: NDArray[np.int64]  #: the integer label of the true cluster of each cell
     n: NDArray[np.int64]  #: the items of each cell
     pred_n: NDArray[np.int64]  #: the items of its predicted cluster, sampled or not
+    pred: NDArray[np.int64]  #: the code of its predicted cluster
     n_clusters: int  #: predicted clusters, with sampled items or not
     coverage: Coverage
     name: str  #: the name of the prediction
@@ -51,15 +53,24 @@ class Touched(NamedTuple):
     reading: dict[str, Any] | None  #: how its columns were read
     odd_labels: Mapping[str, int]  #: its labels that may stand for none, and their rows
     same_names: bool = False  #: whether sampled items are in the same clusters, called alike
+    content: Any = (
+        None  #: equal predictions have the same, whatever their clusters are called; None if not known
+    )
 
 
 def touch(
-    engine: str | None, sample: Clustering, labels: Clustering, request: Request, pool: Pool
+    engine: str | None,
+    sample: Clustering,
+    labels: Clustering,
+    request: Request,
+    pool: Pool,
+    *,
+    alike: bool = False,
 ) -> Touched:
     """Return the cells of a sample, unordered, by the named engine or the one that suits.
 
     The sample has integer labels and no nulls; `labels` are those that it was given with, of all its rows. The request
-    has the prediction and how to read it.
+    has the prediction and how to read it. `alike` asks for what tells equal predictions.
     """
     if not is_one_of(engine, (None, "memory", "disk")):
         raise OptionError(f'{arg("engine")} is "memory" or "disk", not {quoted(engine)}')
@@ -67,10 +78,23 @@ def touch(
         engine = "disk" if _is_large_file(request.given.prediction) else "memory"
     found, first = (_in_blocks if engine == "disk" else _as_a_whole)(sample, request, pool)
     order = np.lexsort((found.pred_n, found.n, found.true))
-    alike = np.unique(found.true).size == found.true.size and _are_called_alike(labels, first)
-    return found._replace(
-        true=found.true[order], n=found.n[order], pred_n=found.pred_n[order], same_names=alike
-    )
+    same = np.unique(found.true).size == found.true.size and _are_called_alike(labels, first)
+    cells = {name: getattr(found, name)[order] for name in ("true", "n", "pred_n", "pred")}
+    content = None
+    if alike:
+        whole, given = engine == "memory", request.given.prediction
+        content = _content(first, pool) if whole else os.path.abspath(given) if is_path(given) else None
+    return found._replace(**cells, same_names=same, content=content)
+
+
+def _content(prediction: Clustering, pool: Pool) -> int:
+    """Return a hash of the sets of items that are in one cluster, whatever order they come in."""
+    assert prediction.items is not None
+    codes = number(prediction.labels.keys(pool), pool).codes
+    of_cluster = np.zeros(int(codes.max(initial=-1)) + 1, np.int64)
+    items, _ = write_both(prediction.items.plain, 0, pool)
+    np.add.at(of_cluster, codes, kernels.partition.mix_all(items))
+    return int(kernels.partition.mix_all(of_cluster).sum())
 
 
 def _are_called_alike(labels: Clustering, prediction: Clustering) -> bool:
@@ -107,7 +131,7 @@ def _as_a_whole(sample: Clustering, request: Request, pool: Pool) -> tuple[Touch
     sampled = _is_there(rows.true_keys[there], rows.absent_true)
     touched = count_pairs(rows.true_keys[there][sampled], clusters.codes[sampled])
     found = Touched(
-        touched.true, touched.n, sizes[touched.pred], sizes.size, rows.coverage, prediction.name,
+        touched.true, touched.n, sizes[touched.pred], touched.pred, sizes.size, rows.coverage, prediction.name,
         notes_of_side(prediction), reading_of(prediction), odd_and_alike(prediction.labels),
     )  # fmt: skip
     return found, prediction
@@ -161,29 +185,32 @@ def _in_blocks(sample: Clustering, request: Request, pool: Pool) -> tuple[Touche
             rows = disk.ShardedRows(pair.n_rows, aligner, layout, spill, False, pool, None, request.limit)
             with pool.wider() as readers:
                 coverage = aligner.run(rows.take, readers)
-            true, n, pred_n, n_clusters = _cells(rows.all_shards(), spill, pool)
+            true, n, pred_n, pred, n_clusters = _cells(rows.all_shards(), spill, pool)
             _, first = aligner.firsts
             told = notes_of_side(first), reading_of(first), aligner.odd_labels[1].rows()
-            return Touched(true, n, pred_n, n_clusters, coverage, pair.names[1], *told), first
+            return Touched(true, n, pred_n, pred, n_clusters, coverage, pair.names[1], *told), first
 
     return disk.attempt(count)
 
 
 def _cells(
     shards: RowShards, spill: Spill, pool: Pool
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]:
-    """Return true cluster, items and predicted cluster size of the sample's cells, and count all predicted clusters."""
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]:
+    """Return true cluster, items, size and code of the predicted cluster of the sample's cells; count all of these."""
     keys = Packed(np.dtype(np.int64), spill.directory)
     cells = shards.cells(pool, outer=False, keys=keys)
     n_clusters = int(shards.spread.keys.size)
-    found: list[list[NDArray[np.int64]]] = [[], [], []]
+    found: list[list[NDArray[np.int64]]] = [[], [], [], []]
     for _, built, _ in pool.ahead(cells.close(pool, outer=False, outside=True)):
-        own = built.pred_base[-1] if built.heavy is None else np.count_nonzero(built.heavy < 0)
-        n_clusters += int(own)
-        scored = built.cells[(built.cells["true"] >= 0) & (built.pred_in_part >= 0)]
+        heavy = np.full(int(built.pred_base[-1]), -1) if built.heavy is None else built.heavy
+        codes = pred_codes(heavy, n_clusters)
+        n_clusters += int(np.count_nonzero(heavy < 0))
+        there = (built.cells["true"] >= 0) & (built.pred_in_part >= 0)
+        scored, base = built.cells[there], np.repeat(built.pred_base[:-1], np.diff(built.bounds))
         mates = np.rint(scored["fp"]).astype(np.int64) + scored["n"]
-        for column, values in zip(found, (scored["true"], scored["n"], mates), strict=True):
+        pred = codes[(built.pred_in_part + base)[there]]
+        for column, values in zip(found, (scored["true"], scored["n"], mates, pred), strict=True):
             column.append(values.astype(np.int64))
-    true, n, pred_n = map(np.concatenate, found)
+    true, n, pred_n, pred = map(np.concatenate, found)
     labels = kernels.partition.unmix_all(np.array(keys.finish()))
-    return labels[true], n, pred_n, n_clusters
+    return labels[true], n, pred_n, pred, n_clusters

@@ -301,13 +301,18 @@ def gate_on(bound: Bound, ev: Any, **how: Any) -> Gate:
     if not bound.end:
         return exactly(gate_of(bound, value), bound, ev)
     found = _interval_in_slice(bound, ev, **how) if bound.where else ev.interval(bound.name, **how)
+    return gate_on_end(bound, value, found, how.get("level", 0.95))
+
+
+def gate_on_end(bound: Bound, value: float, found: Interval, level: float) -> Gate:
+    """Return the gate of a bound on an end of the interval of a value."""
     if math.isnan(found.low + found.high):
         why = (
             "is not defined" if math.isnan(value) else "is an amount of 0, or of items that are all one unit"
         )
         raise MetricError(f"{bound.called}: no interval of {bound.name} is known, which {why}")
     gate = gate_of(bound, getattr(found, bound.end))
-    figures = {**gate.figures, "of": value, **found._asdict(), "level": how.get("level", 0.95)}
+    figures = {**gate.figures, "of": value, **found._asdict(), "level": level}
     told = f"{gate.found}, {bound.name} {with_interval(value, *found)}"
     return replace(gate, found=told, figures=figures)
 
@@ -515,7 +520,11 @@ def _try_all_warnings(ev: Any) -> Gate:
 
 def check(ev: Any, written: Sequence[str], named: Mapping[str, float]) -> Table:
     """Return the gates as a table, or raise GateError with a line for each that failed; see `Evaluation.check`."""
-    gates = [try_bound(bound, ev) for bound in as_bounds(written, named, ev.metrics)]
+    return checked([try_bound(bound, ev) for bound in as_bounds(written, named, ev.metrics)])
+
+
+def checked(gates: Sequence[Gate]) -> Table:
+    """Return gates as a table, or raise GateError with a line for each that failed."""
     if failed := [gate for gate in gates if not gate.passed]:
         raise GateError(
             "\n".join([f"{len(failed)} of {len(gates)} gates failed", *(gate.line for gate in failed)])

@@ -127,7 +127,10 @@ def _require_columns(file: str, table: pa.Table, rule: Rule, slicing: set[str]) 
     if {"df", "se"} <= set(names):  # an interval needs them
         df, se = (to_numpy(table[name].combine_chunks()) for name in ("df", "se"))
         there = ~(np.isnan(se) | to_numpy(pc.is_null(table["se"]).combine_chunks()))  # else they had no room
-        _refuse_rows(file, "df", there & ((df < 1) | (df > MOST) | (np.isnan(df) & (se > 0))), df)
+        unlikely = (df < 1) | (
+            ((df > MOST) | np.isnan(df)) & (se > 0)
+        )  # without end where nothing else can differ
+        _refuse_rows(file, "df", there & unlikely, df)
 
 
 def _require_there(file: str, table: pa.Table, names: tuple[str, ...]) -> None:

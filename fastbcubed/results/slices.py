@@ -232,13 +232,19 @@ def numbered_slices(
     extra = () if attributes is None else attributes.names
 
     def codes(each: Element) -> Sliced:
-        if isinstance(each, Bins):
-            return _binned(each, encoded(each.name, attribute_values(each.name, items, attributes)))
-        if (size := size_named(each, items.attribute_sides(), extra)) is not None:
+        if isinstance(each, str) and (size := size_named(each, items.attribute_sides(), extra)) is not None:
             return _size_codes(size, each, contingency)
-        return encoded(each, attribute_values(each, items, attributes))
+        return sliced_by(
+            each, attribute_values(each.name if isinstance(each, Bins) else each, items, attributes)
+        )
 
     return crossed(list(map(codes, elements(key))), rows.cell >= 0 if among is None else among)
+
+
+def sliced_by(element: Element, values: pa.ChunkedArray) -> Sliced:
+    """Return the slices by the values of an attribute, or by bins of them."""
+    plain = encoded(element.name if isinstance(element, Bins) else element, values)
+    return _binned(element, plain) if isinstance(element, Bins) else plain
 
 
 def named(element: Element, values: pa.Array) -> pa.Array:

@@ -7,7 +7,7 @@ With N_c and D_c of each cluster, the plain estimate is mean(N) / mean(D).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import inf
 from typing import Any, NamedTuple, TypeVar
@@ -98,10 +98,8 @@ RATIOS: dict[str, Callable[[Drawn], tuple[Any, ...]]] = {
     "cluster_precision": lambda c: (c.n_items * c.hit, c.pred_clusters, c.n_items * c.one),
     "cluster_recall": lambda c: (c.n_items * c.hit, c.n_items * c.one),
     "inverse_purity": lambda c: (c.best(c.cells.n), c.size),
-    "class_f1": lambda c: (c.size * c.best(2 * c.cells.n / (c.cells.true_n + c.cells.pred_n)), c.size),
-    "closest_cluster_recall": lambda c: (
-        c.best(c.cells.n / (c.cells.true_n + c.cells.pred_n - c.cells.n)), c.one,
-    ),
+    "class_f1": lambda c: (c.size * c.best(c.scored(bcubed.mean_f1)), c.size),
+    "closest_cluster_recall": lambda c: (c.best(c.scored(bcubed.jaccard_index)), c.one),
     "muc_precision": lambda c: (c.n_items * c.joined, c.pred_joined),
     "muc_recall": lambda c: (c.n_items * c.joined, c.n_items * (c.size - 1.0)),
     "lea_precision": lambda c: (c.links(c.cells.pred_n), c.size),
@@ -132,7 +130,13 @@ def estimate_ratio(ratio: Ratio, drawn: Drawn) -> Estimate:
 
 
 def estimate_f(precision: Ratio, recall: Ratio, alpha: float, drawn: Drawn) -> Estimate:
-    """Estimate F of two ratios that have the same denominators, by the delta method to the second order.
+    """Estimate F of two ratios that have the same denominators, as `_linear_f` does."""
+    found = _linear_f(precision, recall, alpha, drawn)
+    return _estimate(found.plain, found.moves, found.adjustment, precision, drawn)
+
+
+def _linear_f(precision: Ratio, recall: Ratio, alpha: float, drawn: Drawn) -> _Linear:
+    """Return F of two ratios by the delta method to the second order.
 
     With u = alpha F / P and v = (1 - alpha) F / R, of which u + v = 1, and x and y by how much a cluster moves P and R
     relative to themselves:
@@ -147,7 +151,7 @@ def estimate_f(precision: Ratio, recall: Ratio, alpha: float, drawn: Drawn) -> E
     moves = u * p.moves + v * r.moves
     curved = u * v * _squares(p.moves - r.moves, drawn)[0] ** 2
     adjustment = u * p.adjustment + v * r.adjustment + (0.0 if math.isnan(curved) else curved)
-    return _estimate(plain, moves, adjustment, precision, drawn)
+    return _Linear(plain, moves, adjustment)
 
 
 def _linear(ratio: Ratio, drawn: Drawn) -> _Linear:
@@ -171,10 +175,15 @@ def _squares(moves: Floats, drawn: Drawn) -> tuple[float, float]:
 
     These are m - 1 at most; those of a score that few draws decide are few.
     """
-    m = int(drawn.draws.sum())
-    powers = powers_of(moves / m, lambda each: math.fsum((drawn.draws * each).tolist()))
+    return squares_of_draws(moves / int(drawn.draws.sum()), drawn.draws, drawn.left_to_draw)
+
+
+def squares_of_draws(moved: Floats, draws: Counts, left_to_draw: float) -> tuple[float, float]:
+    """Return the same from what a draw of each cluster moves."""
+    m = int(draws.sum())
+    powers = powers_of(moved, lambda each: math.fsum((draws * each).tolist()))
     error, df = map(float, error_and_freedom(powers, m))
-    return math.sqrt(drawn.left_to_draw) * error, df if m > 1 else 0.0
+    return math.sqrt(left_to_draw) * error, df if m > 1 else 0.0
 
 
 def _estimate(plain: float, moves: Floats, adjustment: float, ratio: Ratio, drawn: Drawn) -> Estimate:
@@ -199,6 +208,7 @@ class Estimable(NamedTuple):
     high: float
     ratios: tuple[MakeRatio, ...]
     alpha: float
+    of_items: bool = False  #: whether it is a mean over items, or an F of two, so that slices have it
 
     def estimate(self, drawn: Drawn) -> Estimate:
         """Estimate the score from a sample."""
@@ -206,6 +216,73 @@ class Estimable(NamedTuple):
             return estimate_ratio(self.ratios[0](drawn), drawn)
         precision, recall = (make(drawn) for make in self.ratios)
         return estimate_f(precision, recall, self.alpha, drawn)
+
+    def moved(self, drawn: Drawn, n_clusters: int) -> Moved:
+        """Return what each cluster of the sample moves the score by."""
+        ratios = [make(drawn) for make in self.ratios]
+        is_ratio = len(ratios) == 1
+        found = _linear(ratios[0], drawn) if is_ratio else _linear_f(ratios[0], ratios[1], self.alpha, drawn)
+        by_cluster = np.zeros(n_clusters)
+        by_cluster[drawn.kept] = found.plain * without_rounding(found.moves) / max(int(drawn.draws.sum()), 1)
+        parts = [each for own in ratios for each in (own.numerator, own.denominator)]
+        return Moved(by_cluster, max(_unevenness(each, drawn.draws) for each in parts))
+
+
+class Moved(NamedTuple):
+    """What a draw of each cluster of a sample moves a score by, and how uneven these are in it."""
+
+    by_cluster: Floats
+    uneven: float
+
+
+def _unevenness(values: Floats, draws: Counts) -> float:
+    """Return one over the effective number of draws with a value, less one over their number: 0 where they are equal.
+
+    >>> _unevenness(np.array([3.0, 1.0, 0.0]), np.array([1, 1, 1]))  # (9 + 1) / 16 - 1 / 2
+    0.125
+    """
+    total = float(draws @ values)
+    return float(draws @ values**2) / total**2 - 1 / int(draws[values > 0].sum()) if total else 0.0
+
+
+class MovedBy(NamedTuple):
+    """What clusters of a sample move the scores of a run by, and those of slices, by slicing and slice."""
+
+    scores: Mapping[str, Moved]
+    slicings: Mapping[str, Sequence[Mapping[str, Moved]]]
+
+
+class Paired(NamedTuple):
+    """A sample that several runs share, and what its clusters move the scores of each by."""
+
+    draws: Counts
+    left_to_draw: float
+    moved: Mapping[str, MovedBy]
+
+
+class Difference(NamedTuple):
+    """The standard error of a difference of two estimates from one sample, and its degrees of freedom."""
+
+    error: float
+    df: float
+
+
+def difference(before: Moved, after: Moved, draws: Counts, left_to_draw: float) -> Difference:
+    """Return the error of a difference: that of the mean of what draws move, in which clusters are paired.
+
+    A sample may lack the clusters that decide a score, and its variance does not say so: the more so, the fewer carry
+    the error, and the more uneven they are in the score. With f one over the degrees of freedom by Satterthwaite, and u
+    the unevenness, one over those of the difference is f (1 + 4 f) + u (1 + 10 f), of multipliers that were tried the
+    ones that held most differences (see `benchmarks/paired_samples.py`).
+    """
+    moved = without_rounding(
+        after.by_cluster - before.by_cluster, np.max(np.abs(after.by_cluster), initial=0.0)
+    )
+    error, df = squares_of_draws(moved, draws, left_to_draw)
+    if not df:
+        return Difference(error, 0.0)
+    few, uneven = 1 / df, max(before.uneven, after.uneven)
+    return Difference(error, max(1.0, 1 / (few * (1 + 4 * few) + uneven * (1 + 10 * few))))
 
 
 #: What says how large true clusters are, rather than how good the prediction is.
@@ -336,9 +413,9 @@ def _estimable(name: str, beta: float) -> Estimable | None:
         return None
     root = METRICS[METRICS[name].alias_of or name]
     if _is_of_items(root):
-        return Estimable(name, root.low, root.high, (_over_items(root, beta),), alpha)
+        return Estimable(name, root.low, root.high, (_over_items(root, beta),), alpha, True)
     if root.name.endswith(("f1", "fbeta")) and len(root.needs) == 2 and all(map(_is_of_items, root.needs)):
-        return Estimable(name, 0.0, 1.0, tuple(_over_items(need, beta) for need in root.needs), alpha)
+        return Estimable(name, 0.0, 1.0, tuple(_over_items(need, beta) for need in root.needs), alpha, True)
     return None
 
 
@@ -367,7 +444,7 @@ def _over_items(metric: Metric, beta: float) -> MakeRatio:
 
     def ratio(drawn: Drawn) -> Ratio:
         sums = drawn.sums(formula, itself=0 if metric.leave_one_out else 1)
-        return Ratio(drawn.weight * sums, drawn.weight * drawn.size)
+        return Ratio(drawn.weight * sums, drawn.weight * drawn.counted)
 
     return ratio
 
@@ -384,6 +461,7 @@ class ClusterSample(NamedTuple):
     draws: Counts  #: how often it was drawn
     n_null: int  #: rows whose cluster is null
     n_duplicates: int  #: rows left out since they repeat an earlier one
+    rows: Counts  #: the rows of the sample that count
 
 
 def read_sample(side: Clustering, policies: Policies, sampling: Any, draws: Any, pool: Pool) -> ClusterSample:
@@ -418,6 +496,7 @@ def read_sample(side: Clustering, policies: Policies, sampling: Any, draws: Any,
         np.ones(size.size, np.int64) if draws is None else by_cluster.counts(draws),
         rows.n_null,
         rows.n_duplicates,
+        kept,
     )
 
 
@@ -525,6 +604,7 @@ class Cells(NamedTuple):
     true_n: Floats  #: items of the true cluster
     pred_n: Floats  #: items of the predicted cluster, sampled or not
     times: Floats
+    here: Floats  #: those of the n items that count: all, but for a slice
 
 
 class Drawn(NamedTuple):
@@ -537,6 +617,7 @@ class Drawn(NamedTuple):
     cells: Cells
     n_items: int  #: items of the prediction
     n_clusters: int  #: its clusters
+    kept: Counts  #: which of the clusters of the sample these are
     left_to_draw: float = 1.0  #: the share of the population that is not in the sample, where that matters
 
     @classmethod
@@ -558,33 +639,48 @@ class Drawn(NamedTuple):
         there = np.bincount(true, n, sample.size.size).astype(np.int64)
         size = there if missing == "drop" else sample.size
         kept = np.flatnonzero(size)
-        place = np.full(size.size, -1)
-        place[kept] = np.arange(kept.size)
-        alone = np.flatnonzero(size - there)
-        one = np.ones(alone.size)
-        columns = (
-            (place[true], place[alone]),
-            (n, one),
-            (size[true], size[alone]),
-            (pred_n, one),
-            (np.ones(n.size), (size - there)[alone]),
-        )
-        cluster, *counts = (np.concatenate(pair) for pair in columns)
-        return cls(
+        found = cls(
             sample.draws[kept], sample.weight[kept], size[kept], (size - there)[kept],
-            Cells(cluster, *(column.astype(np.float64) for column in counts)), *prediction, left_to_draw,
+            Cells(kept, *[np.zeros(0)] * 5), *prediction, kept, left_to_draw,
         )  # fmt: skip
+        return found.of_items(true, n, pred_n, n, size - there)
+
+    def of_items(self, true: Counts, n: Counts, pred_n: Counts, here: Counts, missing: Counts) -> Drawn:
+        """Return the same clusters with the cells of some of their items, and those that are alone."""
+        place = np.full(int(self.kept.max()) + 1, -1)
+        place[self.kept] = np.arange(self.kept.size)
+        alone = np.flatnonzero(missing)
+        size, one = self.size.astype(np.float64), np.ones(alone.size)
+        columns = (
+            (n, one),
+            (size[place[true]], size[place[alone]]),
+            (pred_n, one),
+            (np.ones(n.size), missing[alone]),
+            (here, one),
+        )
+        cluster = np.concatenate((place[true], place[alone]))
+        cells = Cells(cluster, *(np.concatenate(pair).astype(np.float64) for pair in columns))
+        return self._replace(cells=cells)
 
     def add(self, by_cell: Floats) -> Floats:
         """Add up values of the items of each cell by cluster."""
         cells = self.cells
-        return _add(cells, cells.n * by_cell, self.size.size)
+        return _add(cells, cells.here * by_cell, self.size.size)
 
-    def sums(self, formula: Formula, itself: int = 1) -> Floats:
-        """Add up a score of items by cluster; without `itself`, an item is left out of its sets."""
+    def scored(self, formula: Formula, itself: int = 1) -> Floats:
+        """Return a score of the items of each cell; without `itself`, an item is left out of its sets."""
         c = self.cells
         tp = c.n - (1 - itself)
-        return self.add(np.asarray(formula(tp, c.pred_n - c.n, c.true_n - c.n, None)))  # type: ignore[arg-type]
+        return np.asarray(formula(tp, c.pred_n - c.n, c.true_n - c.n, None))  # type: ignore[arg-type]
+
+    def sums(self, formula: Formula, itself: int = 1) -> Floats:
+        """Add up a score of items by cluster."""
+        return self.add(self.scored(formula, itself))
+
+    @property
+    def counted(self) -> Floats:
+        """Items that count: all, but for a slice."""
+        return self.add(np.ones(self.cells.n.size))
 
     @property
     def one(self) -> Floats:
@@ -661,7 +757,7 @@ def hill_numbers(drawn: Drawn) -> dict[str, float]:
     p_s is the estimated share of clusters that have size s; sizes that no sampled cluster has are not there.
 
     >>> one = np.ones(3)
-    >>> drawn = Drawn(one.astype(int), one, np.array([1, 1, 2]), one, None, 4, 3)
+    >>> drawn = Drawn(one.astype(int), one, np.array([1, 1, 2]), one, None, 4, 3, np.arange(3))
     >>> [round(number, 4) for number in hill_numbers(drawn).values()]  # shares 2/3 and 1/3
     [2.0, 1.8899, 1.8]
     """

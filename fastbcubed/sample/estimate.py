@@ -6,17 +6,20 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
 from fastbcubed.align.odd_labels import odd_and_alike
-from fastbcubed.align.policies import Duplicates, Nulls, Policies
-from fastbcubed.engines.request import Request, as_threads
-from fastbcubed.engines.sampled_cells import touch
-from fastbcubed.errors import Either, Message, OptionError, arg, quoted, without_advice
+from fastbcubed.align.policies import Coverage, Duplicates, Nulls, Policies
+from fastbcubed.compare_runs.compare import BEST, PerRun, columns_by_run, names_of_runs
+from fastbcubed.compare_runs.rankings import told
+from fastbcubed.engines.request import Request, as_slices, as_threads
+from fastbcubed.engines.sampled_cells import Touched, touch
+from fastbcubed.errors import Either, Message, OptionError, arg, naming, quoted, without_advice
+from fastbcubed.inputs.clustering import Clustering
 from fastbcubed.inputs.link_columns import LinkRequest, Sources
-from fastbcubed.inputs.pair import Given, PerSide, one_side, side_requests
+from fastbcubed.inputs.pair import Given, one_side, side_requests
 from fastbcubed.inputs.reading_notes import notes_of_side, reading_of
 from fastbcubed.inputs.tables import CLUSTER, ITEM, ColumnName
 from fastbcubed.render.number_formats import amount, count, counted, percent, score_text
@@ -24,6 +27,7 @@ from fastbcubed.results.intervals import Interval, check_level, t_quantile
 from fastbcubed.results.label_checks import FEW_ITEMS, like_nulls, with_spaces
 from fastbcubed.results.notices import NOTE, WARNING, Notice
 from fastbcubed.results.origin import by_names
+from fastbcubed.results.slices import SliceKey
 from fastbcubed.results.warnings import COPY, FEW_UNITS, FLATTERED, give, same_source
 from fastbcubed.runtime.arguments import is_one_of, refuse_bare, true_or_false, whole_number
 from fastbcubed.runtime.progress_bar import reporting
@@ -31,17 +35,23 @@ from fastbcubed.runtime.threads import Pool
 from fastbcubed.sample import judged_pairs, labelled_pairs
 from fastbcubed.sample.cluster_estimators import (
     CLUSTER_SIZE,
+    DESCRIPTIVE,
     UNIFORM,
     ClusterSample,
     Drawn,
+    Estimable,
     Estimate,
+    MovedBy,
+    Paired,
     Ratio,
     choose,
     estimate_ratio,
     read_sample,
 )
-from fastbcubed.sample.estimates import Estimates, summarize
+from fastbcubed.sample.estimates import Estimates, slices_of_run, summarize
 from fastbcubed.sample.judged_pairs import PairEstimates
+from fastbcubed.sample.labelled_pairs import runs_of
+from fastbcubed.sample.sample_slices import Cut, cut, of_slices, scores_in_slices, whole_cells
 
 __all__ = ["estimate", "estimate_pairs"]
 
@@ -296,8 +306,10 @@ def estimate(
     sample: Any,
     prediction: Any,
     *,
-    item: PerSide = ITEM,
-    cluster: PerSide = CLUSTER,
+    baseline: str | None = None,
+    item: PerRun = ITEM,
+    cluster: PerRun = CLUSTER,
+    slices: SliceKey | Iterable[SliceKey] = (),
     sampling: str = UNIFORM,
     draws: str | None = None,
     population_clusters: int | None = None,
@@ -313,17 +325,23 @@ def estimate(
     spill_dir: Any = None,
     threads: int | None = None,
     progress: bool | Callable[[Any], None] | None = None,
-) -> Estimates:
-    """Estimate the scores of a whole prediction from a random sample of complete true clusters.
+) -> Any:
+    """Estimate the scores of whole predictions from a random sample of complete true clusters.
 
     Parameters
     ----------
     sample : Clustering, table, path or dict
         All items of each true cluster that was drawn, a row for each, given as to `evaluate`. It is held in memory.
-    prediction : Clustering, table, path or dict
-        The clustering to be scored, of all items.
-    item, cluster : str, list of str, or tuple of two of these
-        Columns of items and clusters, as for `evaluate`; a pair is the sample's and the prediction's.
+    prediction : Clustering, table, path or dict, or dict of str to one of these
+        The clustering to be scored, of all items; or several runs by name.
+    baseline : str, optional
+        The run that the others are compared with, as for `compare`.
+    item, cluster : str, list of str, dict, or tuple of two of these
+        Columns of items and clusters, as for `evaluate` and, of several runs, `compare`; a pair is the sample's and
+        the predictions'.
+    slices : str, Bins, tuple of these, or iterable of these
+        Columns of the sample, or bins of them, to estimate means over items by, and F of these; a tuple is crossed. A
+        slice that fewer than ten draws have has no estimates.
     sampling : str
         How true clusters were drawn: "uniform", each with the same chance; "cluster_size", with a chance in proportion
         to its size, as when items are drawn and the clusters of these are labelled; or a column of the sample with the
@@ -355,7 +373,8 @@ def estimate(
 
     Returns
     -------
-    Estimates
+    Estimates or EstimatedComparison
+        Of one prediction its estimates; of runs by name a comparison, with the estimates of each run.
 
     Raises
     ------
@@ -410,6 +429,12 @@ def estimate(
     not the one there is; `population-clusters`, where that number of true clusters does not have the items of the
     prediction; `beyond-range`, where an estimate is beyond 1 by more than its error.
 
+    Runs are paired by the clusters that were drawn: the error of a difference is that of the mean over draws of what
+    each moves in one run less in the other, so that clusters which runs treat alike cancel out. Its interval is that of
+    Student's t. With f one over the degrees of freedom by Satterthwaite, and u one over the effective number of
+    clusters less one over their number (the largest of numerators and denominators of both runs), one over the degrees
+    of freedom is f (1 + 4 f) + u (1 + 10 f).
+
     Items count equally: weights of items, overlapping clusters, noise labels and labels without item ids are not
     served.
 
@@ -428,6 +453,16 @@ def estimate(
     >>> est = fb.estimate({1: "c1", 2: "c1", 3: "c1", 4: "c2", 5: "c2"}, prediction, metrics="pair_f1")
     >>> round(est.pair_f1, 6), round(est.errors.pair_f1, 6)  # 5/12, 1/6
     (0.416667, 0.166667)
+
+    Of two runs, the second has the items of the first cluster together.
+
+    >>> runs = {"old": prediction, "new": prediction | {3: 1, 5: 3}}
+    >>> cmp = fb.estimate({1: "c1", 2: "c1", 3: "c1", 4: "c2", 5: "c2"}, runs, metrics="recall")
+    >>> cmp.deltas().select(["experiment", "score", "baseline_value", "experiment_value", "delta"])
+    experiment  score   baseline_value  experiment_value    delta
+    new         recall         0.53867                 1  0.46133
+    <BLANKLINE>
+    1 row
     """
     refuse_bare(metrics=metrics)
     paths = true_or_false(paths, "paths")
@@ -436,20 +471,83 @@ def estimate(
         population_clusters = whole_number(population_clusters, "population_clusters", "true clusters")
     if not is_one_of(missing, ("singleton", "drop")):
         raise OptionError(f'{arg("missing")} is "singleton" or "drop", not {quoted(missing)}')
+    keys = as_slices(slices)
+    in_slices = scores_in_slices(chosen[0]) if keys else []
+    runs = runs_of(prediction)
+    names = [None] if None in runs else names_of_runs(runs, baseline)
+    if names == [None] and baseline is not None:
+        raise OptionError(
+            f"{arg('baseline')} is one of several runs, and there is one prediction. Leave it out."
+        )
+    items, clusters = (
+        columns_by_run(own, names, part) for part, own in (("item", item), ("cluster", cluster))
+    )
+    given = [Given(sample, runs[name], items[name], clusters[name]) for name in names]
     policies = Policies.of({"truth": "drop", "prediction": "outside"}, nulls, duplicates, None)
-    given = Given(sample, prediction, item, cluster)
-    asked = side_requests(item, cluster)[0]._replace(name="the sample")
-    request = Request(given, policies, memory_limit=memory_limit, spill_dir=spill_dir)
+    definition = {
+        "sampling": sampling, "draws": draws, "population_clusters": population_clusters, "missing": missing,
+        "beta": beta, "level": level, "nulls": nulls, "duplicates": duplicates,
+    }  # fmt: skip
+    asked = side_requests(given[0].item, given[0].cluster)[0]._replace(name="the sample")
     threads = as_threads(threads)
     with without_advice(), reporting(progress) as report, Pool(threads, report) as pool:
-        side = replace(one_side(given.truth, asked, None, False), weight=None)
+        side = replace(one_side(sample, asked, None, False), weight=None)
         read = read_sample(side, policies, sampling, draws, pool)
         left = _left_to_draw(read, population_clusters, sampling)
-        touched = touch(engine, read.clustering, side, request, pool)
+        work = _Work(side, read, cut(read, side, keys), left, definition, chosen, in_slices, paths)
+        found = []
+        for name, own in zip(names, given, strict=True):
+            request = Request(own, policies, memory_limit=memory_limit, spill_dir=spill_dir)
+            with naming(name, side.name):
+                touched = touch(engine, work.parts.clustering, side, request, pool, alike=len(names) > 1)
+            found.append(_of_run(work, own, touched, paired=name is not None))
+    if names == [None]:
+        give(found[0].estimates.warnings)
+        return found[0].estimates
+    from fastbcubed.sample.estimated_runs import EstimatedComparison
+
+    several = dict(zip(cast(list[str], names), found, strict=True))
+    first = next(iter(several))
+    cmp = EstimatedComparison(
+        {name: own.estimates for name, own in several.items()}, baseline if baseline in several else first,
+        Paired(read.draws, left, {name: own.moved for name, own in several.items()}),
+        {name: own.coverage for name, own in several.items()},
+        {name: own.content for name, own in several.items()},
+    )  # fmt: skip
+    give(told(cmp))
+    return cmp.against() if baseline == BEST and BEST not in several else cmp
+
+
+class _Work(NamedTuple):
+    """What the estimates of all runs share."""
+
+    side: Clustering
+    sample: ClusterSample
+    parts: Cut
+    left_to_draw: float
+    definition: dict[str, Any]
+    chosen: tuple[list[Estimable], dict[str, str]]
+    in_slices: list[Estimable]
+    paths: bool
+
+
+class _Run(NamedTuple):
+    """The estimates of a run, what each cluster of the sample moves them by, and what tells equal runs."""
+
+    estimates: Estimates
+    moved: MovedBy
+    coverage: Coverage
+    content: Any
+
+
+def _of_run(work: _Work, given: Given, touched: Touched, *, paired: bool) -> _Run:
+    """Return the estimates of a run from the cells of the sample in it."""
+    read, side, definition, chosen = work.sample, work.side, work.definition, work.chosen
+    missing = definition["missing"]
     n_sampled = touched.coverage.n_common
     n_items = n_sampled + touched.coverage.n_prediction_only
-    cells = touched.true, touched.n, touched.pred_n
-    draw = partial(Drawn.of, read, cells, (n_items, touched.n_clusters), left_to_draw=left)
+    cells, _ = whole_cells(touched, work.parts)
+    draw = partial(Drawn.of, read, cells, (n_items, touched.n_clusters), left_to_draw=work.left_to_draw)
     drawn = draw(missing=missing)
     estimated = {each.name: each.estimate(drawn) for each in chosen[0]}
     ranges = {each.name: (each.low, each.high) for each in chosen[0]}
@@ -458,10 +556,6 @@ def estimate(
     if missing == "drop" and summary["sample"]["n_missing"]:
         f1 = choose("f1", 1.0)[0][0]
         alone = {"f1": f1.estimate(drawn).value, "f1_if_alone": f1.estimate(draw(missing="singleton")).value}
-    definition = {
-        "sampling": sampling, "draws": draws, "population_clusters": population_clusters, "missing": missing,
-        "beta": beta, "level": level, "nulls": nulls, "duplicates": duplicates,
-    }  # fmt: skip
     said = cautions(estimated, ranges, summary["sample"], drawn, definition, alone)
     message = ""
     if (source := same_source(given)) is not None:
@@ -476,13 +570,33 @@ def estimate(
         *_of_labels("prediction", touched.odd_labels),
     ]
     found += [*notes_of_side(side), *touched.notes]
-    give(found)
     names = {"sample": side.name, "prediction": touched.name}
-    say = by_names({"paths": paths}, names.values())
+    say = by_names({"paths": work.paths}, names.values())
     reading = {"sample": reading_of(side), "prediction": touched.reading}
-    return Estimates(
-        estimated, ranges, summary, definition, say(names), say(found), level, chosen[1], reading
+    slicings = {
+        name: list(of_slices(drawn, touched, work.parts, each, work.in_slices, drop=missing == "drop"))
+        for name, each in work.parts.slicings.items()
+    }
+    est = Estimates(
+        estimated,
+        ranges,
+        summary,
+        definition,
+        say(names),
+        say(found),
+        definition["level"],
+        chosen[1],
+        reading,
     )
+    for name, of_slice in slicings.items():
+        est.sliced[name] = slices_of_run(est, work.parts.slicings[name], [own.estimated for own in of_slice])
+    n, moved = read.size.size, MovedBy({}, {})
+    if paired:
+        moved = MovedBy(
+            {each.name: each.moved(drawn, n) for each in chosen[0] if each.name not in DESCRIPTIVE},
+            {name: [own.moved for own in of_slice] for name, of_slice in slicings.items()},
+        )
+    return _Run(est, moved, touched.coverage, touched.content)
 
 
 def _of_labels(side: str, sizes: Mapping[str, int]) -> list[dict[str, Any]]:

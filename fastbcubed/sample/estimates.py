@@ -12,15 +12,43 @@ import pyarrow as pa
 
 from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage
-from fastbcubed.errors import MetricError, arg, quoted
+from fastbcubed.errors import MetricError, NotKeptError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import from_numpy, from_texts, table_of
-from fastbcubed.render.document import ON_PAGE, Block, Chart, Document, Facts, Notices, Only, Prose, Section
+from fastbcubed.render.document import (
+    ON_PAGE,
+    Block,
+    Chart,
+    Document,
+    Facts,
+    Grid,
+    Heading,
+    Notices,
+    Only,
+    Prose,
+    Section,
+)
 from fastbcubed.render.number_formats import amount, count, counted, label, not_computed, percent, score_text
+from fastbcubed.results.evaluation_text import HEADLINE
 from fastbcubed.results.figures import Scores
+from fastbcubed.results.gates import (
+    Bound,
+    Gate,
+    as_bounds,
+    checked,
+    gate_of,
+    gate_on_end,
+    is_score,
+    slice_of,
+    slices_of,
+    value_in_slice,
+)
 from fastbcubed.results.intervals import Interval, check_level, interval, share_not_seen, t_quantile
+from fastbcubed.results.large_tables import apart
 from fastbcubed.results.page import IN_BRIEF, Asked
 from fastbcubed.results.result import Result
 from fastbcubed.results.save import save_tables
+from fastbcubed.results.saved_files import in_one
+from fastbcubed.results.slices import SliceKey, beside, check_key, name_columns, rows_for_json, slice_name
 from fastbcubed.results.table import Table, grid_of, refuse_table_verb
 from fastbcubed.results.warnings import from_saved
 from fastbcubed.runtime.object_attributes import documented
@@ -36,9 +64,12 @@ from fastbcubed.sample.cluster_estimators import (
     hill_numbers,
     ratio_of,
 )
+from fastbcubed.sample.sample_slices import ENOUGH, Slicing
 
 #: Rows of a chart, and of a table.
 CHARTED, LISTED = 20, 100
+#: Slices that a sentence names.
+NAMED = 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,6 +103,8 @@ class Estimates(Result):
         Scores of a family that cannot be estimated, and why.
     reading : dict
         How the columns of sample and prediction were read; see `Evaluation`.
+    sliced : dict of str to Table
+        The requested slices; see `slices`.
 
     Examples
     --------
@@ -91,6 +124,7 @@ class Estimates(Result):
     level: float = 0.95
     not_computed: dict[str, str] = field(default_factory=dict)
     reading: dict[str, Any] = field(default_factory=dict)
+    sliced: dict[str, Table] = field(default_factory=dict)
 
     @property
     def overall(self) -> Scores:
@@ -161,18 +195,26 @@ class Estimates(Result):
         if known is None:
             raise MetricError(f"there is no estimate of {quoted(which)}; name it in {arg('metrics', ...)}")
         level = self.level if level is None else check_level(level)
-        own, (low, high) = self.estimated[known], self._ranges[known]
-        is_census = self.definition["population_clusters"] == self.summary["sample"]["n_clusters"]
-        if not own.error > 0 and not is_census:
+        return self._interval(known, self.estimated[known], level)
+
+    def _interval(self, name: str, own: Estimate, level: float) -> Interval:
+        """Return the interval of an estimate of a score, of all items or of a slice."""
+        low, high = self._ranges[name]
+        if not own.error > 0 and not self._is_census:
             return _of_what_is_not_seen(own, level, high)
         if own.error == 0:
             return Interval(own.value, own.value)
         df, beyond = max(1, int(own.df)), not low < own.value < high
-        if own.error > 0 and (beyond or known in MAY_EXCEED):
+        if own.error > 0 and (beyond or name in MAY_EXCEED):
             reach = t_quantile(level, df) * own.error
             ends = own.value - reach, own.value + reach
             return Interval(*ends) if beyond else Interval(max(ends[0], low), min(ends[1], high))
         return interval(own.value, own.error, df=df, level=level, low=low, high=high)
+
+    @property
+    def _is_census(self) -> bool:
+        """Whether all true clusters were drawn."""
+        return bool(self.definition["population_clusters"] == self.summary["sample"]["n_clusters"])
 
     def scores(self, *, level: float | None = None) -> Table:
         """Return the estimates with standard errors and intervals.
@@ -214,6 +256,74 @@ class Estimates(Result):
     _main_table = scores
     estimates = under_old_name(scores, "estimates")
 
+    def slices(self, by: SliceKey) -> Table:
+        """Return the estimates of means over items, and F of these, by slice.
+
+        Parameters
+        ----------
+        by : str, Bins, or tuple of these
+            Columns of the sample that `slices` of `estimate` named.
+
+        Returns
+        -------
+        Table
+            The slice, n_items (sampled ones), n_clusters (draws with such items); then each score, with _se, _low and
+            _high: null in a slice of fewer than ten draws.
+
+        Raises
+        ------
+        NotKeptError
+            If these slices were not estimated.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> import pyarrow as pa
+        >>> clusters, parts = [k // 2 for k in range(24)], ["x"] * 20 + ["y"] * 4
+        >>> sample = pa.table({"item": range(24), "cluster": clusters, "part": parts})
+        >>> est = fb.estimate(sample, dict(enumerate([-1, *clusters[1:]])), metrics="recall", slices="part")
+        >>> est.slices("part").select(["part", "n_items", "n_clusters", "recall"])  # 19 / 20, and too few clusters
+        part  n_items  n_clusters   recall
+        x          20          10  0.95000
+        y           4           2
+        <BLANKLINE>
+        2 rows
+        """
+        name = slice_name(check_key(by))
+        if name not in self.sliced:
+            raise NotKeptError(f"slices by {name} were not estimated; pass {arg('slices', name)} to estimate")
+        return self.sliced[name]
+
+    def check(self, *gates: str, **scores: float) -> Table:
+        """Raise GateError, an AssertionError, unless all estimates are as good as is wanted.
+
+        Parameters
+        ----------
+        *gates : str
+            Required bounds, such as "f1>=0.9", "f1.low>=0.8" on an end of the interval, or of a requested slice
+            "f1>=0.9@country=US".
+        **scores : float
+            The least that scores have to be; the most, if less is better.
+
+        Returns
+        -------
+        Table
+            gate, passed, value, at_least, at_most.
+
+        Raises
+        ------
+        GateError
+            If an estimate is not as good, or not known, as in a slice of too few clusters.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> est = fb.estimate({k: k // 2 for k in range(40)}, {k: k // 2 if k < 30 else k for k in range(40)})
+        >>> est.check("recall.low>=0.7", precision=0.9)["passed"].to_pylist()
+        [True, True]
+        """
+        return checked([try_estimate(bound, self) for bound in as_bounds(gates, scores)])
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.scores().__arrow_c_stream__(requested_schema)
 
@@ -234,11 +344,19 @@ class Estimates(Result):
         ...     fb.load(directory).overall["precision"] < 1
         True
         """
+        tables: dict[str, Any] = {"estimates": self._to_saved()}
+        if self.sliced:
+            tables["slices"] = lambda: in_one(self.sliced)
+        columns = {by: table.column_names for by, table in self.sliced.items()}
+        save_tables(directory, "estimates", {**self.to_dict(), "saved": {"sliced": columns}}, tables)
+
+    def _to_saved(self) -> pa.Table:
+        """Return the scores with what their intervals need."""
         table = self.to_arrow()
         for name in ("effective", "ceiling"):
             own = np.array([getattr(each, name) for each in self.estimated.values()], np.float64)
             table = table.append_column(name, from_numpy(own))
-        save_tables(directory, "estimates", self.to_dict(), {"estimates": table})
+        return table
 
     @classmethod
     def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Estimates:
@@ -248,7 +366,10 @@ class Estimates(Result):
         ranges = {each.name: (each.low, each.high) for each in choose(list(own), definition["beta"])[0]}
         sides = {side: head[side] for side in ("sample", "prediction")}
         rest = definition["level"], head["not_computed"], head.get("reading", dict.fromkeys(sides))
-        return cls(own, ranges, head["summary"], definition, sides, from_saved(head["warnings"]), *rest)
+        sliced = apart(tables["slices"], head["saved"]["sliced"]) if "slices" in tables else {}
+        return cls(
+            own, ranges, head["summary"], definition, sides, from_saved(head["warnings"]), *rest, sliced
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
@@ -261,6 +382,11 @@ class Estimates(Result):
             "warnings": self.warnings,
             "not_computed": self.not_computed,
             "reading": self.reading,
+            **(
+                {"slices": {by: rows_for_json(table) for by, table in self.sliced.items()}}
+                if self.sliced
+                else {}
+            ),
         }
 
     def _document(self, asked: Asked | None = None) -> Document:
@@ -324,10 +450,89 @@ def document(estimates: Estimates, asked: Asked = IN_BRIEF) -> Document:
     sections = [
         Section("estimates", "Estimates", [*sentences, *charts(of_1, estimates.level), notices]),
         Section("figures", "Figures", [replace(grid, ranks=ranks, about="Figures")]),
+        Section("slices", "Slices", [block for by in estimates.sliced for block in in_slices(estimates, by)]),
         Section("basis", "What it rests on", [Prose([how(estimates)])]),
     ]
+    sections = [each for each in sections if each.blocks]
     head: list[Block] = [Only("text", [Prose(lines, "title")]), Only("page", [Facts(facts, "sides")])]
     return Document("estimate", asked.title or "Estimated scores", head, sections)
+
+
+def in_slices(estimates: Any, by: str) -> list[Block]:
+    """Return the slices by some columns, of estimates or of several runs, as a table."""
+    table = estimates.sliced[by]
+    names, every = name_columns(table.column_names), slices_estimated(table)
+    scores = [name for name in HEADLINE if name in every] or every[:3]
+    of_runs = f"{scores[0]}_delta" in table.column_names
+    rows = [row for row in table.to_pylist() if row["n_clusters"] >= ENOUGH]
+    columns: list[tuple[Any, ...]] = [(name, name, "name") for name in names]
+    columns += [("items", "n_items", "count", ON_PAGE), ("clusters", "n_clusters", "count", 1)]
+    lead = "f1" if "f1" in scores else scores[0]
+    for score in sorted(scores, key=lambda name: name == lead):
+        rank = 0 if score == lead else ON_PAGE if of_runs else 2
+        columns.append((score, (score, f"{score}_low", f"{score}_high"), "interval", rank))
+        delta = tuple(f"{score}_delta{end}" for end in ("", "_low", "_high"))
+        columns += [(f"Δ {score}", delta, "change", rank)] * of_runs
+    few = {
+        tuple(row[name] for name in names if name != "run")
+        for row in table.to_pylist()
+        if row["n_clusters"] < ENOUGH
+    }
+    said = f"{counted(len(few), 'slice')} of fewer than {ENOUGH} clusters {'is' if len(few) == 1 else 'are'} left out: "
+    named = sorted(",".join(map(label, each)) for each in few)
+    said += f"too few clusters ({', '.join(named[:NAMED])}{', …' * (len(named) > NAMED)})."
+    grid = Grid.of(rows[:LISTED], columns, len(names), about=f"By {by}")
+    return [Heading(f"By {label(by)}"), *[grid] * bool(rows), *[Prose([said], "note")] * bool(few)]
+
+
+def slices_estimated(table: Table) -> list[str]:
+    """Return the scores that a table of slices has."""
+    return [
+        name.removesuffix("_se")
+        for name in table.column_names
+        if name.endswith("_se") and "_delta_" not in name
+    ]
+
+
+def slices_of_run(
+    estimates: Estimates, slicing: Slicing, estimated: Sequence[Mapping[str, Estimate]]
+) -> Table:
+    """Return the estimates of the slices of a run; null in those without."""
+    figures: dict[str, Any] = {"n_items": slicing.n_items, "n_clusters": slicing.n_draws}
+    chosen = choose(list(estimates.estimated), estimates.definition["beta"])[0]
+    for name in (each.name for each in chosen if each.of_items):
+        found = [own.get(name) for own in estimated]
+        ends = [None if own is None else estimates._interval(name, own, estimates.level) for own in found]
+        columns = {
+            name: [None if own is None else own.value for own in found],
+            f"{name}_se": [None if own is None else own.error for own in found],
+            f"{name}_low": [None if own is None else own.low for own in ends],
+            f"{name}_high": [None if own is None else own.high for own in ends],
+        }
+        figures |= {column: pa.array(values, pa.float64()) for column, values in columns.items()}
+    return Table(table_of(beside(slicing.values, figures)))
+
+
+def try_estimate(bound: Bound, estimates: Estimates) -> Gate:
+    """Return the gate of a bound on an estimate; NaN fails."""
+    if not is_score(bound.name):
+        raise OptionError(f"estimates are of scores, and have no {bound.name}; the summary has sizes")
+    if bound.where:
+        value = value_in_slice(bound, slices_of(estimates))
+        gate = gate_of(bound, value)
+        if bound.end and value == value:
+            row = slice_of(bound, slices_of(estimates))
+            ends = Interval(row[f"{bound.name}_low"], row[f"{bound.name}_high"])
+            return gate_on_end(bound, value, ends, estimates.level)
+        return (
+            gate
+            if value == value
+            else replace(gate, reason=f"The slice has fewer than {ENOUGH} clusters, too few")
+        )
+    value = estimates.overall[bound.name]
+    if bound.end:
+        return gate_on_end(bound, value, estimates.interval(bound.name), estimates.level)
+    return gate_of(bound, value)
 
 
 def heading(estimates: Estimates) -> list[str]:

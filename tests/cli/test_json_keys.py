@@ -43,6 +43,8 @@ def _told(command: str) -> dict[str, set[str]]:
             words |= told["curve"]
         if "evaluate" in words and command != "evaluate":
             words |= {*_told("evaluate")}.union(*_told("evaluate").values())
+    if command == "estimate":
+        told["runs"] |= {*told}.union(*told.values())
     if "opened" in told and command != "show":
         told["opened"] |= _told("show")["opened"]
     return told
@@ -53,7 +55,7 @@ def test_every_key_is_described(command: str) -> None:
     told, missing = _told(command), []
     for key in PROMISED[command]:
         head, *inner = key.replace("[]", "").split(".")
-        last = re.sub(r"_(se|delta|delta_se|at_common)$", "", inner[-1]) if inner else ""
+        last = re.sub(r"_(se|low|high|delta(_se|_low|_high)?|at_common)$", "", inner[-1]) if inner else ""
         names = {last, last.replace("weight_", "n_"), last.removeprefix("item_")}  # "the same as weight_..."
         if head not in told or (inner and not names & {*told[head], *METRICS} and not DATA.fullmatch(key)):
             missing.append(key)

@@ -145,6 +145,20 @@ def estimate_of(name, shown, prediction, beta):
     return ratio([terms(name, c, n, m_pred, beta) for c in shown])
 
 
+def difference(name, draws, before, after, beta=1):
+    """Return how the plain ratio of a score changes, and its std: that of what each draw moves in both, paired."""
+    moved, plain = [], []
+    for prediction in (before, after):
+        n, m_pred = len(prediction), len(set(prediction.values()))
+        pairs = [terms(name, c, n, m_pred, beta) for c in shown_by(draws, prediction)]
+        n_mean, d_mean = mean(top for top, _ in pairs), mean(below for _, below in pairs)
+        plain.append(n_mean / d_mean)
+        moved.append([(top - plain[-1] * below) / d_mean for top, below in pairs])
+    m = len(draws)
+    squares = sum((b - a) ** 2 for a, b in zip(*moved, strict=True))
+    return plain[1] - plain[0], math.sqrt(squares / (m * (m - 1)))
+
+
 def jackknife(name, draws, prediction, beta=1):
     """Return the estimate and std that leaving out one draw at a time gives."""
     m, shown = len(draws), shown_by(draws, prediction)

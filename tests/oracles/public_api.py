@@ -72,7 +72,7 @@ JSON = {
     "show": "truth new --true 1 --item a",
     "compare": "truth old new --slice country --bootstrap 40",
     "diff": "old new --truth truth --slice country --show 1",
-    "estimate": "truth new",
+    "estimate": "truth new | truth old=old.parquet new=new.parquet --slice country --fail-worse f1=1",
     "sweep": "truth links --slice country --threshold 0.6 --stages --where precision>=0.1",
     "estimate-pairs": "pairs.csv",
     "cluster": "links --threshold 0.6",
@@ -278,11 +278,10 @@ def run(command: str) -> str:
 
 def json_keys(command: str) -> list[str]:
     """Return the keys of a command's JSON, with those within as OUTER.INNER, and of lists OUTER[]."""
-    answer = json.loads(run(f"{command} {JSON[command]} --json"))
+    answers = [json.loads(run(f"{command} {each} --json")) for each in JSON[command].split(" | ")]
     warned = ("code", "level", "message")  # and figures, by the code
-    return sorted(
-        key for key in keys_in(answer, "") if "warnings[]." not in key or key.rpartition(".")[2] in warned
-    )
+    found = {key for answer in answers for key in keys_in(answer, "")}
+    return sorted(key for key in found if "warnings[]." not in key or key.rpartition(".")[2] in warned)
 
 
 def keys_in(value: Any, place: str) -> set[str]:

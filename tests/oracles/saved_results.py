@@ -63,6 +63,9 @@ KINDS: dict[str, Callable[[Path], Any]] = {
     "diff": lambda path: _diff().save(path),
     "sweep": lambda path: fb.sweep(TRUTH, LINKS).save(path),
     "estimates": lambda path: fb.estimate(TRUTH, PREDICTION).save(path),
+    "estimated_runs": lambda path: fb.estimate(
+        TRUTH, {"old": PREDICTION, "new": TRUTH}, slices="country"
+    ).save(path),
     "judged_pairs": lambda path: _pairs().save(path),
 }
 

@@ -40,11 +40,14 @@ def made(kind):
         "diff": lambda: fb.diff(HALF, TRUTH, truth=TRUTH),
         "sweep": lambda: fb.sweep(dict(zip("abcd", range(4), strict=True)), WRONG),
         "estimates": lambda: fb.estimate({"a": 1, "b": 1, "c": 2}, {**HALF, "c": 2}),
+        "estimated runs": lambda: fb.estimate(
+            {"a": 1, "b": 1, "c": 2}, {"half": {**HALF, "c": 2}, "all": TRUTH}
+        ),
     }[kind]()
 
 
 KINDS = ["evaluation", "evaluation of a clustering made of links", "comparison", "comparison of overlapping runs",
-         "diff", "sweep", "estimates"]  # fmt: skip
+         "diff", "sweep", "estimates", "estimated runs"]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,0 +1,588 @@
+"""Several runs estimated from one sample: the estimates of each, and their differences, paired by drawn clusters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from fastbcubed._version import __version__
+from fastbcubed.align.policies import Coverage
+from fastbcubed.compare_runs import rankings
+from fastbcubed.compare_runs.comparison import Comparison
+from fastbcubed.compare_runs.comparison_document import (
+    FEW,
+    RUNS,
+    against_baseline,
+    best_by_score,
+    differences_section,
+    has_intervals,
+    intervals_of,
+    lead,
+    ranking_grid,
+    slices_chart,
+    title_of_runs,
+)
+from fastbcubed.compare_runs.differences import Differences, adjusted, differences_of, with_units
+from fastbcubed.compare_runs.gates_of_runs import gate_of_change, gate_of_difference, of_run, require_worse
+from fastbcubed.errors import MetricError, NotKeptError, OptionError, arg
+from fastbcubed.inputs.arrays import from_texts, table_of, to_numpy
+from fastbcubed.metrics.metric import Metric, without_rounding
+from fastbcubed.metrics.registry import METRICS
+from fastbcubed.render.document import Block, Document, Facts, Grid, Notices, Only, Prose, Section
+from fastbcubed.render.number_formats import count, counted, label
+from fastbcubed.results.evaluation_text import HEADLINE
+from fastbcubed.results.gates import (
+    SIGNIFICANT,
+    Bound,
+    Gate,
+    as_bounds,
+    checked,
+    is_score,
+    slices_of,
+    value_in_slice,
+)
+from fastbcubed.results.large_tables import apart
+from fastbcubed.results.page import IN_BRIEF, MESSAGES, Asked
+from fastbcubed.results.save import save_tables
+from fastbcubed.results.saved_files import in_one
+from fastbcubed.results.slices import SliceKey, check_key, name_columns, rows_for_json, slice_name
+from fastbcubed.results.standard_errors import TRUE_CLUSTER
+from fastbcubed.results.table import Table
+from fastbcubed.results.unit_cells import Units
+from fastbcubed.results.warnings import from_saved
+from fastbcubed.runtime.object_attributes import cached_property
+from fastbcubed.sample.cluster_estimators import DESCRIPTIVE, F_OF_BETA, Moved, Paired, difference
+from fastbcubed.sample.estimates import Estimates, how, in_slices, slices_estimated, try_estimate
+from fastbcubed.types import Floats
+
+if TYPE_CHECKING:
+    from fastbcubed.results.table import Table as AnyTable
+
+#: The score that comes with that of another beta.
+F1_OF = {name: f1 for f1, name in F_OF_BETA.items()}
+
+
+class EstimatedComparison(Comparison):
+    """Several runs, estimated from one sample of complete true clusters: the estimates of each, and their differences.
+
+    Made by `fastbcubed.estimate` of runs by name. ``cmp["old"]`` is the `Estimates` of a run. Deltas, ranks, the
+    ranking, the best run, other baselines, texts and pages are those of a `Comparison`; there are no items and no
+    clusters.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> sample = {k: k // 2 for k in range(40)}
+    >>> old = {k: k // 2 if k < 30 else k for k in range(60)}
+    >>> cmp = fb.estimate(sample, {"old": old, "new": {k: k // 2 if k < 36 else k for k in range(60)}})
+    >>> cmp.best, round(cmp["old"].recall, 3), round(cmp["new"].recall, 3)
+    ('new', 0.875, 0.95)
+    >>> cmp.deltas().select(["experiment", "score", "delta", "holds"]).slice(1, 1)
+    experiment  score      delta  holds
+    new         recall  0.075000     no
+    <BLANKLINE>
+    1 row
+    """
+
+    _pairs_may_fail = False
+    _without_drops = arg("missing", "singleton")
+
+    def __init__(
+        self,
+        runs: Mapping[str, Estimates],
+        baseline: str,
+        paired: Paired | None,
+        coverage: Mapping[str, Coverage],
+        content: Mapping[str, Any],
+    ) -> None:
+        """Take estimates over; `content` is the same of equal runs, or None."""
+        of_runs: Mapping[str, Any] = runs
+        super().__init__(
+            of_runs, baseline=baseline, align="each", level=next(iter(runs.values())).level, unit=TRUE_CLUSTER,
+            n_scored=[each.summary["pred"]["n_items"] for each in runs.values()], coverage=[*coverage.values()],
+        )  # fmt: skip
+        self._paired, self._content = paired, content
+
+    def _estimates(self, run: str) -> Estimates:
+        found: Any = self[run]
+        return found
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The scores that are estimated, without those that describe the true clusters."""
+        names = [name for name in self._estimates(self.baseline).estimated if name not in DESCRIPTIVE]
+        return [METRICS.get(name) or replace(METRICS[F1_OF[name]], name=name) for name in names]
+
+    @property
+    def n_items(self) -> int:
+        """Sampled items."""
+        return int(self._estimates(self.baseline).summary["sample"]["n_items"])
+
+    @property
+    def _drops(self) -> bool:
+        return bool(self._estimates(self.baseline).definition["missing"] == "drop")
+
+    def _is_unchallenged(self, run: str) -> bool:
+        return False
+
+    @cached_property
+    def _own_scores(self) -> dict[str, dict[str, Any]]:
+        return {name: {"f1_if_alone": math.nan} for name in self}
+
+    @cached_property
+    def warnings(self) -> list[dict[str, Any]]:
+        """Warnings and notes of the estimates: code, level (warning or note), message, the runs concerned, figures."""
+        return rankings.shared_notices(self)
+
+    # Figures
+
+    def scores(self) -> Table:
+        """Return the estimates of each run, with standard errors and intervals.
+
+        Returns
+        -------
+        Table
+            run, then the columns of `Estimates.scores`.
+        """
+        tables = [self._estimates(name).scores().to_arrow() for name in self]
+        runs = from_texts([name for name, own in zip(self, tables, strict=True) for _ in range(own.num_rows)])
+        return Table(pa.concat_tables(tables).add_column(0, "run", runs))
+
+    _main_table = scores
+
+    def coverage(self) -> Table:
+        """Return the size of each run, and how far it has the items of the sample.
+
+        Returns
+        -------
+        Table
+            run, n_items, n_clusters, n_missing (sampled items that it lacks), truth_coverage (the share that it has).
+        """
+        own = [self._estimates(name).summary for name in self]
+        columns: dict[str, Any] = {"run": from_texts(list(self))}
+        columns |= {
+            name: np.array([each["pred"][name] for each in own], np.int64)
+            for name in ("n_items", "n_clusters")
+        }
+        columns["n_missing"] = np.array([each["sample"]["n_missing"] for each in own], np.int64)
+        columns["truth_coverage"] = np.array(
+            [self._coverage[name].truth_coverage for name in self], np.float64
+        )
+        return Table(table_of(columns))
+
+    @cached_property
+    def _differences(self) -> Differences:
+        """The errors of the differences; where all clusters agree, the degrees of freedom say how many these are.
+
+        That is without end of runs that are equal, and of a census: there is no cluster on which they might not agree.
+        There is no error where all sampled clusters differ alike, as nothing shows how others might.
+        """
+        paired = self._require_paired()
+        errors, df = dict[tuple[str, str], float](), dict[tuple[str, str], float]()
+        before = paired.moved[self.baseline].scores
+        for run in self.experiments:
+            sure = paired.left_to_draw == 0 or self._is_equal(run)
+            for name, after in paired.moved[run].scores.items():
+                error, freedom = difference(before[name], after, paired.draws, paired.left_to_draw)
+                effective = [self._estimates(each).estimated[name].effective for each in (run, self.baseline)]
+                delta = self[run].overall[name] - self[self.baseline].overall[name]
+                known = not math.isnan(delta) and (error or sure or not without_rounding(delta))
+                errors[run, name] = error if known else math.nan
+                df[run, name] = freedom if error else math.inf if sure else max(min(effective), 1.0)
+        n, lead_name = int(paired.draws.sum()), next(iter(before), "")
+        units = {
+            run: Units(
+                n,
+                min(self._estimates(each).estimated[lead_name].effective for each in (run, self.baseline)),
+                0.0,
+            )
+            for run in self.experiments
+            if n > 1 and before
+        }
+        return Differences(Units(n, n, 0.0), errors, df, units)
+
+    def _is_equal(self, run: str) -> bool:
+        """Return whether a run has the same clusters as the baseline, whatever they are called."""
+        own, other = self._content[run], self._content[self.baseline]
+        return own is not None and type(own) is type(other) and bool(own == other)
+
+    def _require_paired(self) -> Paired:
+        if self._paired is None:
+            raise NotKeptError(
+                f"a comparison that was saved has differences from {self.baseline!r} alone; estimate the runs again"
+            )
+        return self._paired
+
+    def deltas(self, *, adjust: str = "bonferroni") -> Table:
+        """Return how the estimates of each experiment differ from the baseline's, as `Comparison.deltas` does.
+
+        Runs are paired by the clusters that were drawn. A run that has the clusters of the baseline differs by
+        0 (0 to 0); one that differs in no sampled cluster by what sampled clusters do not rule out.
+        """
+        return self._deltas(adjusted(self.level, len(self.experiments), adjust))
+
+    def slices(
+        self, by: SliceKey, *, deltas: bool = True, order_by: str | None = None, limit: int | None = None
+    ) -> Table:
+        """Return the estimates of all runs by slice, and how they differ from the baseline's.
+
+        Parameters
+        ----------
+        by : str, Bins, or tuple of these
+            Columns of the sample that `slices` of `estimate` named.
+        deltas : bool
+            Whether to add the differences from the baseline.
+        order_by, limit
+            Not served: slices come in their order, all of them.
+
+        Returns
+        -------
+        Table
+            run, then the columns of `Estimates.slices`; with `deltas`, of each score _delta, and _delta_se, _delta_low,
+            _delta_high: null for the baseline, and in a slice of fewer than ten draws.
+
+        Raises
+        ------
+        NotKeptError
+            If these slices were not estimated.
+        """
+        if order_by is not None or limit is not None:
+            raise OptionError("slices of estimates come in their order, all of them; sort the table")
+        name = slice_name(check_key(by))
+        self._estimates(self.baseline).slices(by)
+        table = self._sliced[name].to_arrow()
+        if not deltas:
+            table = table.select([column for column in table.column_names if "_delta" not in column])
+        return Table(table)
+
+    @property
+    def sliced(self) -> Mapping[str, Table]:
+        """The requested slices; see `slices`."""
+        return self._sliced
+
+    @cached_property
+    def _slicings(self) -> dict[str, SliceKey]:
+        return {name: name for name in self._estimates(self.baseline).sliced}
+
+    @cached_property
+    def _sliced(self) -> dict[str, AnyTable]:
+        return {by: self._of_slicing(by) for by in self._estimates(self.baseline).sliced}
+
+    def _of_slicing(self, by: str) -> Table:
+        """Return the slices of all runs with their differences from the baseline."""
+        paired, parts = self._require_paired(), []
+        before = self._estimates(self.baseline).sliced[by]
+        scores = slices_estimated(before)
+        level = adjusted(self.level, len(self.experiments), "bonferroni")
+        for run in self:
+            own = self._estimates(run).sliced[by].to_arrow()
+            own = own.rename_columns(
+                ["attribute.run" if name == "run" else name for name in own.column_names]
+            )
+            own = own.add_column(0, "run", from_texts([run] * own.num_rows))
+            for score in scores:
+                rows = [
+                    self._delta_in_slice(paired, run, by, at, score, values, level)
+                    for at, values in enumerate(
+                        zip(before[score].to_pylist(), own[score].to_pylist(), strict=True)
+                    )
+                ]
+                for end, column in zip(("", "_se", "_low", "_high"), zip(*rows, strict=True), strict=True):
+                    own = own.append_column(f"{score}_delta{end}", pa.array(column, pa.float64()))
+            parts.append(own)
+        whole = pa.concat_tables(parts, promote_options="permissive")
+        n = len(before)  # slice by slice, as in other comparisons
+        order = np.arange(len(parts) * n).reshape(len(parts), n).T.ravel()
+        return Table(whole.take(pa.array(order)))
+
+    def _delta_in_slice(
+        self, paired: Paired, run: str, by: str, at: int, score: str, values: tuple[Any, Any], level: float
+    ) -> tuple[float | None, ...]:
+        before, after = (paired.moved[each].slicings[by][at] for each in (self.baseline, run))
+        if run == self.baseline or score not in before or None in values:
+            return (None,) * 4
+        own: tuple[Moved, Moved] = before[score], after[score]
+        error, df = difference(*own, paired.draws, paired.left_to_draw)
+        sure = paired.left_to_draw == 0 or self._is_equal(run)
+        n = self._estimates(run).sliced[by]["n_clusters"].to_pylist()[at]
+        delta = float(without_rounding(values[1] - values[0], values[1]))
+        (metric,) = (each for each in self.metrics if each.name == score)
+        freedom = df if error else math.inf if sure else n
+        found = Differences(None, {(run, score): error}, {(run, score): freedom}, {})
+        return delta, error, *found.interval(run, metric, delta, level)
+
+    def _deltas_in_slices(self, run: str, by: str, score: str) -> Iterator[Floats]:
+        table = self._sliced[by].to_arrow()
+        if f"{score}_delta" in table.column_names:
+            rows = [row[f"{score}_delta"] for row in table.to_pylist() if row["run"] == run]
+            yield to_numpy(pa.array(rows, pa.float64()).fill_null(math.nan))
+
+    # What estimates have none of
+
+    def items(self, *args: Any, **options: Any) -> NoReturn:
+        """Raise NotKeptError: a sample shows sampled items alone; evaluate it to list them."""
+        raise NotKeptError(
+            "estimates list no items and no clusters, as they are of all, and the sample has some. To see those, pass "
+            f"the sample to compare with {arg('unmatched', {'truth': 'singleton', 'prediction': 'outside'})}"
+        )
+
+    def clusters(self, *args: Any, **options: Any) -> NoReturn:
+        """Raise NotKeptError, as `items` does."""
+        self.items()
+
+    def cluster(self, *args: Any, **options: Any) -> NoReturn:
+        """Raise NotKeptError, as `items` does."""
+        self.items()
+
+    # Gates
+
+    def check(self, *gates: str, worse: Mapping[str, float | str] | None = None) -> Table:
+        """Raise GateError, an AssertionError, unless the estimates of all runs are as good as is wanted.
+
+        Parameters
+        ----------
+        *gates : str
+            Bounds on scores of each run, as `Estimates.check` takes them.
+        worse : dict of str to float or "significant", optional
+            How much worse than the baseline's a score may be; "significant" is that its interval of the difference may
+            not exclude 0 on the worse side.
+
+        Returns
+        -------
+        Table
+            gate, passed, value, at_least, at_most.
+
+        Raises
+        ------
+        GateError
+            If an estimate is not as good, or not known.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> old = {k: k // 2 for k in range(60)}
+        >>> cmp = fb.estimate({k: k // 2 for k in range(40)}, {"old": old, "new": old}, metrics="f1")
+        >>> cmp.check("f1.low>=0.8", worse={"f1": "significant"})["gate"].to_pylist()
+        ['old: f1.low', 'new: f1.low', 'new: f1']
+        """
+        bounds = as_bounds(gates, {}) if gates or not worse else []
+        asked = [
+            require_worse(
+                Bound(name, 0.0, end=SIGNIFICANT) if value == SIGNIFICANT else Bound(name, float(value)),
+                f"{name}={value}",
+            )
+            for name, value in (worse or {}).items()
+        ]
+        return checked([*self._try(bounds), *self._try_worse(asked)])
+
+    def _try(self, bounds: Sequence[Bound]) -> list[Gate]:
+        """Say of each run whether its estimates are within bounds."""
+        return [
+            of_run(run, bound, try_estimate(bound, self._estimates(run))) for bound in bounds for run in self
+        ]
+
+    def _try_worse(self, bounds: Sequence[Bound]) -> list[Gate]:
+        """Say of each experiment whether its estimates are not worse than the baseline's."""
+        if bounds and not self.experiments:
+            raise OptionError(
+                "there is one run, so that none can be worse than the baseline; name another one"
+            )
+        return [of_run(run, bound, self._worse(run, bound)) for bound in bounds for run in self.experiments]
+
+    def _worse(self, run: str, bound: Bound) -> Gate:
+        if not is_score(bound.name):
+            raise OptionError(f"estimates are of scores, and have no {bound.name}")
+        if not bound.end:
+            now, before = (
+                value_in_slice(bound, slices_of(own)) if bound.where else own.overall[bound.name]
+                for own in map(self._estimates, (run, self.baseline))
+            )
+            return gate_of_change(bound, now, before, label(self.baseline))
+        rows = {row["score"]: row for row in self._deltas().to_pylist() if row["experiment"] == run}
+        row = rows.get(self[run].overall.named(bound.name) or "")
+        if row is None or row["holds"] is None:
+            raise MetricError(f"{bound.name}={SIGNIFICANT}: no interval of the difference is known")
+        return gate_of_difference(self, bound, row)
+
+    # Output
+
+    def save(self, directory: Any) -> None:
+        """Write the estimates of the runs and their differences; `fastbcubed.load` reads them back.
+
+        What was loaded shows the same, and has no other baselines.
+
+        Parameters
+        ----------
+        directory : path
+            Made if need be. Files of an earlier result in it are replaced, together at the end.
+        """
+        own = {"coverage": {name: asdict(each) for name, each in self._coverage.items()},
+               "sliced": {by: table.column_names for by, table in self._sliced.items()}}  # fmt: skip
+        saved = [self._estimates(name)._to_saved() for name in self]
+        runs = from_texts(
+            [name for name, each in zip(self, saved, strict=True) for _ in range(each.num_rows)]
+        )
+        tables: dict[str, Any] = {
+            "estimates": pa.concat_tables(saved).append_column("run", runs),
+            "deltas": with_units(self._deltas().to_arrow(), self._differences),
+        }
+        if self._sliced:
+            tables["slices"] = lambda: in_one(self._sliced)
+        save_tables(directory, "estimated_runs", {**self.to_dict(), "saved": own}, tables)
+
+    @classmethod
+    def _restored(cls, head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> EstimatedComparison:
+        """Return the comparison that `save` wrote."""
+        whole, own = tables["estimates"], head["saved"]
+        sliced = apart(tables["slices"], own["sliced"]) if own["sliced"] else {}
+        runs = {
+            name: Estimates._restored(content, {"estimates": _rows_of(whole, name)})
+            for name, content in head["runs"].items()
+        }
+        for by, table in sliced.items():
+            columns = [column for column in table.column_names if column != "run" and "_delta" not in column]
+            for name, each in runs.items():
+                own_rows = _rows_of(table.to_arrow(), name).select(columns)
+                own_names = ["run" if column == "attribute.run" else column for column in columns]
+                each.sliced[by] = Table(own_rows.rename_columns(own_names))
+        coverage = {name: Coverage.of(own["coverage"][name]) for name in runs}
+        found = cls(runs, head["baseline"], None, coverage, {})
+        found.__dict__ |= {
+            "_differences": differences_of(tables["deltas"], None, ()),
+            "_sliced": sliced,
+            "ranking": head["ranking"],
+            "warnings": from_saved(head["warnings"]),
+        }
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of `to_json` as plain dicts, lists, numbers and strings."""
+        first = self._estimates(self.baseline)
+        return {
+            "fastbcubed": __version__,
+            "sample": first.names["sample"],
+            "baseline": self.baseline,
+            "definition": first.definition,
+            "estimates": self.scores().to_pylist(),
+            "deltas": self._deltas().to_pylist(),
+            "ranks": None if rankings.why_no_ranks(self) else self.ranks().to_pylist(),
+            "ranking": self.ranking,
+            "warnings": self.warnings,
+            "runs": {name: self._estimates(name).to_dict() for name in self},
+            **(
+                {"slices": {by: rows_for_json(table) for by, table in self._sliced.items()}}
+                if self._sliced
+                else {}
+            ),
+        }
+
+    @cached_property
+    def _verdict(self) -> tuple[str, list[str]]:
+        return lead(self), list(_sentences(self))
+
+    def _document(self, asked: Asked | None = None) -> Document:
+        return document(self, asked or IN_BRIEF)
+
+
+def _rows_of(table: pa.Table, run: str) -> pa.Table:
+    """Return the rows of a run, without its name."""
+    at = [k for k, name in enumerate(table["run"].to_pylist()) if name == run]
+    return table.take(pa.array(at, pa.int64())).drop_columns(["run"])
+
+
+def document(cmp: EstimatedComparison, asked: Asked = IN_BRIEF) -> Document:
+    """Return several runs on a sample as a document: the verdict, estimates, differences, slices, their basis."""
+    first = cmp._verdict[0]
+    shown, estimates = [cmp.baseline, *cmp.experiments[:RUNS]], cmp._estimates(cmp.baseline)
+    sample = estimates.summary["sample"]
+    drawn = counted(sample["n_clusters"], "sampled true cluster")
+    items = counted(sample["n_items"], "item")
+    text = f"Estimates of {counted(len(cmp), 'run')} from the same {drawn} ({items})."
+    facts = [(label(name), cmp._estimates(name).names["prediction"]) for name in shown]
+    facts += [("Runs", f"{count(len(shown))} of {count(len(cmp))} shown")] * (len(cmp) > len(shown))
+    facts.append(("Sample", estimates.names["sample"]))
+    head: list[Block] = [
+        Only("text", [Prose([first], "title"), Prose([text])]),
+        Only("page", [Prose([first], "lead"), Prose([text]), Facts(facts, "sides")]),
+    ]
+    notices = rankings.told(cmp)
+    verdict: list[Block] = [
+        Prose(cmp._verdict[1], "lead"),
+        Notices.of(notices[: MESSAGES if asked.page else None], n=len(notices)),
+        estimates_grid(cmp, shown),
+        ranking_grid(cmp.ranking if len(cmp) > 2 else ()),
+    ]
+    sections = [
+        Section("verdict", "Verdict", verdict),
+        Section(
+            "differences",
+            "Differences",
+            list(differences_section(cmp, asked, shown)) if cmp.experiments else [],
+        ),
+        Section("slices", "Slices", list(_slices(cmp, asked))),
+        Section("basis", "What it rests on", [Prose([how(estimates)])]),
+    ]
+    title = asked.title or f"{title_of_runs(cmp)}, estimated"
+    return Document("estimate", title, head, [each for each in sections if each.blocks])
+
+
+def _sentences(cmp: EstimatedComparison) -> Iterator[str]:
+    """Yield how each of a few runs differs from the baseline, which is best by which score, and what all rests on."""
+    if not cmp.experiments:
+        return
+    for run in cmp.experiments if len(cmp.experiments) <= FEW else ():
+        yield from against_baseline(cmp, run)
+    yield from best_by_score(cmp)
+    n = count(cmp._estimates(cmp.baseline).summary["sample"]["n_draws"])
+    if has_intervals(cmp):
+        yield f"In parentheses, {intervals_of(cmp)}: runs are compared on the same {n} draws of true clusters."
+    else:
+        yield "No interval is known: a single cluster was drawn."
+
+
+def estimates_grid(cmp: EstimatedComparison, shown: Sequence[str]) -> Grid:
+    """Return the estimates with their intervals: a row for each score, of many runs for each run."""
+    found = {(row["run"], row["score"]): row for row in cmp.scores().to_pylist()}
+    scores = list(cmp._estimates(cmp.baseline).estimated)
+    if len(shown) > FEW:
+        few = [name for name in HEADLINE if name in scores] or scores[:3]
+        rows = [
+            {"run": run, **{s: [found[run, s][each] for each in ("estimate", "low", "high")] for s in few}}
+            for run in shown
+        ]
+        columns = [("run", "run", "name"), *((score, score, "interval") for score in few)]
+    else:
+        rows = [
+            {
+                "score": s,
+                **{f"run {r}": [found[r, s][each] for each in ("estimate", "low", "high")] for r in shown},
+            }
+            for s in scores
+        ]
+        columns = [("score", "score", "text"), *((label(run), f"run {run}", "interval") for run in shown)]
+    return Grid.of(rows, columns, caption="Estimates of each run")
+
+
+def _slices(cmp: EstimatedComparison, asked: Asked) -> Iterator[Block]:
+    """Yield the requested slices of all runs: on a page the differences of the last score as a chart, too."""
+    for k, by in enumerate(cmp.sliced):
+        heading, *listed = in_slices(cmp, by)
+        yield heading
+        scores = [name for name in HEADLINE if f"{name}_delta" in cmp.sliced[by].column_names]
+        rows = [
+            row for row in cmp.sliced[by].to_pylist() if scores and row[f"{scores[-1]}_delta"] is not None
+        ]
+        if asked.page and rows:
+            names = [name for name in name_columns(cmp.sliced[by].column_names) if name != "run"]
+            yield slices_chart(cmp, by, names, scores, [_renamed(row, scores[-1]) for row in rows], k)
+        yield from listed
+
+
+def _renamed(row: Mapping[str, Any], score: str) -> dict[str, Any]:
+    """Return a row of a slice with the ends of the interval of a difference as the chart of slices has them."""
+    return {**row, **{f"{score}_{end}": row[f"{score}_delta_{end}"] for end in ("low", "high")}}
