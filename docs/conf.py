@@ -54,7 +54,17 @@ html_theme_options = {
 
 
 #: Classes that users do not make themselves, so that their constructors are no part of the interface.
-MADE = ("Evaluation", "Comparison", "Diff", "Sweep", "Estimates", "Contingency", "Table", "Clustering")
+MADE = (
+    "Evaluation",
+    "Comparison",
+    "Diff",
+    "Sweep",
+    "Estimates",
+    "Explanation",
+    "Contingency",
+    "Table",
+    "Clustering",
+)
 
 
 def setup(app) -> None:

@@ -110,8 +110,8 @@ ENTROPIES = (
 )
 #: Public names that are classes, and those that are functions, in the order of the work.
 CLASSES = (
-    "Clustering", "Evaluation", "Comparison", "Diff", "Sweep", "Estimates", "EstimatedComparison", "Contingency",
-    "Table",
+    "Clustering", "Evaluation", "Comparison", "Diff", "Sweep", "Estimates", "EstimatedComparison", "Explanation",
+    "Contingency", "Table",
 )  # fmt: skip
 FUNCTIONS = (
     "evaluate", "compare", "diff", "sweep", "estimate", "estimate_pairs", "load", "extended_bcubed", "cice_bcubed",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fastbcubed.diff_runs.diff_result import Diff
     from fastbcubed.inputs.examples import example
     from fastbcubed.load_result import load
+    from fastbcubed.results.explanation import Explanation
     from fastbcubed.sample.estimate import estimate, estimate_pairs
     from fastbcubed.sample.estimated_runs import EstimatedComparison
     from fastbcubed.sample.estimates import Estimates
@@ -39,6 +40,7 @@ __all__ = [
     "Estimates",
     "Evaluation",
     "EvaluationWarning",
+    "Explanation",
     "FastBCubedError",
     "Sweep",
     "Table",
@@ -69,6 +71,7 @@ if not TYPE_CHECKING:  # type checkers should report a name that does not exist
         "Diff": "diff_runs.diff_result",
         "EstimatedComparison": "sample.estimated_runs",
         "Estimates": "sample.estimates",
+        "Explanation": "results.explanation",
         "Sweep": "sweep_links.sweep_result",
         "compare": "compare_runs.compare",
         "diff": "diff_runs.diff",

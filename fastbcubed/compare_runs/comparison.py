@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fastbcubed._version import __version__
 from fastbcubed.align.policies import Coverage
 from fastbcubed.cells.contingency import side_of
-from fastbcubed.compare_runs import rankings
+from fastbcubed.compare_runs import explain_run, rankings
 from fastbcubed.compare_runs.comparison_document import document, lead, sentences
 from fastbcubed.compare_runs.comparison_listings import (
     ClusterInRuns,
@@ -127,7 +127,7 @@ class Comparison(ClusterResult):
     {'experiment': 'new', 'score': 'recall', 'delta': 0.125}
     """
 
-    __dir__ = documented
+    __dir__, explain = documented, explain_run.explain
 
     def __init__(
         self,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         overlap,
         partition,
         preaggregate,
+        slices,
         sums,
         units,
     )  # fmt: skip

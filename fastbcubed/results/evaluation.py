@@ -11,7 +11,16 @@ import pyarrow as pa
 from fastbcubed.cells.contingency import side_of
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.json import as_json
-from fastbcubed.results import better_than_chance, clusters, repairs, save, saved_files, slices, source_pairs
+from fastbcubed.results import (
+    better_than_chance,
+    clusters,
+    explain_items,
+    repairs,
+    save,
+    saved_files,
+    slices,
+    source_pairs,
+)
 from fastbcubed.results.cluster_outcomes import by_side, outcomes_of, require_outcomes
 from fastbcubed.results.clusters import Losses
 from fastbcubed.results.concentration import ROWS, concentration
@@ -106,6 +115,7 @@ class Evaluation(ScoredResult):
 
     __getstate__, __setstate__ = saved_files.state_of, saved_files.set_state
     test, source_pairs = better_than_chance.better_than_chance, source_pairs.source_pairs
+    explain = explain_items.explain
 
     def __getattr__(self, name: str) -> float:
         overall: Scores | None = self.__dict__.get("overall")

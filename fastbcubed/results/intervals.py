@@ -263,6 +263,20 @@ def _confidence(angle: float, df: float) -> float:
     return 2 / math.pi * (angle + sine * total) if odd else sine * total
 
 
+def t_tail(t: float, df: float) -> float:
+    """Return the chance that Student's t exceeds a value.
+
+    >>> round(t_tail(2.228139, 10), 6), round(t_tail(1.959964, 1e9), 6), round(t_tail(-2.228139, 10), 6)
+    (0.025, 0.025, 0.975)
+    """
+    if t < 0:
+        return 1.0 - t_tail(-t, df)
+    if df < MANY:
+        return max(0.0, (1.0 - _confidence(math.atan(t / math.sqrt(df)), df)) / 2)
+    z = (8 * df + 1) / (8 * df + 3) * math.sqrt(df * math.log1p(t * t / df))  # by Wallace, to 1e-6 of it
+    return math.erfc(z / math.sqrt(2)) / 2
+
+
 @lru_cache(maxsize=1)
 def _nodes() -> tuple[Floats, Floats]:
     """Return places and weights of a sum that stands for an integral from -1 to 1."""

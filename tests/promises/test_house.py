@@ -39,6 +39,7 @@ ORDER = (
     "overlap",
     "metrics",
     "render",
+    "find_slices",
     "results",
     "engines",
     "spark",

@@ -1,0 +1,90 @@
+"""`Comparison.explain`: for what kind of items a run is better or worse than the baseline, more than elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fastbcubed.compare_runs.units import beside_baseline, components_of_rows, require_rows
+from fastbcubed.errors import OptionError
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.results.explain_items import (
+    Options,
+    Question,
+    columns_of,
+    explain_rows,
+    explained,
+    loss_name,
+    score_of_rows,
+)
+from fastbcubed.results.explanation import Explanation
+
+if TYPE_CHECKING:
+    from fastbcubed.compare_runs.comparison import Comparison
+
+
+def explain(
+    self: Comparison,
+    run: str,
+    attributes: Any = None,
+    *,
+    loss: str | Metric | Callable[..., Any] = "f1",
+    depth: int = 2,
+    min_items: int = 50,
+    level: float = 0.05,
+    limit: int = 20,
+    seed: int = 0,
+) -> Explanation:
+    """Return the kinds of items for which a run differs from the baseline otherwise than elsewhere.
+
+    As `Evaluation.explain`, by the difference of the losses of each item: slices where the run is better or worse,
+    more than for all other items. Components are those of the truth and of both runs.
+
+    Parameters
+    ----------
+    run : str
+        The run to compare with the baseline.
+    attributes, loss, depth, min_items, level, limit, seed
+        As for `Evaluation.explain`; attributes are those of the truth and of the baseline.
+
+    Returns
+    -------
+    Explanation
+        Its figures inside and outside are changes of the score, and excess is what a slice adds to the change of the
+        score of all items.
+
+    Raises
+    ------
+    OptionError, ColumnError, SliceError, MetricError, NotKeptError
+        As for `Evaluation.explain`; NotKeptError also if the items of the runs are not in one order.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> truth = {k: k // 2 for k in range(2000)}
+    >>> new = {k: k // 2 if k % 20 >= 4 else -k for k in truth}  # of each twenty, four are alone
+    >>> where = {"item": list(truth), "country": ["JP" if k % 20 < 4 else "US" for k in truth]}
+    >>> cmp = fb.compare(truth, {"old": dict(truth), "new": new}, attributes=where)
+    >>> cmp.explain("new", loss="recall").slices.select(["slice", "inside", "outside", "excess"])
+    slice         inside  outside    excess
+    country=JP  -0.50000        0  -0.10000
+    <BLANKLINE>
+    1 row
+    """
+    options = Options.of(depth, min_items, level, limit, seed)
+    known = self[run]
+    if run == self.baseline:
+        others = ", ".join(map(repr, self.experiments))
+        raise OptionError(
+            f"{run!r} is the baseline; explain what another run changes: {others or 'there is none'}"
+        )
+    rows, base = np.arange(require_rows(self)), self[self.baseline]
+    metric = explained(base.contingency, loss, base.beta, base.metrics)
+    columns = columns_of(base.kept, attributes)
+    units = components_of_rows(beside_baseline(self, run))
+    scores = [score_of_rows(ev.contingency, metric, ev.beta, rows) for ev in (base, known)]
+    question = Question(scores, loss_name(loss, metric), (self.baseline, run))
+    names = {"truth": name} if (name := base.names.get("truth")) else {}
+    return explain_rows(base.kept, question, columns, rows, units, options, names)

@@ -1,0 +1,330 @@
+"""Columns as they are → few values each: categories, rare ones together, and ranges of numbers, dates and ordered text.
+
+Numbers are cut where the loss changes on the half that is searched. A column whose values say which item it is, rather
+than what kind of item, is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed import kernels
+from fastbcubed.align.attributes import number_values
+from fastbcubed.find_slices.unit_order import UnitOrder
+from fastbcubed.inputs import arrow_compute as pc
+from fastbcubed.inputs.arrays import (
+    as_floats,
+    combined,
+    from_numpy,
+    is_null,
+    plain,
+    storage_of,
+    to_numpy,
+)
+from fastbcubed.render.number_formats import counted, label
+from fastbcubed.types import Floats
+
+#: Values of a column that are looked at; others are taken together.
+MOST_VALUES = 200
+#: Rare values that are named in the text of the slice of them all.
+FEW_NAMED = 3
+#: Numbers of no more different values are categories; ranges of others begin between this many.
+FEW_NUMBERS, EDGES = 12, 48
+#: Ranges of a column at least, and at most where the loss changes.
+RANGES, MOST_RANGES = 4, 6
+#: How many times what chance alone gives a further cut has to gain.
+GAIN = 8.0
+#: A column is an id if this share of items has a value that is in no other unit, and so many values are different.
+OF_IDS, DIFFERENT = 0.9, 0.02
+#: The share of text that is a date, or a number, for the text to be in ranges.
+ORDERED = 0.95
+DATE, DIGITS = r"^\d{4}-\d\d(-\d\d.*)?$", r"^-?(0|[1-9]\d*)(\.\d+)?$"
+
+
+class Value(NamedTuple):
+    """A value of a slice, or several: its text, and what a row has to have: value, values, low and high, or null."""
+
+    attribute: str
+    text: str
+    is_: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class CodedColumn:
+    """A column with a code for each row, in the order of units."""
+
+    attribute: str
+    codes: NDArray[np.uint8]
+    values: list[Value]  #: by code
+    kind: str
+    rare: tuple[Any, ...] = ()  #: values that are taken together
+
+
+def code_column(
+    name: str,
+    values: pa.ChunkedArray,
+    order: UnitOrder,
+    moved: Floats,
+    weight: Floats,
+    min_items: int,
+    *,
+    named: bool,
+) -> list[CodedColumn] | str:
+    """Return a column with codes, or why it is left out; numbers are there twice, cut once and cut often.
+
+    Parameters
+    ----------
+    name : str
+        The attribute.
+    values : ChunkedArray
+        Its values by row, in the order of units.
+    order : UnitOrder
+        The units of the rows.
+    moved, weight : array of shape (n_search,)
+        What each row that is searched loses beyond the mean; its weight, empty where all are 1.
+    min_items : int
+        Items that a value has at least, not to be rare.
+    named : bool
+        Whether it was asked for by name, so that it is no id.
+    """
+    values = storage_of(plain(values))
+    kind = values.type
+    if values.null_count == len(values):
+        return "it has no value"
+    if pa.types.is_nested(kind):
+        return f"it is of type {kind}, not a plain value"
+    if not named and not pa.types.is_floating(kind) and not pa.types.is_decimal(kind):
+        if not pa.types.is_temporal(kind) and _is_id(values.slice(0, order.sampled), order):
+            return "nearly every value is in one group of items only, as ids are"
+    number = _as_numbers(values)
+    if number is None:
+        codes, known = number_values(values)
+        as_text = (
+            known.type if pa.types.is_string(known.type) or pa.types.is_large_string(known.type) else None
+        )
+        pattern = as_text and _ordered(known)
+        if pattern == DIGITS and known.null_count <= 1:
+            floats = to_numpy(pc.cast(known, pa.float64()).fill_null(np.nan))
+            number = _Numbers(floats[codes], lambda x: f"{x:g}", "number in text")
+        elif pattern == DATE:
+            ranks = np.where(is_null(known), np.nan, np.arange(len(known), dtype=np.float64))
+            number = _Numbers(ranks[codes], lambda x: known[int(x)].as_py(), "date in text")
+    if number is None:
+        return _categories(name, codes, known, min_items)
+    return _ranges(name, number, order, moved, weight, min_items)
+
+
+def _is_id(values: pa.ChunkedArray, order: UnitOrder) -> bool:
+    """Return whether nearly all items have a value that no item of another unit has."""
+    codes, known = number_values(values)
+    if len(known) <= max(2, DIFFERENT * codes.size):
+        return False
+    first, crosses = np.full(len(known), -1), np.zeros(len(known), np.bool_)
+    kernels.slices.find_spread(codes, order.unit[: codes.size], first, crosses)
+    crosses |= is_null(known)
+    return bool(np.count_nonzero(crosses[codes]) <= (1 - OF_IDS) * codes.size)
+
+
+def _ordered(known: pa.Array) -> str | None:
+    """Return the pattern that nearly all texts have, if there are several."""
+    n = len(known) - known.null_count
+    for pattern, least in ((DIGITS, 1.0), (DATE, ORDERED)):
+        found = pc.sum(pc.match_substring_regex(known, pattern)).as_py() or 0
+        if n > FEW_NUMBERS and found >= least * n:
+            return pattern
+    return None
+
+
+# -- Categories ------------------------------------------------------------------------------------
+
+
+def _categories(
+    name: str, codes: NDArray[np.int64], known: pa.Array, min_items: int
+) -> list[CodedColumn] | str:
+    counts = np.bincount(codes, minlength=len(known))
+    null = is_null(known)
+    common = np.flatnonzero((counts >= min_items) & ~null)
+    common = np.sort(common[np.argsort(-counts[common], kind="stable")[:MOST_VALUES]])
+    rest = np.setdiff1d(np.flatnonzero((counts > 0) & ~null), common)
+    if common.size + (counts[null].sum() >= min_items) == 0:
+        return f"none of its {counted(len(known), 'value')} has {counted(min_items, 'item')}"
+    found, place = list[Value](), np.zeros(len(known), np.uint8)
+    for at in common.tolist():
+        place[at] = len(found)
+        value = known[at].as_py()
+        found.append(Value(name, f"{name}={label(value)}", {"value": value}))
+    rare: tuple[Any, ...] = ()
+    if rest.size:
+        place[rest] = len(found)
+        rare = tuple(known.take(from_numpy(rest[np.argsort(-counts[rest], kind="stable")])).to_pylist())
+        few = ", ".join(map(label, rare)) if len(rare) <= FEW_NAMED else f"{len(rare):,} values"
+        text = f"{name} is rare ({few})" if len(rare) > 1 else f"{name}={label(rare[0])}"
+        found.append(Value(name, text, {"values": list(rare)}))
+    if null.any():
+        place[null] = len(found)
+        found.append(Value(name, f"{name} is null", {"null": True}))
+    if len(found) < 2:
+        return "it has one value"
+    return [CodedColumn(name, place[codes], found, "categories", rare)]
+
+
+# -- Numbers ---------------------------------------------------------------------------------------
+
+
+class _Numbers(NamedTuple):
+    """Values as numbers, NaN where there are none, and how one is written."""
+
+    values: Floats
+    write: Any
+    kind: str
+
+
+def _as_numbers(values: pa.ChunkedArray) -> _Numbers | None:
+    """Return numbers, dates and times as numbers; None for anything else."""
+    kind, is_type = values.type, pa.types
+    if is_type.is_temporal(kind):
+        whole = combined(values)
+        width = pa.int32() if kind.bit_width == 32 else pa.int64()
+        units = whole.view(width) if not is_type.is_interval(kind) else None
+        if units is None:
+            return None
+        floats = to_numpy(units.cast(pa.float64(), safe=False).fill_null(np.nan))
+        return _Numbers(
+            floats, lambda x: pa.array([int(x)], width).view(kind).cast(pa.string())[0].as_py(), "date"
+        )
+    if is_type.is_integer(kind) or is_type.is_floating(kind) or is_type.is_decimal(kind):
+        whole = is_type.is_integer(kind)
+        floats = to_numpy(combined(as_floats(values)).fill_null(np.nan))
+        return _Numbers(floats, lambda x: f"{int(x)}" if whole else f"{x:.6g}", "number")
+    return None
+
+
+def _ranges(
+    name: str, number: _Numbers, order: UnitOrder, moved: Floats, weight: Floats, min_items: int
+) -> list[CodedColumn] | str:
+    sample = number.values[: order.sampled]
+    sample = np.sort(sample[sample == sample])
+    if not sample.size:
+        return "it has no value on the half that is searched"
+    different = np.unique(sample)
+    few = different.size <= FEW_NUMBERS
+    if few:
+        edges = different[1:]
+    else:
+        at = np.arange(1, EDGES) * sample.size // EDGES
+        edges = np.unique(sample[at])
+        edges = edges[edges > sample[0]]
+    codes = np.empty(number.values.size, np.uint8)
+    lows, highs = np.full(edges.size + 1, np.inf), np.full(edges.size + 1, -np.inf)
+    kernels.slices.bin_values(number.values, edges, codes, lows, highs)
+    if few:
+        cuts = [list(range(1, edges.size + 1))]
+    else:
+        cut = _cuts(codes, edges.size + 2, order, moved, weight, min_items)
+        cuts = [cut[:1], sorted(cut)] if len(cut) > 1 else [cut]
+    found = []
+    for own in cuts:
+        place = np.searchsorted(own, np.arange(edges.size + 2), side="right").astype(np.uint8)
+        place[-1] = len(own) + 1
+        ends = [*zip([0, *own], [*own, edges.size + 1], strict=True)]
+        named = [_range(name, number, lows, highs, *each, edges.size + 1) for each in ends]
+        if np.isnan(number.values).any():
+            named.append(Value(name, f"{name} is null", {"null": True}))
+        if len(named) > 1:
+            found.append(CodedColumn(name, place[codes], named, number.kind))
+    return found or "it has one value"
+
+
+def _range(name: str, number: _Numbers, lows: Floats, highs: Floats, first: int, last: int, n: int) -> Value:
+    """Return the range of some bins, from the least to the largest value that there is."""
+    low, high = float(lows[first:last].min()), float(highs[first:last].max())
+    texts = number.write(low), number.write(high)
+    plain = [
+        x if number.kind.startswith("number") else text for x, text in zip((low, high), texts, strict=True)
+    ]
+    if low == high:
+        return Value(name, f"{name}={texts[0]}", {"value": plain[0]})
+    if first == 0 and last < n:
+        return Value(name, f"{name} ≤ {texts[1]}", {"high": plain[1]})
+    if first > 0 and last == n:
+        return Value(name, f"{name} ≥ {texts[0]}", {"low": plain[0]})
+    return Value(name, f"{name} {texts[0]}–{texts[1]}", {"low": plain[0], "high": plain[1]})
+
+
+def _cuts(
+    codes: NDArray[np.uint8], n_codes: int, order: UnitOrder, moved: Floats, weight: Floats, min_items: int
+) -> list[int]:
+    """Return the bins at which ranges begin, that of the best cut first.
+
+    Each cut makes the mean losses to its left and right differ as much as can be, as in a regression tree; the first
+    few are made in any case, so that a number can be crossed with another attribute.
+    """
+    n = order.n_search
+    column = np.zeros(1, np.int64)
+    sums = empty_sums(n_codes)
+    total = order.by_unit(order.halves[0], moved)
+    kernels.slices.add_slices(codes[None, :n], column, column + 1, order.unit[:n], moved, weight, total, sums)
+    rows, mass, loss = sums[:-1, 0], sums[:-1, 1], sums[:-1, 3]
+    by_chance = float(np.sum(total * total)) / max(float(mass.sum()), 1e-300)
+    least, cuts = max(1, min_items // 2), list[int]()
+    while len(cuts) + 1 < MOST_RANGES:
+        ends = [0, *sorted(cuts), rows.size]
+        best = max(
+            (_best_cut(rows, mass, loss, a, b, least) for a, b in pairwise(ends)),
+            default=(0.0, 0),
+        )
+        if best[0] <= (GAIN * by_chance if len(cuts) + 1 >= RANGES else 0.0):
+            break
+        cuts.append(best[1])
+    return cuts
+
+
+def _best_cut(rows: Floats, mass: Floats, loss: Floats, a: int, b: int, least: int) -> tuple[float, int]:
+    """Return how much the best cut of some bins gains, and where it is."""
+    if b - a < 2:
+        return 0.0, 0
+    n, w, s = (np.cumsum(each[a:b]) for each in (rows, mass, loss))
+    left, right = w[:-1], w[-1] - w[:-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gain = (s[:-1] / left - (s[-1] - s[:-1]) / right) ** 2 * left * right / w[-1]
+    gain[(n[:-1] < least) | (n[-1] - n[:-1] < least) | ~np.isfinite(gain)] = 0.0
+    at = int(np.argmax(np.round(gain, 9)))
+    return float(gain[at]), a + 1 + at
+
+
+def empty_sums(n: int) -> Floats:
+    """Return the sums of slices before any row."""
+    sums = np.zeros((n, kernels.slices.WIDTH))
+    sums[:, kernels.slices.LAST] = -1.0
+    return sums
+
+
+def without_repeats(columns: Sequence[CodedColumn], sampled: int) -> tuple[list[CodedColumn], dict[str, str]]:
+    """Leave out columns that are functions of an earlier one, as that is of them; return what each of these repeats."""
+    kept: list[CodedColumn] = []
+    known: dict[tuple[int, bytes], CodedColumn] = {}
+    same: dict[str, str] = {}
+    for each in columns:
+        _, first, again = np.unique(each.codes[:sampled], return_index=True, return_inverse=True)
+        rank = np.empty(first.size, np.uint8)
+        rank[np.argsort(first)] = np.arange(first.size)
+        other = known.setdefault((first.size, rank[again].tobytes()), each)
+        if other is each or not _are_alike(each.codes, other.codes):
+            kept.append(each)
+        elif other.attribute != each.attribute:
+            same[each.attribute] = other.attribute
+    names = {each.attribute for each in kept}
+    return kept, {name: other for name, other in same.items() if name not in names}
+
+
+def _are_alike(codes: NDArray[np.uint8], others: NDArray[np.uint8]) -> bool:
+    """Return whether each code goes with one of the others, and each of these with one of them."""
+    both = np.flatnonzero(np.bincount(codes * np.uint16(256) + others))
+    return both.size == np.unique(both >> 8).size == np.unique(both & 255).size

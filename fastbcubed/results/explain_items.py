@@ -1,0 +1,581 @@
+"""`Evaluation.explain`: what kind of items lose more than the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fastbcubed.cells.contingency import Contingency
+from fastbcubed.errors import (
+    ColumnError,
+    FastBCubedError,
+    MetricError,
+    OptionError,
+    SliceError,
+    arg,
+    first_few,
+    quoted,
+)
+from fastbcubed.find_slices.coded_columns import CodedColumn, code_column, without_repeats
+from fastbcubed.find_slices.slice_search import (
+    Losses,
+    Part,
+    Proposal,
+    candidates,
+    propose,
+    require_work,
+    score,
+)
+from fastbcubed.find_slices.unit_order import UnitOrder
+from fastbcubed.inputs.arrays import take_rows
+from fastbcubed.inputs.id_columns import as_column
+from fastbcubed.inputs.keys import write_both
+from fastbcubed.metrics import aggregation
+from fastbcubed.metrics.bcubed import COMPLEMENTS
+from fastbcubed.metrics.metric import Metric
+from fastbcubed.render.number_formats import counted
+from fastbcubed.results.figures import resolved
+from fastbcubed.results.influences import is_mean, needed_by, slopes
+from fastbcubed.results.intervals import check_level, degrees_of_freedom, of_slice, t_tail
+from fastbcubed.results.items import AttributeTable, Items, Kept
+from fastbcubed.results.slice_bins import Bins
+from fastbcubed.results.slices import attribute_values, id_parts, shared_attribute, size_named, slice_codes
+from fastbcubed.results.standard_errors import standard_error
+from fastbcubed.runtime.arguments import as_several, seed_of, whole_number
+from fastbcubed.runtime.threads import Pool
+from fastbcubed.types import Codes, Floats
+
+if TYPE_CHECKING:
+    from fastbcubed.results.evaluation import Evaluation
+    from fastbcubed.results.explanation import Explanation
+
+#: Bytes of a row while slices are looked for, and of a column of it.
+ROW_BYTES, COLUMN_BYTES = 90, 12
+#: Columns that are looked at, and that slices are made of at once, at most.
+MOST_COLUMNS, DEEPEST = 1000, 4
+#: Components at least: one to search, one to test, and others to tell chance.
+FEWEST = 20
+#: Shares of slices for which the power is said, and the chance to find them.
+SHARES, POWER = (0.1, 0.02), 0.8
+#: The seed of the words of items, which is not that of the halves.
+WORDS = 0
+
+
+class Options(NamedTuple):
+    """What is asked for."""
+
+    depth: int
+    min_items: int
+    level: float
+    limit: int
+    seed: int
+
+    @classmethod
+    def of(cls, depth: Any, min_items: Any, level: Any, limit: Any, seed: Any) -> Options:
+        """Check arguments as `Evaluation.explain` takes them."""
+        return cls(
+            whole_number(depth, "depth", "attributes", least=1, most=DEEPEST),
+            whole_number(min_items, "min_items", "items", least=1),
+            check_level(level),
+            whole_number(limit, "limit", "slices", least=1, most=1000),
+            seed_of(seed),
+        )
+
+
+def explain(
+    self: Evaluation,
+    attributes: Any = None,
+    *,
+    loss: str | Metric | Callable[..., Any] = "f1",
+    depth: int = 2,
+    min_items: int = 50,
+    level: float = 0.05,
+    limit: int = 20,
+    seed: int = 0,
+) -> Explanation:
+    """Return the kinds of items that lose more than the rest: slices that are found, not asked for.
+
+    One half of the connected components of truth and prediction is searched for slices that lose more than the rest;
+    what that proposes is tested on the other half, by component, as items of one component depend on each other.
+
+    Parameters
+    ----------
+    attributes : str, Bins, iterable of these, or table, optional
+        Attributes to look at, named as in `slices`; "true_size" and "pred_size" only if named. All columns of the
+        inputs when absent, but those whose values are ids. A table has attributes by item, or row by row, as for
+        `slices`.
+    loss : str or callable
+        The score whose loss is explained: "f1", "precision", "recall", or any other mean over items, by name or as for
+        `metric`.
+    depth : int
+        How many attributes a slice is made of, at most: 1 to 4.
+    min_items : int
+        How many items a slice has, at least.
+    level : float
+        The expected share of slices among those returned that do not lose more than the rest: the false discovery rate.
+    limit : int
+        How many slices are proposed and tested, at most. Fewer tests have more power.
+    seed : int
+        Which components are searched. The same seed finds the same slices, whatever the engine, the number of threads
+        and the order of rows.
+
+    Returns
+    -------
+    Explanation
+        With `slices`, a table; it reads well, in sentences.
+
+    Raises
+    ------
+    OptionError
+        If there are too few components, or too many slices to look at.
+    ColumnError, SliceError
+        If there is no such attribute, or none that can be looked at.
+    MetricError
+        If the score is no mean over items, or has no best value.
+    NotKeptError
+        If the items were not kept.
+
+    Notes
+    -----
+    The loss of an item is how much higher the score of all items would be, to first order, if its part were perfect, so
+    that the losses of F1 are those of precision and recall times the slopes of F1. With e_u what the items of a
+    component u in the slice lose beyond the mean loss of all, less the share of the slice times what all its items do,
+    a slice has the score Σ e_u / sqrt(Σ e_u²) [1]_. Proposals have at least 2 on the searched half, and so has what
+    they say beyond each other, and beyond the sum of their conditions; on the other half, the largest p-value of these
+    claims counts, by Student's t. Those of all proposals are adjusted by Benjamini and Hochberg. Values with few items
+    are taken together; numbers and dates are cut where the loss changes on the searched half, as by a regression tree.
+    Figures of a slice are of all items; p-values and held-out scores of the half that was not searched.
+
+    References
+    ----------
+    .. [1] D. Boos, On generalized score tests, The American Statistician 46, 1992.
+
+    Examples
+    --------
+    >>> import fastbcubed as fb
+    >>> truth = {k: k // 2 for k in range(2000)}
+    >>> prediction = {k: k // 2 if k % 20 >= 4 else -k for k in truth}  # of each twenty, four are alone
+    >>> where = {"item": list(truth), "country": ["JP" if k % 20 < 4 else "US" for k in truth]}
+    >>> fb.evaluate(truth, prediction, attributes=where).explain(loss="recall").slices["slice"].to_pylist()
+    ['country=JP']
+    """
+    options = Options.of(depth, min_items, level, limit, seed)
+    kept, figures = self.kept, self.figures
+    kept.require_items()
+    metric = explained(kept.cells, loss, figures.beta, figures.metrics)
+    cell = kept.rows.cell
+    scored = np.flatnonzero(cell >= 0)
+    kept.require_room(ROW_BYTES, "explaining the loss")
+    columns = columns_of(kept, attributes)
+    units = self.standard_errors.components.by_cell()[cell[scored]]
+    question = Question([score_of_rows(kept.cells, metric, figures.beta, scored)], loss_name(loss, metric))
+    names = {side: name for side, name in self.names.items() if name}
+    return explain_rows(kept, question, columns, scored, units, options, names)
+
+
+def loss_name(loss: Any, metric: Metric) -> str:
+    """Return what a score is called."""
+    return loss if isinstance(loss, str) else metric.name
+
+
+def explained(table: Contingency, loss: Any, beta: float, known: Sequence[Metric]) -> Metric:
+    """Return the score whose loss is explained, or raise MetricError."""
+    metric = resolved(table, loss, beta, known)
+    if not is_mean(metric) or metric.saved:
+        raise MetricError(
+            f"{metric.name} is no mean over items, so that items have no share of its loss; explain precision, recall, "
+            "f1 or a score of items, such as jaccard_distance"
+        )
+    if metric.best == "neither" or not all(
+        math.isfinite(_perfect(each)) for each in needed_by([metric], beta)
+    ):
+        raise MetricError(
+            f"{metric.name} has no best value that items could lose from; explain precision, recall or f1"
+        )
+    return metric
+
+
+def _perfect(metric: Metric) -> float:
+    return metric.low if metric.best == "lower" else metric.high
+
+
+@dataclass(frozen=True, eq=False)
+class RowScore:
+    """A score of a run, and the values of rows that it is a function of the means of."""
+
+    metric: Metric
+    needed: Sequence[Metric]
+    values: Floats  #: shape (n_needed, n)
+    beta: float
+
+    def of_means(self, means: Floats) -> float:
+        """Return the score."""
+        named = {each.name: float(mean) for each, mean in zip(self.needed, means, strict=True)}
+        if self.metric.name in COMPLEMENTS:
+            return 1.0 - named[COMPLEMENTS[self.metric.name]]
+        if self.metric.combine is not None:
+            return float(self.metric.combine(named, self.beta))
+        return named[self.metric.name]
+
+    def slopes(self, means: Floats) -> Floats:
+        """Return how much the score moves with each mean. Shape (n_needed,)."""
+        names = [each.name for each in self.needed]
+        found = np.zeros(len(names))
+        for name, slope in slopes(self.metric, dict(zip(names, map(float, means), strict=True)), self.beta):
+            found[names.index(name)] += slope
+        return found
+
+    def losses(self, means: Floats) -> Floats:
+        """Return what each row loses, to first order about the means of all. Shape (n,)."""
+        sign, own = (1.0 if self.metric.best == "lower" else -1.0), self.slopes(means)
+        perfect = np.array([_perfect(each) for each in self.needed])
+        return sign * (own @ self.values - own @ perfect)
+
+    def of_rows(self, rows: NDArray[np.int64]) -> RowScore:
+        """Return the same of some rows."""
+        return RowScore(self.metric, self.needed, self.values[:, rows], self.beta)
+
+
+def score_of_rows(table: Contingency, metric: Metric, beta: float, rows: NDArray[np.int64]) -> RowScore:
+    """Return a score with its values of some rows."""
+    needed = needed_by([metric], beta)
+    values = np.array([aggregation.item_scores(table, each)[rows] for each in needed])
+    if not np.isfinite(values).all():
+        n = int(np.count_nonzero(~np.isfinite(values).all(axis=0)))
+        raise MetricError(
+            f"{metric.name} is not defined for {n:,} of {rows.size:,} items, so that their loss is unknown"
+        )
+    return RowScore(metric, needed, values, beta)
+
+
+class Question(NamedTuple):
+    """The score of one run, or of the baseline and another run."""
+
+    runs: list[RowScore]
+    loss: str
+    names: tuple[str, ...] = ()  #: of the baseline and the run
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """The signs that a finding may have: of one run, it loses more."""
+        return (1,) if len(self.runs) == 1 else (1, -1)
+
+
+# -- The columns -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute that is looked at, by the name that users give it."""
+
+    key: str | Bins
+    items: Items
+    extra: AttributeTable | None
+    cells: Contingency
+    is_named: bool = False  #: whether it was asked for by name
+
+    @property
+    def name(self) -> str:
+        """The name that slices have."""
+        return str(self.key)
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether it is a size of clusters or bins, which are slices already."""
+        own = () if self.extra is None else self.extra.names
+        is_bins = isinstance(self.key, Bins)
+        return is_bins or size_named(self.key, self.items.attribute_sides(), own) is not None
+
+    def read(self) -> pa.ChunkedArray:
+        """Return its values by row."""
+        if not self._is_cut:
+            return attribute_values(self.name, self.items, self.extra)
+        cut = slice_codes(self.key, self.cells, self.items, self.extra)
+        (names,) = cut.values.values()
+        codes = pa.array(cut.codes, mask=cut.codes < 0)
+        return pa.chunked_array([pa.DictionaryArray.from_arrays(codes, names)])
+
+    def check(self) -> None:
+        """Raise ColumnError if there is no such attribute."""
+        name = self.key.name if isinstance(self.key, Bins) else self.name
+        if isinstance(self.key, Bins) or not self._is_cut:
+            attribute_values(name, self.items, self.extra, np.zeros(0, np.int64))
+
+
+def columns_of(kept: Kept, attributes: Any) -> list[Attribute]:
+    """Return the attributes to look at; unknown ones, none and too many raise before the work."""
+    items, extra = kept.require_items(), kept.attributes
+    is_table = attributes is not None and _is_table(attributes)
+    if is_table:
+        extra = AttributeTable.of(attributes, items)
+    if attributes is None or is_table:
+        names: Sequence[Any] = extra.names if is_table else _all_names(items, extra)
+        if not names:
+            raise ColumnError(
+                "there is no attribute to look at: the inputs have no columns besides items, clusters and weights. "
+                f"Evaluate tables with more columns, or with {arg('attributes', ...)}"
+            )
+    else:
+        names = list(dict.fromkeys(as_several(attributes)))
+        if strange := [each for each in names if not isinstance(each, str | Bins) or not each]:
+            raise SliceError(f"attributes are names, or bins of them, not {first_few(strange)}")
+        if not names:
+            raise ColumnError("attributes names none; leave it out to look at all columns of the inputs")
+    if len(names) > MOST_COLUMNS:
+        raise OptionError(
+            f"there are {len(names):,} attributes, and at most {MOST_COLUMNS:,} are looked at; name those that may "
+            "matter in attributes"
+        )
+    is_named = attributes is not None and not is_table
+    found = [Attribute(each, items, extra, kept.cells, is_named) for each in names]
+    for each in found if is_named else ():
+        each.check()
+    what = f"explaining the loss by {counted(len(found), 'attribute')}"
+    kept.require_room(ROW_BYTES + COLUMN_BYTES * len(found), what)
+    return found
+
+
+def _is_table(attributes: Any) -> bool:
+    if isinstance(attributes, str | Bins | list | tuple | set | frozenset):
+        return False
+    return (
+        isinstance(attributes, Mapping)
+        or hasattr(attributes, "__arrow_c_stream__")
+        or hasattr(attributes, "columns")
+    )
+
+
+def _all_names(items: Items, extra: AttributeTable | None) -> list[str]:
+    """Return all columns of the inputs: parts of ids first, an attribute of both sides once if it is the same."""
+    sides = items.attribute_sides() | ({} if extra is None else {"attributes": tuple(extra.names)})
+    homes: dict[str, list[str]] = {}
+    for side, names in sides.items():
+        for name in names:
+            homes.setdefault(name, []).append(side)
+    left_out, found = items.left_out(), [*id_parts(items)]
+    for name, where in homes.items():
+        prefixed = [f"{side}.{name}" for side in where]
+        whole = where == ["truth", "prediction"] and not any(each in left_out for each in prefixed)
+        if (len(where) == 1 and name not in found) or (
+            whole and shared_attribute(items, name).values is not None
+        ):
+            prefixed = [name]
+        found += prefixed
+    return found
+
+
+# -- The work --------------------------------------------------------------------------------------
+
+
+def words_of(items: Items, rows: NDArray[np.int64], pool: Pool) -> NDArray[np.uint64]:
+    """Return a word for each item, from its id alone."""
+    ids = as_column(items.ids(rows), "item")
+    return write_both(ids.plain, WORDS, pool)[0].view(np.uint64)
+
+
+def explain_rows(
+    kept: Kept,
+    question: Question,
+    columns: Sequence[Attribute],
+    scored: NDArray[np.int64],
+    units: Codes,
+    options: Options,
+    names: Mapping[str, str],
+) -> Explanation:
+    """Return the explanation of rows, given by position with their units."""
+    from fastbcubed.results.explanation import Explanation
+
+    n_units = int(np.unique(units).size)
+    if n_units < FEWEST:
+        raise OptionError(
+            f"the items are in {counted(n_units, 'component')} of truth and prediction, and at least {FEWEST} are "
+            "needed: half of them are searched, half tested, as items of one depend on each other. See which "
+            'clusters join them with .clusters("pred", limit=5); slices that you name need no search: .slices(...)'
+        )
+    with Pool() as pool:
+        order = UnitOrder.of(units, words_of(kept.require_items(), scored, pool), options.seed)
+        rows, found = scored[order.rows], question.runs
+        runs = [run.of_rows(order.rows) for run in found]
+        weight = kept.rows.weight[rows] if kept.cells.weighted else np.empty(0)
+        work = Work(runs, order, weight)
+        coded, left_out = _coded(columns, rows, work, options)
+        n = require_work(coded, options.depth, order.n_search)
+        best = candidates(coded, work.losses, options.depth, options.min_items, question.signs, pool)
+    proposals = propose(best, coded, work.losses, options.limit)
+    tested = Part(coded, work.losses, order.halves[1])
+    described = [work.row(each, coded, tested, len(question.signs)) for each in proposals]
+    described = [row for row in described if row["n_items"] >= options.min_items]
+    _adjust(described, options.level)
+    described.sort(key=lambda row: (-round(abs(row["excess"]), 9), row["slice"]))
+    conditions = {row["slice"]: row.pop("conditions") for row in described}
+    by_name: dict[str, dict[str, Any]] = {}
+    for each in coded:
+        own = {"kind": each.kind, "n_values": len(each.values), "rare": list(each.rare)}
+        by_name[each.attribute] = own
+    return Explanation(
+        question.loss, options._asdict(), described, conditions, work.overall, n, by_name, left_out,
+        work.power(options.level / max(1, len(described)), len(question.signs)),
+        {"searched": (order.n_units + 1) // 2, "tested": order.n_units // 2}, names,
+        *(reversed(question.names) if question.names else (None, None)),
+    )  # fmt: skip
+
+
+def _coded(
+    columns: Sequence[Attribute], rows: NDArray[np.int64], work: Work, options: Options
+) -> tuple[list[CodedColumn], dict[str, str]]:
+    """Return the columns with codes, and those that are left out and why; SliceError if none is left."""
+    every: list[CodedColumn] = []
+    left_out: dict[str, str] = {}
+    moved, weight = (each[: work.order.n_search] for each in (work.losses.moved, work.weight))
+    for each in columns:
+        try:
+            values = pa.chunked_array([take_rows(each.read(), rows)])
+            found = code_column(
+                each.name, values, work.order, moved, weight, options.min_items, named=each.is_named
+            )
+        except FastBCubedError as error:
+            if each.is_named:
+                raise
+            found = str(error)
+        if isinstance(found, str):
+            left_out[each.name] = found
+        else:
+            every += found
+    coded, same = without_repeats(every, work.order.sampled)
+    if not coded:
+        reasons = "; ".join(f"{quoted(name)}: {reason}" for name, reason in list(left_out.items())[:3])
+        raise SliceError(
+            f"none of {counted(len(columns), 'attribute')} can be looked at ({reasons}). Name attributes that say what "
+            f"kind an item is, such as a country, a year or a source, or lower {arg('min_items', ...)}"
+        )
+    return coded, left_out | {name: f"it says what {other} says" for name, other in same.items()}
+
+
+def _adjust(rows: list[dict[str, Any]], level: float) -> None:
+    """Add p-values that are adjusted by Benjamini and Hochberg, and whether slices hold.
+
+    >>> rows = [{"p": 0.04}, {"p": 0.01}, {"p": 0.03}]
+    >>> _adjust(rows, 0.05)
+    >>> [round(row["p_adjusted"], 3) for row in rows]  # 0.04 * 3 / 3, 0.01 * 3 / 1, 0.03 * 3 / 2 or what follows
+    [0.04, 0.03, 0.04]
+    """
+    least = 1.0
+    for rank, row in sorted(enumerate(sorted(rows, key=lambda row: row["p"]), 1), key=lambda each: -each[0]):
+        least = min(least, row["p"] * len(rows) / rank)
+        row["p_adjusted"], row["holds"] = least, least <= level
+
+
+class Work:
+    """The rows of the runs in the order of units, and figures of slices of them."""
+
+    def __init__(self, runs: Sequence[RowScore], order: UnitOrder, weight: Floats) -> None:
+        self.runs, self.order, self.weight = runs, order, weight
+        whole = [self._means(run, slice(None)) for run in runs]
+        losses = [run.losses(means) for run, means in zip(runs, whole, strict=True)]
+        self.of_rows = losses[0] if len(losses) == 1 else losses[1] - losses[0]
+        self.losses = Losses.of(order, self.of_rows, weight)
+        self.overall = self._difference([run.of_means(m) for run, m in zip(runs, whole, strict=True)])
+        self._mass = weight if weight.size else np.ones(self.of_rows.size)
+        self._all = float(self._mass.sum())
+        self._lost = float(self._mass @ self.of_rows)
+
+    @staticmethod
+    def _difference(values: Sequence[float]) -> float:
+        return values[0] if len(values) == 1 else values[1] - values[0]
+
+    def _means(self, run: RowScore, rows: Any) -> Floats:
+        mass = self.weight[rows] if self.weight.size else None
+        return np.average(run.values[:, rows], axis=1, weights=mass)
+
+    def scored(self, rows: NDArray[np.int64]) -> tuple[float, float | None, float | None, int]:
+        """Return the score of some rows, ascending, its interval, and the number of units."""
+        if not rows.size:
+            return math.nan, None, None, 0
+        unit, mass = self.order.unit[rows], self._mass[rows]
+        begins = np.flatnonzero(np.append(True, unit[1:] != unit[:-1]))
+        of_unit, total = np.add.reduceat(mass, begins), float(mass.sum())
+        if not total:
+            return math.nan, None, None, 0
+        moved, values = np.zeros(begins.size), []
+        for sign, run in zip((1.0,) if len(self.runs) == 1 else (-1.0, 1.0), self.runs, strict=True):
+            own = run.values[:, rows]
+            means = own @ mass / total
+            sums = np.add.reduceat(own * mass, begins, axis=1) - means[:, None] * of_unit
+            moved += sign * (run.slopes(means) @ sums) / total
+            values.append(run.of_means(means))
+        value, n = self._difference(values), int(np.count_nonzero(of_unit))
+        error = float(standard_error(np.sum(moved * moved), n, max(map(abs, values))))
+        metric = self.runs[0].metric
+        ends = {} if len(self.runs) > 1 else {"low": metric.low, "high": metric.high}
+        found = of_slice(value, error, n, **ends)
+        return (value, None, None, n) if found is None else (value, *found, n)
+
+    def row(
+        self, proposal: Proposal, columns: Sequence[CodedColumn], tested: Part, sides: int
+    ) -> dict[str, Any]:
+        """Return the figures of a slice, of all items and of the half that was not searched."""
+        every = slice(0, self.of_rows.size)
+        mask = proposal.slice.rows(columns, every)
+        inside, outside = np.flatnonzero(mask), np.flatnonzero(~mask)
+        (value, low, high, n), (other, other_low, other_high, _) = self.scored(inside), self.scored(outside)
+        first = int(np.searchsorted(inside, self.order.n_search))
+        rest = int(np.searchsorted(outside, self.order.n_search))
+        again, elsewhere = self.scored(inside[first:])[0], self.scored(outside[rest:])[0]
+        share = float(self._mass[inside].sum()) / self._all
+        lost, lost_outside = (
+            float(self._mass[at] @ self.of_rows[at]) / max(float(self._mass[at].sum()), 1e-300)
+            for at in (inside, outside)
+        )
+        values = proposal.slice.values(columns)
+        sign = math.copysign(1.0, proposal.slice.score)
+        p = max(_p_value(own, sign) for own in tested.claims(proposal))
+        return {
+            "slice": _name(values),
+            "conditions": [{"attribute": each.attribute, **each.is_} for each in values],
+            "n_items": inside.size, "n_units": n, "share": share,
+            "inside": value, "inside_low": low, "inside_high": high,
+            "outside": other, "outside_low": other_low, "outside_high": other_high,
+            "share_of_loss": None if len(self.runs) > 1 or not self._lost else share * lost * self._all / self._lost,
+            "excess": share * (lost - lost_outside) * (1.0 if len(self.runs) == 1 else -1.0),
+            "held_out_inside": again, "held_out_outside": elsewhere, "p": min(1.0, sides * p),
+            "alike": [_name(each.values(columns)) for each in proposal.alike],
+        }  # fmt: skip
+
+    def power(self, level: float, sides: int) -> list[dict[str, Any]]:
+        """Return, for slices of some shares, the difference of the score that is found 8 times in 10.
+
+        Of a slice of a share a of the items, drawn by component, the difference from the rest has the error
+        sqrt(V / (a (1 - a))), with V the squared error of the mean loss on the half that is tested.
+        """
+        from statistics import NormalDist
+
+        half = self.order.halves[1]
+        moved, mass = self.losses.by_unit(half)
+        variance = float(np.sum(moved * moved)) / max(float(mass.sum()), 1e-300) ** 2
+        normal = NormalDist()
+        reach = normal.inv_cdf(1 - level / sides) + normal.inv_cdf(POWER)
+        metric, found = self.runs[0].metric, []
+        most = (metric.high - metric.low) if math.isfinite(metric.high - metric.low) else math.inf
+        for share in SHARES:
+            least = reach * math.sqrt(variance / (share * (1 - share)))
+            found.append({"share": share, "difference": least if least < most else None})
+        return found
+
+
+def _name(values: Iterable[Any]) -> str:
+    return " & ".join(each.text for each in values)
+
+
+def _p_value(moved: Floats, sign: float) -> float:
+    """Return the p-value, of one side, of the sum of what units add to a claim."""
+    squares = float(np.sum(moved * moved))
+    if not squares > 0:
+        return 1.0
+    df = float(degrees_of_freedom(squares, float(np.sum(moved**4)), moved.size))
+    return t_tail(sign * score(moved), df)

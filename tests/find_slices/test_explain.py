@@ -1,0 +1,377 @@
+"""Slices that are found: their figures from raw rows, their tests by component, and what is refused."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import warnings
+from typing import Any
+
+import naive_explain as naive
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.errors import (
+    ColumnError,
+    EvaluationWarning,
+    FastBCubedError,
+    MetricError,
+    NotKeptError,
+    OptionError,
+    SliceError,
+)
+from fastbcubed.find_slices.unit_order import UnitOrder
+from fastbcubed.results.explain_items import words_of
+
+
+def made(n_entities: int = 300, seed: int = 0, *, planted: bool = True) -> pd.DataFrame:
+    """Return items of entities of one to four items; many of those from JP before 1980 are split, others few."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 5, n_entities)
+    true = np.repeat(np.arange(n_entities), sizes)
+    country = rng.choice(["JP", "US", "DE", "FR"], n_entities, p=[0.4, 0.3, 0.2, 0.1])
+    year = rng.integers(1960, 2000, n_entities)
+    bad = (country == "JP") & (year < 1980) if planted else np.zeros(n_entities, bool)
+    split = rng.random(n_entities) < np.where(bad, 0.9, 0.05)
+    merged = np.where(rng.random(n_entities) < 0.05, np.arange(n_entities) // 2 * 2, np.arange(n_entities))
+    alone = split[true] & (rng.random(true.size) < 0.7)
+    return pd.DataFrame(
+        {
+            "item": [f"i{k}" for k in range(true.size)], "cluster": true,
+            "pred": np.where(alone, 10_000 + np.arange(true.size), merged[true]),
+            "country": country[true], "year": year[true],
+            "weight": rng.integers(1, 4, true.size).astype(float),
+            "noise": rng.choice(list("abc"), true.size),
+        }
+    )  # fmt: skip
+
+
+ATTRIBUTES = ["country", "year", "noise"]
+
+
+def evaluated(frame: pd.DataFrame, **how: Any) -> fb.Evaluation:
+    """Return the evaluation of a frame, with attributes in the truth."""
+    columns = [name for name in frame.columns if name not in ("pred", "weight")]
+    prediction = pd.DataFrame({"item": frame["item"], "cluster": frame["pred"]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EvaluationWarning)
+        return fb.evaluate(frame[columns], prediction, **how)
+
+
+def raw(frame: pd.DataFrame, *, weighted: bool = False) -> list[dict[str, Any]]:
+    """Return the rows of a frame for the twin."""
+    rows = frame.rename(columns={"cluster": "true"}).to_dict("records")
+    return [{**row, "weight": row["weight"] if weighted else 1.0} for row in rows]
+
+
+@pytest.mark.parametrize("loss", ["f1", "precision", "recall"])
+def test_figures_are_those_of_raw_rows(loss: str) -> None:
+    frame = made(120)
+    if loss == "precision":  # where clusters are split the other way round
+        frame = frame.rename(columns={"cluster": "pred", "pred": "cluster"})
+    found = evaluated(frame).explain(ATTRIBUTES, loss=loss, min_items=10, level=0.999)
+    assert found.rows
+    for row in found.rows:
+        expected = naive.figures(raw(frame), found.conditions[row["slice"]], loss)
+        assert {name: row[name] for name in expected} == pytest.approx(expected), row["slice"]
+
+
+def test_figures_go_by_weight() -> None:
+    frame = made(120)
+    weight = pd.DataFrame({"item": frame["item"], "weight": frame["weight"]})
+    found = evaluated(frame, weight=weight).explain(ATTRIBUTES, loss="recall", min_items=10)
+    assert found.rows
+    for row in found.rows:
+        expected = naive.figures(raw(frame, weighted=True), found.conditions[row["slice"]], "recall")
+        assert {name: row[name] for name in expected} == pytest.approx(expected), row["slice"]
+
+
+def test_p_value_is_that_of_components_of_the_other_half() -> None:
+    """A slice of one condition that nothing else was proposed with has one claim: it loses more than all else."""
+    frame = made(200)
+    ev, rows = evaluated(frame), raw(frame)
+    found = ev.explain(["country"], loss="recall", min_items=10, limit=1)
+    (row,) = found.rows
+    assert row["slice"] == "country=JP"
+    units = np.array(naive.components(rows))
+    order = UnitOrder.of(
+        units, words_of(ev.kept_items(), np.arange(len(rows)), fb.runtime.threads.Pool(1)), 0
+    )
+    half = set(order.rows[order.n_search :].tolist())
+    assert not {units[k] for k in half} & {units[k] for k in order.rows[: order.n_search]}
+    lost = naive.losses(rows, naive.scores_of_items(rows), "recall")
+    inside = {k for k, each in enumerate(rows) if each["country"] == "JP"}
+    moved = naive.claim(rows, lost, units.tolist(), inside, set(range(len(rows))), half)
+    assert row["p"] == pytest.approx(naive.p_value(moved), rel=1e-6)
+    held_out = [k for k in inside if k in half]
+    assert row["held_out_inside"] == pytest.approx(
+        naive.score(rows, naive.scores_of_items(rows), "recall", held_out)
+    )
+
+
+def test_the_planted_slice_is_found_and_said_in_words() -> None:
+    found = evaluated(made(1000)).explain(loss="recall", min_items=30)
+    (conditions,) = [found.conditions[name] for name in found.slices["slice"].to_pylist()[:1]]
+    assert conditions[0] == {"attribute": "country", "value": "JP"}
+    assert conditions[1]["attribute"] == "year" and 1975 <= conditions[1]["high"] <= 1980
+    text = " ".join(repr(found).split())
+    row = found.slices.to_pylist()[0]
+    assert f"Items where {row['slice']} are" in text and "of the recall loss (recall 0." in text
+    assert "holds on the held-out half" in text and "Benjamini–Hochberg" in text
+
+
+def test_nothing_planted_is_nothing_found() -> None:
+    found = [evaluated(made(300, seed, planted=False)).explain(ATTRIBUTES, min_items=20) for seed in range(8)]
+    assert sum(len(each.slices) for each in found) <= 1
+    quiet = next(each for each in found if not len(each.slices))
+    assert repr(quiet).count("by more than chance gives") == 1 and "To be found 8 times in 10" in repr(quiet)
+    assert quiet.power[1]["difference"] is None or quiet.power[0]["difference"] < quiet.power[1]["difference"]
+
+
+def test_order_of_rows_saving_and_engine_make_no_difference(tmp_path) -> None:
+    frame = made(500)
+    first = evaluated(frame).explain(min_items=20)
+    assert first.rows
+    shuffled = evaluated(frame.sample(frac=1, random_state=3)).explain(min_items=20)
+    evaluated(frame).save(tmp_path / "saved")
+    loaded = fb.load(tmp_path / "saved").explain(min_items=20)
+    on_disk = evaluated(frame, engine="disk", keep="items").explain(min_items=20)
+    one = pd.DataFrame(frame).drop(columns="weight")
+    together = fb.evaluate("cluster", "pred", table=one, item="item").explain(min_items=20)
+    for other in (shuffled, loaded, on_disk, together):
+        assert other.looked_at == first.looked_at
+        for row, expected in zip(other.rows, first.rows, strict=True):
+            for name, value in expected.items():
+                assert row[name] == (pytest.approx(value) if isinstance(value, float) else value), name
+
+
+def test_another_seed_searches_another_half() -> None:
+    ev = evaluated(made(500))
+    rows = [ev.explain(min_items=20, seed=seed).rows for seed in (0, 0, 1)]
+    assert rows[0] == rows[1] != rows[2]
+
+
+def test_attributes_are_taken_as_they_are() -> None:
+    frame = made(400)
+    frame["same"] = frame["country"].map({"JP": "Japan", "US": "America", "DE": "Germany", "FR": "France"})
+    frame["id"] = frame["cluster"] + 7_000_000
+    frame["text_id"] = "e" + frame["cluster"].astype(str)
+    frame["day"] = [datetime.date(int(year), 1, 1 + k % 28) for k, year in enumerate(frame["year"])]
+    frame["text_day"] = [f"{1900 + k * 7 % 90}-0{1 + k % 9}-11" for k in range(len(frame))]
+    frame["nothing"] = None
+    frame["one"] = "x"
+    frame["code"] = ["common"] * 600 + [f"r{k // 3}" for k in range(len(frame) - 600)]
+    frame.loc[frame.index[::7], "country"] = None
+    frame.loc[frame.index[::7], "same"] = None
+    found = evaluated(frame).explain(min_items=30)
+    ids = "nearly every value is in one group of items only, as ids are"
+    assert found.left_out == {
+        "same": "it says what country says", "id": ids, "text_id": ids, "nothing": "it has no value",
+        "one": "it has one value",
+    }  # fmt: skip
+    kinds = {name: own["kind"] for name, own in found.attributes.items()}
+    assert kinds == {
+        "country": "categories", "year": "number", "noise": "categories", "day": "date", "text_day": "date in text",
+        "code": "categories",
+    }  # fmt: skip
+    assert found.attributes["country"]["n_values"] == 5  # null is a value
+    assert len(found.attributes["code"]["rare"]) == (len(frame) - 600 + 2) // 3
+    named = evaluated(frame).explain(["id", "country"], min_items=30)  # who names an id wants it
+    assert set(named.attributes) == {"id", "country"}
+
+
+def test_ranges_hold_what_they_say() -> None:
+    """Each row meets the condition of its code in each column, by values alone, and no other of that column."""
+    from fastbcubed.find_slices.coded_columns import code_column
+
+    rng = np.random.default_rng(0)
+    n = 2000
+    order = UnitOrder.of(np.arange(n) // 2, rng.integers(0, 2**63, n).astype(np.uint64), 0)
+    columns = {
+        "ints": pa.array(rng.integers(-50, 50, n)),
+        "floats": pa.array(np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n))),
+        "few": pa.array(rng.integers(0, 4, n), mask=rng.random(n) < 0.1), "bools": pa.array(rng.random(n) < 0.5),
+        "texts": pa.array(rng.choice(["10", "9", "-2.5", *map(str, range(20, 40))], n)),
+        "rare": pa.array(["a"] * 1500 + [f"b{k}" for k in range(500)]),
+        "dictionary": pa.array(rng.choice(list("xyz"), n)).dictionary_encode(),
+    }  # fmt: skip
+    moved = rng.normal(size=order.n_search)
+    for name, values in columns.items():
+        given = [None if isinstance(v, float) and v != v else v for v in values.to_pylist()]
+        if name == "texts":
+            given = [float(v) for v in given]
+        for column in code_column(
+            name, pa.chunked_array([values]), order, moved, np.empty(0), 50, named=True
+        ):
+            for code, value in enumerate(column.values):
+                mine = column.codes == code
+                meets = [naive.is_in({name: v}, [{"attribute": name, **value.is_}]) for v in given]
+                assert mine.tolist() == meets, (name, value)
+            assert column.codes.max() < len(column.values)
+
+
+def test_sums_of_slices_are_those_of_loops() -> None:
+    from fastbcubed import kernels
+    from fastbcubed.find_slices.coded_columns import empty_sums
+
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 3, (2, 40)).astype(np.uint8)
+    unit = np.sort(rng.integers(0, 9, 40)).astype(np.int32)
+    values, weight = rng.normal(size=40), rng.random(40)
+    of_unit = np.bincount(unit, values, 9)
+    sums = empty_sums(9)
+    strides = np.array([1, 3])
+    kernels.slices.add_slices(codes, np.arange(2), strides, unit, values, weight, of_unit, sums)
+    for a in range(3):
+        for b in range(3):
+            mine = (codes[0] == a) & (codes[1] == b)
+            by_unit = [float(values[mine & (unit == u)].sum()) for u in np.unique(unit[mine])]
+            squares = sum(x * x for x in by_unit)
+            products = sum(x * of_unit[u] for x, u in zip(by_unit, np.unique(unit[mine]), strict=True))
+            expected = [mine.sum(), weight[mine].sum(), len(by_unit), sum(by_unit), squares, products]
+            assert sums[a + 3 * b, :6].tolist() == pytest.approx(expected)
+
+
+# -- What is refused -------------------------------------------------------------------------------
+
+
+def test_bad_input_is_refused_before_the_work() -> None:
+    frame = made(300)
+    ev = evaluated(frame)
+    cases: list[tuple[dict[str, Any], type[FastBCubedError], str]] = [
+        ({"attributes": "contry"}, ColumnError, "Did you mean 'country'"),
+        ({"attributes": []}, ColumnError, "attributes names none"),
+        ({"attributes": [3]}, SliceError, "attributes are names, or bins of them, not 3"),
+        (
+            {"attributes": [f"a{k}" for k in range(10_000)]},
+            OptionError,
+            "10,000 attributes, and at most 1,000",
+        ),
+        (
+            {"attributes": ["noise"], "min_items": 10**6},
+            SliceError,
+            "none of its 3 values has 1,000,000 items",
+        ),
+        ({"loss": "pair_f1"}, MetricError, "is no mean over items"),
+        ({"loss": "nonsense"}, MetricError, "nonsense"),
+        ({"depth": 0}, OptionError, "depth"),
+        ({"depth": 9}, OptionError, "depth"),
+        ({"min_items": 0}, OptionError, "min_items"),
+        ({"level": 1.5}, OptionError, "level"),
+        ({"limit": 0}, OptionError, "limit"),
+        ({"seed": -1}, OptionError, "seed"),
+    ]
+    for arguments, error, message in cases:
+        with pytest.raises(error, match=message):
+            ev.explain(**arguments)
+
+
+def test_no_attribute_all_nulls_and_a_value_for_each_item() -> None:
+    plain = evaluated(made(300)[["item", "cluster", "pred"]])
+    with pytest.raises(ColumnError, match="there is no attribute to look at"):
+        plain.explain()
+    frame = made(300)[["item", "cluster", "pred"]].assign(nothing=None, each=lambda f: f["item"].str.upper())
+    with pytest.raises(
+        SliceError, match=r"none of 2 attributes can be looked at \('nothing': it has no value; 'each'"
+    ):
+        evaluated(frame).explain()
+
+
+def test_too_many_slices_are_refused_with_what_to_change() -> None:
+    rng = np.random.default_rng(0)
+    frame = made(300)
+    frame = frame.assign(**{f"a{k}": rng.integers(0, 60, len(frame)).astype(str) for k in range(60)})
+    with pytest.raises(
+        OptionError, match=r"depth=4 would look at [\d,]+ slices .* pass depth=3, fewer attributes="
+    ):
+        evaluated(frame).explain(min_items=1, depth=4)
+
+
+def test_few_components_are_refused() -> None:
+    frame = pd.DataFrame(
+        {"item": range(100), "cluster": 1, "pred": np.arange(100) // 50, "kind": ["a", "b"] * 50}
+    )
+    with pytest.raises(
+        OptionError, match="in 1 component of truth and prediction, and at least 20 are needed"
+    ):
+        evaluated(frame).explain()
+
+
+def test_results_without_items_say_how_to_have_them(tmp_path) -> None:
+    evaluated(made(100)).save(tmp_path, keep="cells")
+    with pytest.raises(NotKeptError, match="the items were not kept"):
+        fb.load(tmp_path).explain()
+
+
+# -- Other ways in, and out ------------------------------------------------------------------------
+
+
+def test_bins_sizes_and_tables_of_attributes() -> None:
+    frame = made(500)
+    ev = evaluated(frame)
+    found = ev.explain([fb.bins("year", 10), "true_size", "country"], min_items=20)
+    assert set(found.attributes) == {"year:10", "true_size", "country"}
+    table = frame[["item", "country", "noise"]]
+    assert set(ev.explain(table, min_items=20).attributes) == {"country", "noise"}
+
+
+def test_scores_of_items_and_own_formulas() -> None:
+    ev = evaluated(made(500))
+    found = ev.explain(ATTRIBUTES, loss="jaccard_distance", min_items=20)
+    row = found.slices.to_pylist()[0]
+    assert row["inside"] > row["outside"] and row["excess"] > 0  # a distance: low is good
+    recall = ev.explain(ATTRIBUTES, loss="recall", min_items=20)
+    other = ev.explain(ATTRIBUTES, loss="under_merge_rate", min_items=20)
+    assert [row["slice"] for row in other.rows] == [row["slice"] for row in recall.rows]
+    assert [1 - row["inside"] for row in other.rows] == pytest.approx([row["inside"] for row in recall.rows])
+
+
+def test_overlapping_clusters_are_explained() -> None:
+    frame = made(300)
+    ev = evaluated(frame, overlapping=True)
+    found, plain = ev.explain(ATTRIBUTES, loss="recall", min_items=20), evaluated(frame)
+    assert [row["slice"] for row in found.rows] == [
+        row["slice"] for row in plain.explain(ATTRIBUTES, loss="recall", min_items=20).rows
+    ]
+
+
+def test_json_tables_and_documents() -> None:
+    found = evaluated(made(500)).explain(min_items=20)
+    data = json.loads(found.to_json())
+    assert list(data) == [
+        "fastbcubed", "truth", "prediction", "loss", "options", "overall", "sentences", "slices", "not_confirmed",
+        "looked_at", "units", "power", "attributes", "left_out",
+    ]  # fmt: skip
+    assert [row["slice"] for row in data["slices"]] == found.slices["slice"].to_pylist()
+    assert data["slices"][0]["conditions"] == found.conditions[data["slices"][0]["slice"]]
+    assert found.to_pandas()["holds"].all() and len(found.proposed) == len(found.rows)
+    assert "<table>" in found._repr_html_()
+
+
+def test_two_runs_are_explained_by_paired_loss() -> None:
+    frame = made(600, planted=False)
+    worse = made(600)
+    truth = frame[["item", "cluster", "country", "year", "noise"]]
+    runs = {
+        name: pd.DataFrame({"item": own["item"], "cluster": own["pred"]})
+        for name, own in (("old", frame), ("new", worse))
+    }
+    cmp = fb.compare(truth, runs)
+    found = cmp.explain("new", loss="recall", min_items=20)
+    row = found.slices.to_pylist()[0]
+    conditions = found.conditions[row["slice"]]
+    inside = [naive.is_in(each, conditions) for each in truth.to_dict("records")]
+    own = {name: cmp[name].items()["recall"].to_numpy() for name in runs}
+    change = own["new"] - own["old"]
+    assert row["inside"] == pytest.approx(change[inside].mean())
+    assert row["outside"] == pytest.approx(change[~np.array(inside)].mean())
+    assert row["inside_low"] < row["inside"] < row["inside_high"] < 0
+    assert row["excess"] == pytest.approx(np.mean(inside) * (row["inside"] - row["outside"]))
+    assert "there new is worse" in repr(found).replace("\n", " ")
+    with pytest.raises(OptionError, match="'old' is the baseline"):
+        cmp.explain("old")
+    with pytest.raises(OptionError, match="there is no run 'newer'"):
+        cmp.explain("newer")
