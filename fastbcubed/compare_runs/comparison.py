@@ -329,8 +329,8 @@ class Comparison(ClusterResult):
     def _differences(self) -> Differences:
         return differences_of_all(self)
 
-    #: Whether intervals of differences of pair scores may be far too narrow.
-    _pairs_may_fail = True
+    #: What is said of intervals of differences of pair scores.
+    _of_pairs = "Those of scores of pairs may be far too narrow, as few large clusters decide these."
     #: How runs are compared that no item of the truth is dropped from.
     _without_drops = arg("unmatched", {"truth": "singleton"})
 

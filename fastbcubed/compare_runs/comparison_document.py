@@ -507,8 +507,8 @@ def note(comparison: Comparison) -> str:
     text = f"Intervals are {how}; a difference holds if its interval excludes 0."
     if n > 1:
         text += f" They are widened, so that those of the {n} runs for one score hold together (Bonferroni)."
-    if comparison._pairs_may_fail and any(map(is_share_of_pairs, comparison.metrics)):
-        text += " Those of scores of pairs may be far too narrow, as few large clusters decide these."
+    if any(map(is_share_of_pairs, comparison.metrics)):
+        text = f"{text} {comparison._of_pairs}"
     return text
 
 

@@ -89,7 +89,10 @@ class EstimatedComparison(Comparison):
     1 row
     """
 
-    _pairs_may_fail = False
+    _of_pairs = (
+        "Those of scores of pairs and of whole clusters may be too narrow: where 50 clusters are drawn, they held in 73 % "
+        "of the samples at worst."
+    )
     _without_drops = arg("missing", "singleton")
 
     def __init__(
