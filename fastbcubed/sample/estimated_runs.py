@@ -90,8 +90,8 @@ class EstimatedComparison(Comparison):
     """
 
     _of_pairs = (
-        "Those of scores of pairs and of whole clusters may be too narrow: where 50 clusters are drawn, they held in 73 % "
-        "of the samples at worst."
+        "Those of scores of pairs and of whole clusters may be too narrow: where 50 clusters are drawn, they held in "
+        "73 % of the samples at worst."
     )
     _without_drops = arg("missing", "singleton")
 
