@@ -50,7 +50,7 @@ from fastbcubed.render.number_formats import (
     score_text,
     with_interval,
 )
-from fastbcubed.results.evaluation_document import about_slicings, listed_scores, scores_of
+from fastbcubed.results.evaluation_document import about_slicings, definitions_of, listed_scores
 from fastbcubed.results.evaluation_text import HEADLINE, coverage, if_otherwise
 from fastbcubed.results.influences import is_mean
 from fastbcubed.results.intervals import named_ends, of_slice
@@ -166,6 +166,8 @@ def _of_two(comparison: Comparison, row: Mapping[str, Any]) -> str:
     word = _word(delta, {m.name: m.best for m in comparison.metrics}[row["score"]])
     values = (row[each] for each in ("baseline_value", "experiment_value", "low", "high"))
     figures, in_slices = f"{what} {from_to(*values)}", _in_slices(comparison, row, word)
+    if comparison.align == "common" and any(each["n_left_out"] for each in comparison.coverage().to_pylist()):
+        figures += " on common items"
     if row["holds"] is None:
         where = "on these items" if comparison.align == "common" else "on the items that each scores"
         return f"{name} is {word} {where}: {figures}; no interval is known{in_slices}."
@@ -188,7 +190,7 @@ def _in_slices(comparison: Comparison, row: Mapping[str, Any], word: str) -> str
                 sum(map(each, known)) for each in (lambda d: (d > 0).sum(), lambda d: (d < 0).sum(), len)
             )
             other = f" and {OPPOSITE[word]} in {count(opposite)}" if opposite else ""
-            return f", {word} in {count(same)}{other} of {count(n)} slices by {label(by)}"
+            return f", {word} in {count(same)}{other} of {count(n)} slices by {label(by)}, by chance or not"
     return ""
 
 
@@ -541,7 +543,9 @@ def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Blo
             *((name, name, "name") for name in own),
             ("items", "n_items", "count"),
         ]
-        for score in scores:
+        for score in (
+            reversed(scores) if asked.page else scores
+        ):  # a page scrolls to the right; a text keeps the last
             ends = (f"{score}_{each}" for each in ("delta", "low", "high"))
             columns += [(score, score, "score", 2), (f"Δ {score}", tuple(ends), "change")]
         yield Grid.of(rows, columns, len(own), about=f"By {name}")
@@ -673,7 +677,7 @@ def _definitions(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterato
     """Yield the definitions of the scores, and which items each run and the truth lack before runs are restricted."""
     if not asked.page:
         return
-    yield from scores_of(cmp[cmp.baseline], asked)
+    yield from definitions_of(cmp[cmp.baseline])
     lacking = [
         f"{label(name)}: {count(each.n_common)} of its items are in the truth, {count(each.n_prediction_only)} are "
         f"not; it lacks {count(each.n_truth_only)} of the truth's."

@@ -465,9 +465,9 @@ class Diff(ScoredResult):
         >>> d = fb.diff([7, 7, 7, 8, 8, 9], list("xxyzzz"))
         >>> d.ids()
         experiment_cluster  id  event
-        x                    7  kept
+        x                   7   kept
         y                   10  split
-        z                    8  merged
+        z                   8   merged
         <BLANKLINE>
         3 rows
         """
@@ -503,7 +503,7 @@ class Diff(ScoredResult):
         Examples
         --------
         >>> import fastbcubed as fb
-        >>> fb.diff([7, 7, 8], [1, 1, 1]).registry(release="May").to_pylist()[1]
+        >>> fb.diff([7, 7, 8], [1, 1, 1]).registry(release="May").to_pylist()[0]
         {'id': 8, 'first_seen': 'the baseline', 'last_seen': 'the baseline', 'replaced_by': 7}
         """
         return Table(registry_and_ids(self, previous, release, mint, revive=revive)[0])

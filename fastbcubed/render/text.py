@@ -27,7 +27,7 @@ from fastbcubed.render.number_formats import label, listed
 WIDTH, GAP, NARROWEST = 80, 2, 8
 #: Characters of a line that a long text or id keeps before columns are left out, and has at most where lines are of any
 #: length.
-FOLDED, LONGEST = 20, 200
+FOLDED, LONGEST = 20, 400
 #: Returns the text of a block.
 Draw = Callable[[Block], str]
 

@@ -232,6 +232,15 @@ def scores_of(ev: Evaluation, asked: Asked) -> Iterator[Block]:
         yield Only("text", _next_steps(ev))
 
 
+def definitions_of(ev: Evaluation) -> Iterator[Block]:
+    """Yield the definitions of the scores, without their values."""
+    known = {metric.name: metric for metric in ev.metrics}
+    rows = [{"score": name, "meaning": _meaning(known.get(name))} for name in listed_scores(ev.overall)]
+    columns = [("score", "score", "text"), ("definition", "meaning", "name")]
+    yield Grid.of(rows, columns, left=True, about="Scores and their definitions")
+    yield Prose([*definition(ev), *not_computed(ev.not_computed)])
+
+
 def listed_scores(names: Iterable[str]) -> list[str]:
     """Return the scores that are listed: without complements of others and, of the default, without `ON_REQUEST`."""
     names = tuple(names)

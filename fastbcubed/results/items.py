@@ -294,7 +294,7 @@ class AttributeTable:
             if names and set(names) <= set(table.names):
                 found = cls(read_columns(table, [list(names)])[0][0], table, items)
                 for note in found.notes():
-                    warnings.warn(EvaluationWarning(note["message"], note["code"]), stacklevel=5)
+                    warnings.warn(EvaluationWarning(note["message"], note["code"]), stacklevel=6)
                 return found
         return cls(None, table, items)
 

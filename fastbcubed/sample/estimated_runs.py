@@ -55,6 +55,7 @@ from fastbcubed.results.standard_errors import TRUE_CLUSTER
 from fastbcubed.results.table import Table
 from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import from_saved
+from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.sample.cluster_estimators import DESCRIPTIVE, F_OF_BETA, Moved, Paired, difference
 from fastbcubed.sample.estimates import Estimates, how, in_slices, slices_estimated, try_estimate
@@ -254,6 +255,7 @@ class EstimatedComparison(Comparison):
         NotKeptError
             If these slices were not estimated.
         """
+        deltas = true_or_false(deltas, "deltas")
         if order_by is not None or limit is not None:
             raise OptionError("slices of estimates come in their order, all of them; sort the table")
         name = slice_name(check_key(by))

@@ -312,9 +312,9 @@ def test_figures_are_never_cut() -> None:
     forms = ("text", "figure", "text")
     long = aligned(Grid(["score", "", "definition"], [["f1", "0.5", "word " * 40]], 1, forms)).split("\n")
     assert len(long) == 5 and " ".join(long[1:]).split()[2:] == ["word"] * 40
-    # a text of 5,000 letters in lines of any length: 25 of 200 letters, two spaces and the figure
+    # a text of 5,000 letters in lines of any length: 13 of 400 letters at most, two spaces and the figure
     wide = aligned(Grid(["slice", "f1"], [["v" * 5000, "0.5"], ["w", "0.5"]]), None).split("\n")
-    assert (len(wide), max(map(len, wide))) == (27, 205) and "".join(wide[1:26]).count("v") == 5000
+    assert (len(wide), max(map(len, wide))) == (15, 405) and "".join(wide[1:14]).count("v") == 5000
 
 
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")

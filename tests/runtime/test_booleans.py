@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import fastbcubed as fb
@@ -21,6 +22,13 @@ LINKS = [("a", "b", 0.9), ("b", "c", 0.5)]
 TRUTH = {"a": 1, "b": 1, "c": 2}
 SWEEP = fb.sweep(TRUTH, LINKS)
 ESTIMATES = fb.estimate({"a": 1, "b": 1, "c": 2, "d": 2}, {"a": 1, "b": 2, "c": 2, "d": 2})
+PAIRS = {
+    "item": list(range(60)),
+    "cluster": [k // 2 for k in range(60)],
+    "country": ["at"] * 30 + ["de"] * 30,
+}
+ESTIMATED = fb.estimate(pa.table(PAIRS), {"old": {k: k for k in range(60)}}, slices=["country"])
+EXPLAINED = fb.evaluate(pa.table(PAIRS), {k: k // 2 if k % 7 else -k for k in range(60)}).explain(min_items=5)
 JUDGED = DIFF.sample_pairs(4).to_pandas().assign(verdict="same")
 
 #: What takes a boolean, by what it is called and the name of the argument.
@@ -53,6 +61,11 @@ CALLS: dict[str, Callable[[Any, Path], Any]] = {
     "Evaluation.report overwrite": lambda given, _: EV.report(overwrite=given),
     "Comparison.slices deltas": lambda given, _: CMP.slices("true_size", deltas=given),
     "Comparison.report overwrite": lambda given, _: CMP.report(overwrite=given),
+    "Diff.ids revive": lambda given, _: fb.diff([1, 2], [1, 1]).ids(revive=given),
+    "Diff.registry revive": lambda given, _: fb.diff([1, 2], [1, 1]).registry(revive=given),
+    "Explanation.report overwrite": lambda given, path: EXPLAINED.report(overwrite=given),
+    "EstimatedComparison.slices deltas": lambda given, _: ESTIMATED.slices("country", deltas=given),
+    "EstimatedComparison.report overwrite": lambda given, path: ESTIMATED.report(overwrite=given),
     "Diff.slices errors": lambda given, _: DIFF.slices("baseline_size", errors=given),
     "Diff.report overwrite": lambda given, _: DIFF.report(overwrite=given),
     "estimate_pairs by_stratum": lambda given, _: fb.estimate_pairs(JUDGED, by_stratum=given),
