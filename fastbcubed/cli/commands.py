@@ -57,6 +57,19 @@ Examples
   fastbcubed evaluate truth.parquet pred.parquet --show 3
 """
 
+EXPLAINED = """\
+How it is found
+  One half of the connected components of truth and prediction is searched for slices that lose more than the rest;
+  what it proposes is tested on the other half, by component, as items of one component depend on each other. The
+  same seed finds the same slices.
+  A result has items if it was written with --out DIR --keep items.
+
+Examples
+  fastbcubed explain results
+  fastbcubed explain truth.parquet pred.parquet --loss recall --attribute country,year
+  fastbcubed explain truth.parquet links.parquet --links --threshold 0.9 --report page.html
+"""
+
 DIFFED = """\
 Names of columns
   a,b,c           the baseline's, the experiment's and the truth's: --item id,rec_id,id
@@ -220,6 +233,11 @@ COMMANDS = (
         "show", "show_command", "open a cluster or an item: who is in it, and what is wrong with it",
         "Show a saved result, or open clusters and items of it, or of a truth and a prediction.",
         SHOWN,
+    ),
+    Command(
+        "explain", "explain_command", "find what kind of items lose more than the rest",
+        "Find the slices of items that lose more than the rest, by any columns of the inputs.",
+        EXPLAINED,
     ),
     Command(
         "report", "report_command", "turn a saved result into an HTML report",

@@ -8,8 +8,8 @@ from typing import NamedTuple
 #: A line for each key, or for several that commas part, with the commands that print it: ``key [commands] contents``.
 #: ``a -> b`` is an object whose keys are data, such as names of scores, or several; ``{...}`` has the keys of one.
 TABLE = """
-fastbcubed [evaluate compare diff cluster estimate sweep] version of the package
-truth, prediction [evaluate] what was compared
+fastbcubed [evaluate explain compare diff cluster estimate sweep] version of the package
+truth, prediction [evaluate explain] what was compared
 baseline, experiment, truth [diff] what was compared
 sample, prediction [estimate] what was compared; of several runs the sample alone
 links, out [cluster] what was read, what was written
@@ -21,6 +21,9 @@ definition [evaluate] average, overlapping, weighted, weighting, beta, unmatched
 definition [diff] average, overlapping, weighted, weighting, unmatched {baseline, experiment}, unlabelled, nulls,
     duplicates, noise
 definition [estimate] sampling, draws, population_clusters, missing, beta, level, nulls, duplicates
+loss [explain] the score whose loss is explained
+options [explain] depth, min_items, level, limit, seed
+overall [explain] the score of all items
 overall [evaluate diff] score -> number, null where it is not defined
 errors [evaluate] score -> standard error by component of truth and prediction
 errors [diff] with a truth: score -> standard error
@@ -63,6 +66,17 @@ slices [compare] slicing -> list of {run, its attributes, n_items, weight, n_uni
 slices [estimate] with --slice: slicing -> list of {run (of several), its attributes, n_items, n_clusters (draws),
     scores, ..._se, ..._low, ..._high, of several runs also ..._delta, ..._delta_se, ..._delta_low, ..._delta_high},
     null of fewer than ten clusters
+sentences [explain] list of texts: what was found
+slices [explain] list of {slice, conditions (list of {attribute, and value, or values, or low and high}), n_items,
+    n_units (components), share, inside (score there), inside_low, inside_high, outside, outside_low, outside_high,
+    share_of_loss, excess, held_out_inside, held_out_outside, p, p_adjusted, holds, alike}, the largest excess first
+not_confirmed [explain] list of the same, of slices that the searched half proposed and the other does not confirm
+looked_at [explain] slices that were looked at on the searched half
+units [explain] {searched, tested}: components of the two halves
+power [explain] list of {share, difference}: by how much the score of a slice of this share has to be lower to be
+    found 8 times in 10; null if none is
+attributes [explain] attribute -> kind, n_values, rare (list of the values that are taken together)
+left_out [explain] attribute -> why it was not looked at
 slices [sweep] slicing -> list of {its attributes, n_items, weight, threshold, scores, ..._at_common, cost}
 n_slices [evaluate diff] slicing -> number of slices, where there are more than 4,096: then slices has those that cost
     most; in Python, to_dict(limit=None) of an evaluation has all

@@ -144,13 +144,34 @@ OPTIONS = {
         "repeatable. There are always {sizes}, the size of the cluster in powers of two",
     ),
     "level": _option(
-        "--level", type=float, default=0.95, metavar="P", help="confidence of intervals (default: 0.95)"
+        "--level", type=float, default=0.95, metavar="P", help="{level}"
     ),
     "thresholds": _option("--threshold", "--thresholds", **_REPEATED, metavar="T,...", help="{thresholds}"),
     "where": _option(
         "--where", **_REPEATED, metavar="CONDITION",
         help='what has to hold there, such as "precision>=0.98" or "largest<=500"; on scores, clusters, largest, '
         "singletons and threshold; repeatable",
+    ),
+    # what loses more
+    "attribute": _option(
+        "--attribute", **_REPEATED, default=[], metavar="NAME,...",
+        help="attributes to look at, or bins of them such as year:10; repeatable (default: all columns of the inputs "
+        "but ids; true_size and pred_size only if named)",
+    ),
+    "loss": _option(
+        "--loss", default="f1", metavar="SCORE",
+        help="the score whose loss is explained: f1 (default), precision, recall, or another mean over items",
+    ),
+    "depth": _option(
+        "--depth", type=number, default=2, metavar="N",
+        help="how many attributes a slice is made of at most, 1 to 4 (default: 2)",
+    ),
+    "min_items": _option(
+        "--min-items", type=number, default=50, metavar="N", help="how many items a slice has at least (default: 50)"
+    ),
+    "limit": _option(
+        "--limit", type=number, default=20, metavar="N",
+        help="how many slices are tested at most (default: 20); fewer tests have more power",
     ),
     # ids of a diff
     "release": _option(
@@ -273,7 +294,7 @@ WORDS = {
     "beta": "fbeta and mean_fbeta",
     "weight": "; a file is what ends in .parquet, .csv and so on, has a slash in its path, or is a URI",
     "results": "scores do", "memory": "memory of the disk engine, such as 2GiB (default: half of what is free)",
-    "room": "", "takes": "; needs the report extra",
+    "level": "confidence of intervals (default: 0.95)", "room": "", "takes": "; needs the report extra",
     "engine": "where the work is done (default: disk for Parquet and Arrow files that would not fit in memory)",
 }  # fmt: skip
 

@@ -6,18 +6,16 @@ import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flag_values import input_arguments, with_links
-from fastbcubed.cli.options import (
-    OR_COLUMNS,
-    WORST_LISTED,
-    add_engine_flags,
-    add_input_flags,
-    add_link_flags,
-    add_options,
-    number,
+from fastbcubed.cli.options import WORST_LISTED, add_options, number
+from fastbcubed.cli.output import Terminal, print_evaluation, print_json, print_opened
+from fastbcubed.cli.result_or_inputs import (
+    add_flags_of_inputs,
+    add_paths,
+    is_saved,
+    require_items,
+    result_of,
 )
-from fastbcubed.cli.output import Terminal, call, print_evaluation, print_json, print_opened
-from fastbcubed.errors import Argument, FileFormatError, NotKeptError, OptionError, rewording
+from fastbcubed.errors import Argument, NotKeptError, OptionError, rewording
 from fastbcubed.runtime.suggestions import plain, split
 
 if TYPE_CHECKING:
@@ -25,17 +23,17 @@ if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
 
 #: Flags of show itself.
-OWN = ("paths", "pred", "true", "items", "columns", "members", "json", "run")
+OWN = ("pred", "true", "items", "columns", "members")
 FLAGS = {"pred": "--pred", "true": "--true", "item": "--item"}
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed show``."""
-    parser.add_argument(
-        "paths", nargs="+", metavar="RESULT | TRUTH PREDICTION",
-        help="a directory that --out of evaluate, diff, compare or another command wrote, shown as a whole if nothing "
-        f"is to be opened; or both clusterings: {OR_COLUMNS}",
-    )  # fmt: skip
+    add_paths(
+        parser,
+        "a directory that --out of evaluate, diff, compare or another command wrote, shown as a whole if nothing is "
+        "to be opened",
+    )
     group = parser.add_argument_group("what to open")
     add = group.add_argument
     many: dict[str, Any] = {"action": "append", "default": [], "metavar": "ID"}
@@ -57,16 +55,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="how many members of a cluster to show, or of each set of an item (default: 20 and 5)",
     )  # fmt: skip
     add_options(group, "json")
-    add_input_flags(parser, "item_column", links=True)
-    add_link_flags(parser)
-    add_options(group, "weighting")
-    add_engine_flags(parser)
-    parser.set_defaults(defaults=vars(parser.parse_args([""])))
+    add_flags_of_inputs(parser, group, "item_column")
 
 
 def run(options: argparse.Namespace) -> int:
     """Open the requested clusters and items, and print them; print a saved result as a whole if there are none."""
-    if len(options.paths) == 1 and options.table is None and not _wanted(options):
+    if is_saved(options) and not _wanted(options):
         found = _result(options)
         print_json(found.to_json()) if options.json else print_whole(found, Terminal())
         return 0
@@ -112,54 +106,22 @@ def _as_evaluation(found: Evaluation | Diff) -> tuple[Evaluation, dict[str, str]
 
 def _result(options: argparse.Namespace) -> Any:
     """Return the named result, or evaluate."""
-    import fastbcubed
-
-    given = {name: value for name, value in vars(options).items() if name not in (*OWN, "defaults")}
-    if len(options.paths) == 1 and options.table is None:
-        for name, value in given.items():
-            if value != options.defaults[name] and name not in ("memory_limit", "threads", "progress"):
-                flag = "item-column" if name == "item" else name.replace("_", "-")
-                raise OptionError(
-                    f"--{flag} goes with TRUTH and PREDICTION; {options.paths[0]} was evaluated already"
-                )
-        return _loaded(options.paths[0], bool(_wanted(options)), options.memory_limit)
-    if len(options.paths) != 2:
-        raise OptionError(
-            "name a directory that evaluate --out wrote, or TRUTH and PREDICTION, not "
-            f"{len(options.paths)} things ({', '.join(options.paths[:4])})"
-        )
-    truth, prediction = options.paths
-    asked = argparse.Namespace(**given, truth=truth, prediction=prediction, metrics=None, slices=[])
-    arguments = with_links(input_arguments(asked), asked)
     with rewording(_of_show):
-        found: Evaluation = call(fastbcubed.evaluate, {**arguments, "keep": "items"}, options.noise)
+        found = result_of(options, OWN, "item-column")
+    if is_saved(options) and _wanted(options):
+        import fastbcubed as fb
+
+        (path,) = options.paths
+        if not isinstance(found, fb.Evaluation | fb.Diff):
+            raise NotKeptError(f"{path} has no clusters and items to open; to show it, name nothing else")
+        command = "diff" if isinstance(found, fb.Diff) else "evaluate"
+        require_items(_as_evaluation(found)[0], path, "nothing can be opened", command)
     return found
 
 
 def _of_show(part: Any) -> Any:
     """Return a part of a message with the flag of the item column, as --item names an item."""
     return replace(part, name="item_column") if isinstance(part, Argument) and part.name == "item" else part
-
-
-def _loaded(path: str, to_open: bool, limit: str | None) -> Any:
-    import fastbcubed
-
-    try:
-        found = fastbcubed.load(path, memory_limit=limit)
-    except FileFormatError as error:
-        raise FileFormatError(
-            f"{error.message.marked}. To evaluate first, name TRUTH and PREDICTION"
-        ) from error
-    if not to_open:
-        return found
-    if not isinstance(found, fastbcubed.Evaluation | fastbcubed.Diff):
-        raise NotKeptError(f"{path} has no clusters and items to open; to show it, name nothing else")
-    if not _as_evaluation(found)[0].has_items:
-        command = "diff" if isinstance(found, fastbcubed.Diff) else "evaluate"
-        raise NotKeptError(
-            f"{path} has no items, so that nothing can be opened; write it with {command} --out DIR --keep items"
-        )
-    return found
 
 
 def as_id(ev: Evaluation, kind: str, text: str) -> Any:

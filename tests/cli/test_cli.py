@@ -527,8 +527,8 @@ def test_errors_of_every_command_exit_with_70(monkeypatch, capsys) -> None:
         raise KeyError("x")
 
     two = ["a", "b"]
-    needed = dict.fromkeys(("evaluate", "show", "compare", "diff", "estimate", "sweep", "sample-pairs"), two)
-    needed["report"] = ["a", "--out", "b"]
+    of_two = ("evaluate", "show", "explain", "compare", "diff", "estimate", "sweep", "sample-pairs")
+    needed = dict.fromkeys(of_two, two)
     needed |= {name: ["a"] for name in ("estimate-pairs", "cluster")}
     needed["report"] = ["a", "--out", "b"]
     for command in commands.COMMANDS:

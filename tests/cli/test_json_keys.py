@@ -23,7 +23,7 @@ UNSEEN = {
 #: Keys that are data: runs, columns, sides, packages, arguments, quantiles, outcomes, checks.
 DATA = re.compile(
     r"(runs\.\w+\.)?manifest\.(arguments|versions)\..+|.*\.(size_quantiles|outcomes|hill|attributes)\..+"
-    r"|(runs|slices|source_pairs|reading|scores|checks)\.\w+|runs\.\w+\.slices\.country|.*\[\]\.country"
+    r"|(runs|slices|source_pairs|reading|scores|checks|attributes)\.\w+|runs\.\w+\.slices\.country|.*\[\]\.country"
     r"|scores\.f1\.checks\.\w+|.*\.smallest\..+|.*\.scores\.(better|worse)"
 )
 

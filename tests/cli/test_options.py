@@ -13,6 +13,7 @@ from fastbcubed.cli import (
     diff_command,
     estimate_command,
     evaluate_command,
+    explain_command,
     flag_values,
     gate_options,
     sample_pairs_command,
@@ -63,7 +64,8 @@ def test_signatures_are_as_declared(verb: Any) -> None:
 @pytest.mark.parametrize(
     ("command", "verb"),
     [
-        (evaluate_command, fb.evaluate), (show_command, fb.evaluate), (compare_command, fb.compare),
+        (evaluate_command, fb.evaluate), (show_command, fb.evaluate), (explain_command, fb.evaluate),
+        (compare_command, fb.compare),
         (diff_command, fb.diff), (sample_pairs_command, fb.diff), (estimate_command, fb.estimate),
         (sweep_command, fb.sweep),
     ],
@@ -107,7 +109,13 @@ def test_every_help_is_filled_in(capsys: pytest.CaptureFixture[str], monkeypatch
 
 
 def test_help_speaks_of_what_a_command_takes(capsys: pytest.CaptureFixture[str]) -> None:
-    for command, links in (("compare", False), ("diff", False), ("evaluate", True), ("show", True)):
+    for command, links in (
+        ("compare", False),
+        ("diff", False),
+        ("evaluate", True),
+        ("show", True),
+        ("explain", True),
+    ):
         assert main([command, "--help"]) == 0
         told = " ".join(capsys.readouterr().out.split())
         assert ("but of links see below" in told) == links

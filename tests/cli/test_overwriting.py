@@ -27,6 +27,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("evaluate t.csv p.csv --summary ./t.csv", "--summary", "t.csv"),
         ("evaluate t.csv p.csv --weight w=t.csv --report t.csv", "--report", "t.csv"),
         ("compare t.csv a=p.csv b=t.csv --report p.csv", "--report", "p.csv"),
+        ("explain t.csv p.csv --report p.csv", "--report", "p.csv"),
         ("cluster links.csv --out links.csv", "--out", "links.csv"),
         ("sample-pairs t.csv p.csv -n 1 --out p.csv", "--out", "p.csv"),
         ("evaluate result/cells.parquet p.csv --out ./result", "--out", "result/cells.parquet"),

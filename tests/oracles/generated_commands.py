@@ -34,6 +34,7 @@ LEFT_OUT = ("warm-up", "demo")
 POSITIONAL = {
     "evaluate": ["truth.parquet", "new.parquet"],
     "show": ["baseline"],
+    "explain": ["baseline"],
     "report": ["baseline"],
     "compare": ["truth.parquet", "old.parquet", "new.parquet"],
     "sample-pairs": ["old.parquet", "new.parquet"],
@@ -159,7 +160,7 @@ class Commands:
         pick, lot = self.random, self.random.random
         name = pick.choice(list(self.flags))
         files = [self.odd_file() if lot() < 0.25 else file for file in POSITIONAL[name]]
-        if name in ("show", "report") and lot() < 0.5:
+        if name in ("show", "explain", "report") and lot() < 0.5:
             files = [pick.choice([*SAVED, "damaged"])]
         if name == "compare" and lot() < 0.3:  # more runs, some with names
             files += pick.choice(

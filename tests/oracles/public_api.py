@@ -41,6 +41,12 @@ TRUTH = {
 OLD = {"item": list("abcdefghij"), "cluster": [1, 1, 1, 1, 2, 3, 3, 4, 5, 6], "name": list("klmnopqrst")}
 NEW = OLD | {"cluster": [1, 1, 2, 2, 2, 3, 4, 4, 5, 5]}
 LINKS = {"left": list("abdfh"), "right": list("bcegi"), "score": [0.9, 0.8, 0.7, 0.6, 0.5]}
+#: Pairs of items, of which those from one country are split: what kind of items lose is found.
+PLANTED = {
+    "item": list(range(400)), "cluster": [k // 2 for k in range(400)],
+    "country": ["JP" if k % 20 < 4 else "US" for k in range(400)],
+}  # fmt: skip
+FOUND = {"item": list(range(400)), "cluster": [-k if k % 20 < 4 else k // 2 for k in range(400)]}
 
 #: Listings of the results in `results`, by the name of the result there.
 LISTINGS = {
@@ -70,6 +76,7 @@ JSON = {
     "evaluate": "truth new --weight weight --slice country --slice-pairs source --show 1 --repairs 1 --fail-under "
     "f1=0.1 --fail-over largest_pred=9 --baseline baseline --fail-worse f1=0.9 --fail-on-warning giant-cluster",
     "show": "truth new --true 1 --item a",
+    "explain": "planted found --loss recall",
     "compare": "truth old new --slice country --bootstrap 40",
     "diff": "old new --truth truth --slice country --show 1",
     "estimate": "truth new | truth old=old.parquet new=new.parquet --slice country --fail-worse f1=1",
@@ -256,7 +263,8 @@ def files() -> Iterator[tuple[str, list[str]]]:
 
 def write_files() -> None:
     """Write the tables of this module into the current directory, and a baseline and judged pairs."""
-    for name, rows in {"truth": TRUTH, "old": OLD, "new": NEW, "links": LINKS}.items():
+    tables = {"truth": TRUTH, "old": OLD, "new": NEW, "links": LINKS, "planted": PLANTED, "found": FOUND}
+    for name, rows in tables.items():
         pq.write_table(pa.table(rows), name + ".parquet")
     run("evaluate truth.parquet old.parquet --weight weight --out baseline")
     run("sample-pairs old.parquet new.parquet -n 20 --out drawn.csv")

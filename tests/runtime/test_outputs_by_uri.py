@@ -56,7 +56,7 @@ def test_python_refuses_uris_for_output(uri: str, tmp_path: Path, monkeypatch: p
         "evaluate t.csv p.csv --summary URI",
         "evaluate t.csv p.csv --spill-dir URI", "compare t.csv a=p.csv --out URI", "diff t.csv p.csv --out URI",
         "cluster l.csv --out URI.parquet", "sweep t.csv l.csv --out URI", "show URI --pred 1", "report URI --out x",
-        "sample-pairs t.csv p.csv -n 2 --out URI.csv",
+        "explain URI", "sample-pairs t.csv p.csv -n 2 --out URI.csv",
     ],
 )  # fmt: skip
 def test_the_command_line_refuses_uris_for_output(

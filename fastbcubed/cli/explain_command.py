@@ -1,0 +1,79 @@
+"""``fastbcubed explain``: what kind of items lose more than the rest, of a saved evaluation or of two inputs."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from fastbcubed.cli.flag_values import arguments_of, check_report
+from fastbcubed.cli.gate_options import write_page
+from fastbcubed.cli.options import add_options
+from fastbcubed.cli.output import Terminal, print_json, say_warnings, then, warnings_said
+from fastbcubed.cli.result_or_inputs import (
+    add_flags_of_inputs,
+    add_paths,
+    is_saved,
+    require_items,
+    result_of,
+)
+from fastbcubed.errors import OptionError
+from fastbcubed.results.slice_bins import element_of
+from fastbcubed.runtime.suggestions import split
+
+if TYPE_CHECKING:
+    from fastbcubed.results.evaluation import Evaluation
+
+#: Flags of explain itself.
+OWN = ("attribute", "loss", "depth", "min_items", "level", "limit", "seed", "report")
+LEVEL = "share of false discoveries to expect among the slices shown (default: 0.05)"
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``fastbcubed explain``."""
+    add_paths(parser, "a directory that evaluate --out wrote, with items (see below)")
+    group = parser.add_argument_group("what to look for")
+    add_options(group, "attribute loss depth min_items")
+    add_options(group, "level", level=LEVEL, default=0.05)
+    add_options(group, "limit seed", seed="halves")
+    output = parser.add_argument_group("output")
+    add_options(output, "json report", report="what is found")
+    add_flags_of_inputs(parser, group, results="slices do")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Find the slices, and print them."""
+    check_report(options)
+    looked_at = [element_of(name) for text in options.attribute for name in split(text, ",")]
+    if "" in looked_at:
+        raise OptionError(
+            "--attribute is an attribute, or several with a comma between them; one has no name"
+        )
+    ev = _evaluation(options)
+    say_warnings(ev.warnings)
+    how = arguments_of(type(ev).explain, options) | {"attributes": looked_at or None}
+    with warnings_said():
+        found = ev.explain(**how)
+    with then(lambda: write_page(options, found)):
+        if options.json:
+            print_json(found.to_json())
+        else:
+            Terminal().show(found._document().blocks)
+    return 0
+
+
+def _evaluation(options: argparse.Namespace) -> Evaluation:
+    import fastbcubed as fb
+
+    found = result_of(options, OWN)
+    if isinstance(found, fb.Evaluation):
+        if is_saved(options):
+            require_items(found, options.paths[0], "no kind of items can be told")
+        return found
+    if isinstance(found, fb.Comparison):
+        raise OptionError(
+            f"{options.paths[0]} is a comparison of runs, which explain does not take: name an evaluation of one run, "
+            "or TRUTH and PREDICTION. In Python, fastbcubed.compare(...).explain(RUN) finds where a run differs"
+        )
+    raise OptionError(
+        f"{options.paths[0]} is no evaluation; name what evaluate --out DIR --keep items wrote, or TRUTH and PREDICTION"
+    )

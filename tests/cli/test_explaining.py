@@ -1,0 +1,145 @@
+"""``fastbcubed explain``: what it prints is that of Python, of saved results and of inputs, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import fastbcubed as fb
+from fastbcubed.cli import main as cli
+
+#: Two items of each entity; both of two in ten are alone, and those are the ones from JP.
+N = 400
+TRUTH = {
+    "item": list(range(N)), "cluster": [k // 2 for k in range(N)],
+    "country": ["JP" if k % 20 < 4 else "US" for k in range(N)], "year": [1990 + k % 7 for k in range(N)],
+}  # fmt: skip
+PREDICTION = {"item": list(range(N)), "cluster": [-k if k % 20 < 4 else k // 2 for k in range(N)]}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table(TRUTH), "truth.parquet")
+    pq.write_table(pa.table(PREDICTION), "pred.parquet")
+    pq.write_table(pa.table({name: TRUTH[name] for name in ("item", "cluster")}), "plain.parquet")
+    return tmp_path
+
+
+def saved(name: str, keep: str = "items") -> None:
+    fb.evaluate("truth.parquet", "pred.parquet").save(name, keep=keep)
+
+
+def found(capsys: Any, argv: str) -> dict[str, Any]:
+    assert cli.main([*argv.split(), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("what", ["result", "truth.parquet pred.parquet"])
+def test_a_planted_slice_is_found(here, capsys, what: str) -> None:
+    saved("result")
+    (row,) = found(capsys, f"explain {what} --loss recall")["slices"]
+    assert (row["slice"], row["n_items"], row["n_units"]) == ("country=JP", 80, 40)
+    assert row["conditions"] == [{"attribute": "country", "value": "JP"}]
+    assert (row["inside"], row["outside"], row["share_of_loss"]) == (0.5, 1.0, 1.0)
+    assert (
+        row["excess"] == pytest.approx(0.1) and row["holds"]
+    )  # a fifth of the items, half of whose recall is lost
+
+
+def test_what_is_printed_is_that_of_python(here, capsys) -> None:
+    saved("result")
+    how = {"loss": "recall", "depth": 1, "min_items": 9, "level": 0.1, "limit": 3, "seed": 4}
+    explained = fb.load("result").explain(["country", fb.bins("year", 2)], **how)
+    argv = "explain result --attribute country,year:2 --loss recall --depth 1 --min-items 9 --level 0.1 --limit 3"
+    assert found(capsys, f"{argv} --seed 4") == json.loads(explained.to_json())
+    assert cli.main([*argv.split(), "--seed", "4"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("What kind of items lose recall?\n")
+    assert all(text in " ".join(printed.split()) for text in explained.to_dict()["sentences"])
+    repeated = argv.replace("country,year:2", "country --attribute year:2")
+    assert found(capsys, f"{repeated} --seed 4") == json.loads(explained.to_json())
+
+
+def test_inputs_are_read_as_those_of_evaluate(here, capsys) -> None:
+    pq.write_table(
+        pa.table({**TRUTH, "cluster": PREDICTION["cluster"], "true": TRUTH["cluster"]}), "both.parquet"
+    )
+    by_table = found(capsys, "explain true cluster --table both.parquet --item item --loss recall")
+    assert [row["slice"] for row in by_table["slices"]] == ["country=JP"]
+    pq.write_table(pa.table({name: TRUTH[name] for name in ("item", "country")}), "more.parquet")
+    by_table = found(capsys, "explain plain.parquet pred.parquet --attributes more.parquet --loss recall")
+    assert [*by_table["attributes"]] == ["country"] and by_table["slices"][0]["slice"] == "country=JP"
+
+
+def test_both_engines_find_the_same(here, capsys) -> None:
+    both = [f"explain truth.parquet pred.parquet --engine {engine}" for engine in ("memory", "disk")]
+    assert found(capsys, both[0]) == found(capsys, both[1])
+
+
+def test_warnings_of_the_evaluation_are_said(here, capsys) -> None:
+    pq.write_table(pa.table(PREDICTION).slice(0, 300), "short.parquet")
+    assert cli.main("explain truth.parquet short.parquet --loss recall".split()) == 0
+    ev = fb.evaluate("truth.parquet", "short.parquet", keep="items")
+    said = capsys.readouterr().err
+    assert ev.warnings and all(f"[{each['code']}]" in said for each in ev.warnings)
+
+
+def test_the_page_has_what_is_printed(here, capsys) -> None:
+    assert cli.main("explain truth.parquet pred.parquet --loss recall --report page.html".split()) == 0
+    shown = capsys.readouterr()
+    assert "wrote page.html" in shown.err and "country=JP" in shown.out
+    assert "country=JP" in Path("page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.cases(2)
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (
+            "explain cells",
+            "cells has no items, so that no kind of items can be told; write it with evaluate --out DIR",
+        ),
+        (
+            "explain runs",
+            "runs is a comparison of runs, which explain does not take: name an evaluation of one run",
+        ),
+        ("explain changes", "changes is no evaluation; name what evaluate --out DIR --keep items wrote"),
+        ("explain plain.parquet pred.parquet", "Evaluate tables with more columns, or with --attributes"),
+        ("explain truth.parquet pred.parquet --attribute contry", "Did you mean 'country'?"),
+        (
+            "explain truth.parquet pred.parquet --attribute country,",
+            "--attribute is an attribute, or several",
+        ),
+        ("explain truth.parquet pred.parquet --loss pair_f1", "pair_f1 is no mean over items"),
+        ("explain truth.parquet pred.parquet --depth 9", "depth is a number of attributes"),
+        ("explain truth.parquet pred.parquet --level 2", "level is"),
+        (
+            "explain cells --weighting outer",
+            "--weighting goes with TRUTH and PREDICTION; cells was evaluated already",
+        ),
+        ("explain cells --item id", "--item goes with TRUTH and PREDICTION; cells was evaluated already"),
+        ("explain truth.parquet", "To evaluate first, name TRUTH and PREDICTION"),
+        (
+            "explain truth.parquet pred.parquet plain.parquet",
+            "not 3 things (truth.parquet, pred.parquet, plain.parquet)",
+        ),
+    ],
+)
+def test_what_is_refused(here, capsys, argv: str, message: str) -> None:
+    what = argv.split()[1]
+    if what == "cells":
+        saved("cells", keep="cells")
+    elif what == "runs":
+        fb.compare("truth.parquet", {"old": "plain.parquet", "new": "pred.parquet"}).save("runs")
+    elif what == "changes":
+        fb.diff("plain.parquet", "pred.parquet").save("changes")
+    capsys.readouterr()
+    assert cli.main(argv.split()) == 2
+    said = capsys.readouterr()
+    assert message in said.err and not said.out
