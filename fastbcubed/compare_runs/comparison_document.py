@@ -76,8 +76,8 @@ if TYPE_CHECKING:
 FEW = 3
 #: The opposite of a change.
 OPPOSITE = {"better": "worse", "worse": "better", "higher": "lower", "lower": "higher"}
-#: Runs that a sentence names.
-NAMED = 5
+#: Runs, or slices, that a sentence names; slices among which it looks for them.
+NAMED, LOOKED_THROUGH = 5, 4096
 
 
 #: Runs on a page beside the baseline: more than anybody compares by eye.
@@ -190,8 +190,20 @@ def _in_slices(comparison: Comparison, row: Mapping[str, Any], word: str) -> str
                 sum(map(each, known)) for each in (lambda d: (d > 0).sum(), lambda d: (d < 0).sum(), len)
             )
             other = f" and {OPPOSITE[word]} in {count(opposite)}" if opposite else ""
-            return f", {word} in {count(same)}{other} of {count(n)} slices by {label(by)}, by chance or not"
+            text = f", {word} in {count(same)}{other} of {count(n)} slices by {label(by)}, by chance or not"
+            if 0 < opposite <= NAMED and n <= LOOKED_THROUGH:
+                text += f" ({OPPOSITE[word]}: {', '.join(_opposite(comparison, row, by))})"
+            return text
     return ""
+
+
+def _opposite(comparison: Comparison, row: Mapping[str, Any], by: str) -> Iterator[str]:
+    """Yield the names of the slices in which the score of a run differs the other way than over all items."""
+    table = comparison.slices(comparison._slicings[by])
+    names = [name for name in name_columns(table.column_names) if name != "run"]
+    for each in table.to_pylist():
+        if each["run"] == row["experiment"] and (each[f"{row['score']}_delta"] or 0.0) * row["delta"] < 0:
+            yield ", ".join(label(each[name]) for name in names)
 
 
 def _of_several(comparison: Comparison, ranked: Sequence[Mapping[str, Any]]) -> str:

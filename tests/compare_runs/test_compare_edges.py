@@ -581,12 +581,12 @@ OLD, NEW = ({k for k in range(40) if k % 10 < 5}, {*range(30, 36)})
         (
             "old",
             "new is better: F1 0.857 → 0.961, +0.104 (+0.038 to +0.169), better in 3 and worse in 1 of 4 "
-            "slices by part, by chance or not.",
+            "slices by part, by chance or not (worse: 3).",
         ),
         (
             "new",
             "old is worse: F1 0.961 → 0.857, -0.104 (-0.169 to -0.038), worse in 3 and better in 1 of 4 "
-            "slices by part, by chance or not.",
+            "slices by part, by chance or not (better: 3).",
         ),
     ],
 )
