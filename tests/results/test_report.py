@@ -436,6 +436,14 @@ def test_the_extra_is_named_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) 
 def test_shown_in_a_notebook() -> None:
     shown = small().report()._repr_html_()
     assert shown.startswith("<iframe srcdoc=") and "allow-same-origin" not in shown
+    inner: list[str] = []
+
+    class Frame(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            inner.append(dict(attrs)["srcdoc"] or "")
+
+    Frame().feed(shown)
+    assert inner[0].rstrip().endswith("</html>"), "the quotes of the page do not end the attribute"
 
 
 def test_halving_keeps_the_numbers_of_what_there_is() -> None:
