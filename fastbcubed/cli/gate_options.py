@@ -50,8 +50,8 @@ def add_gate_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     worse = (
         "a score is worse than that of the baseline by more than a value, such as f1=0.002, or significantly "
-        "(f1=significant: the 95 %% interval of the difference excludes 0), or a size is that far away, such as "
-        "clusters_pred=1000; repeatable"
+        "(f1=significant: the 95 %% interval of the difference excludes 0), or a size differs by more than this, "
+        "such as clusters_pred=1000; repeatable"
     )
     add("--fail-worse", **WORSE, help=f"fail if {worse}")
     add_report_flags(parser)

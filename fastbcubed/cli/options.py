@@ -185,7 +185,7 @@ OPTIONS = {
     ),
     "ascending": _option(
         "--ascending", action="store_true",
-        help="scores are distances: a link reaches the threshold if it is at most that",
+        help="scores are distances: keep links at or below the threshold",
     ),
     **{
         side: _option(
@@ -217,7 +217,7 @@ OPTIONS = {
     ),
     "items": _option(
         "--items", metavar="PATH",
-        help="table of all items that there are; those without a link are alone (default: the items of the links)",
+        help="table of all items; unlinked ones become singletons (default: the items of the links)",
     ),
     # comparison
     "align": _option(
@@ -227,12 +227,12 @@ OPTIONS = {
     "bootstrap": _option(
         "--bootstrap", type=number, default=0, metavar="N",
         help="take intervals from N replicates of the bootstrap, such as 1000, in place of Student's t; with --level "
-        "0.95 it takes 40 for each run but the baseline",
+        "0.95 at least 40 for each run but the baseline",
     ),
     "seed": _option("--seed", type=number, default=0, metavar="N", help="seed of the {seed} (default: 0)"),
     "unit": _option(
         "--unit", default="component", metavar="component|true_cluster|NAME",
-        help="what could have been drawn otherwise, as a whole: a connected component of truth and runs (default), a "
+        help="what is drawn as a whole: a connected component of truth and runs (default), a "
         "true cluster (right only with --unmatched outside), or all items with one value of a column",
     ),
     # output
@@ -317,7 +317,7 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     group = add_score_flags(parser)
     group.add_argument(
         "--slice-pairs", action="append", metavar="NAME", default=[],
-        help="tell the sources of items by an attribute, and count links within each and across each two; repeatable",
+        help="count links within and between the sources named by this column; repeatable",
     )  # fmt: skip
     group = parser.add_argument_group("output")
     add_options(
@@ -380,10 +380,7 @@ def add_engine_flags(parser: argparse.ArgumentParser, *, spark: bool = False, **
 
 def limit_of(work: str) -> str:
     """Return the help of the memory limit of some work that is not done on disk."""
-    return (
-        f"memory that {work} may take, such as 8GiB; what would take more is an error that says what it needs "
-        "(default: not looked at)"
-    )
+    return f"memory that {work} may take, such as 8GiB; exceeding it is an error (default: no limit)"
 
 
 def add_link_flags(parser: argparse.ArgumentParser) -> None:

@@ -33,8 +33,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("--score", default="rates", metavar="NAME", help=score)
     add(
         "--by", metavar="NAME",
-        help="an attribute by whose values to draw apart, or several crossed, such as country,year, or bins, as for "
-        "--slice of evaluate",
+        help="stratify by this column, or several crossed, such as country,year, or bins, as --slice of evaluate",
     )  # fmt: skip
     add(
         "--column", "--columns", dest="columns", action="append", default=[], metavar="NAME,...",

@@ -90,7 +90,7 @@ def _add_score_flags(parser: argparse.ArgumentParser) -> None:
     add_options(group, "thresholds metrics beta", thresholds=also, beta="fbeta")
     add(
         "--slice", "--slices", dest="slices", action="append", metavar="NAME", default=[],
-        help="find the best threshold of each slice, and what one for all costs it; an attribute, several crossed, "
+        help="best threshold per slice, and F1 lost by using one for all; an attribute, several crossed, "
         "such as country,year, or true_size; repeatable",
     )  # fmt: skip
 

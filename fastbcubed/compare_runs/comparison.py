@@ -722,7 +722,7 @@ class Comparison(ClusterResult):
 
     @cached_property
     def _slicings(self) -> dict[str, SliceKey]:
-        """How `slices` is asked for the requested slices, by name; those that were saved are known by their name."""
+        """The keys of the slices that were requested, by name; those that were saved are known by their name."""
         saved = self._saved_slices
         return self[self.baseline].figures.slicings if saved is None else {name: name for name in saved}
 

@@ -254,7 +254,7 @@ def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:
 
 
 def _has_nul(values: np.ndarray) -> bool:
-    """Return whether a text or bytes of fixed length goes on behind a NUL, where Arrow would cut it."""
+    """Return whether a text or bytes of fixed length continues after a NUL, where Arrow would cut it."""
     unit, size = ("u1", 1) if values.dtype.kind == "S" else ("u4", 4)
     width = values.dtype.itemsize // size
     for start in range(0, values.size if width > 1 else 0, NUL_BLOCK):

@@ -31,7 +31,7 @@ LIKE_SKLEARN = "As in scikit-learn, which has no weights."
 
 
 class Page(NamedTuple):
-    """Additions of a function's documentation to that of its score, and its example if it differs."""
+    """Extra documentation for a function, beyond its score's, and its example if it differs."""
 
     example: str = ""
     note: str = ""

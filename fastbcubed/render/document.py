@@ -65,7 +65,7 @@ class Notices:
     def of(cls, warnings: Sequence[Mapping[str, Any]], *, n: int = 0, none: str = "") -> Notices:
         """Return the warnings of a result, of `n` in all."""
         rows = [Notice(each["level"], each["message"], each["code"]) for each in warnings]
-        return cls(rows, "To know before you believe it", n, none)
+        return cls(rows, "Before you rely on this", n, none)
 
 
 @dataclass(frozen=True)

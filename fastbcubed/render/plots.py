@@ -562,7 +562,7 @@ def slice_changes_chart(rows: Sequence[Row], most: int = 20) -> Spec:
 
 
 def changes_chart(rows: Sequence[Row], of: str) -> Spec:
-    """Return which share of the items, or of their weight, is in clusters that became one thing or another."""
+    """Return what share of the items, or of their weight, is in clusters that became one thing or another."""
     points = [{"became": row["became"], "share": row["share"] or 0.0} for row in rows]
     kinds = {"unchanged": "calm", **OUTCOMES["true"]}
     colours = {row["became"]: getattr(LIGHT, kinds.get(row["became"], "soft")) for row in rows}

@@ -85,15 +85,17 @@ def _kind_of_error(ev: Evaluation) -> str:
     merged, split = rates
     if not merged + split > 0:
         return "The two clusterings are the same on these items." if merged + split == 0 else ""
-    foreign = f"{_rate(merged)} of the predicted cluster of an item is foreign"
+    foreign = f"{_rate(merged)} of an item's predicted cluster does not belong with it"
     missing = f"{_rate(split)} of its true cluster is missing"
     if merged >= DOMINATES * split:
-        return f"Merging dominates: on average {foreign}, and {missing}."
+        return f"Merging dominates: on average, {foreign}, and {missing}."
     if split >= DOMINATES * merged:
-        missing = missing.replace("its true cluster", "the true cluster of an item")
-        foreign = foreign.replace("the predicted cluster of an item", "its predicted cluster")
-        return f"Splitting dominates: on average {missing}, and {foreign}."
-    return f"Merging and splitting both cost: on average {foreign}, and {missing}."
+        missing = missing.replace("its true cluster", "an item's true cluster")
+        foreign = (
+            foreign.replace("an item's", "its") if merged else "all of its predicted cluster belongs with it"
+        )
+        return f"Splitting dominates: on average, {missing}, and {foreign}."
+    return f"Both wrong merges and wrong splits contribute: on average, {foreign}, and {missing}."
 
 
 def _rate(rate: float) -> str:
@@ -258,8 +260,8 @@ def believe(ev: Evaluation) -> str:
     known = ev.standard_errors.at_hand()
     if known is not None:
         said.append(
-            f"the {count(known.units.n)} groups that share no cluster carry the information of "
-            f"{count(round(known.units.effective))} of equal weight"
+            f"the effective sample size is {count(round(known.units.effective))} of {count(known.units.n)} independent "
+            "groups"
             if known.units.n > 1
             else "all items are connected by shared clusters, so no standard error is known"
         )

@@ -62,7 +62,7 @@ INCOMPARABLE = (*UNABLE, pa.ArrowInvalid)
 
 
 class Shared(NamedTuple):
-    """An attribute of both sides: its values by row, or why they are not one."""
+    """An attribute that both sides have: its values by row, or why they cannot be merged."""
 
     values: pa.ChunkedArray | None
     fault: str = ""
@@ -627,7 +627,7 @@ def slice_table(
     errors: ScoreErrors | None,
     means: Callable[[NDArray[np.integer], int], dict[str, Any]],
 ) -> pa.Table:
-    """Return slices with the columns that `means` makes of the slice of each row, and how many slices there are."""
+    """Return slices with the columns that `means` computes from the slice of each row, and the number of slices."""
     if not isinstance(by, Mapping):
         cut = codes_within_limit(kept, by, kept.attributes_or(attributes), errors)
         return table_of(beside(cut.values, means(cut.codes, cut.n_slices)))

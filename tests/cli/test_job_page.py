@@ -59,7 +59,10 @@ def test_a_page_that_cannot_be_written_is_said(tmp_path, paths, capsys) -> None:
 
 def test_the_verdict_comes_first_and_scores_have_errors(tmp_path, paths) -> None:
     text = page_of(tmp_path, *paths)
-    assert "Merging and splitting both cost: on average 33.3 % of the predicted cluster of an item" in text
+    assert (
+        "Both wrong merges and wrong splits contribute: on average, 33.3 % of an item's predicted cluster"
+        in text
+    )
     assert "Of 2 true clusters 0 (0 %) are exact" in text
     assert text.index("F1 0.6") < text.index("Of 2 true clusters") < text.index("| score | value |")
     rows = table_below(text, "score | value")
@@ -160,7 +163,7 @@ def test_messages_speak_of_flags_and_names_are_shown_as_they_are(tmp_path, paths
 @pytest.mark.parametrize("keep", ["scores", "cells"])
 def test_either_engine_writes_one(tmp_path, paths, engine, keep) -> None:
     text = page_of(tmp_path, *paths, "--engine", engine, "--keep", keep, "--out", str(tmp_path / "out"))
-    assert "| f1 | 0.66667 |" in text and "cost: on average" in text
+    assert "| f1 | 0.66667 |" in text and "contribute: on average" in text
 
 
 def test_clusters_that_overlap(tmp_path) -> None:

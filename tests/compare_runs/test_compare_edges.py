@@ -32,7 +32,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWar
 
 
 #: Title of the warnings on a page.
-WARNED = "To know before you believe it"
+WARNED = "Before you rely on this"
 
 
 def deltas(page):

@@ -99,7 +99,7 @@ def test_scores_are_those_of_the_result(patents: Any, embedded: Any) -> None:
 
 def test_coverage_warnings_and_manifest_are_those_of_the_result(patents: Any, embedded: Any) -> None:
     told = json.loads(patents.to_json())
-    codes = [row["code"] for row in notices(embedded, "To know before you believe it")]
+    codes = [row["code"] for row in notices(embedded, "Before you rely on this")]
     assert codes == [row["code"] for row in told["warnings"]]
     facts = dict(parts(of_section(embedded, "origin"), "Facts")[0]["facts"])
     assert facts["fastbcubed"] == told["manifest"]["versions"]["fastbcubed"]

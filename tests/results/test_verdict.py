@@ -20,20 +20,25 @@ def _printed(ev) -> str:
 def test_where_splitting_costs_most_it_is_said_first() -> None:
     # a is in two halves: an item of a lacks 1/2 of its cluster, on average of all items 1/4 is missing
     said = _said([1, 1, 2, 2, 3, 3, 3, 3])
-    assert "Splitting dominates: on average 25.0 % of the true cluster of an item is missing" in said
-    assert "and nothing of its predicted cluster is foreign." in said
+    assert "Splitting dominates: on average, 25.0 % of an item's true cluster is missing" in said
+    assert "and all of its predicted cluster belongs with it." in said
 
 
 def test_where_merging_costs_most_it_is_said_first() -> None:
     said = _said([1] * 8)
-    assert "Merging dominates: on average 50.0 % of the predicted cluster of an item is foreign" in said
+    assert (
+        "Merging dominates: on average, 50.0 % of an item's predicted cluster does not belong with it" in said
+    )
     assert "and nothing of its true cluster is missing." in said
 
 
 def test_where_both_cost_both_are_said() -> None:
     # b3 goes to a: precision (4 * 4/5 + 1/5 + 3) / 8 = 0.8, recall (4 + 3 * 3/4 + 1/4) / 8 = 0.8125
     said = _said([1, 1, 1, 1, 2, 2, 2, 1])
-    assert "Merging and splitting both cost: on average 20.0 % of the predicted cluster" in said
+    assert (
+        "Both wrong merges and wrong splits contribute: on average, 20.0 % of an item's predicted cluster"
+        in said
+    )
     assert "18.8 % of its true cluster is missing" in said
 
 
