@@ -29,7 +29,7 @@ from fastbcubed.compare_runs.comparison_document import (
 )
 from fastbcubed.compare_runs.differences import Differences, adjusted, differences_of, with_units
 from fastbcubed.compare_runs.gates_of_runs import gate_of_change, gate_of_difference, of_run, require_worse
-from fastbcubed.errors import MetricError, NotKeptError, OptionError, arg
+from fastbcubed.errors import FileFormatError, MetricError, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import from_texts, table_of, to_numpy
 from fastbcubed.metrics.metric import Metric, without_rounding
 from fastbcubed.metrics.registry import METRICS
@@ -450,6 +450,8 @@ class EstimatedComparison(Comparison):
             for name, content in head["runs"].items()
         }
         for by, table in sliced.items():
+            if table["n_clusters"].null_count:
+                raise FileFormatError(f"slices by {label(by)} lack numbers of drawn clusters")
             columns = [column for column in table.column_names if column != "run" and "_delta" not in column]
             for name, each in runs.items():
                 own_rows = _rows_of(table.to_arrow(), name).select(columns)

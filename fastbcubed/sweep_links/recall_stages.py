@@ -145,7 +145,7 @@ class Stages:
         return {**asdict(self), "recalls": recalls, "notes": self.notes}
 
     @classmethod
-    def of(cls, told: Mapping[str, Any], threshold: float) -> Stages:
+    def _restored(cls, told: Mapping[str, Any], threshold: float) -> Stages:
         """Return the stages that `to_dict` told; the threshold, which may be infinite, is given."""
         kept = {name: value for name, value in told.items() if name != "notes"}
         recalls = {

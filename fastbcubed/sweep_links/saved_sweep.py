@@ -111,5 +111,7 @@ def _leading(sweep: Any, head: Mapping[str, Any]) -> Leading:
         shown = {"threshold_low": low, "threshold_high": high}
         shown |= {"shown_low": sweep.shown(low), "shown_high": sweep.shown(high)}
         chosen = Chosen(found, **{**with_nan(head["chosen"]), **shown})
-    stages = None if head.get("stages") is None else Stages.of(with_nan(head["stages"]), found.threshold)
+    stages = (
+        None if head.get("stages") is None else Stages._restored(with_nan(head["stages"]), found.threshold)
+    )
     return Leading(found, chosen, own["merges"], stages)

@@ -178,7 +178,7 @@ def test_slices_without_errors_have_no_column_for_these(tmp_path, capsys):
         "k",
     ]
     assert main(argv) == 0
-    header = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("run  k"))
+    header = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("k  items"))
     assert "Δ" in header
 
 
