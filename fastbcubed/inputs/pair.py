@@ -462,7 +462,7 @@ def _given_weight(
         )
     if is_pandas(weight, "Series"):
         if not all(weight.index.equals(each.index) for each in labels if is_pandas(each, "Series")):
-            raise WeightError("the index of the weight differs from that of the labels.")
+            raise WeightError("weight is a Series with another index than the labels have.")
     values = weight_array(weight, "weight")
     if len(values) != len(sides[0]):
         raise WeightError(f"weight has {len(values)} values for {len(sides[0])} rows; give one per row.")
