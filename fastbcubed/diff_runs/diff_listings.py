@@ -36,7 +36,7 @@ from fastbcubed.diff_runs.vocabulary import (
 )
 from fastbcubed.errors import IdTypeError, MetricError, OptionError, SliceError, arg, first_few, quoted
 from fastbcubed.inputs import arrow_compute as pc
-from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, plain, table_of, to_numpy
+from fastbcubed.inputs.arrays import chunked, combined, from_numpy, from_texts, plain, table_of, to_numpy
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.render.number_formats import score_text
 from fastbcubed.results import clusters
@@ -211,9 +211,12 @@ def labels_of_one_side(ev: Evaluation, side: str) -> pa.Array:
     with Pool() as pool:
         _, first = number(codes, pool)
     labels = without_noise(items.labels(side, rows[first]), ev.policies.noise_of(side))
-    return combined(
-        plain(labels if isinstance(labels, pa.ChunkedArray) else pa.chunked_array([labels]))
-    ).drop_null()
+    return plain_labels(labels).drop_null()
+
+
+def plain_labels(labels: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return labels, or ids, as one array of plain values."""
+    return combined(plain(chunked(labels)))
 
 
 #: The sets of an item, by what an evaluation calls them.

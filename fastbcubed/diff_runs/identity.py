@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from fastbcubed.diff_runs.diff_listings import OF_ONE_SIDE, labels_of_one_side
+from fastbcubed.diff_runs.diff_listings import OF_ONE_SIDE, labels_of_one_side, plain_labels
 from fastbcubed.errors import (
     ColumnError,
     DuplicateItemError,
@@ -189,8 +189,7 @@ def _as_texts(labels: pa.Array) -> pa.Array:
 
 
 def _labels(ev: Evaluation, side: str, codes: RowNumbers) -> pa.Array:
-    found = ev.kept.cluster_labels(side, codes)
-    return combined(plain(found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])))
+    return plain_labels(ev.kept.cluster_labels(side, codes))
 
 
 def _of_one_side(ev: Evaluation, carried: Carried, side: str) -> pa.Array:
@@ -232,7 +231,7 @@ def ids_of(diff: Diff, known: Any, mint: IdRule, *, revive: bool, by_item: bool 
     order = order_of([], [labels])
     labels, rows = labels.take(order), to_numpy(order)
     keeps, events = keeps[rows], events[rows]
-    ids = old.take(from_numpy(np.maximum(keeps, 0), keeps < 0))
+    ids = _or_null(old, keeps)
     if (fresh := np.flatnonzero(keeps < 0)).size:
         gone = _of_one_side(ev, carried, "true")
         current = combined(pa.chunked_array([old.filter(from_numpy(carried.there["true"])), gone]))
@@ -250,6 +249,11 @@ def ids_of(diff: Diff, known: Any, mint: IdRule, *, revive: bool, by_item: bool 
     named = pa.DictionaryArray.from_arrays(from_numpy(events.astype(np.int8)), from_texts(list(EVENTS)))
     found = table_of({"experiment_cluster": labels, "id": ids, "event": named})
     return ids_by_item(ev, found) if by_item else found
+
+
+def _or_null(values: pa.Array, at: NDArray[np.int64]) -> pa.Array:
+    """Return the values at some places, null at -1."""
+    return values.take(from_numpy(at, at < 0))
 
 
 def _kind(labels: pa.Array, where: str) -> str:
@@ -388,18 +392,13 @@ def _comparable(one: pa.Array, other: pa.Array) -> bool:
 def _rows(ev: Evaluation) -> tuple[pa.Array, pa.Array]:
     """Return the items of the experiment, and their labels."""
     items = ev.kept_items()
-    labels = without_noise(items.labels("pred"), ev.policies.noise_of("pred"))
-    labels = combined(plain(labels if isinstance(labels, pa.ChunkedArray) else pa.chunked_array([labels])))
+    labels = plain_labels(without_noise(items.labels("pred"), ev.policies.noise_of("pred")))
     if pa.types.is_struct(labels.type):
         raise OptionError(
             "clusters of the experiment have several columns; give them one to list ids by item"
         )
     rows = np.flatnonzero(to_numpy(labels.is_valid()))
-    found = items.ids(rows)
-    return (
-        combined(plain(found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found]))),
-        labels.take(from_numpy(rows)),
-    )
+    return plain_labels(items.ids(rows)), labels.take(from_numpy(rows))
 
 
 def ids_by_item(ev: Evaluation, ids: pa.Table) -> pa.Table:
@@ -423,8 +422,7 @@ def retired_of(diff: Diff) -> pa.Table:
     codes = np.flatnonzero(carried.there["true"] & ~kept)
     heirs = carried.heir[codes]
     # An heir keeps the id of another old cluster, or the matching could be heavier.
-    new = carried.keeps[np.maximum(heirs, 0)]
-    by = old.take(from_numpy(np.maximum(new, 0), (heirs < 0) | (new < 0)))
+    by = _or_null(old, np.where(heirs < 0, -1, carried.keeps[heirs]))
     gone = _of_one_side(ev, carried, "true")
     own = combined(pa.chunked_array([old.take(from_numpy(codes)), gone.cast(old.type)]))
     by = combined(pa.chunked_array([by, pa.nulls(len(gone), by.type)]))
@@ -473,7 +471,7 @@ def registry_of(
             "id": every,
             "first_seen": from_texts(first.tolist()),
             "last_seen": from_texts(last.tolist()),
-            "replaced_by": every.take(from_numpy(np.maximum(by, 0), by < 0)),
+            "replaced_by": _or_null(every, by),
         }
     )
 

@@ -246,7 +246,7 @@ def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:
     if values.dtype.kind in "SU" and _has_nul(values):
         return _from_objects(values.tolist(), where)
     try:
-        return _chunked(pa.array(values, from_pandas=True))
+        return chunked(pa.array(values, from_pandas=True))
     except pa.ArrowNotImplementedError:
         if values.dtype.kind != "T":  # NumPy's variable-length strings, which newer Arrow reads
             raise
@@ -268,16 +268,16 @@ def _has_nul(values: np.ndarray) -> bool:
 def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
     """Convert Python objects in a list or in pandas; Arrow would merge "a" and b"a" into one value."""
     if type(values) is list and (plain := _plain_list(values)) is not None:
-        return _chunked(plain)
+        return chunked(plain)
     try:
-        data = _chunked(pa.array(values, from_pandas=True))
+        data = chunked(pa.array(values, from_pandas=True))
     except OverflowError:
-        data = _chunked(pa.array(values, type=pa.uint64(), from_pandas=True))
+        data = chunked(pa.array(values, type=pa.uint64(), from_pandas=True))
     except pa.ArrowInvalid:
         if not all(value is None or isinstance(value, UUID) for value in values):
             raise
         storage = pa.array([None if value is None else value.bytes for value in values], pa.binary(16))
-        data = _chunked(pa.ExtensionArray.from_storage(pa.uuid(), storage))  # newer Arrow reads them
+        data = chunked(pa.ExtensionArray.from_storage(pa.uuid(), storage))  # newer Arrow reads them
     kind = plain_type(data.type)
     if pa.types.is_floating(kind) and bool in set(map(type, values)):
         raise IdTypeError(
@@ -310,7 +310,8 @@ def _plain_list(values: list[Any]) -> pa.Array | None:
     return None
 
 
-def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+def chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column as a chunked array."""
     return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -237,21 +237,27 @@ def best_pairs(
     starts = np.zeros(n_rows + 1, np.int64)
     edges = np.empty(gains.size, np.int32), np.empty(gains.size)
     kernels.metrics.group_edges(rows, columns, gains, starts, *edges)
-    prices = np.maximum.reduceat(edges[1], starts[:-1]), np.zeros(n_columns)
-    pairs = np.full(n_rows, -1), np.full(n_columns, -1)
-    came_by, came_from, seen = (np.empty(n_columns, np.int64) for _ in range(3))
-    heap = np.empty(gains.size), np.empty(gains.size, np.int32)
-    space = np.full(n_columns, np.inf), came_by, came_from, seen, *heap
+    state = _, pairs, _ = _unpaired(starts, edges[1], n_columns)
     done, looks = 0, 0
     while done < n_rows:
         if looks > LIMIT:
             raise PairingError(_too_tangled(rows, columns, n_rows, n_columns))
-        done, more = kernels.metrics.pair_rows(done, (starts, *edges), prices, pairs, space, PATIENCE)
+        done, more = kernels.metrics.pair_rows(done, (starts, *edges), *state, PATIENCE)
         looks += more
     paired = pairs[0] >= 0
     codes = np.empty(n_rows, np.int64)
     codes[rows] = given
     return codes[paired], edges[1][pairs[0][paired]]
+
+
+def _unpaired(starts: Counts, gains: Floats, n_columns: int) -> tuple[Any, Any, Any]:
+    """Return prices, pairs and workspace of `pair_rows` before any row is paired; gains are row by row."""
+    n_rows = starts.size - 1
+    prices = np.maximum.reduceat(gains, starts[:-1]), np.zeros(n_columns)
+    pairs = np.full(n_rows, -1), np.full(n_columns, -1)
+    came_by, came_from, seen = (np.empty(n_columns, np.int64) for _ in range(3))
+    heap = np.empty(gains.size), np.empty(gains.size, np.int32)
+    return prices, pairs, (np.full(n_columns, np.inf), came_by, came_from, seen, *heap)
 
 
 #: Tied cells of clusters that hang together, up to which the first of equally heavy matchings is found, cell by cell;
@@ -387,23 +393,13 @@ def _search(rows: Codes, columns: Codes, gains: Floats, limit: int) -> _Searched
     starts, places = np.zeros(n_rows + 1, np.int64), np.argsort(own, kind="stable")
     np.cumsum(np.bincount(own, minlength=n_rows), out=starts[1:])
     edges = starts, others[places].astype(np.int32), gains[order][places]
-    prices = np.maximum.reduceat(edges[2], starts[:-1]), np.zeros(n_columns)
-    pairs = np.full(n_rows, -1), np.full(n_columns, -1)
-    came_by, came_from, seen = (np.empty(n_columns, np.int64) for _ in range(3))
-    space = (
-        np.full(n_columns, np.inf),
-        came_by,
-        came_from,
-        seen,
-        np.empty(gains.size),
-        np.empty(gains.size, np.int32),
-    )
+    state = prices, pairs, _ = _unpaired(starts, edges[2], n_columns)
     of_row = component[places][starts[:-1]]
     chosen, greedy = np.zeros(gains.size, np.bool_), np.zeros(gains.size, np.bool_)
     done, looks, n_greedy, patience = 0, 0, 0, min(PATIENCE, limit)
     while done < n_rows:
         before = of_row[done]
-        done, more = kernels.metrics.pair_rows(done, edges, prices, pairs, space, patience)
+        done, more = kernels.metrics.pair_rows(done, edges, *state, patience)
         if done == n_rows or of_row[done] != before:
             looks = 0
             continue

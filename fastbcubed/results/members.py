@@ -23,7 +23,7 @@ from fastbcubed.cells.contingency import (
 )
 from fastbcubed.errors import IdTypeError, Message, OptionError, SliceError, Word, arg, first_few, quoted
 from fastbcubed.inputs import arrow_compute as pc
-from fastbcubed.inputs.arrays import from_numpy, table_of, to_numpy
+from fastbcubed.inputs.arrays import chunked, from_numpy, table_of, to_numpy
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.metrics.metric import Metric
@@ -319,7 +319,7 @@ def _labels(kept: Kept, side: str, rows: RowNumbers) -> pa.ChunkedArray:
     labels = kept.require_items().labels(side, rows)
     if not kept.cells.overlapping:
         labels = without_noise(labels, kept.policies.noise_of(side))
-    return labels if isinstance(labels, pa.ChunkedArray) else pa.chunked_array([labels])
+    return chunked(labels)
 
 
 def _order_of_parts(parts: pa.Table, items: Items, firsts: RowNumbers) -> NDArray[np.int64]:
