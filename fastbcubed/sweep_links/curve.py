@@ -564,7 +564,17 @@ class BestPoint(NamedTuple):
     point: int
     name: str
     conditions: list[Condition]
-    as_good: tuple[int, int]  #: the weakest and the strongest point between which all are as good
+    values: Floats  #: at every point, the higher the better; -inf where conditions do not hold
+    is_cost: bool
+
+    @property
+    def as_good(self) -> tuple[int, int]:
+        """The weakest and the strongest point between which all are as good."""
+        best = self.values[self.point]
+        worse = self.values < best - AS_GOOD * (abs(best) if self.is_cost else 1.0)
+        weaker, stronger = worse[self.point :], worse[self.point :: -1]
+        ends = (int(np.argmax(side)) - 1 if side.any() else side.size - 1 for side in (weaker, stronger))
+        return self.point + next(ends), self.point - next(ends)
 
 
 def best_point(curve: Curve, name: str, where: str | Iterable[str] | None) -> BestPoint:
@@ -590,10 +600,7 @@ def best_point(curve: Curve, name: str, where: str | Iterable[str] | None) -> Be
         np.negative(values, out=values)
     values[~allowed] = -np.inf
     point = first_highest(values, least=1.0 if cost is None else 0.0)  # a cost has any unit
-    worse = values < values[point] - AS_GOOD * (1.0 if cost is None else abs(values[point]))
-    weaker, stronger = worse[point:], worse[point::-1]
-    ends = (int(np.argmax(side)) - 1 if side.any() else side.size - 1 for side in (weaker, stronger))
-    return BestPoint(point, known, conditions, (point + next(ends), point - next(ends)))
+    return BestPoint(point, known, conditions, values, cost is not None)
 
 
 def cost_of(curve: Curve, text: str) -> Expression | None:

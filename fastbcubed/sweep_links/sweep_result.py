@@ -337,9 +337,9 @@ class Sweep(Result):
         >>> best.threshold, best.value
         (0.9, 1.0)
         """  # noqa: E501
-        point, name, conditions, as_good = best_point(self._curve, score, where)
-        value = value_at(self._curve, name, point)
-        return self._best_at(point, name, value, " and ".join(map(str, conditions)), as_good)
+        found = best_point(self._curve, score, where)
+        value, said = value_at(self._curve, found.name, found.point), " and ".join(map(str, found.conditions))
+        return self._best_at(found.point, found.name, value, said, found.as_good)
 
     def _best_at(self, point: int, score: str, value: float, where: str, as_good: Sequence[int]) -> Best:
         """Return a point of the curve as the one where a score is best."""
