@@ -127,7 +127,8 @@ class Comparison(ClusterResult):
     {'experiment': 'new', 'score': 'recall', 'delta': 0.125}
     """
 
-    __dir__, explain = documented, explain_run.explain
+    __dir__ = documented
+    explain = explain_run.explain
 
     def __init__(
         self,

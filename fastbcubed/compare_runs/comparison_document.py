@@ -555,9 +555,10 @@ def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Blo
             *((name, name, "name") for name in own),
             ("items", "n_items", "count"),
         ]
-        for score in (
-            reversed(scores) if asked.page else scores
-        ):  # a page scrolls to the right; a text keeps the last
+        in_order = (
+            scores[::-1] if asked.page else scores
+        )  # a page scrolls to the right, a text keeps the last
+        for score in in_order:
             ends = (f"{score}_{each}" for each in ("delta", "low", "high"))
             columns += [(score, score, "score", 2), (f"Δ {score}", tuple(ends), "change")]
         yield Grid.of(rows, columns, len(own), about=f"By {name}")

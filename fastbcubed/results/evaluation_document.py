@@ -225,8 +225,7 @@ def scores_of(ev: Evaluation, asked: Asked) -> Iterator[Block]:
         "high only if both are."
     )
     yield Only("page", [Prose([text])])
-    shown = {name: ev.overall[name] for name in listed_scores(ev.overall)}
-    yield scores_grid(shown, ev.standard_errors.intervals_at_hand(), ev.metrics)
+    yield _scores(ev, ev.standard_errors.intervals_at_hand())
     yield Prose([*definition(ev), *not_computed(ev.not_computed)])
     if asked == IN_BRIEF:
         yield Only("text", _next_steps(ev))
@@ -234,11 +233,13 @@ def scores_of(ev: Evaluation, asked: Asked) -> Iterator[Block]:
 
 def definitions_of(ev: Evaluation) -> Iterator[Block]:
     """Yield the definitions of the scores, without their values."""
-    known = {metric.name: metric for metric in ev.metrics}
-    rows = [{"score": name, "meaning": _meaning(known.get(name))} for name in listed_scores(ev.overall)]
-    columns = [("score", "score", "text"), ("definition", "meaning", "name")]
-    yield Grid.of(rows, columns, left=True, about="Scores and their definitions")
+    score, _, meaning, source = range(4)
+    yield _scores(ev, {}).only([score, meaning, source])
     yield Prose([*definition(ev), *not_computed(ev.not_computed)])
+
+
+def _scores(ev: Evaluation, intervals: Mapping[str, Interval]) -> Grid:
+    return scores_grid({name: ev.overall[name] for name in listed_scores(ev.overall)}, intervals, ev.metrics)
 
 
 def listed_scores(names: Iterable[str]) -> list[str]:
