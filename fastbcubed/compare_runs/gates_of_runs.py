@@ -87,9 +87,16 @@ def try_worse(comparison: Comparison, bound: Bound) -> list[Gate]:
 
     None passes that drops more of the truth than the baseline, or where the items compared are half of it or less.
     """
+    return [
+        of_run(name, bound, worse_in(comparison, name, bound)) for name in require_experiments(comparison)
+    ]
+
+
+def require_experiments(comparison: Comparison) -> tuple[str, ...]:
+    """Return the runs that can be worse than the baseline; raise OptionError if there is none."""
     if not comparison.experiments:
         raise OptionError("there is one run, so that none can be worse than the baseline; name another one")
-    return [of_run(name, bound, worse_in(comparison, name, bound)) for name in comparison.experiments]
+    return comparison.experiments
 
 
 def worse_in(comparison: Comparison, name: str, bound: Bound) -> Gate:

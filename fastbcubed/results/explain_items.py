@@ -33,7 +33,7 @@ from fastbcubed.find_slices.slice_search import (
     score,
 )
 from fastbcubed.find_slices.unit_order import UnitOrder
-from fastbcubed.inputs.arrays import take_rows
+from fastbcubed.inputs.arrays import has_columns, take_rows
 from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.inputs.keys import write_both
 from fastbcubed.metrics import aggregation
@@ -347,7 +347,7 @@ def _is_table(attributes: Any) -> bool:
     return (
         isinstance(attributes, Mapping)
         or hasattr(attributes, "__arrow_c_stream__")
-        or hasattr(attributes, "columns")
+        or has_columns(attributes)
     )
 
 

@@ -51,7 +51,7 @@ class Result(Shown):
         return as_json(self.to_dict(), indent)
 
     def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
-        """Write an HTML page: the estimates with their intervals, and their basis.
+        """Write an HTML page of the result: what its text has, with charts where there are any.
 
         Parameters
         ----------

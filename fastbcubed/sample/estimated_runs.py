@@ -28,7 +28,13 @@ from fastbcubed.compare_runs.comparison_document import (
     title_of_runs,
 )
 from fastbcubed.compare_runs.differences import Differences, adjusted, differences_of, with_units
-from fastbcubed.compare_runs.gates_of_runs import gate_of_change, gate_of_difference, of_run, require_worse
+from fastbcubed.compare_runs.gates_of_runs import (
+    gate_of_change,
+    gate_of_difference,
+    of_run,
+    require_experiments,
+    require_worse,
+)
 from fastbcubed.errors import FileFormatError, MetricError, NotKeptError, OptionError, arg
 from fastbcubed.inputs.arrays import from_texts, table_of, to_numpy
 from fastbcubed.metrics.metric import Metric, without_rounding
@@ -55,7 +61,7 @@ from fastbcubed.results.standard_errors import TRUE_CLUSTER
 from fastbcubed.results.table import Table
 from fastbcubed.results.unit_cells import Units
 from fastbcubed.results.warnings import from_saved
-from fastbcubed.runtime.arguments import true_or_false
+from fastbcubed.runtime.arguments import number, true_or_false
 from fastbcubed.runtime.object_attributes import cached_property
 from fastbcubed.sample.cluster_estimators import DESCRIPTIVE, F_OF_BETA, Moved, Paired, difference
 from fastbcubed.sample.estimates import Estimates, how, in_slices, slices_estimated, try_estimate
@@ -254,6 +260,24 @@ class EstimatedComparison(Comparison):
         ------
         NotKeptError
             If these slices were not estimated.
+        OptionError
+            If `deltas` is neither True nor False, or an order or a limit is passed.
+
+        Examples
+        --------
+        >>> import fastbcubed as fb
+        >>> import pyarrow as pa
+        >>> clusters = [k // 2 for k in range(24)]
+        >>> sample = pa.table({"item": range(24), "cluster": clusters, "part": ["x"] * 24})
+        >>> old = dict(enumerate([-1, *clusters[1:]]))
+        >>> runs = {"old": old, "new": dict(enumerate(clusters))}
+        >>> cmp = fb.estimate(sample, runs, metrics="recall", slices="part")
+        >>> cmp.slices("part").select(["run", "part", "recall", "recall_delta"])  # 23 / 24 for old
+        run  part   recall  recall_delta
+        old  x     0.95833
+        new  x           1      0.041667
+        <BLANKLINE>
+        2 rows
         """
         deltas = true_or_false(deltas, "deltas")
         if order_by is not None or limit is not None:
@@ -377,11 +401,7 @@ class EstimatedComparison(Comparison):
         """
         bounds = as_bounds(gates, {}) if gates or not worse else []
         asked = [
-            require_worse(
-                Bound(name, 0.0, end=SIGNIFICANT) if value == SIGNIFICANT else Bound(name, float(value)),
-                f"{name}={value}",
-            )
-            for name, value in (worse or {}).items()
+            require_worse(_worse_by(name, value), f"{name}={value}") for name, value in (worse or {}).items()
         ]
         return checked([*self._try(bounds), *self._try_worse(asked)])
 
@@ -393,11 +413,11 @@ class EstimatedComparison(Comparison):
 
     def _try_worse(self, bounds: Sequence[Bound]) -> list[Gate]:
         """Say of each experiment whether its estimates are not worse than the baseline's."""
-        if bounds and not self.experiments:
-            raise OptionError(
-                "there is one run, so that none can be worse than the baseline; name another one"
-            )
-        return [of_run(run, bound, self._worse(run, bound)) for bound in bounds for run in self.experiments]
+        return [
+            of_run(run, bound, self._worse(run, bound))
+            for bound in bounds
+            for run in require_experiments(self)
+        ]
 
     def _worse(self, run: str, bound: Bound) -> Gate:
         if not is_score(bound.name):
@@ -425,6 +445,15 @@ class EstimatedComparison(Comparison):
         ----------
         directory : path
             Made if need be. Files of an earlier result in it are replaced, together at the end.
+
+        Examples
+        --------
+        >>> import tempfile, fastbcubed as fb
+        >>> truth, old = ({k: k // 2 if k < n else k for k in range(40)} for n in (40, 30))
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     fb.estimate(truth, {"old": old, "new": truth}).save(directory)
+        ...     fb.load(directory).best
+        'new'
         """
         own = {"coverage": {name: asdict(each) for name, each in self._coverage.items()},
                "sliced": {by: table.column_names for by, table in self._sliced.items()}}  # fmt: skip
@@ -494,6 +523,13 @@ class EstimatedComparison(Comparison):
 
     def _document(self, asked: Asked | None = None) -> Document:
         return document(self, asked or IN_BRIEF)
+
+
+def _worse_by(name: str, value: Any) -> Bound:
+    """Return the bound on how much worse a score may be than the baseline's."""
+    if value == SIGNIFICANT:
+        return Bound(name, 0.0, end=SIGNIFICANT)
+    return Bound(name, number(value, f"worse of {name}", f"a number, or {SIGNIFICANT!r}"))
 
 
 def _rows_of(table: pa.Table, run: str) -> pa.Table:

@@ -245,6 +245,8 @@ def test_gates() -> None:
     turned = cmp.against("new")
     with pytest.raises(GateError, match="old: recall is"):
         turned.check(worse={"recall": "significant"})
+    with pytest.raises(OptionError, match=r"^worse of recall is a number, or 'significant', not 'much'"):
+        cmp.check(worse={"recall": "much"})
     with pytest.raises(OptionError, match="estimates are of scores"):
         cmp["old"].check("clusters_pred>=3")
 
