@@ -19,7 +19,7 @@ author = copyright = "The fastbcubed developers"
 release = version = fastbcubed.__version__
 
 root_doc = "docs/index"
-include_patterns = ["docs/**", "notebooks/*.ipynb", "benchmarks/README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+include_patterns = ["docs/**", "notebooks/*.ipynb", "benchmarks/*.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 exclude_patterns = ["docs/_build", "docs/jupyter_execute", "docs/packaging"]
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton"]
 

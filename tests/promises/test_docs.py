@@ -93,7 +93,8 @@ def test_python_and_commands_of_a_page_run(page: Path, beside_data: Path) -> Non
         _run_command(command)
 
 
-LINKED = [*PAGES, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md"))]
+MEASURED = sorted((ROOT / "benchmarks").glob("*.md"))
+LINKED = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *MEASURED]
 
 
 @pytest.mark.parametrize("page", LINKED, ids=_named)
@@ -102,6 +103,15 @@ def test_links_lead_to_files(page: Path) -> None:
     local = [page.parent / each for each in targets if not each.startswith(("https://", "http://"))]
     written = [each for each in local if each.resolve().parent not in MADE]
     assert [each for each in written if not each.exists()] == []
+
+
+def test_the_benchmarks_begin_with_their_questions() -> None:
+    text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    questions, *sections = re.split(r"^## (.*)$", text, flags=re.MULTILINE)
+    assert len(sections) >= 20
+    for heading in sections[::2]:
+        anchor = re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+        assert f"(#{anchor})" in questions, heading
 
 
 # CHANGELOG and docstrings
