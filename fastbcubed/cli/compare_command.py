@@ -58,7 +58,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     add_options(group, "json paths worst", worst="the true clusters, and of the slices, that changed most")
     add_options(group, "show out", show="true clusters that changed most")
-    add_report_flags(parser)
+    add_report_flags(
+        parser, "for what kind of items each run differs from the baseline otherwise than elsewhere"
+    )
     add = add_bound_flags(parser)
     worse = (
         "a score of a run is worse than the baseline's by more than a value, such as f1=0.002, or significantly "

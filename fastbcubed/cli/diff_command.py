@@ -75,7 +75,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     over = "above a value, such as split_rate=0.05 or bad_distance=0.01@country=US; repeatable"
     add("--fail-over", **BOUND, help=f"fail if a score is {over}")
     add("--fail-under", **BOUND, help="fail if a score is below a value, such as iq=0; repeatable")
-    add_report_flags(parser)
+    add_report_flags(parser, explained="")
     add_engine_flags(parser)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from fastbcubed.cli.flag_values import arguments_of, check_report
+from fastbcubed.cli.flag_values import arguments_of, attributes_of, check_report
 from fastbcubed.cli.gate_options import write_page
 from fastbcubed.cli.options import add_options
 from fastbcubed.cli.output import Terminal, print_json, say_warnings, then, warnings_said
@@ -17,8 +17,6 @@ from fastbcubed.cli.result_or_inputs import (
     result_of,
 )
 from fastbcubed.errors import OptionError
-from fastbcubed.results.slice_bins import element_of
-from fastbcubed.runtime.suggestions import split
 
 if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
@@ -43,11 +41,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Find the slices, and print them."""
     check_report(options)
-    looked_at = [element_of(name) for text in options.attribute for name in split(text, ",")]
-    if "" in looked_at:
-        raise OptionError(
-            "--attribute is an attribute, or several with a comma between them; one has no name"
-        )
+    looked_at = attributes_of(options.attribute, "--attribute")
     ev = _evaluation(options)
     say_warnings(ev.warnings)
     how = arguments_of(type(ev).explain, options) | {"attributes": looked_at or None}

@@ -270,8 +270,10 @@ WORST, MEMBERS = 20, 10
 
 def check_report(options: argparse.Namespace) -> None:
     """Raise, before the work, if a page cannot be made or a result cannot be written."""
-    if options.report is None and getattr(options, "report_columns", None) is not None:
-        raise OptionError("--report-columns goes with --report")
+    for name in ("report_columns", "report_explain") if options.report is None else ():
+        if getattr(options, name, None) is not None:
+            raise OptionError(f"--{name.replace('_', '-')} goes with --report")
+    explain_of(getattr(options, "report_explain", None))
     if options.report is not None:
         from fastbcubed.results.page import require_packages, require_place
 
@@ -298,6 +300,19 @@ def write_result(options: argparse.Namespace, found: Any, to_save: Mapping[str, 
     if options.report is not None:
         found.report(options.report, **of_page, overwrite=True)
         say(f"wrote {options.report}")
+
+
+def explain_of(text: str | None, flag: str = "--report-explain") -> Any:
+    """Return what `report` is given as `explain`: None without the flag, True for all attributes, or those named."""
+    return None if text is None else True if text == "" else attributes_of([text], flag)
+
+
+def attributes_of(texts: Sequence[str], flag: str) -> list[Any]:
+    """Return the attributes named by a flag that may be repeated, or bins of them."""
+    found = [element_of(name) for text in texts for name in split(text, ",")]
+    if "" in found:
+        raise OptionError(f"{flag} is an attribute, or several with a comma between them; one has no name")
+    return found
 
 
 def report_columns(text: str | None) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fastbcubed.cli.flag_values import report_columns, say_saved
+from fastbcubed.cli.flag_values import explain_of, report_columns, say_saved
 from fastbcubed.cli.options import GATE_FLAGS, add_report_flags
 from fastbcubed.cli.output import in_flags, say, warnings_said, with_scores
 from fastbcubed.errors import OptionError
@@ -26,10 +26,8 @@ def write_page(options: argparse.Namespace, result: Any, gates: Sequence[Gate] =
     if options.report is not None:
         from fastbcubed.results.page import gate_notices, report_of
 
-        asked, notices = (
-            {"columns": report_columns(getattr(options, "report_columns", None))},
-            gate_notices(gates),
-        )
+        asked: dict[str, Any] = {"columns": report_columns(getattr(options, "report_columns", None))}
+        asked["explain"], notices = explain_of(getattr(options, "report_explain", None)), gate_notices(gates)
         report_of(
             lambda found: result._document(found).with_gates(notices), options.report, asked, overwrite=True
         )

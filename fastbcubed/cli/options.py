@@ -399,11 +399,21 @@ def add_link_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_report_flags(parser: argparse.ArgumentParser) -> None:
-    """Add ``--report FILE``, and the flag of attributes for the page."""
+#: The attributes of a section that explains, of a flag that may have no value: all.
+EXPLAIN: dict[str, Any] = {"nargs": "?", "const": "", "metavar": "NAME,..."}
+
+
+def add_report_flags(parser: argparse.ArgumentParser, explained: str = "what kind of items lose F1") -> None:
+    """Add ``--report FILE``, the flag of attributes for the page, and one for a section on what is `explained`."""
     group = parser.add_argument_group("HTML report (needs the report extra)")
     add_options(group, "report", report="verdict, charts, slices and the clusters that cost most", takes="")
     group.add_argument(
         "--report-columns", metavar="NAME,...",
         help="attributes to show beside the members of clusters there (default: none)",
     )  # fmt: skip
+    if explained:
+        group.add_argument(
+            "--report-explain", **EXPLAIN,
+            help=f"say there {explained}, as found among all columns of the inputs, or those named (see: fastbcubed "
+            "explain)",
+        )  # fmt: skip

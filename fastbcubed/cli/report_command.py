@@ -6,8 +6,8 @@ import argparse
 from inspect import signature
 from typing import Any
 
-from fastbcubed.cli.flag_values import MEMBERS, WORST, key_of, report_columns
-from fastbcubed.cli.options import add_options, limit_of, number
+from fastbcubed.cli.flag_values import MEMBERS, WORST, explain_of, key_of, report_columns
+from fastbcubed.cli.options import EXPLAIN, add_options, limit_of, number
 from fastbcubed.cli.output import say
 from fastbcubed.errors import OptionError
 
@@ -36,6 +36,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="an attribute to slice by, or several crossed, such as country,year, or bins such as year:10, besides "
         "those that were requested when evaluating; repeatable",
     )  # fmt: skip
+    add(
+        "--explain", **EXPLAIN,
+        help="add a section on what kind of items lose F1, or of a comparison differ between the runs, as found among "
+        "all columns of the inputs, or those named (see: fastbcubed explain)",
+    )  # fmt: skip
     add_options(parser, "memory_limit", memory=limit_of("the result"))
 
 
@@ -49,6 +54,7 @@ def run(options: argparse.Namespace) -> int:
     result = fastbcubed.load(options.result, check=False, memory_limit=options.memory_limit)
     asked: dict[str, Any] = {name: getattr(options, name) for name in ("title", "worst", "members")}
     asked |= {"columns": report_columns(options.columns), "by": [key_of(text) for text in options.by]}
+    asked["explain"] = explain_of(options.explain, "--explain")
     asked = {name: value for name, value in asked.items() if value not in (None, [])}
     known = signature(result.report).parameters
     if strange := [name for name in asked if name not in known]:

@@ -52,6 +52,7 @@ from fastbcubed.render.number_formats import (
 )
 from fastbcubed.results.evaluation_document import about_slicings, definitions_of, listed_scores
 from fastbcubed.results.evaluation_text import HEADLINE, coverage, if_otherwise
+from fastbcubed.results.explanation import Explanation, whole_blocks
 from fastbcubed.results.influences import is_mean
 from fastbcubed.results.intervals import named_ends, of_slice
 from fastbcubed.results.page import (
@@ -108,15 +109,25 @@ def document(cmp: Comparison, asked: Asked = IN_BRIEF) -> Document:
 
 def _sections(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Section]:
     """Yield the sections that have anything, one after the other, as some take long."""
+    explained = [cmp.explain(run, asked.explained_by) for run in shown[1:] if asked.explain is not None]
     parts = {
         ("verdict", "Verdict"): _verdict,
         ("differences", "Differences"): differences_section,
         ("slices", "Slices"): _slices,
+        ("explanation", "Where runs differ otherwise than elsewhere"): lambda *_: _explained(explained),
         ("clusters", "Clusters that changed"): _changed_clusters,
         ("definitions", "Scores"): _definitions,
         ("origin", "How it was made"): _origin,
     }
     yield from sections(parts, cmp, asked, shown)
+
+
+def _explained(every: Sequence[Explanation]) -> Iterator[Block]:
+    """Yield what is found of each run, below its name if there are several."""
+    for found in every:
+        if len(every) > 1:
+            yield Heading(label(found.run))
+        yield from whole_blocks(found)
 
 
 def lead(comparison: Comparison) -> str:

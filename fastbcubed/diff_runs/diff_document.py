@@ -103,6 +103,10 @@ def document(diff: Diff, asked: Asked = IN_BRIEF) -> Document:
 
 def _sections(diff: Diff, asked: Asked) -> Iterator[Section]:
     """Yield the sections that have anything, one after the other, as some take long."""
+    if asked.explain is not None:
+        raise OptionError(
+            "a diff has no loss to explain; compare both runs with a truth: fastbcubed.compare(...).explain(RUN)"
+        )
     parts = {
         ("verdict", "What changed"): _verdict,
         ("figures", "Figures"): _figures,

@@ -61,6 +61,7 @@ from fastbcubed.results.evaluation_text import (
     title_lines,
     verdict,
 )
+from fastbcubed.results.explanation import whole_blocks
 from fastbcubed.results.intervals import Interval
 from fastbcubed.results.members import chosen_columns, opener
 from fastbcubed.results.page import IN_BRIEF, MESSAGES, MOST_COLUMNS, Asked, anchor, origin_of, title_of
@@ -98,12 +99,16 @@ def _sections(ev: Evaluation, asked: Asked) -> Iterator[Section]:
     """Yield the sections that have anything, one after the other, as some take long."""
     if asked.columns:
         chosen_columns(ev.kept, asked.columns)
+    found = None if asked.explain is None else ev.explain(asked.explained_by)
     parts = {
         ("verdict", "Verdict"): _verdict,
         ("sides", "The two sides"): _sides,
         ("definitions", "Scores"): scores_of,
         ("loss", "Where the loss is"): _losses,
         ("slices", "Slices"): _slices,
+        ("explanation", "What kind of items lose more"): lambda *_: (
+            () if found is None else whole_blocks(found)
+        ),
         ("clusters", "Clusters to look at"): _clusters,
         ("repairs", "Repairs"): _repairs,
         ("origin", "How it was made"): _origin,

@@ -215,11 +215,18 @@ def definition(evaluation: Evaluation) -> list[str]:
 
 def title_lines(evaluation: Evaluation) -> list[str]:
     """Return what was evaluated: how many items, and the names of both sides if they have names."""
-    lines = [f"Evaluation of {counted(evaluation.summary['true']['items'], 'item')}"]
-    names = {side: evaluation.names.get(side) or "" for side in ("truth", "prediction")}
-    if any(name not in ("", f"the {side}") for side, name in names.items()):
-        lines += [f"  {side:<12}{label(name)}" for side, name in names.items()]
-    return lines
+    return [
+        f"Evaluation of {counted(evaluation.summary['true']['items'], 'item')}",
+        *lines_of_names(evaluation.names),
+    ]
+
+
+def lines_of_names(names: Mapping[str, str]) -> list[str]:
+    """Return the names of both sides below a title, if they have any."""
+    both = {side: names.get(side) or "" for side in ("truth", "prediction")}
+    if all(name in ("", f"the {side}") for side, name in both.items()):
+        return []
+    return [f"  {side:<12}{label(name)}" for side, name in both.items()]
 
 
 def if_otherwise(ev: Evaluation) -> Iterator[str]:

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from fastbcubed._version import __version__
 from fastbcubed.inputs.arrays import from_texts, table_of
-from fastbcubed.render.document import Block, Document, Grid, Only, Prose, Section
+from fastbcubed.render.document import Block, Document, Facts, Grid, Only, Prose, Section
 from fastbcubed.render.number_formats import count, counted, label, percent, with_interval
-from fastbcubed.results.evaluation_text import HEADLINE
+from fastbcubed.results.evaluation_text import HEADLINE, lines_of_names
 from fastbcubed.results.page import IN_BRIEF, Asked
 from fastbcubed.results.result import Result
 from fastbcubed.results.table import Table
@@ -215,10 +215,23 @@ def document(found: Explanation, asked: Asked = IN_BRIEF) -> Document:
     title = asked.title or f"What kind of items lose {score_name(found.loss)}?"
     if found.run is not None:
         title = asked.title or f"What kind of items differ in {label(found.run)}?"
-    return Document("explanation", title, [Only("text", [Prose([title], "title")])], [
+    facts = [("Run", label(found.run)), ("Baseline", label(found.baseline))]
+    if found.run is None:
+        facts = [("Prediction", found.names.get("prediction") or "the prediction")]
+    facts.append(("Truth", found.names.get("truth") or "the truth"))
+    head = [
+        Only("text", [Prose([title, *lines_of_names(found.names if found.run is None else {})], "title")]),
+        Only("page", [Facts(facts, "sides", ("pred", "true") if found.run is None else ())]),
+    ]
+    return Document("explanation", title, head, [
         Section("explanation", "Where it is worse" if found.run is None else "Where it differs", list(blocks(found))),
         Section("looked-at", "What was looked at", [Prose(looked_at(found), "note")]),
     ])  # fmt: skip
+
+
+def whole_blocks(found: Explanation) -> list[Block]:
+    """Return all that a page says of an explanation, for a section of another page."""
+    return [*blocks(found), Prose(looked_at(found), "note")]
 
 
 def blocks(found: Explanation) -> list[Block]:

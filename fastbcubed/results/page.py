@@ -191,7 +191,8 @@ MOST = 1000
 class Asked:
     """Options of a document: title, clusters of each side, members of each, attributes shown, slicings added.
 
-    A slicing of more than `whole` slices has `slices` at most; `page` is whether what only pages have is made, and
+    `explain` is what explanations are given as attributes, True for all, None where nothing is to be explained. A
+    slicing of more than `whole` slices has `slices` at most; `page` is whether what only pages have is made, and
     `order_by` the order of clusters.
     """
 
@@ -200,6 +201,7 @@ class Asked:
     members: int = 10
     columns: tuple[str, ...] = ()
     by: tuple[SliceKey, ...] = ()
+    explain: Any = None
     page: bool = True
     slicings: int | None = SLICINGS
     whole: int = CHARTED
@@ -208,19 +210,32 @@ class Asked:
 
     @classmethod
     def of(
-        cls, *, title: Any = None, worst: Any = 20, members: Any = 10, columns: Any = (), by: Any = None
+        cls,
+        *,
+        title: Any = None,
+        worst: Any = 20,
+        members: Any = 10,
+        columns: Any = (),
+        by: Any = None,
+        explain: Any = None,
     ) -> Asked:
         """Check arguments as `Evaluation.report` takes them."""
         title = None if title is None else a_text(title, "title")
         worst, members = whole_number(worst, "worst", most=MOST), whole_number(members, "members", most=MOST)
         names = as_several(columns)
         keys = [] if by is None else by if isinstance(by, list) else [by]
-        return cls(title, worst, members, tuple(names), tuple(map(check_key, keys)))
+        explain = None if explain is False else explain
+        return cls(title, worst, members, tuple(names), tuple(map(check_key, keys)), explain)
 
     @property
     def is_usual(self) -> bool:
         """Whether all options but the title have their defaults."""
-        return replace(self, title=None) == Asked()
+        return self.explain is None and replace(self, title=None) == Asked()
+
+    @property
+    def explained_by(self) -> Any:
+        """The attributes to explain by, None for all."""
+        return None if self.explain is True else self.explain
 
 
 #: What is shown of a result that is asked for nothing.

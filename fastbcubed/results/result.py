@@ -86,6 +86,7 @@ class ClusterResult(Result):
         members: int = 10,
         columns: str | Iterable[str] = (),
         by: Any = None,
+        explain: Any = None,
         overwrite: bool = False,
     ) -> Report:
         """Write an HTML report: what the result says in sentences, where the loss is, slices, the costliest clusters.
@@ -109,6 +110,9 @@ class ClusterResult(Result):
             Attributes to show next to the members, named as in `slices`.
         by : str, Bins, tuple of these, mapping, or list of these, optional
             Slices to show in addition to those of the result.
+        explain : bool, str, Bins, iterable of these, or table, optional
+            True for a section on what kind of items lose F1, or of a comparison differ between the runs, as `explain`
+            finds them among all columns of the inputs; or the attributes to look at, as there. A diff has none.
         overwrite : bool
             Whether an existing file may be replaced.
 
@@ -133,6 +137,7 @@ class ClusterResult(Result):
         'No clear difference bet'
         """
         asked = {"title": title, "worst": worst, "members": members, "columns": columns, "by": by}
+        asked["explain"] = explain
         return self._report(path, overwrite, **asked)
 
 

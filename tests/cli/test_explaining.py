@@ -97,6 +97,70 @@ def test_the_page_has_what_is_printed(here, capsys) -> None:
     assert "country=JP" in Path("page.html").read_text(encoding="utf-8")
 
 
+def sections_of(monkeypatch: pytest.MonkeyPatch, argv: str) -> list[str]:
+    """Return the sections of the page that a command writes."""
+    from fastbcubed.results import page
+
+    found: list[str] = []
+    whole = page.whole
+
+    def noted(document: Any) -> Any:
+        made = whole(document)
+        found.extend(section.id for section in made.sections)
+        return made
+
+    monkeypatch.setattr(page, "whole", noted)
+    assert cli.main(argv.split()) == 0
+    return found
+
+
+@pytest.mark.cases(2)
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "evaluate truth.parquet pred.parquet --report page.html --report-explain",
+        "evaluate truth.parquet pred.parquet --report page.html --report-explain country,year:2",
+        "compare truth.parquet old=plain.parquet new=pred.parquet --report page.html --report-explain",
+        "report result --out page.html --explain",
+        "report result --out page.html --explain country",
+    ],
+)
+def test_reports_have_a_section_that_explains(here, monkeypatch, argv: str) -> None:
+    saved("result")
+    assert "explanation" in sections_of(monkeypatch, argv)
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "country=JP" in page
+    assert "explanation" not in sections_of(
+        monkeypatch, argv.partition(" --report-e")[0].partition(" --ex")[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ("evaluate truth.parquet pred.parquet --report-explain", "--report-explain goes with --report"),
+        (
+            "evaluate truth.parquet pred.parquet --report page.html --report-explain country,",
+            "--report-explain is an attribute, or several",
+        ),
+        (
+            "evaluate truth.parquet pred.parquet --report page.html --report-explain contry",
+            "Did you mean 'country'",
+        ),
+        ("report cells --out page.html --explain", "the items were not kept"),
+        ("report changes --out page.html --explain", "a diff has no loss to explain"),
+        ("report result --out page.html --explain ,", "--explain is an attribute, or several"),
+    ],
+)
+def test_reports_that_cannot_explain_are_not_written(here, capsys, argv: str, message: str) -> None:
+    saved("result")
+    saved("cells", keep="cells")
+    fb.diff("plain.parquet", "pred.parquet").save("changes")
+    capsys.readouterr()
+    assert cli.main(argv.split()) == 2
+    assert message in " ".join(capsys.readouterr().err.split()) and not Path("page.html").exists()
+
+
 @pytest.mark.cases(2)
 @pytest.mark.parametrize(
     ("argv", "message"),

@@ -375,3 +375,85 @@ def test_two_runs_are_explained_by_paired_loss() -> None:
         cmp.explain("old")
     with pytest.raises(OptionError, match="there is no run 'newer'"):
         cmp.explain("newer")
+
+
+# -- On pages --------------------------------------------------------------------------------------
+
+
+def blocks_of(found: Any, section: str) -> list[dict[str, Any]]:
+    """Return the blocks of a section of a page, of a result or an explanation; none if there is no such section."""
+    return [
+        block
+        for each in found.report().content["sections"]
+        if each["id"] == section
+        for block in each["blocks"]
+    ]
+
+
+def test_a_page_has_a_section_that_is_the_page_of_the_explanation(tmp_path) -> None:
+    ev = evaluated(made(600))
+    assert not blocks_of(ev, "explanation")
+    for given, attributes in (
+        (True, None),
+        (["country", fb.bins("year", 10)], ["country", fb.bins("year", 10)]),
+    ):
+        found = ev.explain(attributes)
+        own = [*blocks_of(found, "explanation"), *blocks_of(found, "looked-at")]
+        content = ev.report(explain=given).content
+        (section,) = (each for each in content["sections"] if each["id"] == "explanation")
+        assert section["blocks"] == own and "country=JP" in json.dumps(own)
+    ev.save(tmp_path / "items")
+    loaded = fb.load(tmp_path / "items").report(tmp_path / "page.html", explain=True)
+    assert [each["id"] for each in loaded.content["sections"]].count("explanation") == 1
+    assert "Items where" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert not blocks_of(ev, "explanation") and ev.report(explain=False).content == ev.report().content
+
+
+def test_a_page_of_runs_explains_each_run() -> None:
+    frame, worse = made(600, planted=False), made(600)
+    truth = frame[["item", "cluster", "country", "year", "noise"]]
+    runs = {
+        name: pd.DataFrame({"item": own["item"], "cluster": own["pred"]})
+        for name, own in (("old", frame), ("new", worse), ("newer", worse))
+    }
+    cmp = fb.compare(truth, runs)
+    (section,) = (s for s in cmp.report(explain=True).content["sections"] if s["id"] == "explanation")
+    assert [block["title"] for block in section["blocks"] if block["block"] == "Heading"] == ["new", "newer"]
+    found = cmp.explain("newer")
+    assert section["blocks"][-len(blocks_of(found, "explanation")) - 1 : -1] == blocks_of(
+        found, "explanation"
+    )
+
+
+def test_a_page_that_cannot_explain_says_so_and_is_not_written(tmp_path) -> None:
+    page, frame = tmp_path / "page.html", made(100)
+    ev = evaluated(frame)
+    ev.save(tmp_path / "cells", keep="cells")
+    bare = evaluated(frame[["item", "cluster", "pred"]])
+    cases: list[tuple[Any, Any, type[FastBCubedError], str]] = [
+        (ev, "contry", ColumnError, "Did you mean 'country'"),
+        (ev, 3, SliceError, "attributes are names"),
+        (bare, True, ColumnError, "there is no attribute to look at"),
+        (fb.load(tmp_path / "cells"), True, NotKeptError, 'keep="items"'),
+        (fb.diff([0, 0, 1], [0, 1, 1]), True, OptionError, "a diff has no loss to explain"),
+    ]
+    for result, given, error, message in cases:
+        with pytest.raises(error, match=message):
+            result.report(page, explain=given)
+    assert not page.exists()
+
+
+def test_the_page_of_an_explanation_names_what_was_explained(tmp_path) -> None:
+    frame = made(300)
+    frame[["item", "cluster", *ATTRIBUTES]].to_parquet(tmp_path / "truth.parquet")
+    frame[["item", "pred"]].rename(columns={"pred": "cluster"}).to_parquet(tmp_path / "links.parquet")
+    sides = [tmp_path / f"{name}.parquet" for name in ("truth", "links")]
+    found = fb.evaluate(*sides).explain()
+    page = found.report().html
+    assert "links.parquet" in page and "truth.parquet" in page
+    assert repr(found).splitlines()[:3] == [
+        "What kind of items lose F1?", "  truth       truth.parquet", "  prediction  links.parquet",
+    ]  # fmt: skip
+    cmp = fb.compare(sides[0], {"old": sides[1], "new": sides[1]})
+    facts = dict(cmp.explain("new").report().content["head"][0]["blocks"][0]["facts"])
+    assert facts == {"Run": "new", "Baseline": "old", "Truth": "truth.parquet"}
