@@ -32,18 +32,18 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "links", metavar="LINKS",
-        help="table of links, one for each pair of items: file, glob or directory (Parquet, Arrow IPC, CSV, JSON, JSON "
-        "lines), by path or URI; - is standard input",
+        help="table of links, one row per pair of items: file, glob or directory (Parquet, Arrow IPC, "
+        "CSV, JSON, JSON lines), by path or URI; - is standard input",
     )  # fmt: skip
     several = (
-        "the score that a link has to reach to connect its items (default: all connect); repeatable: several "
+        "minimum score for a link to connect its items (default: all connect); repeatable: several "
         "thresholds give a column of clusters each"
     )
     add_options(parser, "thresholds", thresholds=several)
     add_options(parser, "ascending left right score verdict no_verdict sources no_sources items")
-    item = "column of --items, if that has several (default: item)"
+    item = "id column of --items, if it has several columns (default: item)"
     add("--item", default=ITEM, metavar="NAME", help=item)
-    add("--out", metavar="PATH", help="Parquet file to write, with a row for each item")
+    add("--out", metavar="PATH", help="Parquet file to write, with one row per item")
     add_options(parser, "json memory_limit", memory=limit_of("the links"))
 
 
@@ -141,18 +141,19 @@ def _print(links: Links, told: list[dict[str, Any]]) -> None:
         rows.append([threshold, *(count(each[name]) for name in names)])
     terminal.grid(Grid(["threshold", "links", "clusters", "singletons", "largest"], rows))
     if (apart := links.apart) is not None:
-        terminal.line(f"\nKept apart, as they were judged not to match: {counted(len(apart), 'pair')}.")
+        terminal.line(f"\nKept apart because they were judged not to match: {counted(len(apart), 'pair')}.")
         if apart.n_unsure:
             terminal.line(
-                f"Without a verdict, or unsure, and so no links: {counted(apart.n_unsure, 'pair')}."
+                f"Not used as links, having no verdict or an unsure one: {counted(apart.n_unsure, 'pair')}."
             )
     if told[0]["threshold"] is None and columns.scores:
         terminal.line(
-            f"\nAll links connect, whatever their {columns.scores[0]}; --threshold says how much they need."
+            f"\nAll links connect, whatever their {columns.scores[0]}; set a minimum with --threshold."
         )
     if not links.complete:
         terminal.line(
-            "\nItems without any link are not among these; they are alone. --items names a table of all."
+            "\nItems without links are not included; to add them as singletons, name a table of all items "
+            "with --items."
         )
 
 

@@ -17,23 +17,23 @@ from fastbcubed.runtime.exit_codes import WRONG
 
 NOTES = """\
 Names of columns
-  a,b             the truth's and the prediction's: --item id,rec_id
-  a+b             several columns that are one id: --item source+number
+  a,b             one column for the truth, one for the prediction: --item id,rec_id
+  a+b             several columns that form one id: --item source+number
   both            each side may have several: --item source+number,src+no
-  A comma or plus in a name is written \\, or \\+.
-  If a table has no column of the default name, and one column only is left, that one is taken. The columns that
-  Splink, Zingg, dedupe and Senzing write are known, and a note says that they were recognised.
+  Write a comma or plus within a name as \\, or \\+.
+  If a table lacks the default name and only one column remains unassigned, that column is used. Columns written by
+  Splink, Zingg, dedupe and Senzing are recognised, and a note reports it.
 
 Links
-  With --links the prediction has a row for each pair of linked items instead of one for each item. Items that
-  only the truth has then count as alone, unless --unmatched says otherwise or --link-items names all items.
+  With --links the prediction has one row per pair of linked items instead of one per item. Items that only the
+  truth has then become singletons, unless --unmatched says otherwise or --link-items names all items.
 
-Tables elsewhere
-  s3://bucket/run7/*.parquet, and likewise gs://, abfs://, hdfs:// and file:///, are read by pyarrow, with options
-  such as s3://bucket/truth.parquet?region=eu-west-1; other schemes by fsspec, if it is installed.
+Remote tables and pipes
+  pyarrow reads URIs such as s3://bucket/run7/*.parquet, and those of gs://, abfs://, hdfs:// and file:///, with
+  options such as s3://bucket/truth.parquet?region=eu-west-1. fsspec, if installed, reads other schemes.
 
-  - is standard input, and pipes are read like files: Parquet, Arrow IPC, CSV or JSON lines, compressed or not.
-  CSV fields may be separated by commas, tabs, semicolons or bars; the first line has the names.
+  - is standard input. Pipes are read like files: Parquet, Arrow IPC, CSV or JSON lines, compressed or not.
+  CSV fields may be separated by commas, tabs, semicolons or bars; the first line holds the column names.
 
 Examples
   fastbcubed evaluate truth.parquet pred.parquet --weight w --slice country --slice country,year
@@ -47,9 +47,9 @@ Examples
 
 SHOWN = """\
 What to open
-  A label or id is written as it is, in the type of the column; the parts of a composite one with commas between
-  them (a comma in a part is written \\,), bytes in hexadecimal digits. Flags are repeatable.
-  A result has items if it was written with --out DIR --keep items.
+  Write a label or id as it appears in its column, and bytes as hexadecimal digits. Separate the parts of a
+  composite id by commas (write a comma within a part as \\,). Flags are repeatable.
+  A result contains items if it was written with --out DIR --keep items.
 
 Examples
   fastbcubed show results --pred 4711 --columns name,year
@@ -58,11 +58,11 @@ Examples
 """
 
 EXPLAINED = """\
-How it is found
-  One half of the connected components of truth and prediction is searched for slices that lose more than the rest;
-  what it proposes is tested on the other half, by component, as items of one component depend on each other. The
-  same seed finds the same slices.
-  A result has items if it was written with --out DIR --keep items.
+How slices are found
+  The connected components of truth and prediction are split into two halves. One half is searched for slices that
+  lose more than the rest; these are tested on the other half, by component, since the items of a component depend
+  on each other. The same seed finds the same slices.
+  A result contains items if it was written with --out DIR --keep items.
 
 Examples
   fastbcubed explain results
@@ -72,8 +72,8 @@ Examples
 
 DIFFED = """\
 Names of columns
-  a,b,c           the baseline's, the experiment's and the truth's: --item id,rec_id,id
-  a+b             several columns that are one id: --item source+number
+  a,b,c           one column each for baseline, experiment and truth: --item id,rec_id,id
+  a+b             several columns that form one id: --item source+number
   With --table, baseline, experiment and truth are columns of it.
 
 Examples
@@ -85,14 +85,14 @@ Examples
 
 COMPARED = """\
 Runs
-  new=out/run7.parquet  a run called new; the name is a word before the first equals sign
-  out/run7.parquet      a run called run7, by the stem of its file
+  new=out/run7.parquet  a run named new: the name comes before the first equals sign
+  out/run7.parquet      a run named run7, after the stem of its file
   With --table, a run is a column: --table wide.parquet truth p50=cluster_p_0_5 p95=cluster_p_0_95
 
 Gates
-  --fail-under, --fail-over and --fail-on-warning judge every run, the baseline too; --fail-worse all others. To judge
-  the new run alone, evaluate it: fastbcubed evaluate truth.parquet run7.parquet --fail-over largest_pred=500, with
-  --baseline RESULT --fail-worse f1=0.002 against a saved result of the old one.
+  --fail-under, --fail-over and --fail-on-warning apply to every run, including the baseline; --fail-worse applies to
+  all runs but the baseline. To check only the new run, evaluate it: fastbcubed evaluate truth.parquet run7.parquet
+  --fail-over largest_pred=500. Add --baseline RESULT --fail-worse f1=0.002 to check it against a saved old result.
 
 Examples
   fastbcubed compare truth.parquet old=run6.parquet new=run7.parquet --slice country
@@ -103,22 +103,22 @@ Examples
 PAIRS = """\
 Scores (--score)
   rates                 the four rates below; half of the pairs are for splits, half for merges
-  good_split_rate, bad_split_rate  what was rightly, wrongly separated: share of an item's old cluster
-  good_merge_rate, bad_merge_rate  what was rightly, wrongly joined: share of its new cluster
-  good_split_distance, ...  likewise, of splits and of merges, as shares of both clusters together
-  good_distance         the sum of good_split_distance and good_merge_distance; likewise bad_distance
-  delta_precision       BCubed precision now, less that of before
-  Pairs for one score serve others as well: those for good_split_rate also bad_split_rate, those for delta_precision
-  the four rates, those for good_distance all distances.
+  good_split_rate, bad_split_rate  share of an item's old cluster that was rightly, wrongly split off
+  good_merge_rate, bad_merge_rate  share of an item's new cluster that was rightly, wrongly merged in
+  good_split_distance, ...  likewise for splits and merges, as shares of both clusters together
+  good_distance         good_split_distance plus good_merge_distance; likewise bad_distance
+  delta_precision       BCubed precision after the change minus that before
+  Pairs drawn for one score also serve others: those for good_split_rate serve bad_split_rate, those for
+  delta_precision serve the four rates, and those for good_distance serve all distances.
 
 The file
-  pair            its number; judge from the first on, and stop where you like
-  item, mate      the two items; item.NAME and mate.NAME their attributes, with --column NAME
-  verdict         empty: write same, different, or unsure (or yes, no; or 1, 0)
-  repeats         if it has a number, the pair is that one again, and needs no verdict
-  All other columns, and all rows, have to stay as they are. A judge need not see them: change and sign tell what
-  the change did. In CSV an apostrophe stands before text that begins with =, +, - or @, which a spreadsheet would
-  take for a formula; it is taken away when the file is read.
+  pair            number of the pair; judge them in order, and stop wherever you like
+  item, mate      the two items; with --column NAME, item.NAME and mate.NAME hold their attributes
+  verdict         empty: fill in same, different, or unsure (or yes, no; or 1, 0)
+  repeats         a number here means that the pair repeats that one and needs no verdict
+  Leave all other columns, and all rows, unchanged. Hide change and sign from the judges: these two columns reveal
+  what the change did. In CSV files, text that begins with =, +, - or @ is preceded by an apostrophe, so that no
+  spreadsheet takes it for a formula; the apostrophe is removed when the file is read.
 
 Examples
   fastbcubed sample-pairs old.parquet new.parquet -n 300 --column name,city --out pairs.csv
@@ -134,9 +134,9 @@ Examples
 
 CLUSTERED = """\
 Clusters
-  are the connected components of the links that reach the threshold, and are numbered from 0 in the order of the
-  items: those of --items, else as they appear in the links. Links may be repeated, reversed, or from an item to
-  itself. Several thresholds give columns such as cluster_p_0_9 and cluster_p_0_95, as Splink names them.
+  Clusters are the connected components of the links that reach the threshold. They are numbered from 0 in the order
+  of the items: that of --items, or else that of the links. Links may be repeated, be reversed, or connect an item to
+  itself. Several thresholds give columns such as cluster_p_0_9 and cluster_p_0_95, named as in Splink.
 
 Examples
   fastbcubed cluster splink_predictions.parquet --threshold 0.9 --items records.parquet --out clusters.parquet
@@ -146,8 +146,8 @@ Examples
 
 ESTIMATED = """\
 Columns
-  a,b             the sample's and the prediction's: --item id,rec_id
-  a+b             several columns that are one id: --item source+number
+  a,b             one column for the sample, one for the prediction: --item id,rec_id
+  a+b             several columns that form one id: --item source+number
 
 Examples
   fastbcubed estimate labelled.csv run7.parquet
@@ -158,10 +158,10 @@ Examples
 
 SWEPT = """\
 Thresholds
-  A threshold uses the links whose score is at least that, with --ascending at most that; the clusters are the
-  connected components of these. They change only at scores of links, so that the figures there are those of all
-  thresholds. Precision, recall, F1, scores of pairs, ELM and entropies are known everywhere; others, such as mean_f1,
-  at the thresholds that --threshold names.
+  A threshold keeps the links whose score is at least the threshold, or at most with --ascending; the clusters are
+  the connected components of these links. Clusters change only at the scores of links, so these thresholds cover all
+  others. Precision, recall, F1, pair scores, ELM and entropies are computed at every threshold; other scores, such
+  as mean_f1, only at the thresholds named by --threshold.
 
 Examples
   fastbcubed sweep truth.parquet splink_predictions.parquet
@@ -172,29 +172,28 @@ Examples
 """
 
 WARM_UP = """\
-Compile the kernels and keep them, so that no evaluation has to wait for that: when the image of a
-container is built, for example with this line of a Dockerfile.
+Compile the kernels and cache them, so that no evaluation has to wait for compilation. When you build a
+container image, for example, add this line to the Dockerfile.
 
   RUN python -m pip install . && fastbcubed warm-up
 
-It takes about a minute on two cores, and up to two minutes on one. The kernels are kept in the directory that
-NUMBA_CACHE_DIR names, else beside the installed package, else in ~/.cache/numba. If NUMBA_CACHE_DIR is set, set
-it to the same directory when the container runs. The kernels are found there even if the container may not
-write to it. They serve the kind of processor that they were compiled on; if NUMBA_CPU_NAME=generic is set both
-times, they serve any.
+Compiling takes about a minute on two cores, and up to two minutes on one. The kernels are cached in the directory
+named by NUMBA_CACHE_DIR, else next to the installed package, else in ~/.cache/numba. If you set NUMBA_CACHE_DIR,
+set it to the same directory when the container runs; that directory may then be read-only. Cached kernels run only
+on the kind of processor they were compiled on, unless NUMBA_CPU_NAME=generic is set both times.
 """
 
 _EXIT_CODES = """\
 Exit codes
-  0    all went well{gate}
-  2    wrong input or use, or no memory or disk left; a message says what to do
-  70   a bug in fastbcubed; FASTBCUBED_TRACEBACK=1 shows where; please report it
+  0    success{gate}
+  2    wrong input or use, or out of memory or disk space; a message says what to do
+  70   a bug in fastbcubed, please report it; FASTBCUBED_TRACEBACK=1 shows where it is
   130  Ctrl-C; 143 SIGTERM; 141 output pipe closed
-Nothing half-written and nothing spilled is left in any case."""
+No partial output and no spilled data remain in any case."""
 EXIT_CODES = _EXIT_CODES.format(gate="")
 #: Exit codes of the commands that have gates, and of all.
 OF_GATES = _EXIT_CODES.format(
-    gate="\n  1    a gate failed: a score, a size, a warning or a comparison with the baseline, see the gates above"
+    gate="\n  1    a gate failed: a score, a size, a warning or a comparison with the baseline, see gates above"
 )
 OF_ALL = _EXIT_CODES.format(gate="\n  1    a gate of evaluate, compare, diff or estimate failed")
 
@@ -219,51 +218,53 @@ class Command(NamedTuple):
 
 COMMANDS = (
     Command(
-        "demo", "demo_command", "evaluate data that come with the package, and explain each step",
-        "Evaluate two releases of inventors named on US patents, step by step, and say what to\n"
-        "look at. The data come with the package; no file is written.",
+        "demo", "demo_command", "evaluate sample data shipped with the package, step by step",
+        "Evaluate two releases of inventors named on US patents, step by step, and explain what to\n"
+        "look for. The data come with the package; no file is written.",
         exit_codes="",
     ),
     Command(
         "evaluate", "evaluate_command", "score a prediction against the truth",
-        "Score a clustering against the truth. A table has one row for each item.",
+        "Score a clustering against the truth. Each table has one row per item.",
         NOTES, OF_GATES,
     ),
     Command(
-        "show", "show_command", "open a cluster or an item: who is in it, and what is wrong with it",
-        "Show a saved result, or open clusters and items of it, or of a truth and a prediction.",
+        "show", "show_command", "open clusters or items: list members and errors",
+        "Show a saved result, or open clusters and items of a saved result or of a truth and a prediction.",
         SHOWN,
     ),
     Command(
-        "explain", "explain_command", "find what kind of items lose more than the rest",
-        "Find the slices of items that lose more than the rest, by any columns of the inputs.",
+        "explain", "explain_command", "find the slices of items that lose more than the rest",
+        "Find the slices of items that lose more than the rest, using any columns of the inputs.",
         EXPLAINED,
     ),
     Command(
         "report", "report_command", "turn a saved result into an HTML report",
-        "Write a saved result as one HTML file that can be mailed and kept: verdict, charts, slices, and the clusters\n"
-        "that cost most with their members. It takes the extra fastbcubed[report].",
+        "Write a saved result as one HTML file that can be mailed and archived: verdict, charts, slices, "
+        "and the costliest\nclusters with their members. Needs the extra fastbcubed[report].",
     ),
     Command(
-        "compare", "compare_command", "compare several runs against one truth: is the new one better, and where",
-        "Score several runs against one truth on the items that all of them score, and say how they differ.",
+        "compare", "compare_command", "compare several runs against one truth: which is better, and where",
+        "Score several runs against one truth on the items that all of them score, and report how they differ.",
         COMPARED, OF_GATES,
     ),
     Command(
-        "diff", "diff_command", "tell what changed from one clustering to another, and whether that is right",
-        "Tell what an experiment does to the clusters of a baseline; no truth is needed. With one, the diff also\n"
-        "says which changes are right.",
+        "diff", "diff_command", (
+            "show what changed between two clusterings, and whether the changes are right"
+        ),
+        "Show what an experiment changes in the clusters of a baseline. No truth is needed; if given, the "
+        "diff also\nshows which changes are right.",
         DIFFED, OF_GATES,
     ),
     Command(
-        "cluster", "cluster_command", "turn links, which are pairs of items with a score, into clusters",
-        "Connect items that are linked: the clusters at one threshold of the score, or at several.",
+        "cluster", "cluster_command", "turn links (scored pairs of items) into clusters",
+        "Connect linked items into clusters, at one score threshold or at several.",
         CLUSTERED,
     ),
     Command(
         "sweep", "sweep_command", "score the clusters of links at every threshold, and find the best one",
-        "Score the clusters that links connect at every threshold of their scores against a truth: which threshold\n"
-        "is best, and which merges cost most there.",
+        "Score the clusters formed by links against a truth, at every threshold of the link scores, and "
+        "report which\nthreshold is best and which merges cost most there.",
         SWEPT,
     ),
     Command(
@@ -272,28 +273,29 @@ COMMANDS = (
         ESTIMATED, OF_GATES,
     ),
     Command(
-        "sample-pairs", "sample_pairs_command", "draw pairs of items from a change, for people to judge",
-        "Draw pairs of items that a change has separated or joined, so that people say which belong together.",
+        "sample-pairs", "sample_pairs_command", "draw pairs of items from a change, for manual judgement",
+        "Draw pairs of items that a change has separated or joined, for people to judge whether they "
+        "belong together.",
         PAIRS,
     ),
     Command(
-        "estimate-pairs", "estimate_pairs_command", "estimate how good a change is from pairs that people have judged",
-        "Estimate scores of a change from what sample-pairs wrote, once its column verdict has verdicts.",
+        "estimate-pairs", "estimate_pairs_command", "estimate how good a change is from judged pairs",
+        "Estimate scores of a change from the output of sample-pairs, once its column verdict is filled in.",
         VERDICTS,
     ),
     Command(
         "metrics", "metrics_command", "list all scores and what they mean",
-        "List all scores, with family, range, direction, definition and source; or explain some.",
+        "List all scores with family, range, direction, definition and source, or explain some of them.",
         exit_codes="",
     ),
     Command(
-        "constraints", "constraints_command", "check which score meets which formal constraint",
+        "constraints", "constraints_command", "check which scores satisfy which formal constraints",
         "Check scores against the formal constraints of Amigó et al. (2009) and further properties,\n"
-        "on small and on random clusterings. No data are needed; the same seed gives the same table.",
+        "on small and random clusterings. No data are needed; the same seed gives the same table.",
         exit_codes="",
     ),
     Command(
-        "warm-up", "warm_up_command", "compile the kernels ahead of use, for example in the image of a container",
+        "warm-up", "warm_up_command", "compile the kernels ahead of use, for example in a container image",
         WARM_UP,
     ),
 )  # fmt: skip
@@ -418,7 +420,7 @@ class CommandParser(Parser):
             flags = [name for name in self._option_string_actions if name.startswith("--")]
             asked = did_you_mean(unknown[0], flags) if unknown[0].startswith("--") else ""
             if os.path.isfile(unknown[0]):
-                asked = " A pattern for several files is quoted, so that the shell leaves it as it is"
+                asked = " Quote a pattern for several files, so that the shell does not expand it"
             self.error(f"unrecognized arguments: {' '.join(unknown)}{asked and '.'}{asked}")
         return found, unknown
 
@@ -429,7 +431,7 @@ def parser() -> Parser:
     whole = Parser(
         prog="fastbcubed",
         description="Score clusterings against the truth: overall, by cluster, by slice, by item.",
-        epilog=f"Begin with: fastbcubed demo\n\n{OF_ALL}",
+        epilog=f"Start with: fastbcubed demo\n\n{OF_ALL}",
         **form,
     )
     whole.add_argument("--version", action="version", version=f"fastbcubed {__version__}")

@@ -45,26 +45,23 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("truth", metavar="TRUTH", help=f"the true clustering: {OR_COLUMNS}")
     add(
         "named", nargs="+", metavar="NAME=PATH",
-        help="the runs to compare, given in the same way; one without NAME= is called by the stem of its file",
+        help="the runs to compare, given in the same way; without NAME=, a run is named after the stem of "
+            "its file",
     )  # fmt: skip
     add_input_flags(parser, by_run=True)
     add_score_flags(parser)
     group = parser.add_argument_group("comparison")
-    baseline = (
-        "the run that the others are compared with (default: the first); best is the one with the best F1"
-    )
+    baseline = "the run to compare the others with (default: the first; best: the run with the best F1)"
     group.add_argument("--baseline", metavar="NAME", help=baseline)
     add_options(group, "align level bootstrap seed unit", seed="bootstrap")
     group = parser.add_argument_group("output")
-    add_options(group, "json paths worst", worst="the true clusters, and of the slices, that changed most")
-    add_options(group, "show out", show="true clusters that changed most")
-    add_report_flags(
-        parser, "for what kind of items each run differs from the baseline otherwise than elsewhere"
-    )
+    add_options(group, "json paths worst", worst="most changed true clusters and slices")
+    add_options(group, "show out", show="most changed true clusters")
+    add_report_flags(parser, "the slices where each run differs most from the baseline")
     add = add_bound_flags(parser)
     worse = (
-        "a score of a run is worse than the baseline's by more than a value, such as f1=0.002, or significantly "
-        "(f1=significant: the interval of the difference excludes 0); repeatable"
+        "a score of a run is worse than the baseline's by more than a value, such as f1=0.002, or "
+        "significantly (f1=significant: the interval of the difference excludes 0); repeatable"
     )
     add("--fail-worse", **WORSE, help=f"fail if {worse}")
     add_engine_flags(parser)
@@ -128,9 +125,7 @@ def runs_of(named: list[str], *, in_table: bool) -> dict[str, Any]:
         if not path:
             raise OptionError(f"{text}: the run {name!r} has no {'column' if in_table else 'path'}")
         if name in found:
-            raise OptionError(
-                f"two runs are called {name!r}; write NAME={path} to call one of them otherwise"
-            )
+            raise OptionError(f"two runs are named {name!r}; write NAME={path} to rename one of them")
         found[name] = column_names(path) if in_table else path
     return found
 

@@ -34,8 +34,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "metrics", metrics="scores or families (default: every score that has a direction)")
     add(
         "--random", dest="n_random", type=number, default=20, metavar="N",
-        help="random instances of each check, after the small ones (default: 20)",
+        help="number of random instances per check, after the small ones (default: 20)",
     )  # fmt: skip
     add_options(parser, "seed", seed="random instances")
-    add("--examples", action="store_true", help="show the smallest counterexample of each verdict")
+    add("--examples", action="store_true", help="show the smallest counterexample for each verdict")
     add("--json", action="store_true", help="one JSON object, counterexamples included")

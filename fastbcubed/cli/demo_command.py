@@ -23,8 +23,8 @@ SCORES = ("precision", "recall", "f1")
 #: The four sets of an item, in words.
 SETS = {
     "tp": "rightly with it",
-    "fp": "with it, but not of its true cluster",
-    "fn": "of its true cluster, but elsewhere",
+    "fp": "with it, but not in its true cluster",
+    "fn": "in its true cluster, but elsewhere",
     "tn": "rightly apart",
 }
 
@@ -35,7 +35,7 @@ PatentsView: inventors named on US patents, 1976 to 2022
   of December 2021, and where are they bad?
 """
 OVERALL = """\
-  Precision: what share of the mentions put together with a mention belong with
+  Precision: what share of the mentions clustered with a mention belong with
   it. Recall: what share of the mentions that belong with it were put together
   with it. Both are means over mentions (BCubed). Where precision is low,
   persons are merged; where recall is low, they are split.
@@ -136,7 +136,7 @@ def _show(terminal: Terminal, paths: dict[str, Path]) -> None:
 def _overall(evaluations: dict[str, Evaluation]) -> Grid:
     rows = [
         ["mentions scored", *(count(ev.contingency.n_items) for ev in evaluations.values())],
-        ["of the truth's", *(percent(ev.coverage.truth_coverage) for ev in evaluations.values())],
+        ["share of the truth", *(percent(ev.coverage.truth_coverage) for ev in evaluations.values())],
         ["predicted persons", *(count(ev.summary["pred"]["clusters"]) for ev in evaluations.values())],
         ["exactly recovered", *(count(ev.summary["true"]["exact"]) for ev in evaluations.values())],
     ]

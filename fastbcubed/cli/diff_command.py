@@ -52,15 +52,15 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add("experiment", metavar="EXPERIMENT", help="the clustering after, given in the same way")
     add_options(parser, "truth unlabelled")
     outside = (
-        "they are merged to the items they are clustered with, which a truth that labels them judges, and have no "
-        "rates of their own"
+        "they count as merged into their cluster, which a truth that labels them judges, and get no rates "
+        "of their own"
     )
     add_input_flags(parser, sides=SIDES, outside=outside)
     add_score_flags(parser, "baseline_size and experiment_size", beta=False)
     group = parser.add_argument_group("output")
     add_options(group, "json paths intervals")
     worst = (
-        "how many clusters of either side, and how many slices, that changed most to list (default: "
+        "number of most changed clusters of each side, and of most changed slices, to list (default: "
         f"{WORST_LISTED})"
     )
     group.add_argument("--worst", type=number, default=WORST_LISTED, metavar="N", help=worst)
@@ -68,8 +68,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     _add_id_flags(parser)
     add = gate_group(parser)
     lost = (
-        "fail if more than this share of the weight has another id than before: of those that --ids, --item-ids or "
-        "--registry give, else as the clusters are named"
+        "fail if more than this share of the weight changes its id; the ids are those assigned for --ids, "
+        "--item-ids or --registry, or else the cluster labels"
     )
     add("--fail-ids-lost", type=_share, metavar="SHARE", help=lost)
     over = "above a value, such as split_rate=0.05 or bad_distance=0.01@country=US; repeatable"
@@ -89,20 +89,20 @@ def _share(text: str) -> float:
 
 
 def _add_id_flags(parser: argparse.ArgumentParser) -> None:
-    ids = parser.add_argument_group("ids (clusters of BASELINE are ids; new ones are made for new clusters)")
-    clusters = "write the id of each cluster of EXPERIMENT as Parquet, and what became of it"
+    ids = parser.add_argument_group("ids (the cluster labels of BASELINE are ids; new clusters get new ones)")
+    clusters = "write the id and the fate of each cluster of EXPERIMENT as Parquet"
     ids.add_argument("--ids", metavar="FILE", help=clusters)
-    items = "write item and cluster, its id, as Parquet: BASELINE of the next release"
+    items = "write items with their cluster ids as Parquet, to be BASELINE for the next release"
     ids.add_argument("--item-ids", metavar="FILE", help=items)
     registry = (
-        "Parquet file of all ids: first_seen, last_seen, replaced_by; read if it is there, whose ids are then not "
-        "given again, and brought up to date unless a gate fails"
+        "Parquet file of all ids with first_seen, last_seen and replaced_by. If it exists, its ids are "
+        "never reused, and it is updated unless a gate fails"
     )
     ids.add_argument("--registry", metavar="FILE", help=registry)
     add_options(ids, "release revive")
     group = ids.add_mutually_exclusive_group()
     add_options(group, "mint")
-    smallest = "new ids are the smallest item of the cluster"
+    smallest = "use the smallest item of a new cluster as its id"
     group.add_argument("--mint-item", action="store_true", help=smallest)
 
 
@@ -149,13 +149,16 @@ def _id_files(options: argparse.Namespace) -> dict[str, Path]:
     named = {flag: getattr(options, flag) for flag in ("ids", "item_ids", "registry")}
     files = {flag: parquet_file(path, flag) for flag, path in named.items() if path is not None}
     if len({path.absolute() for path in files.values()}) < len(files):
-        raise OptionError("--ids, --item-ids and --registry are different files; two of them are the same")
+        raise OptionError(
+            "--ids, --item-ids and --registry must name different files; two of them are the same"
+        )
     if not files and (options.mint is not None or options.mint_item):
         raise OptionError(
-            "--mint and --mint-item make new ids; name a file for them with --ids, --item-ids or --registry"
+            "--mint and --mint-item create new ids; name a file for these with --ids, --item-ids or "
+            "--registry"
         )
     if "registry" not in files and (options.release is not None or options.revive):
-        raise OptionError("--release and --revive are about the registry; name its file with --registry")
+        raise OptionError("--release and --revive apply to the registry; name its file with --registry")
     return files
 
 
@@ -190,7 +193,7 @@ def _write_ids(files: dict[str, Path], ids: dict[str, Any], *, keep_registry: bo
         if (path := files.get(flag)) is None:
             continue
         if flag == "registry" and keep_registry:
-            say(f"left {path} as it was, since a gate failed")
+            say(f"left {path} unchanged because a gate failed")
             continue
         table, more = ids[flag], ""
         if flag == "ids":

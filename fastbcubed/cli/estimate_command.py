@@ -33,19 +33,19 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add(
         "sample",
         metavar="SAMPLE",
-        help=f"all items of each true cluster that was drawn, a row for each: {FILES}",
+        help=f"all items of each sampled true cluster, one row per item: {FILES}",
     )
     add(
         "named", nargs="+", metavar="PREDICTION",
-        help="the clustering to score, of all items, given in the same way; or several runs as NAME=PATH",
+        help="the clustering of all items to score, given in the same way; or several runs as NAME=PATH",
     )  # fmt: skip
     group = parser.add_argument_group("input")
     add_options(
         group, "item cluster run_item run_cluster sampling draws population_clusters missing nulls duplicates"
     )
     scores = (
-        "scores and families, such as pairs or jaccard_distance (default: by item, by true cluster, of pairs and of "
-        "whole clusters)"
+        "scores and families, such as pairs or jaccard_distance (default: item means, true-cluster means, "
+        "pairs and whole clusters)"
     )
     add_options(
         parser.add_argument_group("scores"), "metrics beta level", metrics=scores, beta="an F to each F1"
@@ -53,34 +53,39 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("slices and runs")
     group.add_argument(
         "--slice", "--slices", dest="slices", action="append", default=[], metavar="NAME[,NAME]",
-        help="estimate means over items by a column of SAMPLE, or several crossed; year:10 makes bins; repeatable",
+        help="estimate means over items by a column of SAMPLE, or by several crossed; year:10 makes bins; "
+            "repeatable",
     )  # fmt: skip
     group.add_argument(
         "--baseline", metavar="NAME",
-        help="the run that the others are compared with (default: the first); best is the one with the best F1",
+        help="the run to compare the others with (default: the first; best: the run with the best F1)",
     )  # fmt: skip
-    what = "the estimates with their intervals, and what they rest on,"
+    what = "the estimates with their intervals and sample sizes"
     add_options(parser.add_argument_group("output"), "json paths out report", report=what)
     add = gate_group(parser)
-    under = "an estimate is below a value; f1.low=0.8 of an end of its interval, f1=0.9@country=US in a slice"
+    under = (
+        "an estimate is below a value; f1.low=0.8 checks the lower end of its interval, f1=0.9@country=US a "
+        "slice"
+    )
     add("--fail-under", **BOUND, help=f"fail if {under}; repeatable")
     add(
         "--fail-over",
         **BOUND,
-        help="fail if an estimate is above a value; for scores of which less is better",
+        help="fail if an estimate is above a value; for scores where lower is better",
     )
     worse = (
-        "an estimate of a run is worse than the baseline's by more than a value, such as f1=0.002, or significantly "
-        "(f1=significant: the interval of the difference excludes 0); repeatable"
+        "an estimate for a run is worse than the baseline's by more than a value, such as f1=0.002, or "
+        "significantly (f1=significant: the interval of the difference excludes 0); repeatable"
     )
     add("--fail-worse", **WORSE, help=f"fail if {worse}")
     add(
         "--summary", metavar="FILE",
-        help="append verdict, gates, warnings and estimates to a file as Markdown, such as $GITHUB_STEP_SUMMARY",
+        help="append verdict, gates, warnings and estimates as Markdown to a file such as "
+            "$GITHUB_STEP_SUMMARY",
     )  # fmt: skip
     engine = (
-        "read PREDICTION whole, or block by block (disk; default for Parquet and Arrow files of over 1,000,000 "
-        "rows)"
+        "read PREDICTION into memory, or block by block (disk; default for Parquet and Arrow files of over "
+        "1,000,000 rows)"
     )
     names = "engine memory_limit spill_dir threads progress"
     add_options(parser.add_argument_group("work"), names, engine=engine, results="estimates do")
@@ -103,9 +108,11 @@ def run(options: argparse.Namespace) -> int:
         if not alone:
             arguments[name] = columns_by_run(arguments[name], given, name, list(runs))
         elif given:
-            raise OptionError(f"--run-{name} is for several runs; use --{name}")
+            raise OptionError(f"--run-{name} applies to several runs; for one run use --{name}")
     if worse and alone:
-        raise OptionError("--fail-worse compares runs, and there is one; name two, such as old=PATH new=PATH")
+        raise OptionError(
+            "--fail-worse compares runs, but only one was named; name two, such as old=PATH new=PATH"
+        )
     arguments["slices"] = [slice_key(text) for text in options.slices]
     if options.metrics is not None:
         arguments["metrics"] = score_names(options.metrics)

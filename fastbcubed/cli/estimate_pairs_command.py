@@ -21,13 +21,15 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add(
         "pairs",
         metavar="PAIRS",
-        help="what sample-pairs wrote, with verdicts; or with --prediction labelled pairs of any origin: CSV, Parquet, "
-        "JSON lines; - is stdin",
+        help=(
+            "output of sample-pairs with verdicts, or, with --prediction, labelled pairs of any origin: "
+            "CSV, Parquet, JSON lines; - is standard input"
+        ),
     )
     group = parser.add_argument_group("labelled pairs")
     group.add_argument(
         "--prediction", action="append", default=[], metavar="[NAME=]PATH",
-        help="clusters that labelled pairs score; repeatable, for several runs",
+        help="clustering to score by the labelled pairs; repeat for several runs",
     )  # fmt: skip
     add_options(
         group,
@@ -37,16 +39,16 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         matches="",
     )
     group.add_argument(
-        "--weight", metavar="NAME", help="column of the pairs with one over the chance that each was drawn"
+        "--weight", metavar="NAME", help="column with the inverse of each pair's sampling probability"
     )
     add(
         "--by-stratum",
         action="store_true",
-        help="give each stratum its own scores, in place of those of all items",
+        help="estimate scores per stratum instead of for all items",
     )
-    add("--level", type=float, default=0.95, help="the confidence of the intervals (default: 0.95)")
+    add("--level", type=float, default=0.95, help="confidence level of the intervals (default: 0.95)")
     add("--json", action="store_true", help="a JSON object with a list of estimates, for programs")
-    add_options(parser, "out report", report="how much is right, and the estimates with their intervals,")
+    add_options(parser, "out report", report="the verdict and the estimates with their intervals")
 
 
 def run(options: argparse.Namespace) -> int:

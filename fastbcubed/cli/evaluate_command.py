@@ -82,8 +82,9 @@ def _require_size(paths: list[str]) -> None:
     size = sum(map(_bytes_of, paths))
     if size < WORTH_IT:
         raise OptionError(
-            f"the files have {size / 2**30:.1f} GiB, which one machine scores faster than Spark starts: leave --engine "
-            "out, or pass --engine disk. To use a cluster that is there, run this under spark-submit"
+            f"the files have {size / 2**30:.1f} GiB, which one machine scores faster than Spark starts: "
+            "omit --engine, or pass --engine disk. To use an existing cluster, run this under "
+            "spark-submit"
         )
 
 

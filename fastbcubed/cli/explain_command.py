@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 #: Flags of explain itself.
 OWN = ("attribute", "loss", "depth", "min_items", "level", "limit", "seed", "report")
-LEVEL = "share of false discoveries to expect among the slices shown (default: 0.05)"
+LEVEL = "expected share of false discoveries among the slices shown (default: 0.05)"
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed explain``."""
-    add_paths(parser, "a directory that evaluate --out wrote, with items (see below)")
+    add_paths(parser, "a directory written by evaluate --out, with items (see below)")
     group = parser.add_argument_group("what to look for")
     add_options(group, "attribute loss depth min_items")
     add_options(group, "level", level=LEVEL, default=0.05)
@@ -61,13 +61,15 @@ def _evaluation(options: argparse.Namespace) -> Evaluation:
     found = result_of(options, OWN)
     if isinstance(found, fb.Evaluation):
         if is_saved(options):
-            require_items(found, options.paths[0], "no kind of items can be told")
+            require_items(found, options.paths[0], "there is nothing to slice by")
         return found
     if isinstance(found, fb.Comparison):
         raise OptionError(
-            f"{options.paths[0]} is a comparison of runs, which explain does not take: name an evaluation of one run, "
-            "or TRUTH and PREDICTION. In Python, fastbcubed.compare(...).explain(RUN) finds where a run differs"
+            f"{options.paths[0]} is a comparison of runs, which explain does not accept. Name an "
+            "evaluation of one run, or TRUTH and PREDICTION. In Python, "
+            "fastbcubed.compare(...).explain(RUN) finds where a run differs"
         )
     raise OptionError(
-        f"{options.paths[0]} is no evaluation; name what evaluate --out DIR --keep items wrote, or TRUTH and PREDICTION"
+        f"{options.paths[0]} is not an evaluation; name a directory written by evaluate --out DIR --keep "
+        "items, or TRUTH and PREDICTION"
     )

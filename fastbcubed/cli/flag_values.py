@@ -99,8 +99,8 @@ def columns_of_sides(text: str, flag: str, sides: tuple[str, ...] = ("truth's", 
     ):
         several = "a pair of columns" if len(sides) == 2 else "a column of each side"
         raise OptionError(
-            f"--{flag} is a column, {several} ({','.join(sides)}), or columns joined by + that "
-            f"are one id, not {quoted(text)}"
+            f"--{flag} takes a column, {several} ({','.join(sides)}), or columns joined by + that form one "
+            f"id, not {quoted(text)}"
         )
     return found[0] if len(found) == 1 else tuple(side or None for side in found)
 
@@ -114,9 +114,7 @@ def columns_by_run(of_sides: Any, given: Sequence[str], flag: str, runs: Sequenc
     for text in given:
         run, sign, column = text.partition("=")
         if not (run and sign and column):
-            raise OptionError(
-                f"--run-{flag} is the name of a run, an equals sign and its column, not {text!r}"
-            )
+            raise OptionError(f"--run-{flag} takes RUN=COLUMN, not {text!r}")
         found[run] = column_names(column)
     return None if isinstance(of_truth, Unnamed) else of_truth, found
 
@@ -126,7 +124,7 @@ def score_names(texts: list[str]) -> list[str]:
     names = [name for text in texts for name in split(text, ",")]
     if "" in names:
         raise OptionError(
-            "--metric is one score or family, or several with a comma between them; one has no name"
+            "--metric takes one score or family, or several separated by commas; one of them is empty"
         )
     return names
 
@@ -136,7 +134,7 @@ def slice_key(text: str) -> Any:
     found = [element_of(part) for part in split(text, ",")]
     if "" in found or len(set(map(str, found))) < len(found):
         raise OptionError(
-            "--slice is an attribute, bins of one such as year:10, or different ones to be crossed, such as "
+            "--slice takes an attribute, bins such as year:10, or different attributes to cross, such as "
             f"country,year, not {quoted(text)}"
         )
     return key_of(text)
@@ -190,7 +188,7 @@ def numbers_of(texts: list[str] | None) -> list[float]:
         return [float(part) for text in texts or () for part in split(text, ",")]
     except ValueError:
         raise OptionError(
-            f"--threshold is a number, or several with commas between them, not {', '.join(texts or ())!r}"
+            f"--threshold takes a number, or several separated by commas, not {', '.join(texts or ())!r}"
         ) from None
 
 
@@ -206,7 +204,7 @@ def with_links(arguments: dict[str, Any], options: argparse.Namespace) -> dict[s
                 raise OptionError(f"--{flag.replace('_', '-')} goes with --links")
         return arguments
     if arguments["table"] is not None:
-        raise OptionError("--links goes with two inputs; with --table both are columns of one table")
+        raise OptionError("--links needs two inputs, but with --table both sides are columns of one table")
     from fastbcubed.inputs.clustering import Clustering
     from fastbcubed.inputs.pair import per_side
 
@@ -257,7 +255,7 @@ def with_order(arguments: dict[str, Any], asked: str) -> tuple[dict[str, Any], s
         what = (
             f"a family of {len(found)} scores"
             if len(found) > 1
-            else "one score of all items, which clusters lack"
+            else "a score of all items at once, not of single clusters"
         )
         raise OptionError(f"--order-by {asked} is {what}; name a mean over items, such as f1, or {LOSS}")
     name = found[0].alias_of or found[0].name
@@ -289,7 +287,7 @@ def check_report(options: argparse.Namespace) -> None:
 
 def say_saved(directory: str) -> None:
     """Name the directory of a saved result, and how Python reads it."""
-    say(f"wrote {directory}; in Python, fastbcubed.load({directory!r}) reads it")
+    say(f"wrote {directory}; in Python, load it with fastbcubed.load({directory!r})")
 
 
 def write_result(options: argparse.Namespace, found: Any, to_save: Mapping[str, Any], **of_page: Any) -> None:
@@ -311,7 +309,7 @@ def attributes_of(texts: Sequence[str], flag: str) -> list[Any]:
     """Return the attributes named by a flag that may be repeated, or bins of them."""
     found = [element_of(name) for text in texts for name in split(text, ",")]
     if "" in found:
-        raise OptionError(f"{flag} is an attribute, or several with a comma between them; one has no name")
+        raise OptionError(f"{flag} takes one attribute or several separated by commas; one of them is empty")
     return found
 
 

@@ -44,12 +44,12 @@ def add_gate_flags(parser: argparse.ArgumentParser) -> None:
     add = add_bound_flags(parser)
     add(
         "--baseline", metavar="PATH",
-        help="an earlier result of the same truth, saved or as JSON, that --fail-worse compares with",
+        help="an earlier result for the same truth, saved or as JSON, for --fail-worse to compare with",
     )  # fmt: skip
     worse = (
-        "a score is worse than that of the baseline by more than a value, such as f1=0.002, or significantly "
-        "(f1=significant: the 95 %% interval of the difference excludes 0), or a size differs by more than this, "
-        "such as clusters_pred=1000; repeatable"
+        "a score is worse than the baseline's by more than a value, such as f1=0.002, or significantly "
+        "(f1=significant: the 95 %% interval of the difference excludes 0), or a size differs by more "
+        "than this, such as clusters_pred=1000; repeatable"
     )
     add("--fail-worse", **WORSE, help=f"fail if {worse}")
     add_report_flags(parser)
@@ -64,21 +64,24 @@ def add_bound_flags(parser: argparse.ArgumentParser) -> Any:
     """Add the flags of gates that need no other result, and return the function that adds more to their group."""
     add = gate_group(parser)
     under = (
-        "fail if a score is below a value, or truth_coverage, prediction_coverage or a size is (clusters_pred, "
-        "largest_pred, singletons_pred as a share of the clusters; of true; items, cells), which are of the scored "
-        "items; in a slice, such as f1=0.9@country=US, f1=0.9@country=US,year=2020, or f1=0.9@year:10=1990-1999 of a "
-        "bin, if one is named; on an end of the 95 %% interval with f1.low=0.8; repeatable"
+        "fail if a score, truth_coverage, prediction_coverage or a size is below a value. Sizes cover "
+        "scored items: clusters_pred, largest_pred, singletons_pred (as a share of the clusters), the "
+        "same of true, items and cells. For a slice: f1=0.9@country=US, f1=0.9@country=US,year=2020, or, "
+        "for a bin, f1=0.9@year:10=1990-1999. For an end of the 95 %% interval: f1.low=0.8. Repeatable"
     )
     add("--fail-under", **BOUND, help=under)
-    over = "fail if a score is above a value; for scores of which less is better, such as jaccard_distance"
+    over = "fail if a score is above a value; for scores where lower is better, such as jaccard_distance"
     add("--fail-over", **BOUND, help=over)
     add(
         "--fail-on-warning", action="append", default=[], nargs="?", const="", metavar="CODE",
-        help="fail if there is a warning, or a warning or note of one CODE; repeatable",
+        help="fail if there is any warning, or a warning or note with this CODE; repeatable",
     )  # fmt: skip
     add(
         "--summary", metavar="FILE",
-        help="append verdict, gates, warnings, scores and slices to a file as Markdown, such as $GITHUB_STEP_SUMMARY",
+        help=(
+            "append verdict, gates, warnings, scores and slices as Markdown to a file such as "
+            "$GITHUB_STEP_SUMMARY"
+        ),
     )  # fmt: skip
     return add
 

@@ -34,7 +34,7 @@ def refuse_overwriting(options: argparse.Namespace) -> None:
         for file in _files(read):
             if _is_in(file, out):
                 raise OptionError(
-                    f"{flag} {out} would replace {file}, which is read. Name another path for {flag}"
+                    f"{flag} {out} would replace {file}, which is an input. Name another path for {flag}"
                 )
 
 
@@ -131,11 +131,11 @@ def _report(error: Exception) -> int:
         say("".join(traceback.format_exception(error)).rstrip())
         how = "the traceback above"
     else:
-        how = "what FASTBCUBED_TRACEBACK=1 shows"
+        how = "the output of FASTBCUBED_TRACEBACK=1"
     said = " ".join(str(error).split())
     say(
-        f"unexpected {type(error).__name__}{f': {said[:300]}' if said else ''}. This is an error of fastbcubed "
-        f"{__version__}, not of yours; please report it, with the command and {how}"
+        f"unexpected {type(error).__name__}{f': {said[:300]}' if said else ''}. This is a bug in "
+        f"fastbcubed {__version__}, not your mistake; please report it with the command and {how}"
     )
     return FAULT
 

@@ -106,8 +106,8 @@ def _notes(metric: Metric) -> list[str]:
     notes = []
     if "tp" in metric.definition:
         notes.append(
-            "For each item, tp, fp, fn and tn weigh the items that are with it on both sides (itself "
-            "included), on the predicted side alone, on the true side alone, and on neither."
+            "For each item, tp, fp, fn and tn are the weights of the items that share its cluster on both "
+            "sides (itself included), on the predicted side only, on the true side only, and on neither."
         )
     if metric.note:
         notes.append(metric.note)
@@ -116,7 +116,7 @@ def _notes(metric: Metric) -> list[str]:
     if metric.unweighted_only:
         notes.append("Not defined for weighted items.")
     if metric.overall_only:
-        notes.append("Of all items at once; not of clusters or slices.")
+        notes.append("Defined for all items at once, not for clusters or slices.")
     if metric.experimental:
         notes.append("Experimental.")
     return notes

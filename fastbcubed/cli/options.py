@@ -57,7 +57,7 @@ OPTIONS = {
     # input
     "table": _option(
         "--table", metavar="PATH",
-        help="one table with the labels of each item; {FIRST} and {SECOND} are columns of it",
+        help="one table with all labels; {FIRST} and {SECOND} are columns of it",
     ),
     "item": _option(
         "--item", default=ITEM, metavar="NAME", help="column of item ids (default: item); {item}"
@@ -68,7 +68,7 @@ OPTIONS = {
     **{
         f"run_{part}": _option(
             f"--run-{part}", **_REPEATED, default=[], metavar="RUN=NAME",
-            help=f"column of {part}s of one run, where it has another than --{part} says; repeatable",
+            help=f"column of {part}s for one run, if it differs from --{part}; repeatable",
         )
         for part in ("item", "cluster")
     },
@@ -81,12 +81,15 @@ OPTIONS = {
     ),
     "unmatched": _option(
         "--unmatched", metavar="POLICY",
-        help="what to do with items that one side lacks: drop (default{of_links}), raise, singleton, or "
-        "outside (if only {second_side} has them: {outside}); or {first}=POLICY,{second}=POLICY",
+        help="what to do with items missing from one side: drop (default{of_links}), raise, singleton, or "
+        "outside (for items that only {second_side} has: {outside}); or {first}=POLICY,{second}=POLICY",
     ),
     "nulls": _option(
         "--nulls", default="raise", choices=get_args(Nulls),
-        help="what to do with items whose cluster is null: raise (default), singleton, or drop (that side lacks them)",
+        help=(
+            "what to do with items whose cluster is null: raise (default), singleton, or drop (treat as "
+            "missing from that side)"
+        ),
     ),
     "duplicates": _option(
         "--duplicates", default="raise", choices=get_args(Duplicates),
@@ -94,44 +97,56 @@ OPTIONS = {
     ),
     "noise": _option(
         "--noise", metavar="LABEL",
-        help="a label, such as -1, whose items are singletons; of one side: {first}=-1",
+        help="a label, such as -1, whose items are singletons; for one side only: {first}=-1",
     ),
     "overlapping": _option(
         "--overlapping", action="store_true",
-        help="items may be in several clusters, with a row for each; the scores are those of Extended BCubed",
+        help="items may be in several clusters, one row per membership; scores are those of Extended BCubed",
     ),
     "max_pairs": _option(
         "--max-pairs", type=float, default=MAX_PAIRS, metavar="N",
-        help=f"with --overlapping, the most pairs of cells to compare (default: 1e{len(f'{MAX_PAIRS:.0f}') - 1})",
+        help=(
+            "with --overlapping, maximum number of pairs of cells to compare (default: "
+            f"1e{len(f'{MAX_PAIRS:.0f}') - 1})"
+        ),
     ),
     "truth": _option(
-        "--truth", metavar="TRUTH", help="the true clustering, which judges the change, given in the same way"
+        "--truth", metavar="TRUTH", help="the true clustering, to judge the change, given in the same way"
     ),
     "unlabelled": _option(
         "--unlabelled", default="drop", choices=("drop", "outside"),
-        help="what to do with items that the truth lacks where it judges: leave them out of all clusters (drop, the "
-        "default), or, if true clusters are complete, take them to belong with none of the others (outside)",
+        help="what to do, when judging, with items missing from the truth: leave them out of all clusters "
+        "(drop, the default), or, if true clusters are complete, treat them as belonging with no other "
+        "item (outside)",
     ),
     "sampling": _option(
         "--sampling", default="uniform", metavar="uniform|cluster_size|NAME",
-        help="how true clusters were drawn: each with the same chance (uniform, the default), in proportion to size "
-        "(cluster_size), as when items were drawn, or by a column of SAMPLE with one over the chance of the cluster",
+        help="how true clusters were drawn: with equal probability (uniform, the default), in proportion "
+        "to size (cluster_size), as when items were drawn, or a column of SAMPLE with the inverse "
+        "probability of each cluster",
     ),
     "draws": _option(
-        "--draws", metavar="NAME", help="column of SAMPLE with how often the cluster was drawn (default: once)"
+        "--draws", metavar="NAME", help=(
+            "column of SAMPLE with the number of times each cluster was drawn (default: once)"
+        )
     ),
     "population_clusters": _option(
         "--population-clusters", type=int, metavar="N",
-        help="how many true clusters there are; errors of a uniform sample without repetition are then smaller",
+        help=(
+            "number of true clusters in the population; reduces the errors of a uniform sample without "
+            "repetition"
+        ),
     ),
     "missing": _option(
         "--missing", default="singleton", choices=("singleton", "drop"),
-        help="what to do with items of SAMPLE that PREDICTION lacks: each is predicted to be alone (default), or left "
-        "out of its true cluster",
+        help="what to do with items of SAMPLE missing from PREDICTION: treat each as a singleton "
+        "(default), or leave it out of its true cluster",
     ),
     # scores
     "metrics": _option("--metric", "--metrics", **_REPEATED, metavar="NAME,...", help="{metrics}; repeatable"),
-    "beta": _option("--beta", type=float, default=1.0, help="weight of recall in F; any but 1 adds {beta}"),
+    "beta": _option("--beta", type=float, default=1.0, help=(
+        "weight of recall in F; any value but 1 adds {beta}"
+    )),
     "weighting": _option(
         "--weighting", default="pointwise", choices=get_args(Weighting),
         help="whether weights count in each confusion matrix and in the mean (pointwise, the default), or in the "
@@ -139,9 +154,9 @@ OPTIONS = {
     ),
     "slices": _option(
         "--slice", "--slices", **_REPEATED, default=[], metavar="NAME",
-        help="score by an attribute, or by several crossed, such as country,year; year:10 is in bins of that width, "
-        "year:1990:2000 between edges, day:month by the calendar (year, quarter, month, or several, as 6mo); "
-        "repeatable. There are always {sizes}, the size of the cluster in powers of two",
+        help="score by an attribute, or by several crossed, such as country,year; year:10 bins by that "
+        "width, year:1990:2000 at edges, day:month by calendar (year, quarter, month, or several, as "
+        "6mo); repeatable. Always available: {sizes}, the size of the cluster in powers of two",
     ),
     "level": _option(
         "--level", type=float, default=0.95, metavar="P", help="{level}"
@@ -149,39 +164,45 @@ OPTIONS = {
     "thresholds": _option("--threshold", "--thresholds", **_REPEATED, metavar="T,...", help="{thresholds}"),
     "where": _option(
         "--where", **_REPEATED, metavar="CONDITION",
-        help='what has to hold there, such as "precision>=0.98" or "largest<=500"; on scores, clusters, largest, '
-        "singletons and threshold; repeatable",
+        help="condition on the best threshold, such as \"precision>=0.98\" or \"largest<=500\"; on "
+        "scores, clusters, largest, singletons and threshold; repeatable",
     ),
     # what loses more
     "attribute": _option(
         "--attribute", **_REPEATED, default=[], metavar="NAME,...",
-        help="attributes to look at, or bins of them such as year:10; repeatable (default: all columns of the inputs "
-        "but ids; true_size and pred_size only if named)",
+        help="attributes to search, or bins of them such as year:10; repeatable (default: all columns of "
+        "the inputs except ids; true_size and pred_size only if named)",
     ),
     "loss": _option(
         "--loss", default="f1", metavar="SCORE",
-        help="the score whose loss is explained: f1 (default), precision, recall, or another mean over items",
+        help="score whose loss to explain: f1 (default), precision, recall, or another mean over items",
     ),
     "depth": _option(
         "--depth", type=number, default=2, metavar="N",
-        help="how many attributes a slice is made of at most, 1 to 4 (default: 2)",
+        help="maximum number of attributes per slice, 1 to 4 (default: 2)",
     ),
     "min_items": _option(
-        "--min-items", type=number, default=50, metavar="N", help="how many items a slice has at least (default: 50)"
+        "--min-items", type=number, default=50, metavar="N", help=(
+            "minimum number of items per slice (default: 50)"
+        )
     ),
     "limit": _option(
         "--limit", type=number, default=20, metavar="N",
-        help="how many slices are tested at most (default: 20); fewer tests have more power",
+        help="maximum number of slices to test (default: 20); fewer tests have more power",
     ),
     # ids of a diff
     "release": _option(
-        "--release", metavar="NAME", help="what the registry calls EXPERIMENT (default: its name)"
+        "--release", metavar="NAME", help="name of EXPERIMENT in the registry (default: its own name)"
     ),
-    "revive": _option("--revive", action="store_true", help="new ids may be retired ones of the registry"),
-    "mint": _option("--mint", metavar="TEXT", help="new ids are this text and a running number"),
+    "revive": _option("--revive", action="store_true", help=(
+        "allow new clusters to take retired ids of the registry"
+    )),
+    "mint": _option("--mint", metavar="TEXT", help="form new ids from this prefix and a running number"),
     # links
     "threshold": _option(
-        "--threshold", type=float, metavar="T", help="the score that a link has to reach (default: all connect)"
+        "--threshold", type=float, metavar="T", help=(
+            "minimum score for a link to connect its items (default: all connect)"
+        )
     ),
     "ascending": _option(
         "--ascending", action="store_true",
@@ -190,30 +211,33 @@ OPTIONS = {
     **{
         side: _option(
             f"--{side}", metavar="NAME",
-            help=f"column of the {side} item of a {{link}}; a+b is an id of two columns (default: what Splink, dedupe, "
-            f"Zingg and others write, such as unique_id_{side[0]} or {side}_id)",
+            help=f"column of the {side} item of each {{link}}; a+b is an id of two columns (default: names "
+            f"used by Splink, dedupe, Zingg and others, such as unique_id_{side[0]} or {side}_id)",
         )
         for side in ("left", "right")
     },
     "score": _option(
         "--score", metavar="NAME",
-        help="column of scores (default: match_probability, match_weight, score, ... or the only one left)",
+        help=(
+            "column of scores (default: match_probability, match_weight, score, ... or the only remaining "
+            "column)"
+        ),
     ),
     "verdict": _option(
         "--verdict", metavar="NAME",
-        help="column that says whether two items match (yes and no, 1 and 0, ...){matches}",
+        help="column with the verdict whether two items match (yes and no, 1 and 0, ...){matches}",
     ),
     "no_verdict": _option(
         "--no-verdict", dest="verdict", action="store_const", const=False,
-        help="all rows are links, whatever a column that seems to have verdicts says",
+        help="treat all rows as links, even if a column looks like verdicts",
     ),
     "sources": _option(
         "--link-sources", dest="sources", metavar="A,B", type=lambda text: tuple(text.split(",")),
-        help="names of the tables of the left and the right items, whose ids become source+id",
+        help="names of the tables of the left and right items, whose ids become source+id",
     ),
     "no_sources": _option(
         "--no-link-sources", dest="sources", action="store_const", const=False,
-        help="an id means one item in both tables of the left and the right items",
+        help="equal ids of left and right items mean the same item",
     ),
     "items": _option(
         "--items", metavar="PATH",
@@ -222,57 +246,67 @@ OPTIONS = {
     # comparison
     "align": _option(
         "--align", default="common", choices=("common", "each"),
-        help="score all runs on the items that each of them scores (common, the default), or each run on its own",
+        help=(
+            "score all runs on the items that every run scores (common, the default), or each run on its "
+            "own items"
+        ),
     ),
     "bootstrap": _option(
         "--bootstrap", type=number, default=0, metavar="N",
-        help="take intervals from N replicates of the bootstrap, such as 1000, in place of Student's t; with --level "
-        "0.95 at least 40 for each run but the baseline",
+        help="compute intervals from N bootstrap replicates, such as 1000, instead of Student's t; with "
+        "--level 0.95, at least 40 per run other than the baseline",
     ),
     "seed": _option("--seed", type=number, default=0, metavar="N", help="seed of the {seed} (default: 0)"),
     "unit": _option(
         "--unit", default="component", metavar="component|true_cluster|NAME",
-        help="what is drawn as a whole: a connected component of truth and runs (default), a "
-        "true cluster (right only with --unmatched outside), or all items with one value of a column",
+        help="sampling unit: a connected component of truth and runs (default), a "
+        "true cluster (valid only with --unmatched outside), or all items that share a value of a column",
     ),
     # output
     "intervals": _option(
         "--no-intervals", dest="intervals", action="store_false",
-        help="show scores without their intervals, which take up to half as long again as the scores of large inputs",
+        help="omit intervals, which on large inputs take up to half as long again as the scores",
     ),
-    "json": _option("--json", action="store_true", help="one JSON object on stdout, as described below"),
+    "json": _option("--json", action="store_true", help=(
+        "print one JSON object on stdout, as described below"
+    )),
     "paths": _option(
         "--paths", action="store_true",
-        help="show the paths of files, as they were given, in all that is written (default: their names)",
+        help="show the paths of files as given in all output (default: file names only)",
     ),
     "worst": _option(
         "--worst", type=number, default=WORST_LISTED, metavar="N",
-        help=f"how many of {{worst}} to list (default: {WORST_LISTED})",
+        help=f"number of {{worst}} to list (default: {WORST_LISTED})",
     ),
     "show": _option("--show", type=number, default=0, metavar="N", help="open the N {show}"),
     "repairs": _option(
         "--repairs", type=number, default=0, metavar="N",
-        help="list the N clusters to split or to gather that bring most; with --out, write them as repairs.parquet",
+        help=(
+            "list the N splits or merges of clusters that gain most; with --out, write them as "
+            "repairs.parquet"
+        ),
     ),
-    "out": _option("--out", metavar="DIR", help="directory to write the result to, as JSON and Parquet files"),
+    "out": _option("--out", metavar="DIR", help=(
+        "directory in which to write the result as JSON and Parquet files"
+    )),
     "keep": _option(
         "--keep", default="cells", choices=("scores", "cells", "items"),
-        help="how much of the result to write to --out (default: cells{room}); with items it can be sliced later",
+        help="how much of the result to write to --out (default: cells{room}); items allow slicing later",
     ),
-    "overwrite": _option("--overwrite", action="store_true", help="replace files that exist"),
+    "overwrite": _option("--overwrite", action="store_true", help="replace existing files"),
     "report": _option(
-        "--report", metavar="FILE", help="write {report} as one HTML file, which is replaced{takes}"
+        "--report", metavar="FILE", help="write {report} as one HTML file, replacing any existing one{takes}"
     ),
     # work
     "engine": _option("--engine", choices=("memory", "disk"), help="{engine}"),
     "memory_limit": _option("--memory-limit", metavar="SIZE", help="{memory}"),
     "spill_dir": _option(
         "--spill-dir", metavar="DIR",
-        help="directory for what does not fit in memory (default: /var/tmp); nothing is left there",
+        help="directory for data that do not fit in memory (default: /var/tmp); emptied at the end",
     ),
     "threads": _option(
         "--threads", type=int, metavar="N",
-        help="threads to work with (default: all cores); the {results} not depend on it",
+        help="number of threads (default: all cores); the {results} not depend on it",
     ),
     "progress": _option(
         "--progress", action=argparse.BooleanOptionalAction,
@@ -292,10 +326,12 @@ WORDS = {
     "item": "see below", "first": "truth", "of_links": "", "link": "link",
     "matches": ": only matches are links", "metrics": "scores, families, or all (see: fastbcubed metrics)",
     "beta": "fbeta and mean_fbeta",
-    "weight": "; a file is what ends in .parquet, .csv and so on, has a slash in its path, or is a URI",
-    "results": "scores do", "memory": "memory of the disk engine, such as 2GiB (default: half of what is free)",
-    "level": "confidence of intervals (default: 0.95)", "room": "", "takes": "; needs the report extra",
-    "engine": "where the work is done (default: disk for Parquet and Arrow files that would not fit in memory)",
+    "weight": "; names that end in .parquet, .csv and so on, contain a slash, or are URIs mean files",
+    "results": "scores do", "memory": (
+        "memory limit of the disk engine, such as 2GiB (default: half of the free memory)"
+    ),
+    "level": "confidence level of intervals (default: 0.95)", "room": "", "takes": "; needs the report extra",
+    "engine": "where to do the work (default: disk for Parquet and Arrow files that would not fit in memory)",
 }  # fmt: skip
 
 
@@ -323,18 +359,16 @@ def add_evaluate_flags(parser: argparse.ArgumentParser) -> None:
     add_options(
         group,
         "json paths intervals show",
-        show="clusters that cost most, of either side: who is in them (see: fastbcubed show)",
+        show="costliest clusters of either side, with their members (see: fastbcubed show)",
     )
-    add_options(group, "worst repairs", worst="the worst clusters of each side, and of the worst slices,")
+    add_options(group, "worst repairs", worst="worst clusters of each side, and of worst slices,")
     add = group.add_argument
     add(
         "--order-by", default="loss", metavar="loss|excess|SCORE",
-        help="order clusters and slices by loss (the default) or worst score, or slices by excess loss",
+        help="order clusters and slices by loss (the default) or by worst score, or slices by excess loss",
     )  # fmt: skip
     add_options(group, "out")
-    add_options(
-        group, "keep", default=None, room=", or scores if there is no room for cells and nothing needs them"
-    )
+    add_options(group, "keep", default=None, room=", or scores if cells would not fit and nothing needs them")
     add_engine_flags(parser, spark=True)
 
 
@@ -351,7 +385,7 @@ def add_input_flags(
     parser: argparse.ArgumentParser,
     item: str = "item",
     sides: tuple[str, str] = ("truth", "prediction"),
-    outside: str = "they are not scored, but are false positives for the items they are clustered with",
+    outside: str = "they are not scored, but count as false positives for the items they are clustered with",
     *,
     by_run: bool = False,
     overlapping: bool = True,
@@ -362,7 +396,7 @@ def add_input_flags(
     names = f"table {item} cluster {runs}weight attributes unmatched nulls duplicates noise{more}"
     first, second = sides
     words = {"first": first, "second": second, "FIRST": first.upper(), "SECOND": second.upper()}
-    words |= {"second_side": f"the {second}", "of_links": ", but of links see below" * links}
+    words |= {"second_side": f"the {second}", "of_links": ", but for links see below" * links}
     words |= {"SECOND": "the runs", "second_side": "a run"} if by_run else {}
     add_options(parser.add_argument_group("input"), names, outside=outside, **words)
 
@@ -371,7 +405,7 @@ def add_engine_flags(parser: argparse.ArgumentParser, *, spark: bool = False, **
     """Add the flags that choose the engine and its resources; `spark` adds that engine, `words` fill in help."""
     group = parser.add_argument_group("work")
     if spark:
-        on_spark = "; spark where this runs under spark-submit, for tables that one machine does not hold"
+        on_spark = "; spark, under spark-submit, for tables too large for one machine"
         add_options(group, "engine", choices=("memory", "disk", "spark"), engine=WORDS["engine"] + on_spark)
     else:
         add_options(group, "engine")
@@ -380,17 +414,17 @@ def add_engine_flags(parser: argparse.ArgumentParser, *, spark: bool = False, **
 
 def limit_of(work: str) -> str:
     """Return the help of the memory limit of some work that is not done on disk."""
-    return f"memory that {work} may take, such as 8GiB; exceeding it is an error (default: no limit)"
+    return f"memory limit for {work}, such as 8GiB; exceeding it is an error (default: no limit)"
 
 
 def add_link_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags for TRUTH or PREDICTION given as links."""
-    group = parser.add_argument_group("links (pairs of items instead of items and clusters)")
+    group = parser.add_argument_group("links (rows of paired items instead of items and clusters)")
     group.add_argument(
         "--links", nargs="?", const="prediction", choices=("prediction", "truth", "both"), metavar="SIDE",
-        help="the prediction is a table of links, one for each pair of items, or with --links=truth the truth, or "
-        "both; clusters are what they connect. Of both, --threshold and --ascending are the prediction's, and columns "
-        "may be pairs, the truth's first",
+        help="the prediction (or, with --links=truth, the truth, or both) is a table of links, one row "
+        "per pair of items; clusters are what the links connect. With both, --threshold and --ascending "
+        "apply to the prediction, and columns may be given in pairs, the truth's first",
     )  # fmt: skip
     add_options(
         group,
@@ -403,17 +437,19 @@ def add_link_flags(parser: argparse.ArgumentParser) -> None:
 EXPLAIN: dict[str, Any] = {"nargs": "?", "const": "", "metavar": "NAME,..."}
 
 
-def add_report_flags(parser: argparse.ArgumentParser, explained: str = "what kind of items lose F1") -> None:
+def add_report_flags(
+    parser: argparse.ArgumentParser, explained: str = "slices of items that lose F1"
+) -> None:
     """Add ``--report FILE``, the flag of attributes for the page, and one for a section on what is `explained`."""
     group = parser.add_argument_group("HTML report (needs the report extra)")
-    add_options(group, "report", report="verdict, charts, slices and the clusters that cost most", takes="")
+    add_options(group, "report", report="verdict, charts, slices and costliest clusters", takes="")
     group.add_argument(
         "--report-columns", metavar="NAME,...",
-        help="attributes to show beside the members of clusters there (default: none)",
+        help="attributes to show next to cluster members in the report (default: none)",
     )  # fmt: skip
     if explained:
         group.add_argument(
             "--report-explain", **EXPLAIN,
-            help=f"say there {explained}, as found among all columns of the inputs, or those named (see: fastbcubed "
-            "explain)",
+            help=f"report {explained}, searching all columns of the inputs or those named (see: "
+            "fastbcubed explain)",
         )  # fmt: skip

@@ -17,24 +17,24 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "result",
         metavar="RESULT",
-        help="a directory that --out of evaluate, diff, compare or another command wrote",
+        help="a directory written by --out of evaluate, diff, compare or another command",
     )
     add = parser.add_argument
-    add("--out", metavar="FILE", required=True, help="the HTML file to write, which is replaced")
-    add("--title", metavar="TEXT", help="the heading (default: what was compared)")
+    add("--out", metavar="FILE", required=True, help="the HTML file to write; an existing one is replaced")
+    add("--title", metavar="TEXT", help="heading of the page (default: what was compared)")
     add(
         "--worst", type=number, metavar="N",
-        help=f"how many clusters of each side to show, those that cost most (default: {WORST})",
+        help=f"number of costliest clusters of each side to show (default: {WORST})",
     )  # fmt: skip
     add(
         "--members", type=number, metavar="N",
-        help=f"how many members of each to show (default: {MEMBERS})",
+        help=f"number of members to show per cluster (default: {MEMBERS})",
     )  # fmt: skip
-    add("--columns", metavar="NAME,...", help="attributes to show beside the members (default: none)")
+    add("--columns", metavar="NAME,...", help="attributes to show next to the members (default: none)")
     add(
         "--by", metavar="NAME", action="append", default=[],
-        help="an attribute to slice by, or several crossed, such as country,year, or bins such as year:10, besides "
-        "those that were requested when evaluating; repeatable",
+        help="an attribute to slice by, several crossed, such as country,year, or bins such as year:10, "
+        "in addition to those that were requested when evaluating; repeatable",
     )  # fmt: skip
     add(
         "--explain", **EXPLAIN,
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     asked = {name: value for name, value in asked.items() if value not in (None, [])}
     known = signature(result.report).parameters
     if strange := [name for name in asked if name not in known]:
-        raise OptionError(f"--{strange[0]} is not for the page of a result such as {options.result}")
+        raise OptionError(f"--{strange[0]} does not apply to a result of the kind in {options.result}")
     result.report(options.out, **asked, overwrite=True)
     say(f"wrote {options.out}")
     return 0

@@ -52,13 +52,13 @@ def result_of(options: argparse.Namespace, own: Collection[str], item_flag: str 
             if value != options.defaults[name] and name not in OF_BOTH:
                 flag = item_flag if name == "item" else name.replace("_", "-")
                 raise OptionError(
-                    f"--{flag} goes with TRUTH and PREDICTION; {options.paths[0]} was evaluated already"
+                    f"--{flag} applies to TRUTH and PREDICTION, but {options.paths[0]} is already evaluated"
                 )
         return _loaded(options.paths[0], options.memory_limit)
     if len(options.paths) != 2:
         raise OptionError(
-            "name a directory that evaluate --out wrote, or TRUTH and PREDICTION, not "
-            f"{len(options.paths)} things ({', '.join(options.paths[:4])})"
+            "name a directory written by evaluate --out, or TRUTH and PREDICTION, not "
+            f"{len(options.paths)} paths ({', '.join(options.paths[:4])})"
         )
     truth, prediction = options.paths
     asked = argparse.Namespace(**given, truth=truth, prediction=prediction, metrics=None, slices=[])

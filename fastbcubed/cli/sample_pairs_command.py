@@ -22,29 +22,34 @@ SIDES = ("baseline's", "experiment's")
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed sample-pairs``."""
-    parser.add_argument("baseline", metavar="BASELINE", help=f"the clustering as it was: {OR_COLUMNS}")
     parser.add_argument(
-        "experiment", metavar="EXPERIMENT", help="the clustering as it is now, given in the same way"
+        "baseline", metavar="BASELINE", help=(f"the clustering before the change: {OR_COLUMNS}")
+    )
+    parser.add_argument(
+        "experiment", metavar="EXPERIMENT", help="the clustering after the change, given in the same way"
     )
     group = parser.add_argument_group("sample")
     add = group.add_argument
-    add("-n", type=number, default=200, metavar="N", help="how many pairs to draw (default: 200)")
-    score = "what to estimate, see below (default: rates, half of the pairs for splits and half for merges)"
+    add("-n", type=number, default=200, metavar="N", help="number of pairs to draw (default: 200)")
+    score = "score to estimate, see below (default: rates, half of the pairs for splits and half for merges)"
     add("--score", default="rates", metavar="NAME", help=score)
     add(
         "--by", metavar="NAME",
-        help="stratify by this column, or several crossed, such as country,year, or bins, as --slice of evaluate",
+        help=(
+            "stratify by this column, several crossed, such as country,year, or bins, as in evaluate "
+            "--slice"
+        ),
     )  # fmt: skip
     add(
         "--column", "--columns", dest="columns", action="append", default=[], metavar="NAME,...",
-        help="attributes to show of both items; repeatable",
+        help="attributes of both items to show; repeatable",
     )  # fmt: skip
     add_options(group, "seed", seed="random numbers")
     add(
         "--out", dest="pairs_out", metavar="FILE",
-        help="the file to write, which ends in .csv or .parquet (default: CSV on stdout)",
+        help="file to write, ending in .csv or .parquet (default: CSV on stdout)",
     )  # fmt: skip
-    outside = "they are merged to the items they are clustered with"
+    outside = "they count as merged into their cluster"
     add_input_flags(parser, sides=("baseline", "experiment"), outside=outside, overlapping=False)
     add_options(group, "weighting")
     add_engine_flags(parser, results="pairs do")
@@ -87,6 +92,6 @@ def _written(pairs: Table, path: str) -> str:
     n, to_judge = len(pairs), pairs["repeats"].null_count
     again = "" if n == to_judge else f", {n - to_judge:,} of which repeat others and need no verdict"
     return (
-        f"wrote {path}: {counted(n, 'pair')}{again}. Write same, different or unsure into the column verdict, and "
-        f"then: fastbcubed estimate-pairs {path}"
+        f"wrote {path}: {counted(n, 'pair')}{again}. Fill in same, different or unsure in the column "
+        f"verdict, then run: fastbcubed estimate-pairs {path}"
     )

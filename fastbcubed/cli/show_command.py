@@ -31,8 +31,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed show``."""
     add_paths(
         parser,
-        "a directory that --out of evaluate, diff, compare or another command wrote, shown as a whole if nothing is "
-        "to be opened",
+        "a directory written by --out of evaluate, diff, compare or another command; shown whole if you "
+        "name nothing to open",
     )
     group = parser.add_argument_group("what to open")
     add = group.add_argument
@@ -42,17 +42,20 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--experiment",
         dest="pred",
         **many,
-        help="a predicted cluster, or an experiment's; repeatable",
+        help="predicted or experiment cluster to open; repeatable",
     )
-    add("--true", "--baseline", dest="true", **many, help="a true cluster, or a baseline's; repeatable")
-    add("--item", dest="items", action="append", default=[], metavar="ID", help="an item; repeatable")
+    add("--true", "--baseline", dest="true", **many, help="true or baseline cluster to open; repeatable")
+    add("--item", dest="items", action="append", default=[], metavar="ID", help="item to open; repeatable")
     add(
         "--columns", metavar="NAME,...",
-        help="attributes to show beside the members (default: of clusters, the first few)",
+        help="attributes to show next to the members (default: the first few for clusters, none for items)",
     )  # fmt: skip
     add(
         "--members", type=number, metavar="N",
-        help="how many members of a cluster to show, or of each set of an item (default: 20 and 5)",
+        help=(
+            "number of members to show per cluster (default: 20), or per tp, fp, fn, tn of an item "
+            "(default: 5)"
+        ),
     )  # fmt: skip
     add_options(group, "json")
     add_flags_of_inputs(parser, group, "item_column")
@@ -77,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 def open_all(options: argparse.Namespace) -> list[Any]:
     """Return the requested clusters and items."""
     if not _wanted(options):
-        raise OptionError("say what to open: --pred ID, --true ID or --item ID")
+        raise OptionError("name what to open: --pred ID, --true ID or --item ID")
     found = _result(options)
     ev, sides = _as_evaluation(found)
     columns = None if options.columns is None else [plain(name) for name in split(options.columns, ",")]
@@ -113,7 +116,10 @@ def _result(options: argparse.Namespace) -> Any:
 
         (path,) = options.paths
         if not isinstance(found, fb.Evaluation | fb.Diff):
-            raise NotKeptError(f"{path} has no clusters and items to open; to show it, name nothing else")
+            raise NotKeptError(
+                f"{path} has no clusters or items to open; to show the result itself, pass no --pred, --true "
+                "or --item"
+            )
         command = "diff" if isinstance(found, fb.Diff) else "evaluate"
         require_items(_as_evaluation(found)[0], path, "nothing can be opened", command)
     return found
@@ -139,7 +145,7 @@ def as_id(ev: Evaluation, kind: str, text: str) -> Any:
     if len(parts) != own.num_fields:
         names = ", ".join(field.name for field in own.fields)
         raise OptionError(
-            f"{FLAGS[kind]} {text}: an id has {own.num_fields} parts ({names}), with commas between them"
+            f"{FLAGS[kind]} {text}: an id has {own.num_fields} parts ({names}), separated by commas"
         )
     return tuple(
         _value(plain(part), field.type, FLAGS[kind]) for part, field in zip(parts, own.fields, strict=True)

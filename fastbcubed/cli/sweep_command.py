@@ -28,7 +28,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``fastbcubed sweep``."""
     add = parser.add_argument
     add("truth", metavar="TRUTH", help=f"the true clustering: {FILES}")
-    add("edges", metavar="LINKS", help="table of links with scores, one row for each pair of items")
+    add("edges", metavar="LINKS", help="table of links with scores, one row per pair of items")
     add_options(
         parser.add_argument_group("links"),
         "ascending left right score verdict no_verdict sources no_sources items",
@@ -38,9 +38,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add(
         "--unmatched", metavar="POLICY",
-        help="what to do with items that one side lacks: drop, raise, singleton, or outside (items that only links "
-        "have are then false positives for those they are clustered with); or truth=POLICY,prediction=POLICY "
-        "(default: truth=singleton, as they have no link, unless --items is given; prediction=drop)",
+        help="what to do with items missing from one side: drop, raise, singleton, or outside (items that "
+        "only links have are then false positives for those they are clustered with); or "
+        "truth=POLICY,prediction=POLICY (default: prediction=drop and, unless --items is given, "
+        "truth=singleton, since they have no link)",
     )  # fmt: skip
     add_options(group, "nulls duplicates noise")
     _add_score_flags(parser)
@@ -49,7 +50,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add(
         "--merges", type=number, default=3, metavar="N",
-        help="number of costliest merges to list, at the best threshold (default: 3)",
+        help="number of costliest merges at the best threshold to list (default: 3)",
     )  # fmt: skip
     add(
         "--stages", action="store_true",
@@ -57,15 +58,15 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add(
         "--rows", type=number, default=1000, metavar="N",
-        help="rows of the curve in JSON at most; the ends and the extremes are kept (default: 1000)",
+        help="maximum number of rows of the curve in JSON; ends and extremes are kept (default: 1000)",
     )  # fmt: skip
-    add_options(group, "report", report="the best threshold, the curve, merges to look at and slices")
+    add_options(group, "report", report="the best threshold, the curve, costliest merges and slices")
     add(
         "--out", metavar="DIR",
-        help="directory to write the whole curve, the clusters at the best threshold, the merges that cost most and "
-        "the weakest links to",
+        help="directory in which to write the whole curve, the clusters at the best threshold, the "
+        "costliest merges and the weakest links",
     )  # fmt: skip
-    limit = limit_of("the sweep, but not listing merges (see --merges),")
+    limit = limit_of("the sweep, excluding the list of merges (see --merges)")
     add_options(parser.add_argument_group("work"), "memory_limit threads progress", memory=limit)
 
 
@@ -76,17 +77,16 @@ def _add_score_flags(parser: argparse.ArgumentParser) -> None:
         "--best",
         default="f1",
         metavar="SCORE",
-        help="the score that the threshold is to be best in (default: f1), or a cost that is to be as low as can be, "
-        "such as '5*pair_fp + pair_fn'",
+        help="score to maximize (default: f1), or a cost to minimize, such as '5*pair_fp + pair_fn'",
     )
     add_options(group, "where")
     add(
         "--draws", type=number, default=0, metavar="N",
-        help="number of bootstrap draws of connected components, e.g. 1000, each with its own best threshold: "
-        "the score to expect on other data, and how far thresholds differ (default: no draws)",
+        help="number of bootstrap draws of connected components, e.g. 1000, each with its own best "
+        "threshold: reports the score expected on other data and how far thresholds vary (default: no draws)",
     )  # fmt: skip
     add_options(group, "seed", seed="draws")
-    also = "also list the scores at these thresholds, some of which are known nowhere else, such as mean_f1"
+    also = "also list the scores at these thresholds; some, such as mean_f1, are computed only there"
     add_options(group, "thresholds metrics beta", thresholds=also, beta="fbeta")
     add(
         "--slice", "--slices", dest="slices", action="append", metavar="NAME", default=[],

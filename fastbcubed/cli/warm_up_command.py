@@ -51,11 +51,11 @@ def warm_up(*, two_processes: bool = False) -> str:
     """Compile the kernels, and return a message with the directory of their cache."""
     directory = None if kernels.jit.never_compiled() else _directory()
     if directory is None or directory in kernels.cache.fallbacks or kernels.cache.passed_over(directory):
-        raise FileFormatError(f"kernels are not compiled ahead: {kept()}")
+        raise FileFormatError(f"kernels cannot be compiled ahead: {kept()}")
     with announcing_compilation(N_KERNELS), tempfile.TemporaryDirectory() as work:
         with _second_process(work) if two_processes else nullcontext():
             _compile_all(Path(work))
-    return f"kernels are kept in {directory}"
+    return f"kernels are cached in {directory}"
 
 
 def _directory() -> str | None:
@@ -82,7 +82,7 @@ def _second_process(work: str) -> Iterator[None]:
             except EOFError:
                 if code := process.wait():
                     raise OutOfMemoryError(
-                        f"the second process that compiles kernels was killed or failed (exit code {code}), most "
+                        f"the second compiling process was killed or failed (exit code {code}), most "
                         f"likely for lack of memory. {MORE_MEMORY}"
                     ) from None
                 return
@@ -131,7 +131,7 @@ def _compile_all(work: Path, *, last_first: bool = False) -> None:
                 continue
             steps[k](own)
     if kernels.jit.failures:
-        raise FileFormatError(f"kernels could not be kept in {_directory()}: {kernels.jit.failures[0]}")
+        raise FileFormatError(f"kernels could not be cached in {_directory()}: {kernels.jit.failures[0]}")
 
 
 def _rows(ids: str) -> pa.Table:

@@ -243,7 +243,11 @@ def test_clusters_by_score_instead_of_loss(tmp_path, capsys) -> None:
 
 @pytest.mark.parametrize(
     ("score", "said"),
-    [("elm", "a family of"), ("rand", "one score of all items"), ("presicion", "Did you mean 'precision'")],
+    [
+        ("elm", "a family of"),
+        ("rand", "a score of all items at once"),
+        ("presicion", "Did you mean 'precision'"),
+    ],
 )
 def test_clusters_are_ordered_by_scores_that_they_have(paths, capsys, score, said) -> None:
     assert cli.main(["evaluate", *paths, "--order-by", score]) == 2
@@ -402,7 +406,7 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
         ("evaluate T P --metrik f1", "unrecognized arguments: --metrik f1. Did you mean '--metric'?"),
         ("evaluate T P --xyzzy", "unrecognized arguments: --xyzzy\nTry: fastbcubed evaluate --help"),
         ("evaluate T P Q", "unrecognized arguments: Q\nTry: fastbcubed evaluate --help"),
-        ("evaluate T P T", "unrecognized arguments: truth.parquet. A pattern for several files is quoted"),
+        ("evaluate T P T", "unrecognized arguments: truth.parquet. Quote a pattern for several files"),
         ("evaluate T P --metr f1", "unrecognized arguments: --metr"),
         ("evaluate T P --metric presicion", "Did you mean 'precision'"),
         ("evaluate T P --beta x", "invalid float value"),
@@ -442,13 +446,13 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
         ("evaluate T P --fail-over jaccard_distance=2", "jaccard_distance is from 0 to 1. Write 2 % as 0.02"),
         ("evaluate columns.parquet P", "Name the right one with --item and --cluster."),
         ("evaluate /dev/null P", "/dev/null is a pipe or a device"),
-        ("evaluate T P --out T", "--out truth.parquet would replace truth.parquet, which is read"),
+        ("evaluate T P --out T", "--out truth.parquet would replace truth.parquet, which is an input"),
         ("evaluate T P --memory-limit 5x", "--memory-limit is a number of bytes"),
         ("evaluate T P --engine disk --memory-limit 1KB", "--memory-limit is 1,000 bytes"),
         ("evaluate T P --beta nan", "--beta is a number"),
-        ("evaluate T P --metric f1,,mcc", "one has no name"),
+        ("evaluate T P --metric f1,,mcc", "one of them is empty"),
         ("evaluate T P --slice country,", "such as country,year, not 'country,'"),
-        ("evaluate T P --slice year,year", "different ones"),
+        ("evaluate T P --slice year,year", "different attributes"),
         ("evaluate T nowhere.parquet", "There is no file nowhere.parquet"),
         ("evaluate T broken.parquet", "truncated"),
         ("evaluate T other.parquet", "no item of"),
@@ -663,7 +667,7 @@ def test_after_warm_up_nothing_is_compiled(tmp_path_factory, tmp_path) -> None:
     cache = tmp_path_factory.mktemp("kernels")  # of its own: those of other tests would hide what is missing
     own = {"NUMBA_CACHE_DIR": str(cache)}
     done = _run("warm-up", cwd=tmp_path, env=own, timeout=900)
-    assert done.returncode == 0 and b"fastbcubed: kernels are kept in " in done.stderr and not done.stdout
+    assert done.returncode == 0 and b"fastbcubed: kernels are cached in " in done.stderr and not done.stdout
     assert not list(tmp_path.iterdir())
     assert len(list(cache.rglob("*.nbc"))) == warm_up_command.N_KERNELS
     count = """

@@ -96,7 +96,7 @@ def test_all_links_connect_without_a_threshold(capsys: pytest.CaptureFixture[str
     assert pq.read_table("c.parquet").to_pydict() == {"item": [1, 2, 3, 4], "cluster": [0, 0, 0, 1]}
     shown = capsys.readouterr().out
     assert "\nall            3         2           1        3\n" in shown
-    assert "Items without any link are not among these" in shown
+    assert "Items without links are not included" in shown
     argv = ["cluster", "links.csv", "--left", "a b", "--right", "b", "--ascending", "--threshold", "1,5"]
     assert cli.main([*argv, "--out", "d.parquet"]) == 0
     assert pq.read_table("d.parquet").column_names == ["item", "cluster_1", "cluster_5"]
@@ -115,7 +115,7 @@ def test_no_links(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--threshold high", "--threshold is a number, or several with commas between them, not 'high'"),
+        ("--threshold high", "--threshold takes a number, or several separated by commas, not 'high'"),
         ("--threshold nan", "--threshold is a number, the score that links have to reach, not nan"),
         ("--out clusters.csv", "--out is a Parquet file"),
         ("--out no/where/c.parquet --threshold 0.9", ""),
@@ -179,7 +179,7 @@ TRUTH_BY_ITEM = dict(zip(TRUTH["item"], TRUTH["cluster"], strict=True))
     [
         ("--threshold 0.9", "--threshold goes with --links"),
         ("--link-score x", "--link-score goes with --links"),
-        ("--links --table truth.parquet", "--links goes with two inputs"),
+        ("--links --table truth.parquet", "--links needs two inputs"),
         ("--links --link-left unique_id_l", "--link-right is missing"),
         ("--links --link-left unique_id_l --link-right unique_idr", "Did you mean --link-right unique_id_r?"),
         ("--links --link-score prob", "Name the right one with --link-score."),

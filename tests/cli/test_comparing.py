@@ -48,7 +48,7 @@ def test_in_a_table_runs_are_columns():
 
 
 @pytest.mark.parametrize(
-    ("named", "said"), [(["a=x", "a=y"], "two runs are called 'a'"), (["a="], "has no path")]
+    ("named", "said"), [(["a=x", "a=y"], "two runs are named 'a'"), (["a="], "has no path")]
 )
 def test_wrong_names_say_so(named, said):
     with pytest.raises(OptionError, match=said):

@@ -145,7 +145,7 @@ def test_files_of_ids(paths: dict[str, str], tmp_path: Path, capsys: pytest.Capt
     code, out, err = run(capsys, *again, "--mint", "n", "--fail-ids-lost", "0.1", "--json")
     gate = json.loads(out)["gates"][0]
     assert code == 1 and (gate["score"], gate["at_most"]) == ("ids_lost", 0.1) and gate["value"] == 1 - 5 / 6
-    assert "since a gate failed" in err and Path(files["registry"]).read_bytes() == before
+    assert "because a gate failed" in err and Path(files["registry"]).read_bytes() == before
     code, _, err = run(capsys, *again, "--mint", "n")
     assert code == 0 and "3 kept, 1 split" in err
     assert pq.read_table(files["registry"]).to_pylist()[3] == {

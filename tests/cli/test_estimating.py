@@ -82,7 +82,7 @@ def test_warnings_name_flags(command, capsys) -> None:
         ("--population-clusters 9 --sampling w", "--population-clusters is for --sampling uniform without"),
         ("--metric ami", "ami cannot be estimated from a sample of true clusters"),
         ("--level 95", "--level is a confidence between 0 and 1"),
-        ("--item a,b,c", "--item is a column, a pair of columns"),
+        ("--item a,b,c", "--item takes a column, a pair of columns"),
     ],
 )
 def test_what_is_wrong(command, capsys, flags, said) -> None:

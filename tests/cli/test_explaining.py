@@ -141,7 +141,7 @@ def test_reports_have_a_section_that_explains(here, monkeypatch, argv: str) -> N
         ("evaluate truth.parquet pred.parquet --report-explain", "--report-explain goes with --report"),
         (
             "evaluate truth.parquet pred.parquet --report page.html --report-explain country,",
-            "--report-explain is an attribute, or several",
+            "--report-explain takes one attribute or several",
         ),
         (
             "evaluate truth.parquet pred.parquet --report page.html --report-explain contry",
@@ -149,7 +149,7 @@ def test_reports_have_a_section_that_explains(here, monkeypatch, argv: str) -> N
         ),
         ("report cells --out page.html --explain", "the items were not kept"),
         ("report changes --out page.html --explain", "a diff has no loss to explain"),
-        ("report result --out page.html --explain ,", "--explain is an attribute, or several"),
+        ("report result --out page.html --explain ,", "--explain takes one attribute or several"),
     ],
 )
 def test_reports_that_cannot_explain_are_not_written(here, capsys, argv: str, message: str) -> None:
@@ -167,27 +167,30 @@ def test_reports_that_cannot_explain_are_not_written(here, capsys, argv: str, me
     [
         (
             "explain cells",
-            "cells has no items, so that no kind of items can be told; write it with evaluate --out DIR",
+            "cells has no items, so that there is nothing to slice by; write it with evaluate --out DIR",
         ),
         (
             "explain runs",
-            "runs is a comparison of runs, which explain does not take: name an evaluation of one run",
+            "runs is a comparison of runs, which explain does not accept. Name an evaluation of one run",
         ),
-        ("explain changes", "changes is no evaluation; name what evaluate --out DIR --keep items wrote"),
+        (
+            "explain changes",
+            ("changes is not an evaluation; name a directory written by evaluate --out DIR --keep items"),
+        ),
         ("explain plain.parquet pred.parquet", "Evaluate tables with more columns, or with --attributes"),
         ("explain truth.parquet pred.parquet --attribute contry", "Did you mean 'country'?"),
         (
             "explain truth.parquet pred.parquet --attribute country,",
-            "--attribute is an attribute, or several",
+            "--attribute takes one attribute or several",
         ),
         ("explain truth.parquet pred.parquet --loss pair_f1", "pair_f1 is no mean over items"),
         ("explain truth.parquet pred.parquet --depth 9", "depth is a number of attributes"),
         ("explain truth.parquet pred.parquet --level 2", "level is"),
         (
             "explain cells --weighting outer",
-            "--weighting goes with TRUTH and PREDICTION; cells was evaluated already",
+            "--weighting applies to TRUTH and PREDICTION, but cells is already evaluated",
         ),
-        ("explain cells --item id", "--item goes with TRUTH and PREDICTION; cells was evaluated already"),
+        ("explain cells --item id", "--item applies to TRUTH and PREDICTION, but cells is already evaluated"),
         ("explain truth.parquet", "To evaluate first, name TRUTH and PREDICTION"),
         (
             "explain truth.parquet pred.parquet plain.parquet",

@@ -118,9 +118,9 @@ def test_help_speaks_of_what_a_command_takes(capsys: pytest.CaptureFixture[str])
     ):
         assert main([command, "--help"]) == 0
         told = " ".join(capsys.readouterr().out.split())
-        assert ("but of links see below" in told) == links
+        assert ("but for links see below" in told) == links
         if command == "compare":
-            assert "PREDICTION" not in told and "outside (if only a run has them" in told
+            assert "PREDICTION" not in told and "outside (for items that only a run has" in told
     assert main(["--help"]) == 0
     listed = re.findall(r"(?m)^    ([a-z][a-z-]+)(?:  |$)", capsys.readouterr().out)
     assert listed[:2] == ["demo", "evaluate"] and listed[-2:] == ["constraints", "warm-up"]

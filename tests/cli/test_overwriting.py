@@ -39,7 +39,7 @@ def test_a_file_that_is_read_is_not_replaced(
     before = {path: path.read_bytes() for path in files.rglob("*") if path.is_file()}
     assert main(command.split()) == 2
     said = capsys.readouterr().err
-    assert f"{flag} " in said and f"would replace {read}, which is read" in said
+    assert f"{flag} " in said and f"would replace {read}, which is an input" in said
     assert {path: path.read_bytes() for path in files.rglob("*") if path.is_file()} == before
 
 

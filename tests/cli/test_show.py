@@ -108,14 +108,14 @@ def test_evaluate_opens_the_costliest(here, capsys, engine) -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ("show truth.parquet pred.parquet", "say what to open: --pred ID, --true ID or --item ID"),
+        ("show truth.parquet pred.parquet", "name what to open: --pred ID, --true ID or --item ID"),
         ("show result --true x", "--true x: an integer is needed"),
         ("show result --true 7", "no true cluster 7"),
         ("show result --pred X", "no predicted cluster 'X'"),
         ("show result --item z", "item 'z' is not in the evaluation"),
         ("show result --pred x --columns nam", "no attribute 'nam'"),
-        ("show result --pred x --weighting outer", "--weighting goes with TRUTH and PREDICTION"),
-        ("show result --pred x --item-column id", "--item-column goes with TRUTH and PREDICTION"),
+        ("show result --pred x --weighting outer", "--weighting applies to TRUTH and PREDICTION"),
+        ("show result --pred x --item-column id", "--item-column applies to TRUTH and PREDICTION"),
         ("show cells --pred x", "write it with evaluate --out DIR --keep items"),
         ("show changes --baseline 1", "write it with diff --out DIR --keep items"),
         ("show nowhere --pred x", "To evaluate first, name TRUTH and PREDICTION"),

@@ -137,7 +137,7 @@ def test_what_is_wrong_with_the_links_is_said(capsys: pytest.CaptureFixture[str]
 
 def test_a_threshold_that_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["sweep", "truth.parquet", "links.parquet", "--threshold", "0.5,high"]) == 2
-    told = "--threshold is a number, or several with commas between them, not '0.5,high'"
+    told = "--threshold takes a number, or several separated by commas, not '0.5,high'"
     assert told in capsys.readouterr().err
     assert cli.main(["cluster", "links.parquet", "--threshold", "high"]) == 2
     assert told.replace("0.5,high", "high") in capsys.readouterr().err
@@ -160,7 +160,7 @@ def test_json_is_what_the_library_says(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_what_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     _, err = ran(capsys, "--out", "swept", "--best", "precision", "--where", "clusters <= 4")
-    assert "wrote swept; in Python, fastbcubed.load('swept') reads it" in err
+    assert "wrote swept; in Python, load it with fastbcubed.load('swept')" in err
     sweep = fb.sweep("truth.parquet", "links.parquet")
     best = sweep.best("precision", where="clusters <= 4")
     assert pq.read_table("swept/curve.parquet").equals(sweep.curve(limit=None).to_arrow())
@@ -220,7 +220,7 @@ def test_columns_ascending_and_items(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("argv", "told"),
     [
-        (["--threshold", "x"], "--threshold is a number"),
+        (["--threshold", "x"], "--threshold takes a number"),
         (["--where", "precision"], "--where is a condition"),
         (["--best", "f9"], "the curve has no score 'f9'"),
         (["--best", "f1*"], "--best is a name, or numbers and names with"),
@@ -240,7 +240,7 @@ def test_what_is_wrong_is_said_in_flags(
 def test_a_page(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("altair")
     assert cli.main("sweep truth.parquet links.parquet --report links.parquet".split()) == 2
-    assert "--report links.parquet would replace links.parquet, which is read" in capsys.readouterr().err
+    assert "--report links.parquet would replace links.parquet, which is an input" in capsys.readouterr().err
     _, err = ran(
         capsys, "--best", "recall", "--slice", "country", "--threshold", "0.9", "--report", "page.html"
     )

@@ -55,7 +55,7 @@ def test_the_same_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
         assert runs["splink"]["overall"]["precision"] == pytest.approx(11 / 15)
         assert runs["ours"]["overall"]["recall"] == pytest.approx(3 / 5)
     assert cli.main([*asked, "--run-item", "my_id"]) == 2
-    assert "--run-item is the name of a run, an equals sign and its column" in capsys.readouterr().err
+    assert "--run-item takes RUN=COLUMN" in capsys.readouterr().err
     assert cli.main([*asked, "--run-item", "other=my_id"]) == 2
     assert (
         "--run-item names a column of 'other', which is no run; there are 'splink', 'ours'\n"

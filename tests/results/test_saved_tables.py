@@ -81,7 +81,7 @@ def test_a_loaded_result_answers_the_same(
     assert cli.main(["show", str(tmp_path), "--json"]) == 0
     assert capsys.readouterr().out == f"{result.to_json()}\n"
     assert cli.main(["show", str(tmp_path), "--true", "1"]) == 2
-    assert "has no clusters and items to open" in capsys.readouterr().err
+    assert "has no clusters or items to open" in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
