@@ -712,7 +712,7 @@ def test_warm_up_says_if_it_is_of_no_use(tmp_path) -> None:
     done = _run("warm-up", env={"FASTBCUBED_CACHE": "0"})
     assert done.returncode == 2 and b"not kept (FASTBCUBED_CACHE=0)" in done.stderr
     (tmp_path / "file").touch()
-    done = _run("warm-up", env={"NUMBA_CACHE_DIR": str(tmp_path / "file" / "kernels")}, timeout=60)
+    done = _run("warm-up", env={"NUMBA_CACHE_DIR": str(tmp_path / "file" / "kernels")}, timeout=300)
     assert done.returncode == 2 and b"named by NUMBA_CACHE_DIR, cannot be written to" in done.stderr
 
 
@@ -725,7 +725,7 @@ def test_version_and_help_start_fast() -> None:
     code += "print([name for name in ('numba', 'pandas', 'rich', 'scipy') if name in sys.modules])"
     environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=300
     )
     assert done.stdout.startswith(f"fastbcubed {fb.__version__}\n")
     assert done.stdout.endswith("[]\n") and not done.stderr
@@ -735,7 +735,7 @@ def test_the_version_alone_imports_nothing_else() -> None:
     environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
     for prefix in ([], ["-S"]):  # -S: no installed package can be imported at all
         command = [sys.executable, *prefix, "-m", "fastbcubed", "--version"]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
         assert (done.returncode, done.stdout, done.stderr) == (0, f"fastbcubed {fb.__version__}\n", "")
 
 
@@ -758,7 +758,7 @@ def test_what_is_printed_needs_no_pandas(paths) -> None:
     code += "print('pandas' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=300
     )
     assert done.stdout.startswith("Evaluation of") and done.stdout.endswith("False\n")
 
@@ -822,7 +822,7 @@ def test_streams_that_are_full_or_closed(redirected, code, said) -> None:
     for asked in ("metrics precision", "metrics all --json", "evaluate --help"):  # the first fits a buffer
         command = f'"{sys.executable}" -m fastbcubed {asked} {redirected}'
         done = subprocess.run(
-            command, shell=True, capture_output=True, text=True, env=environment, timeout=60
+            command, shell=True, capture_output=True, text=True, env=environment, timeout=300
         )
         assert (done.returncode, done.stderr) == (code, said)
 
@@ -831,7 +831,7 @@ def test_streams_that_are_full_or_closed(redirected, code, said) -> None:
 def test_a_wrong_option_with_a_closed_stderr(tmp_path) -> None:
     command = f'"{sys.executable}" -m fastbcubed metrics absent 2>&-'
     environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment, timeout=300)
     assert (done.returncode, done.stdout) == (2, "")
 
 

@@ -467,7 +467,7 @@ def test_files_are_read_without_importing_pandas(tmp_path: Path) -> None:
     code += "  fb.evaluate('t.parquet', p, engine=engine)\n  print('pandas' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(Path(fb.__file__).parents[1])}
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=300)
     assert done.stdout.split() == ["False"] * 4, done.stderr
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -14,9 +13,11 @@ from fastbcubed.runtime.threads import Pool, Progress
 @pytest.mark.parametrize("n", [0, 1, 2, 100])
 def test_results_come_in_the_order_of_the_tasks(n: int, threads: int) -> None:
     called: list[int] = []
+    second = threading.Event()
 
     def block(k: int, twice: int) -> int:
-        time.sleep((k % 3) / 2000)  # ends in another order
+        if threads > 1 and n > 1 and k < 2:  # the first ends after the second
+            second.set() if k else second.wait(30)
         called.append(k)
         return k + twice
 
@@ -38,19 +39,36 @@ def test_threads_share_the_tasks() -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_an_error_is_raised_as_it_was_and_ends_the_stage(threads: int) -> None:
-    called: list[int] = []
+    here, called = threading.get_ident(), []
+    over = threading.Event()
 
     def block(k: int) -> None:
         called.append(k)
-        time.sleep(0.001)
-        if k == 4:
+        if threading.get_ident() != here:
+            over.wait(30)  # so that the thread that calls comes to the fourth block
+        elif k >= 4:
             raise IndexError("of block 4")
 
     with Pool(threads) as pool:
         with pytest.raises(IndexError, match="of block 4"):
             pool.map(block, range(1000))
-        assert len(called) < 100
+        over.set()
+        assert len(called) <= 4 + threads
         assert pool.map(str, [1, 2, 3]) == ["1", "2", "3"], "the pool works on"
+
+
+def test_an_error_of_another_thread_is_raised_as_it_was() -> None:
+    here, failed = threading.get_ident(), threading.Event()
+
+    def block(k: int) -> None:
+        if threading.get_ident() == here:
+            failed.wait(30)
+        else:
+            failed.set()
+            raise IndexError("of another thread")
+
+    with Pool(2) as pool, pytest.raises(IndexError, match="of another thread"):
+        pool.map(block, range(2))
 
 
 def test_progress_is_told_by_the_thread_that_waits() -> None:
