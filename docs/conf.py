@@ -36,10 +36,12 @@ copybutton_only_copy_prompt_lines = True
 
 html_theme = "pydata_sphinx_theme"
 html_title = "fastbcubed"
-html_additional_pages = {"index": "to_start.html"}
+html_additional_pages = {"index": "to_start.html"} | dict.fromkeys(pages_from_code.MOVED, "moved.html")
+html_context = {"moved": pages_from_code.MOVED}
 templates_path = ["_templates"]
 html_extra_path = ["_generated"]
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_js_files = ["names.js"]
 html_show_sourcelink = False
 html_theme_options = {

@@ -13,7 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import formulas
 import numpy as np
+import uses
 
 import fastbcubed as fb
 from fastbcubed.cli import commands, json_keys
@@ -124,7 +126,11 @@ def write(docs: Path) -> None:
     """Write all generated pages below the folder of the documentation, in place of earlier ones."""
     reference = docs / "reference"
     pages = {
-        **{f"scores/{name}": score_page(metric) for name, metric in registry.METRICS.items()},
+        **{
+            f"scores/{name}": score_page(metric)
+            for name, metric in registry.METRICS.items()
+            if PAGE[name] == name
+        },
         "scores/index": score_list(),
         **{f"commands/{each.name}": command_page(each.name, each.description) for each in commands.COMMANDS},
         **{f"api/{name}": api_page(name) for name in (*CLASSES, *FUNCTIONS, *MODULES)},
@@ -155,6 +161,11 @@ def sample_report(path: Path) -> None:
 
 # Scores
 
+#: The page of each score: names of one score share a page, those that compare two runs have pages of their own.
+PAGE = {name: (m.family != "diff" and m.alias_of) or name for name, m in registry.METRICS.items()}
+#: Pages of further names, which lead to that of the score.
+MOVED = {f"docs/reference/scores/{name}": f"{page}.html" for name, page in PAGE.items() if name != page}
+
 
 def score_list() -> str:
     """Return the page that lists all scores by family."""
@@ -162,42 +173,73 @@ def score_list() -> str:
     for family in registry.FAMILIES:
         lines += [f"## {FAMILIES[family]}", "", "| score | better | summary |", "| --- | --- | --- |"]
         lines += [
-            f"| [{m.name}]({m.name}.md) | {m.best} | {cell_text(m.summary)} |"
+            f"| [{m.name}]({PAGE[m.name]}.md) | {m.best} | {cell_text(m.summary)} |"
             for m in registry.METRICS.values()
             if m.family == family
         ]
         lines.append("")
-    return "\n".join([*lines, *toctree(registry.METRICS)])
+    return "\n".join([*lines, *toctree(dict.fromkeys(PAGE.values()))])
 
 
 def score_page(metric: Metric) -> str:
-    """Return the page of a score."""
+    """Return the page of a score, under all of its names."""
+    named = [metric, *(m for m in registry.METRICS.values() if PAGE[m.name] == metric.name != m.name)]
     known = METRICS_ELSEWHERE.get(metric.alias_of or metric.name, ())
-    others = [name for name in (metric.alias_of, *aliases(metric)) if name]
-    same = ", ".join(f"[{name}]({name}.md)" for name in others)
-    entry = entry_of(metric)
+    entries = [entry_of(each) for each in named]
+    apart = [name for name in (metric.alias_of, *aliases(metric)) if name and PAGE[name] != metric.name]
     facts = {
-        "Family": metric.family,
+        "Names": ", ".join(f"`{each.name}` ({each.family})" for each in named) if named[1:] else "",
+        "Family": "" if named[1:] else metric.family,
         "Range": f"{range_of(metric)}; {'neither end' if metric.best == 'neither' else metric.best} is better",
         "Weights": "not defined" if metric.unweighted_only else "yes",
         "By slice, cluster and item": "no, of all items at once" if metric.overall_only else "yes",
         "Where clusters overlap": overlapping(metric),
-        "The same as": same,
+        "The same figures as": ", ".join(f"[{name}]({PAGE[name]}.md)" for name in apart),
         "Also called": ", ".join(f"`{name}`" for name in known),
     }
-    lines = [f"# {metric.name}", "", metric.summary, "", "| property | value |", "| --- | --- |"]
+    lines = [f"# {metric.name}", "", metric.summary, ""]
+    if named[1:]:
+        others = " and ".join(f"`{each.name}`" for each in named[1:])
+        lines += [f"{others} {'is' if named[2:] == [] else 'are'} the same score by another name.", ""]
+    lines += ["| property | value |", "| --- | --- |"]
     lines += [f"| {name} | {text} |" for name, text in facts.items() if text]
-    lines += ["", "## Formula", "", f"> {metric.definition}", ""]
-    lines += [line for note in entry["notes"] for line in (note, "")]
+    rest = formulas.words(formulas.read(metric.definition)[2], PAGE)
+    lines += ["", "## Formula", "", f'<div class="formula">{formulas.block(metric.definition)}</div>', ""]
+    lines += [f"{rest}." if rest[0] in "w<" else f"{rest[0].upper()}{rest[1:]}.", ""] if rest else []
+    lines += [line for note in entries[0]["notes"] for line in (note, "")]
     lines += ["## A small example", "", *example(metric), ""]
     if metric.family != "diff" and not metric.takes_three:
         lines += ["## What moves it", "", *moves(metric), ""]
-    lines += ["## When not to use it", "", metric.caution, ""]
-    lines += ["## Source", "", entry["reference"], ""]
-    lines += ["## How to compute it", "", *calls(metric), ""]
-    functions = [name for name in (metric.name, *metric.also) if name in fb.metrics.__all__]
+    cautions = dict.fromkeys(each.caution for each in named)
+    lines += ["## When to use it, and when not", "", linked(uses.USES[metric.name], metric.name), ""]
+    lines += [linked(" ".join(cautions), metric.name), ""]
+    lines += [
+        "[Which score for which job](../../explanation/which-score.md) compares the most used ones.",
+        "",
+    ]
+    lines += ["## Source", ""]
+    sources = {entry["reference"]: entry["name"] for entry in reversed(entries)}
+    lines += [
+        f"{source} (`{name}`)" if sources.keys() - {source} else source for source, name in sources.items()
+    ]
+    lines += ["", "## How to compute it", "", *calls(metric), ""]
+    functions = [name for each in named for name in (each.name, *each.also) if name in fb.metrics.__all__]
     directives = [f".. autofunction:: fastbcubed.metrics.{name}" for name in functions]
     return "\n".join([*lines, "```{eval-rst}", *directives, "```", ""])
+
+
+def linked(text: str, page: str) -> str:
+    """Return text with a link at the first mention of each score that has another page."""
+    found: set[str] = set()
+
+    def link(match: re.Match[str]) -> str:
+        name = match[0]
+        if name in found or PAGE.get(name, page) == page:
+            return name
+        found.add(name)
+        return f"[{name}]({PAGE[name]}.md)"
+
+    return re.sub(r"\b[a-z][a-z0-9_]+\b", link, text)
 
 
 def calls(metric: Metric) -> list[str]:
@@ -210,7 +252,10 @@ def calls(metric: Metric) -> list[str]:
     flag, keyword = (" --overlapping", ", overlapping=True") if metric.covers_only else ("", "")
     python = f'fb.evaluate(truth, prediction, metrics=["{metric.name}"]{keyword})'
     shell = f"fastbcubed evaluate truth.parquet prediction.parquet --metric {metric.name}{flag}"
-    return ["```py", python, "```", "", "```sh", shell, "```"]
+    lines = ["```py", python, "```", "", "```sh", shell, "```"]
+    if metric.on_covers and not metric.covers_only:
+        lines += ["", "Where clusters overlap, pass `overlapping=True`, or `--overlapping`."]
+    return lines
 
 
 def example(metric: Metric) -> list[str]:

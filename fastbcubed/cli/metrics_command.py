@@ -104,7 +104,7 @@ def entry_of(metric: Metric) -> dict[str, Any]:
 
 def _notes(metric: Metric) -> list[str]:
     notes = []
-    if "tp" in metric.definition:
+    if metric.names_matrix:
         notes.append(
             "For each item, tp, fp, fn and tn are the weights of the items that share its cluster on both "
             "sides (itself included), on the predicted side only, on the true side only, and on neither."

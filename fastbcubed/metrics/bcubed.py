@@ -92,7 +92,7 @@ def mean_f1(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
 
 
 @pointwise.of_means(
-    "1 / (alpha / P + (1 - alpha) / R), with alpha = 1 / (1 + beta^2)",
+    "1 / (alpha / P + (1 - alpha) / R), with P = precision, R = recall and alpha = 1 / (1 + beta^2)",
     pointwise["precision"],
     pointwise["recall"],
     slopes=slopes_of_fbeta,

@@ -226,8 +226,8 @@ def beyond_chance(loss: float, expected: float, same: bool) -> float:
 
 
 @by_chance(
-    "s + (1 - s) sum of a (a - 1) / (n (n - 1)), with s = M / n; n items, K true clusters of sizes a, M predicted"
-    " clusters of sizes b",
+    "s + (1 - s) sum over true clusters of a (a - 1) / (n (n - 1)), with s = M / n; n items, K true clusters of"
+    " sizes a, M predicted clusters of sizes b",
     best="neither",
     **CHANCE,
     example="""
@@ -241,8 +241,8 @@ def chance_bcubed_precision(of_precision: float, of_recall: float, same: bool) -
 
 
 @by_chance(
-    "s + (1 - s) sum of b (b - 1) / (n (n - 1)), with s = K / n; n items, K true clusters of sizes a, M predicted"
-    " clusters of sizes b",
+    "s + (1 - s) sum over predicted clusters of b (b - 1) / (n (n - 1)), with s = K / n; n items, K true clusters of"
+    " sizes a, M predicted clusters of sizes b",
     best="neither",
     **CHANCE,
     example="""
@@ -256,8 +256,8 @@ def chance_bcubed_recall(of_precision: float, of_recall: float, same: bool) -> f
 
 
 @beyond(
-    "(bcubed_precision - E) / (1 - E), with E = chance_bcubed_precision; where E = 1: 1 if the clusterings are"
-    " identical, else 0",
+    "(P - E) / (1 - E), with P = bcubed_precision and E = chance_bcubed_precision; where E = 1: 1 if the clusterings"
+    " are identical, else 0",
     low=-inf,
     **CHANCE,
     example="""
@@ -275,7 +275,7 @@ def adjusted_bcubed_precision(
 
 
 @beyond(
-    "(bcubed_recall - E) / (1 - E), with E = chance_bcubed_recall; where E = 1: 1 if the clusterings are"
+    "(R - E) / (1 - E), with R = bcubed_recall and E = chance_bcubed_recall; where E = 1: 1 if the clusterings are"
     " identical, else 0",
     low=-inf,
     **CHANCE,

@@ -277,7 +277,7 @@ def slopes_of_iq(delta: Floats, good: Floats, bad: Floats, beta: float) -> tuple
 
 
 @quality.of_means(
-    "- delta_jaccard_distance / (good_distance + bad_distance)",
+    "- d / (g + b), with d = delta_jaccard_distance, g = good_distance and b = bad_distance",
     quality["delta_jaccard_distance"],
     quality["good_distance"],
     quality["bad_distance"],

@@ -29,7 +29,7 @@ WORDS = {
 NOTE = (
     "Key and response are the true and the predicted clusters, here called entities, with the items, or"
     " mentions, that only their side has. K and R are the numbers of entities, k and r the mentions of one of"
-    " them, n those that two have in common, a cell. 0 / 0 is 0, as in the reference scorer. An item that"
+    " them, n those that two have in common, in V cells. 0 / 0 is 0, as in the reference scorer. An item that"
     ' unmatched="singleton" gives to the other side is an entity of one mention there. Of several runs, each is'
     " scored on all mentions of the key and its own, whatever the others lack."
 )
@@ -95,7 +95,7 @@ def with_f(precision: float, recall: float) -> Three:
 
 
 @three_scores(
-    "(sum of n - number of cells) / (sum of {x} - {X})",
+    "((sum over cells of n) - V) / ((sum over entities of the {side} of {x}) - {X})",
     "Share of the links of the {side}, as few as hold its entities together, that the {other} has.",
     of="entities",
     source="Vilain et al. 1995",
@@ -134,7 +134,7 @@ def muc(
 
 
 @three_scores(
-    "max over one-to-one pairings of entities of the sum of n, over the sum of {x}",
+    "(max over one-to-one pairings of sum over pairs of n) / sum over entities of the {side} of {x}",
     "Share of the mentions of the {side} in the common part of entities that are paired one to one.",
     of=("entities", "pairing of mentions"),
     source="Luo 2005",
@@ -176,7 +176,7 @@ def ceaf_m(
 
 
 @three_scores(
-    "max over one-to-one pairings of entities of the sum of 2 n / (k + r), over {X}",
+    "1/{X} max over one-to-one pairings of sum over pairs of 2 n / (k + r)",
     "Mean over the entities of the {side} of the similarity to those that they are paired with, one to one.",
     of=("entities", "pairing of entities"),
     source="Luo 2005",
@@ -221,11 +221,12 @@ def ceaf_e(
 
 
 @three_scores(
-    "mean of the shares of the links within and of the links between the entities of the {side} that the"
-    " {other} has; one of them if the key has links of one kind alone",
+    "(W / W{x} + B / B{x}) / 2, with W{x} the number of links within and B{x} that of links between the entities of the"
+    " {side}, W and B those of them that the {other} has; one of the two if the key has links of one kind alone",
     "Share of the links of the {side} that the {other} has: mean of those within entities and those between.",
-    f1="mean of the F1 of links within entities and the F1 of links between entities; one of them if the key"
-    " has links of one kind alone",
+    f1="(2 W / (Wk + Wr) + 2 B / (Bk + Br)) / 2, with Wk and Wr the number of links within the entities of key and"
+    " response, W that of both, and Bk, Br and B the same of links between entities; one of the two if the key has"
+    " links of one kind alone",
     of="links",
     source="Luo et al. 2014",
     examples={
@@ -266,7 +267,8 @@ def blanc(within: Links, between: Links, zero_division: float = 0.0) -> Three:
 
 
 @three_scores(
-    "(sum of n (n - 1) / ({x} - 1) over cells with {x} > 1, plus the number of cells with k = r = 1) / sum of {x}",
+    "((sum over cells with {x} > 1 of n (n - 1) / ({x} - 1)) + sum over cells with k = r = 1 of 1) / sum over"
+    " entities of the {side} of {x}",
     "Mean over the entities of the {side}, by size, of the share of their links that the {other} has.",
     of="entities",
     source="Moosavi and Strube 2016",
@@ -303,7 +305,7 @@ def lea(
 
 
 @three_scores(
-    "sum of n^2 / {x} over cells, over the sum of {x}",
+    "(sum over cells of n^2 / {x}) / sum over entities of the {side} of {x}",
     "Mean over the mentions of the {side} of the share of their entity that they share with the {other}.",
     of="entities",
     source="Bagga and Baldwin 1998",

@@ -16,8 +16,8 @@ of_moves = partial(edit.of_sums, of=("clusters", "majorities"))
 
 
 @of_moves(
-    "(n - sum over predicted clusters of their largest cell) + (M - m), for n items and M predicted clusters, m of"
-    " which can keep a class of their own, that of a largest cell",
+    "(n - sum over predicted clusters of max over its cells of w) + (M - m), for n items, cells of w items, and M"
+    " predicted clusters, m of which can keep a class of their own, that of a largest cell",
     source="Pantel and Lin 2002",
     note=STEPS,
     example="""
@@ -33,8 +33,8 @@ def pantel_lin_distance(
 
 
 @of_moves(
-    "1 - pantel_lin_distance / (n - K), for n items and K true clusters; where n = K, 1 if the clusterings are the"
-    " same, else 0",
+    "1 - D / (n - K), with D = pantel_lin_distance; n items and K true clusters; where n = K, 1 if the clusterings are"
+    " the same, else 0",
     low=-inf,
     high=1.0,
     best="higher",

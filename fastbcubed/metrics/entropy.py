@@ -23,7 +23,7 @@ Amount = Any
 BITS = 1 / math.log(2)
 NOTE = (
     "C and K are the true and the predicted cluster of a random item, drawn by weight if there are weights;"
-    " n items in all."
+    " n items in all. H(C) is the entropy of C, and H(C|K) what is left of it where K is known, in bits."
 )
 
 entropy = Family("entropy", low=0.0)
@@ -362,8 +362,8 @@ def dom_q0(of_truth: float, of_prediction: float, n_items: int) -> float:
 
 
 @of_code_lengths(
-    "(1 / n) sum over true clusters of size a of log2 binomial(a + c - 1, c - 1), over dom_q0, for c true clusters;"
-    " 1 if there is one",
+    "1 / (n D) sum over true clusters of size a of log2 binomial(a + c - 1, c - 1), with D = dom_q0; for c true"
+    " clusters; 1 if there is one",
     **SHARE,
     source="Dom 2001",
     unweighted_only=True,

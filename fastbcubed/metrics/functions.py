@@ -485,7 +485,7 @@ def _notes(metric: Metric, note: str) -> str:
     cost = "One pass over the items counts the cells; the rest is linear in the cells"
     cost += ", and with weights in the items." if metric.family == "elm" else "."
     notes = [f"Definition: {metric.definition}.", cost]
-    if "tp" in metric.definition:
+    if metric.names_matrix:
         notes.insert(1, _MATRIX)
     if about := f"{metric.note} {note}".strip():
         notes.append(about)

@@ -35,7 +35,7 @@ of_fits = partial(matching.of_sums, of="counterparts")
 
 
 @of_fits(
-    "sum over predicted clusters of their largest w, over N",
+    "1/N sum over predicted clusters of max over its cells of w",
     source="Zhao and Karypis 2001",
     on_covers=True,
     example="""
@@ -49,7 +49,7 @@ def purity(true: Fit, pred: Fit) -> float:
 
 
 @of_fits(
-    "sum over true clusters of their largest w, over N",
+    "1/N sum over true clusters of max over its cells of w",
     source="Zhao and Karypis 2001",
     on_covers=True,
     example="""
@@ -95,7 +95,7 @@ def class_f1(true: Fit, pred: Fit) -> float:
 
 # Clusters that are the same on both sides
 @of_fits(
-    "clusters that are the same on both sides, over M predicted clusters",
+    "S / M, with S the number of clusters that are the same on both sides, and M that of predicted clusters",
     source="Barnes 2015",
     note=ONE_TO_ONE,
     on_covers=True,
@@ -110,7 +110,7 @@ def cluster_precision(true: Fit, pred: Fit) -> float:
 
 
 @of_fits(
-    "clusters that are the same on both sides, over K true clusters",
+    "S / K, with S the number of clusters that are the same on both sides, and K that of true clusters",
     source="Barnes 2015",
     note=ONE_TO_ONE,
     on_covers=True,
@@ -237,7 +237,8 @@ def k_measure(p: Floats | float, r: Floats | float, beta: float) -> Floats | flo
 
 
 @of_fits(
-    "2 N - sum over predicted clusters of their largest w - the same over true clusters",
+    "2 N - (sum over predicted clusters of max over its cells of w) - sum over true clusters of max over its cells"
+    " of w",
     high=inf,
     best="lower",
     source="van Dongen 2000",
@@ -254,7 +255,7 @@ def split_join(true: Fit, pred: Fit) -> float:
 
 
 @matching.of_sums(
-    "max over one-to-one pairings of the sum of their w, over N",
+    "1/N max over one-to-one pairings of sum over pairs of w",
     of="pairing by weight",
     source="Meila and Heckerman 2001",
     pairs_clusters=True,

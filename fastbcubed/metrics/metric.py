@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import operator
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
@@ -103,6 +104,11 @@ class Metric:
     def caution(self) -> str:
         """When not to use the score; empty for one of the user's own."""
         return CAUTIONS.get(self.name) or CAUTIONS.get(self.alias_of or "", "")
+
+    @property
+    def names_matrix(self) -> bool:
+        """Whether the definition has entries of an item's confusion matrix, so that these need words."""
+        return re.search(r"\b(tp|fp|fn|tn)\b", self.definition) is not None
 
     @property
     def item_name(self) -> str | None:

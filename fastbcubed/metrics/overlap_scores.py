@@ -151,9 +151,10 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
     )
     matrix = partial(_matrix, match, similarity)
     which = "of all" if match == "global" else "that both are in"
-    how = f"mean likeness ({similarity}) of the common clusters and their best match {which}"
+    of = f"with g predicted and c true clusters that both are in, and J the mean likeness ({similarity}) of the common"
+    match_of = f"clusters and their best match {which}"
     scores.mean_over_items(
-        f"the mean over mates of min(g, c) / g times the {how}",
+        f"mean over mates of J min(g, c) / g, {of} predicted {match_of}",
         name="cice_bcubed_precision",
         summary="Extended BCubed precision that counts how far common predicted clusters match.",
         matrix=matrix,
@@ -164,7 +165,7 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
         """),
     )(precision)
     scores.mean_over_items(
-        f"the mean over mates of min(g, c) / c times the {how}",
+        f"mean over mates of J min(g, c) / c, {of} true {match_of}",
         name="cice_bcubed_recall",
         summary="Extended BCubed recall that counts how far common true clusters match.",
         matrix=matrix,
@@ -209,7 +210,10 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
 overlap = Family(
     "overlap", low=0.0, high=1.0, best="higher", unweighted_only=True, labelled_only=True, on_covers=True
 )
-TOLD = "with H(X|Y) the least entropy of a cluster X given one cluster Y that shares an item with it"
+TOLD = (
+    "with H(X) the entropy of a cluster X, and H(X|Y) the least entropy of it given one cluster Y that shares an item"
+    " with it"
+)
 of_entropies = partial(overlap.of_sums, of="entropies of clusters")
 
 
@@ -232,7 +236,8 @@ def omega(all_pairs: int, same: int, expected: int) -> float:
 
 
 @of_entropies(
-    f"1 - (mean over true clusters of H(X|Y) / H(X) + the same over predicted ones) / 2, {TOLD}; 0/0 is 1",
+    "1 - ((mean over true clusters of H(X|Y) / H(X)) + mean over predicted clusters of H(X|Y) / H(X)) / 2,"
+    f" {TOLD}; 0/0 is 1",
     source="Lancichinetti et al. 2009",
     example="""
     >>> score = onmi_lfk(list("aabb"), [1, 1, 1, 2])  # H(X) = 1, H(Y) = 0.8113, H(X, Y) = 1.5
@@ -250,8 +255,8 @@ def onmi_lfk(true: Left, pred: Left) -> float:
 
 
 @of_entropies(
-    "half the sum over clusters of both sides of H(X) - H(X|Y), over the larger of the sums of H(X) of either side,"
-    f" {TOLD}; 0/0 is 1 for identical clusterings, else 0",
+    "(sum over clusters of both sides of H(X) - H(X|Y)) / (2 max(sum over true clusters of H(X), sum over predicted"
+    f" clusters of H(X))), {TOLD}; 0/0 is 1 for identical clusterings, else 0",
     source="McDaid et al. 2011",
     example="""
     >>> score = onmi_max(list("aabb"), [1, 1, 1, 2])  # H(X) = 1, H(Y) = 0.8113, H(X, Y) = 1.5
@@ -265,7 +270,7 @@ def onmi_max(true: Left, pred: Left) -> float:
 
 
 @of_entropies(
-    "half the sum over clusters of both sides of H(X) - H(X|Y), over the mean of the sums of H(X) of either side,"
+    "(sum over clusters of both sides of H(X) - H(X|Y)) / sum over clusters of both sides of H(X),"
     f" {TOLD}; 0/0 is 1 for identical clusterings, else 0",
     source="McDaid et al. 2011",
     example="""
