@@ -24,6 +24,7 @@ from fastbcubed.cli.output import (
     as_markdown,
     call,
     in_flags,
+    print_document,
     print_result,
     say_warnings,
     then,
@@ -87,27 +88,26 @@ def run(options: argparse.Namespace) -> int:
         say_warnings(told(cmp))
     gates = _judged(cmp, bounds, worse, options.fail_on_warning)
     opened = [cmp.cluster("true", label) for label in _moved(cmp, options.show)]
-    with then(lambda: _write(options, cmp, gates)):
+    with then(lambda: _write(options, cmp, gates, opened)):
         if options.json:
             members = [{**each, "members": each.table.to_pylist()} for each in opened]
             print_result(cmp.to_dict(), gates, opened=members or None)
         else:
             terminal = Terminal()
-            print_comparison(cmp, terminal, options.worst)
-            for each in opened:
-                terminal.line(f"\n{each!r}")
+            print_document(cmp, terminal, options.worst, {"opened": opened})
             terminal.gates(gates)
     return code_of(gates)
 
 
-def _write(options: argparse.Namespace, cmp: Comparison, gates: list[Gate]) -> None:
+def _write(options: argparse.Namespace, cmp: Comparison, gates: list[Gate], opened: list[Any]) -> None:
     """Write the summary, the comparison and its page, where requested, and name what was written."""
+    found = {"opened": opened}
     if options.summary is not None:
         title = f"{counted(len(cmp), 'run')} on {counted(cmp.n_items, 'item')}"
-        append_text(options.summary, as_markdown(cmp, title, [cmp._verdict[0]], gates))
+        append_text(options.summary, as_markdown(cmp, title, [cmp._verdict[0]], gates, found))
     if options.out is not None:
         cmp.save(options.out)
-    write_page(options, cmp, gates)
+    write_page(options, cmp, gates, found)
 
 
 def runs_of(named: list[str], *, in_table: bool) -> dict[str, Any]:
@@ -156,11 +156,7 @@ def _moved(cmp: Comparison, n: int) -> list[Any]:
     """Return the labels of the true clusters that changed most."""
     if not n or not cmp.experiments:
         return []
-    return [row["cluster"] for row in cmp.clusters(limit=n).to_pylist() if row["cluster"] is not None]
+    from fastbcubed.compare_runs.comparison_document import changed
 
-
-def print_comparison(cmp: Comparison, terminal: Terminal, worst: int) -> None:
-    """Write a comparison, and the slices and true clusters that changed most."""
-    from fastbcubed.results.page import Asked
-
-    terminal.show(cmp._document(Asked(page=False, worst=worst, slicings=None, slices=worst)).blocks)
+    rows = changed(cmp.clusters(limit=n)).to_pylist()
+    return [row["cluster"] for row in rows if row["cluster"] is not None]

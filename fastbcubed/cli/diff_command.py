@@ -24,7 +24,7 @@ from fastbcubed.cli.output import (
     Terminal,
     call,
     parquet_file,
-    print_opened,
+    print_document,
     print_result,
     say,
     say_warnings,
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from fastbcubed.results.gates import Bound, Gate
 
 SIDES = ("baseline", "experiment")
-#: Up to this many slices, all are listed.
-FEW_SLICES = 10
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -129,13 +127,13 @@ def run(options: argparse.Namespace) -> int:
     rows = diff.clusters("baseline", limit=options.show).to_pylist() if options.show else []
     labels = [row["cluster"] for row in rows if row["cluster"] is not None and _has_changed(row)]
     opened = [diff.cluster("baseline", label) for label in labels]
-    with then(lambda: write_page(options, diff, gates)):
+    found = {"opened": opened} if opened else {}
+    with then(lambda: write_page(options, diff, gates, found)):
         if options.json:
-            print_result(diff.to_dict(), gates, opened=opened or None)
+            print_result(diff.to_dict(), gates, **found)
         else:
             terminal = Terminal()
-            print_diff(diff, terminal, options.worst)
-            print_opened(opened, terminal, first=False)
+            print_document(diff, terminal, options.worst, found)
             terminal.gates(gates)
     _write_ids(files, ids, keep_registry=bool(code_of(gates)))
     return code_of(gates)
@@ -237,11 +235,3 @@ def _needed(arguments: dict[str, Any], bounds: Sequence[Bound]) -> dict[str, Any
 
 def _has_changed(row: dict[str, Any]) -> bool:
     return bool(row["split_change"] + row["merge_change"] > 0)
-
-
-def print_diff(diff: Diff, terminal: Terminal, worst: int) -> None:
-    """Write the diff, its slices, and the clusters that changed most."""
-    from fastbcubed.results.page import Asked
-
-    shown: dict[str, Any] = {"slicings": None, "whole": max(worst, FEW_SLICES), "slices": worst}
-    terminal.show(diff._document(Asked(page=False, worst=worst, **shown)).blocks)

@@ -16,11 +16,8 @@ from fastbcubed.cli.output import (
     Terminal,
     as_markdown,
     call,
-    print_evaluation,
-    print_opened,
-    print_repairs,
+    print_document,
     print_result,
-    print_source_pairs,
     say_warnings,
     then,
 )
@@ -122,38 +119,41 @@ def run(options: argparse.Namespace) -> int:
     ev.standard_errors.shown = options.intervals
     if options.json or not sys.stdout.isatty():  # a terminal shows them with the scores
         say_warnings(ev.warnings)
-    opened = _costliest(ev, options.show) if options.show else []
-    repairs = ev.repairs(limit=options.repairs) if options.repairs else None
-    pairs = {name: ev.source_pairs(element_of(name)) for name in options.slice_pairs}
+    found = _found(ev, options)
     tried = gates.judge(ev)
-    with then(lambda: _write(options, ev, tried)):
+    with then(lambda: _write(options, ev, tried, found)):
         if options.json:
-            print_result(
-                ev.to_dict(), tried, opened=opened or None,
-                repairs=None if repairs is None else repairs.to_pylist(),
-                source_pairs={name: table.to_pylist() for name, table in pairs.items()} or None,
-            )  # fmt: skip
+            print_result(ev.to_dict(), tried, **found)
         else:
             terminal = Terminal()
-            print_evaluation(ev, terminal, worst=options.worst, order_by=order_by)
-            print_source_pairs(pairs, terminal)
-            print_opened(opened, terminal, first=False)
-            if repairs is not None:
-                print_repairs(ev, repairs, terminal)
+            print_document(ev, terminal, options.worst, found, order_by=order_by)
             if terminal.to_people:
                 terminal.line(f"\n{_more(ev, options)}")
             terminal.gates(tried)
     return code_of(tried)
 
 
-def _write(options: argparse.Namespace, ev: Any, tried: Sequence[Gate]) -> None:
+def _found(ev: Evaluation, options: argparse.Namespace) -> dict[str, Any]:
+    """Return what flags ask for beside the usual, as JSON names it."""
+    found: dict[str, Any] = {}
+    if options.show and (opened := _costliest(ev, options.show)):
+        found["opened"] = opened
+    if options.repairs:
+        found["repairs"] = ev.repairs(limit=options.repairs).to_pylist()
+    if options.slice_pairs:
+        tables = {name: ev.source_pairs(element_of(name)) for name in options.slice_pairs}
+        found["source_pairs"] = {name: table.to_pylist() for name, table in tables.items()}
+    return found
+
+
+def _write(options: argparse.Namespace, ev: Any, tried: Sequence[Gate], found: Mapping[str, Any]) -> None:
     """Write the summary and the page, where requested, and name what was written."""
     if options.summary is not None:  # other steps of a job may have written to it
         names = [ev.names.get(side) for side in ("prediction", "truth")]
         sides = [f"Prediction: {label(names[0])}, truth: {label(names[1])}"] if all(names) else []
         title = counted(ev.coverage.n_scored(ev.policies), "item")
-        append_text(options.summary, as_markdown(ev, title, sides, tried))
-    write_page(options, ev, tried)
+        append_text(options.summary, as_markdown(ev, title, sides, tried, found))
+    write_page(options, ev, tried, found)
 
 
 def _costliest(ev: Evaluation, n: int) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,18 @@ from fastbcubed.runtime.exit_codes import FAILED_GATE
 
 if TYPE_CHECKING:
     from fastbcubed.compare_runs.gates_of_runs import Baseline
+    from fastbcubed.render.document import Document
     from fastbcubed.results.gates import Bound, Gate
+    from fastbcubed.results.page import Asked
 
 
-def write_page(options: argparse.Namespace, result: Any, gates: Sequence[Gate] = ()) -> None:
-    """Name the directory of a result, and write its page if requested."""
+def write_page(
+    options: argparse.Namespace,
+    result: Any,
+    gates: Sequence[Gate] = (),
+    found: Mapping[str, Any] | None = None,
+) -> None:
+    """Name the directory of a result, and write its page if requested, with what was `found` beside."""
     if getattr(options, "out", None) is not None:
         say_saved(options.out)
     if options.report is not None:
@@ -28,9 +35,12 @@ def write_page(options: argparse.Namespace, result: Any, gates: Sequence[Gate] =
 
         asked: dict[str, Any] = {"columns": report_columns(getattr(options, "report_columns", None))}
         asked["explain"], notices = explain_of(getattr(options, "report_explain", None)), gate_notices(gates)
-        report_of(
-            lambda found: result._document(found).with_gates(notices), options.report, asked, overwrite=True
-        )
+
+        def page(asked: Asked) -> Document:
+            shown: Document = result._document(asked.with_found(found or {}))
+            return shown.with_gates(notices)
+
+        report_of(page, options.report, asked, overwrite=True)
         say(f"wrote {options.report}")
 
 

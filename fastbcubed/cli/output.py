@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from fastbcubed.errors import (
     SPACES,
@@ -25,15 +25,11 @@ from fastbcubed.errors import (
     visible,
 )
 from fastbcubed.render import markdown
-from fastbcubed.render.document import Block, Clusters, Fold, Grid, Heading, Prose
-from fastbcubed.render.number_formats import count, label, score_text
-from fastbcubed.render.text import aligned, drawn, fitted, paragraph, pieces
+from fastbcubed.render.document import Block, Grid, Heading, Prose
+from fastbcubed.render.number_formats import label
+from fastbcubed.render.text import Lines, aligned, paragraph, pieces
 from fastbcubed.results.gates import Gate
 from fastbcubed.runtime.arguments import path_of
-
-if TYPE_CHECKING:
-    from fastbcubed.results.evaluation import Evaluation
-    from fastbcubed.results.table import Table
 
 #: A slicing is shown as a whole up to this many slices.
 FEW_SLICES = 12
@@ -75,20 +71,10 @@ class Terminal:
 
     def show(self, blocks: Iterable[Block]) -> None:
         """Write a document as it is made, with notices in the words of the command line."""
-        for piece in pieces(blocks, self._text):
+        for piece in pieces(blocks, Lines(self.width, self._styled, in_flags)):
             self._write(piece, "")
             self.flush()
         self.line()
-
-    def _text(self, block: Block) -> str:
-        match block:
-            case Heading(text):
-                return f"\033[1m{label(text)}\033[0m" if self._styled else label(text)
-            case Grid():
-                return self._table(block) if block.rows else ""
-            case Clusters(table=Grid() as table) | Fold(_, [Grid() as table]):
-                return self._table(table)
-        return visible(drawn([block], in_flags), SPACES)
 
     def flush(self) -> None:
         """Flush the output."""
@@ -121,27 +107,37 @@ class Terminal:
         return self.to_people and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def print_evaluation(
-    evaluation: Evaluation, terminal: Terminal, *, worst: int, order_by: str | None = None
+def print_document(
+    result: Any, terminal: Terminal, worst: int, found: Mapping[str, Any] | None = None, **how: Any
 ) -> None:
-    """Write an evaluation, its slices, and the costliest clusters of either side, or those with the worst score."""
+    """Write a result, what was `found` beside, its slices, and the clusters that cost or changed most."""
     from fastbcubed.results.page import Asked
 
-    shown: dict[str, Any] = {"slicings": None, "whole": max(worst, FEW_SLICES), "slices": worst}
-    terminal.show(evaluation._document(Asked(page=False, worst=worst, order_by=order_by, **shown)).blocks)
+    how |= {"slicings": None, "whole": max(worst, FEW_SLICES), "slices": worst, "found": found or {}}
+    terminal.show(result._document(Asked(page=False, worst=worst, **how)).blocks)
 
 
 #: Slices of each slicing on the page of a job, and clusters of either side: the costliest.
 SLICES, CLUSTERS = 10, 3
 
 
-def as_markdown(result: Any, title: str, lead: Sequence[str], gates: Sequence[Gate] = ()) -> str:
-    """Return a result as Markdown below a title, with the results of gates; it ends with an empty line."""
+def as_markdown(
+    result: Any,
+    title: str,
+    lead: Sequence[str],
+    gates: Sequence[Gate] = (),
+    found: Mapping[str, Any] | None = None,
+) -> str:
+    """Return a result and what was `found` beside as Markdown below a title, with the results of gates.
+
+    It ends with an empty line.
+    """
     from fastbcubed.results.page import Asked
 
     failed = any(not gate.passed for gate in gates)
     mark = "" if not gates else " ✗" if failed else " ✓"
-    asked = Asked(page=False, worst=CLUSTERS, slicings=None, whole=SLICES, slices=SLICES)
+    how: dict[str, Any] = {"slicings": None, "whole": SLICES, "slices": SLICES, "found": found or {}}
+    asked = Asked(page=False, worst=CLUSTERS, **how)
     _, *blocks = result._document(asked).blocks  # without the title of a text
     heading = Heading(f"fastbcubed: {title}{mark}", 2)
     return markdown.drawn([heading, Prose(lead), *_gates(gates), *blocks], in_flags)
@@ -164,47 +160,6 @@ def _gates(gates: Sequence[Gate]) -> Iterator[Block]:
     columns = ("gate", *["run"] * of_runs, "score", "slice", "value", "wanted")
     yield Grid(columns, rows, len(columns))
     yield from (Prose([f"{reason}."]) for reason in dict.fromkeys(gate.reason for gate in gates) if reason)
-
-
-#: Pairs of sources and repairs that are printed: all up to FEW, otherwise the first FIRST.
-FEW, FIRST = 20, 10
-
-
-def print_source_pairs(found: Mapping[str, Table], terminal: Terminal) -> None:
-    """Write the performance of links within and across sources; of many pairs, those with most wrong links."""
-    columns = [
-        ("sources", "pair", "text"),
-        ("right", "pair_tp", "amount"),
-        ("wrongly together", "pair_fp", "amount"),
-        ("wrongly apart", "pair_fn", "amount"),
-        *((name, f"pair_{name}", "score") for name in ("precision", "recall", "f1")),
-    ]
-    for name, table in found.items():
-        rows = table.to_pylist()
-        title = f"Links within and across {name}, in pairs of items"
-        if len(rows) > FEW:
-            rows = sorted(rows, key=lambda row: -(row["pair_fp"] + row["pair_fn"]))[:FIRST]
-            title += f": the {FIRST} of {count(len(table))} pairs of sources with most wrong ones"
-        terminal.title(title)
-        terminal.grid(Grid.of(rows, columns))
-
-
-def print_repairs(ev: Evaluation, repairs: Table, terminal: Terminal) -> None:
-    """Write the gain of all repairs, and the first of them."""
-    n = len(repairs)
-    if not n:
-        terminal.title("No repair would bring anything.")
-        return
-    before, after = ev.metric("f1"), repairs["running"][n - 1].as_py()
-    which = f"these {count(n)}" if n > 1 else "this one"
-    gain = score_text(after - before)
-    terminal.title(f"Repair {which}: F1 +{gain}, from {score_text(before)} to {score_text(after)}")
-    from fastbcubed.results.evaluation_document import repairs_grid
-
-    rows = repairs.slice(0, n if n <= FEW else FIRST).to_pylist()
-    terminal.grid(repairs_grid(ev, rows))
-    if len(rows) < n:
-        terminal.line(f"… {count(n - len(rows))} more; --out DIR writes all, as repairs.parquet")
 
 
 def print_json(text: str) -> None:
@@ -380,21 +335,6 @@ def with_scores(
     computed = [metric.name for each in map(known_as, listed) for metric in members(each)]
     more = [name for name in dict.fromkeys(names) if name not in computed]
     return {**arguments, "metrics": [*listed, *more]} if more else arguments
-
-
-def print_opened(opened: Sequence[Any], terminal: Terminal, *, first: bool = True) -> None:
-    """Write opened clusters and items in order, with an empty line between them."""
-    for at, each in enumerate(opened):
-        if at or not first:
-            terminal.line()
-        if "side" not in each:
-            terminal.line(repr(each))
-            continue
-        grid, left_out = fitted(each.grid(), terminal.width)
-        terminal.line("\n".join(each.heading()) + "\n")
-        terminal.grid(grid)
-        if notes := each.notes(left_out):
-            terminal.line("\n" + "\n".join(notes))
 
 
 # Files

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.cli.options import WORST_LISTED, add_options, number
-from fastbcubed.cli.output import Terminal, print_evaluation, print_json, print_opened
+from fastbcubed.cli.output import Terminal, print_document, print_json
 from fastbcubed.cli.result_or_inputs import (
     add_flags_of_inputs,
     add_paths,
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
 
         print_json(as_json({"opened": opened}))
     else:
-        print_opened(opened, Terminal())
+        Terminal().show(block for each in opened for block in each._document().blocks)
     return 0
 
 
@@ -172,16 +172,8 @@ def print_whole(found: Any, terminal: Terminal) -> None:
     """Write a saved result as the command that made it does."""
     import fastbcubed as fb
 
-    if isinstance(found, fb.Evaluation):
-        print_evaluation(found, terminal, worst=WORST_LISTED)
-    elif isinstance(found, fb.Diff):
-        from fastbcubed.cli.diff_command import print_diff
-
-        print_diff(found, terminal, WORST_LISTED)
-    elif isinstance(found, fb.Comparison):
-        from fastbcubed.cli.compare_command import print_comparison
-
-        print_comparison(found, terminal, WORST_LISTED)
+    if isinstance(found, fb.Evaluation | fb.Diff | fb.Comparison):
+        print_document(found, terminal, WORST_LISTED)
     elif isinstance(found, fb.Sweep):
         from fastbcubed.cli.sweep_command import print_sweep
 

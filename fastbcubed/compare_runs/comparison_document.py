@@ -63,6 +63,7 @@ from fastbcubed.results.page import (
     anchor,
     command,
     command_blocks,
+    opened_blocks,
     origin_of,
 )
 from fastbcubed.results.slices import name_columns, slice_name
@@ -116,6 +117,7 @@ def _sections(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[S
         ("slices", "Slices"): _slices,
         ("explanation", "Where runs differ otherwise than elsewhere"): lambda *_: _explained(explained),
         ("clusters", "Clusters that changed"): _changed_clusters,
+        ("opened", "Opened clusters"): lambda _, asked, __: opened_blocks(asked),
         ("definitions", "Scores"): _definitions,
         ("origin", "How it was made"): _origin,
     }

@@ -26,10 +26,9 @@ from fastbcubed.inputs.arrays import from_numpy, from_texts, to_numpy
 from fastbcubed.metrics import aggregation
 from fastbcubed.metrics.bcubed import LOSSES
 from fastbcubed.metrics.metric import without_rounding
-from fastbcubed.render.document import Grid
-from fastbcubed.render.html import escaped, html_table
+from fastbcubed.render.document import Document, Grid, Prose, in_blocks
+from fastbcubed.render.html import Shown
 from fastbcubed.render.number_formats import count, counted, label
-from fastbcubed.render.text import aligned
 from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.influences import is_mean
 from fastbcubed.results.members import chosen_columns, deal, rows_of_cluster, with_attributes
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from fastbcubed.compare_runs.comparison import Comparison
 
 
-class ClusterInRuns(dict[str, Any]):
+class ClusterInRuns(Shown, dict[str, Any]):
     """A true cluster in all runs, as a dict with a readable display; returned by `Comparison.cluster`.
 
     Its keys are side, cluster, n_items, columns, and "runs": for each run the number of clusters that its items are in.
@@ -81,14 +80,10 @@ class ClusterInRuns(dict[str, Any]):
 
     __dir__ = documented
 
-    def __repr__(self) -> str:
-        return "\n\n".join([self.heading(), aligned(self.grid()), *self.notes()])
+    def _document(self) -> Document:
+        return in_blocks("cluster", [Prose([self._heading()], "title"), self.grid(), Prose(self.notes())])
 
-    def _repr_html_(self) -> str:
-        notes = "".join(f"<p>{escaped(note)}</p>" for note in self.notes())
-        return f"<div><p><b>{escaped(self.heading())}</b></p>{html_table(self.grid())}{notes}</div>"
-
-    def heading(self) -> str:
+    def _heading(self) -> str:
         """Return the cluster's label, and the number of clusters its items have in each run."""
         where = [f"in {label(name)} in {count(n)}" for name, n in self["runs"].items()]
         first = next(iter(self["runs"].values()))

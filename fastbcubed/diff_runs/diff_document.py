@@ -56,6 +56,7 @@ from fastbcubed.results.page import (
     Asked,
     anchor,
     command,
+    opened_blocks,
     origin_of,
     stem,
 )
@@ -112,6 +113,7 @@ def _sections(diff: Diff, asked: Asked) -> Iterator[Section]:
         ("figures", "Figures"): _figures,
         ("slices", "Slices"): _slices,
         ("clusters", "Clusters that changed"): _clusters,
+        ("opened", "Opened clusters"): lambda _, asked: opened_blocks(asked),
         ("origin", "How it was made"): _origin,
     }
     yield from sections(parts, diff, asked)

@@ -293,6 +293,11 @@ class Document:
         return replace(self, sections=[replace(first, blocks=blocks), *rest])
 
 
+def in_blocks(kind: str, blocks: Sequence[Block]) -> Document:
+    """Return a document of blocks alone, such as a part of a result that shows itself."""
+    return Document(kind, "", blocks, ())
+
+
 #: Rank of columns for which only pages have room.
 ON_PAGE = 9
 

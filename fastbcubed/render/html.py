@@ -103,8 +103,9 @@ def html_table(grid: Grid) -> str:
         cell = "".join(f'<{tag} style="{PADDED}{side}">{escaped(text)}</{tag}>' for text, side in shown)
         return f"<tr>{cell}</tr>"
 
+    head = f"<thead>{row(grid.header, 'th')}</thead>" if any(grid.header) else ""
     body = "".join(row(cells, "td") for cells in grid.rows)
-    return f"<table><thead>{row(grid.header, 'th')}</thead><tbody>{body}</tbody></table>"
+    return f"<table>{head}<tbody>{body}</tbody></table>"
 
 
 #: Bytes that no page reaches; and how often its listings are halved to stay below them.

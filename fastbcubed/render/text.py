@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from fastbcubed.errors import SPACES, visible
 from fastbcubed.render.document import (
     INTERVALS,
     NUMBERS,
@@ -28,44 +30,54 @@ WIDTH, GAP, NARROWEST = 80, 2, 8
 #: Characters of a line that a long text or id keeps before columns are left out, and has at most where lines are of any
 #: length.
 FOLDED, LONGEST = 20, 400
-#: Returns the text of a block.
-Draw = Callable[[Block], str]
 
 
-def drawn(blocks: Iterable[Block], say: Callable[[str], str] = str) -> str:
-    """Return blocks with empty lines between them; `say` words notices for the reader. Charts have no text."""
-    return "".join(pieces(blocks, lambda block: _text(block, say)))
+@dataclass(frozen=True)
+class Lines:
+    """How lines are written: how wide tables are, whether headings are bold; `say` words notices for the reader."""
+
+    width: int | None = WIDTH
+    styled: bool = False
+    say: Callable[[str], str] = str
 
 
-def pieces(blocks: Iterable[Block], draw: Draw) -> Iterator[str]:
+def drawn(blocks: Iterable[Block], lines: Lines = Lines()) -> str:
+    """Return blocks with empty lines between them. Charts have no text."""
+    return "".join(pieces(blocks, lines))
+
+
+def pieces(blocks: Iterable[Block], lines: Lines) -> Iterator[str]:
     """Yield the text of each block that has one, after an empty line; what follows a heading stands below it."""
     before = ""
     for block in blocks:
-        if text := draw(block):
+        if text := _text(block, lines):
             yield before + text
             before = "\n" if isinstance(block, Heading) else "\n\n"
 
 
-def _text(block: Block, say: Callable[[str], str]) -> str:
+def _text(block: Block, lines: Lines) -> str:
     match block:
         case Heading(text):
-            return label(text)
+            title = label(text) if lines.width is None else paragraph(label(text))
+            return f"\033[1m{title}\033[0m" if lines.styled else title
         case Prose(sentences, "title"):
-            return "\n".join([*map(paragraph, sentences[:1]), *sentences[1:]])
+            return "\n".join(
+                [*map(paragraph, sentences[:1]), *(visible(each, SPACES) for each in sentences[1:])]
+            )
         case Prose(sentences, "indented"):
             return "\n".join(paragraph(line, "  ", after="    ") for line in sentences)
         case Prose(sentences):
             return "\n".join(map(paragraph, sentences))
         case Notices(rows):
-            return "\n".join(paragraph(sentence(row, say), after="  ") for row in rows) or block.none
-        case Grid():
-            return aligned(block) if block.rows else ""
+            return "\n".join(paragraph(sentence(row, lines.say), after="  ") for row in rows) or block.none
         case Clusters(table=Grid() as table):
-            return aligned(table) if table.rows else ""
+            return _text(table, lines)
+        case Grid():
+            return aligned(block, lines.width, styled=lines.styled) if block.rows else ""
         case Beside(columns):
-            return "\n".join(filter(None, (_text(each, say) for column in columns for each in column)))
+            return "\n".join(filter(None, (_text(each, lines) for column in columns for each in column)))
         case Only("text", blocks) | Fold(_, blocks):
-            return drawn(blocks, say)
+            return drawn(blocks, lines)
         case Code(text):
             return text
     return ""
@@ -160,7 +172,9 @@ def _lines(grid: Grid, width: int | None, styled: bool) -> str:
         if widths[widest] <= NARROWEST:
             break
         widths[widest] -= 1
-    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
+    table = Table(
+        box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim", show_header=any(grid.header)
+    )
     for at, (name, own) in enumerate(zip(grid.header, widths, strict=True)):
         left = at in texts or grid.left
         table.add_column(Text(name), justify="left" if left else "right", width=own, overflow="fold")
@@ -177,7 +191,7 @@ def _lines(grid: Grid, width: int | None, styled: bool) -> str:
 
 def paragraph(text: str, before: str = "", after: str = "") -> str:
     """Return a text in lines of a terminal; a number and its percent sign stay together."""
-    together = (before + text).replace(" %", "\0%")
+    together = (before + visible(text, SPACES)).replace(" %", "\0%")
     return textwrap.fill(
         together, WIDTH, subsequent_indent=after, break_long_words=False, break_on_hyphens=False
     ).replace("\0", " ")

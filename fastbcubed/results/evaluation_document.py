@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -64,7 +64,17 @@ from fastbcubed.results.evaluation_text import (
 from fastbcubed.results.explanation import whole_blocks
 from fastbcubed.results.intervals import Interval
 from fastbcubed.results.members import chosen_columns, opener
-from fastbcubed.results.page import IN_BRIEF, MESSAGES, MOST_COLUMNS, Asked, anchor, origin_of, title_of
+from fastbcubed.results.page import (
+    IN_BRIEF,
+    LISTED,
+    MESSAGES,
+    MOST_COLUMNS,
+    Asked,
+    anchor,
+    opened_blocks,
+    origin_of,
+    title_of,
+)
 from fastbcubed.results.repairs import repairs_at_hand
 from fastbcubed.results.slices import EXCESS, id_parts, slice_name
 
@@ -74,6 +84,8 @@ if TYPE_CHECKING:
 #: Slices that are drawn, and characters of a name for which three charts have room side by side.
 DRAWN, SHORT = 20, 14
 NOTHING = "No warnings."
+#: Pairs of sources and repairs that are printed: all up to FEW, otherwise the first FIRST.
+FEW, FIRST = 20, 10
 #: Scores of the default that are listed where scores were requested.
 ON_REQUEST = ("mean_f1", "jaccard_distance")
 #: Explanation of the last columns of slices.
@@ -100,7 +112,7 @@ def _sections(ev: Evaluation, asked: Asked) -> Iterator[Section]:
     if asked.columns:
         chosen_columns(ev.kept, asked.columns)
     found = None if asked.explain is None else ev.explain(asked.explained_by)
-    parts = {
+    parts: dict[tuple[str, str], Callable[..., Iterable[Block]]] = {
         ("verdict", "Verdict"): _verdict,
         ("sides", "The two sides"): _sides,
         ("definitions", "Scores"): scores_of,
@@ -109,7 +121,9 @@ def _sections(ev: Evaluation, asked: Asked) -> Iterator[Section]:
         ("explanation", "What kind of items lose more"): lambda *_: (
             () if found is None else whole_blocks(found)
         ),
+        ("sources", "Links within and across sources"): _source_pairs,
         ("clusters", "Clusters to look at"): _clusters,
+        ("opened", "Opened clusters"): lambda _, asked: opened_blocks(asked),
         ("repairs", "Repairs"): _repairs,
         ("origin", "How it was made"): _origin,
     }
@@ -574,26 +588,57 @@ def members_blocks(opened: Any) -> list[Block]:
     return [Members(header, forms, groups), *([Prose([more], "note")] if left_out > 0 else [])]
 
 
+def _source_pairs(ev: Evaluation, asked: Asked) -> Iterator[Block]:
+    """Yield the performance of links within and across sources; of many pairs, those with most wrong links."""
+    columns = [
+        ("sources", "pair", "text"),
+        ("right", "pair_tp", "amount"),
+        ("wrongly together", "pair_fp", "amount"),
+        ("wrongly apart", "pair_fn", "amount"),
+        *((name, f"pair_{name}", "score") for name in ("precision", "recall", "f1")),
+    ]
+    for name, rows in asked.found.get("source_pairs", {}).items():
+        title = f"Links within and across {name}, in pairs of items"
+        if (n := len(rows)) > FEW:
+            rows = sorted(rows, key=lambda row: -(row["pair_fp"] + row["pair_fn"]))[:FIRST]
+            title += f": the {FIRST} of {count(n)} pairs of sources with most wrong ones"
+        yield Heading(title)
+        yield Grid.of(rows, columns, about=title)
+
+
 def _repairs(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     """Yield which clusters to fix first, and F1 after each repair; nothing where that is not defined or not known."""
-    if not asked.page or not asked.worst or ev.contingency.overlapping or not ev.contingency.has_cells:
+    rows = asked.found.get("repairs")
+    if rows is None and asked.page and asked.worst:
+        rows = _repairs_at_hand(ev, asked.worst)
+    elif rows == []:
+        yield Prose(["No repair would bring anything."])
+    if not rows:
         return
-    found = None
-    with suppress(FastBCubedError):  # there are no labels, or no room
-        found = repairs_at_hand(ev.kept, ev.losses.of_all, asked.worst)
-    if found is None or not found.num_rows:
-        return
-    yield Prose([
-        "If somebody could fix one cluster after the other by the truth, these would bring most. To split a predicted "
-        "cluster parts it by the truth; to gather a true one brings its items together."
-    ])  # fmt: skip
-    rows, charts = found.to_pylist(), list[Block]()
-    if "f1" in ev.overall:
-        start = ev.overall["f1"]
-        text = f"From {score_text(start)} to {score_text(rows[-1]['running'])}."
+    if asked.page:
+        yield Prose([
+            "If somebody could fix one cluster after the other by the truth, these would bring most. To split a "
+            "predicted cluster parts it by the truth; to gather a true one brings its items together."
+        ])  # fmt: skip
+    n, start, end = len(rows), rows[0]["running"] - rows[0]["gain"], rows[-1]["running"]
+    gain = f"F1 +{score_text(end - start)}, from {score_text(start)} to {score_text(end)}"
+    yield Heading(f"Repair {f'these {count(n)}' if n > 1 else 'this one'}: {gain}")
+    rows, charts = rows if n <= FEW else rows[: LISTED if asked.page else FIRST], list[Block]()
+    if asked.page:
         said = "Line chart: F1 after each repair, as the table below has it"
-        charts.append(Chart("repairs", "repairs", (rows, start), said, "F1 after each repair", text))
+        charts.append(Chart("repairs", "repairs", (rows, start), said, "F1 after each repair"))
     yield Beside([charts, [repairs_grid(ev, rows)]], "two aside")
+    if len(rows) < n:
+        yield Prose([f"… {count(n - len(rows))} more; --out DIR writes all, as repairs.parquet"])
+
+
+def _repairs_at_hand(ev: Evaluation, most: int) -> list[dict[str, Any]]:
+    """Return the first repairs; none where they are not defined, or take long."""
+    found = None
+    if ev.contingency.has_cells and not ev.contingency.overlapping:
+        with suppress(FastBCubedError):  # there are no labels, or no room
+            found = repairs_at_hand(ev.kept, ev.losses.of_all, most)
+    return [] if found is None else found.to_pylist()
 
 
 def repairs_grid(ev: Evaluation, rows: Sequence[Mapping[str, Any]]) -> Grid:

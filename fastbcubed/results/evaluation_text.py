@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from fastbcubed.align.policies import Policies
 from fastbcubed.errors import OptionError
 from fastbcubed.metrics.bcubed import LOSSES
-from fastbcubed.render.document import Grid
-from fastbcubed.render.html import escaped, html_table
+from fastbcubed.render.document import Beside, Document, Grid, Prose, in_blocks
+from fastbcubed.render.html import Shown
 from fastbcubed.render.number_formats import (
     amount,
     count,
@@ -23,7 +23,6 @@ from fastbcubed.render.number_formats import (
     score_text,
     with_interval,
 )
-from fastbcubed.render.text import WIDTH, aligned, fitted
 from fastbcubed.results.concentration import concentration_sentence
 from fastbcubed.results.standard_errors import are_uneven
 from fastbcubed.results.table import Table
@@ -292,7 +291,7 @@ MARK, LONGEST = "*", 32
 MEMBER = -1
 
 
-class Cluster(dict[str, Any]):
+class Cluster(Shown, dict[str, Any]):
     """The result of `Evaluation.cluster`: a dict that reads well.
 
     Its keys are side, cluster, n_items, weight, n_parts, outcome (not of overlapping clusterings), precision_loss,
@@ -348,22 +347,12 @@ class Cluster(dict[str, Any]):
 
     __dir__ = documented
 
-    def __repr__(self) -> str:
-        grid, left_out = fitted(self.grid(), WIDTH)
-        parts = ["\n".join(self.heading()), aligned(grid)]
-        if notes := self.notes(left_out):
-            parts.append("\n".join(notes))
-        return "\n\n".join(parts)
-
-    def _repr_html_(self) -> str:
-        title, *figures = map(escaped, self.heading())
-        notes = "".join(f"<p>{escaped(note)}</p>" for note in self.notes(()))
-        lines = "".join(f"<br>{line}" for line in figures)
-        return f"<div><p><b>{title}</b>{lines}</p>{html_table(self.grid())}{notes}</div>"
+    def _document(self) -> Document:
+        return in_blocks("cluster", [Prose(self._heading(), "title"), self._grid(), Prose(self._notes())])
 
     # Parts of the text
 
-    def heading(self) -> list[str]:
+    def _heading(self) -> list[str]:
         """Return the name of the cluster and its losses."""
         n_parts = self["n_parts"]
         kinds = f"of {counted(n_parts, f'{self.kinds[self._other]} cluster')}"
@@ -382,7 +371,7 @@ class Cluster(dict[str, Any]):
     def _figures(self) -> list[str]:
         return [f"{name} loss {score_text(self[f'{name}_loss'])}" for name in ("precision", "recall")]
 
-    def notes(self, left_out: Sequence[str]) -> list[str]:
+    def _notes(self) -> list[str]:
         """Return the notes below the members."""
         found = []
         if any(text.endswith(MARK) for column in self._texts().values() for text in column):
@@ -391,11 +380,9 @@ class Cluster(dict[str, Any]):
         if alone["n_items"]:
             items, lacking = counted(alone["n_items"], "item"), self.others[self["side"]]
             found.append(f"{items} not in the {lacking}: {self.fates.get(alone['policy'], alone['policy'])}")
-        if left_out:
-            found.append(f"{counted(len(left_out), 'more column')}: {', '.join(map(label, left_out))}")
         return found
 
-    def grid(self) -> Grid:
+    def _grid(self) -> Grid:
         """Return the members as a grid, whose last columns are attributes."""
         weight = ["weight"] if self["weighted"] else []
         header = [f"{self.kinds[self._other]} cluster", "items", "item", *weight]
@@ -511,7 +498,7 @@ PLACES = (
 )  # fmt: skip
 
 
-class Item(dict[str, Any]):
+class Item(Shown, dict[str, Any]):
     """The result of `Evaluation.item`: a dict that reads well.
 
     Examples
@@ -535,18 +522,10 @@ class Item(dict[str, Any]):
 
     __dir__ = documented
 
-    def __repr__(self) -> str:
-        sets = self._sets()
-        width = max((len(figure) for _, figure, _ in sets), default=0)
-        longest = max((len(name) for name, _, _ in sets), default=0)
-        lines = [f"  {name:<{longest}}  {figure:>{width}}  {text}" for name, figure, text in sets]
-        own = self._attributes()
-        return "\n".join([self._title(), f"  {self._scores()}", *([f"  {own}"] if own else []), "", *lines])
-
-    def _repr_html_(self) -> str:
-        table = html_table(Grid(["set", "items", ""], self._sets(), forms=("text", "figure", "text")))
-        lines = [escaped(line) for line in (self._scores(), self._attributes()) if line]
-        return f"<div><p><b>{escaped(self._title())}</b><br>{'<br>'.join(lines)}</p>{table}</div>"
+    def _document(self) -> Document:
+        told = [text for text in (self._scores(), self._attributes()) if text]
+        sets = Grid(("", "", ""), list(self._sets()), 1, ("text", "figure", "text"), about="Sets of items")
+        return in_blocks("item", [Beside([[Prose([self._title()], "title"), Prose(told, "indented")]]), sets])
 
     def __reduce__(self) -> tuple[type[Item], tuple[dict[str, Any]]]:
         return type(self), (dict(self),)
@@ -571,12 +550,10 @@ class Item(dict[str, Any]):
             f"{label(name)}: {label(value)}" for name, value in self.get("attributes", {}).items()
         )
 
-    def _sets(self) -> list[tuple[str, str, str]]:
-        """Return each set: its name, its number of items, its description and its first items."""
-        sets = []
+    def _sets(self) -> Iterator[tuple[str, str, str]]:
+        """Yield each set: its name, its number of items, its description and its first items."""
         for name, members in self["members"].items():
             first = ", ".join(map(label, members["first"]))
             more = ", …" if first and len(members["first"]) < members["n_items"] else ""
             text = f"{self.sets[name]}: {first}{more}" if first else self.sets[name]
-            sets.append((name, count(members["n_items"]), text))
-        return sets
+            yield f"  {name}", count(members["n_items"]), text

@@ -8,8 +8,8 @@ import os
 import re
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any
@@ -183,8 +183,8 @@ def gate_notices(gates: Sequence[Gate]) -> list[Notice]:
 
 #: Packages of the extra, by the name that they are imported by.
 PACKAGES = {"altair": "altair", "jinja2": "Jinja2", "vl_convert": "vl-convert-python"}
-#: Clusters of a side, and members of each, beyond which nobody reads on.
-MOST = 1000
+#: Clusters of a side, and members of each, beyond which nobody reads on; members of an opened cluster.
+MOST, OPENED = 1000, 20
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,8 @@ class Asked:
 
     `explain` is what explanations are given as attributes, True for all, None where nothing is to be explained. A
     slicing of more than `whole` slices has `slices` at most; `page` is whether what only pages have is made, and
-    `order_by` the order of clusters.
+    `order_by` the order of clusters. `found` are figures that are shown beside the usual, as JSON names them: opened,
+    repairs, source_pairs.
     """
 
     title: str | None = None
@@ -207,6 +208,7 @@ class Asked:
     whole: int = CHARTED
     slices: int = LISTED
     order_by: str | None = None
+    found: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -227,6 +229,13 @@ class Asked:
         explain = None if explain is False else explain
         return cls(title, worst, members, tuple(names), tuple(map(check_key, keys)), explain)
 
+    def with_found(self, found: Mapping[str, Any]) -> Asked:
+        """Return the same with figures that were found beside; opened clusters are among those that a page lists."""
+        if not (opened := found.get("opened")):
+            return replace(self, found=found)
+        worst, members = max(self.worst, len(opened)), max(self.members, OPENED)
+        return replace(self, found=found, worst=worst, members=members)
+
     @property
     def is_usual(self) -> bool:
         """Whether all options but the title have their defaults."""
@@ -236,6 +245,12 @@ class Asked:
     def explained_by(self) -> Any:
         """The attributes to explain by, None for all."""
         return None if self.explain is True else self.explain
+
+
+def opened_blocks(asked: Asked) -> Iterator[Block]:
+    """Yield the opened clusters; on a page those that are listed open."""
+    for each in () if asked.page else asked.found.get("opened", ()):
+        yield from each._document().blocks
 
 
 #: What is shown of a result that is asked for nothing.

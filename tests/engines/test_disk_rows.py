@@ -324,8 +324,7 @@ def test_many_slices_are_refused_whole_and_listed_written_and_loaded_in_part(
 @pytest.mark.cases(1)
 def test_many_slices_of_a_diff_are_shown_and_written_in_part(many_runs, tmp_path, capsys, monkeypatch):
     """Whole, they have no room here; text, JSON, page, terminal and files do without."""
-    from fastbcubed.cli.diff_command import print_diff
-    from fastbcubed.cli.output import Terminal
+    from fastbcubed.cli.output import Terminal, print_document
     from fastbcubed.diff_runs import diff_result
     from fastbcubed.results import save
 
@@ -347,7 +346,7 @@ def test_many_slices_of_a_diff_are_shown_and_written_in_part(many_runs, tmp_path
     assert parts(found, "Heading")[0]["title"] == parts(expected, "Heading")[0]["title"] == title.format(20)
     names = [row["name"] for row in slices_of(found)]
     assert names == [row["name"] for row in slices_of(expected)]
-    print_diff(d, Terminal(), 3)
+    print_document(d, Terminal(), 3)
     out = capsys.readouterr().out
     assert title.format(3) in out and names[0] in out
     monkeypatch.setattr(diff_result, "IN_JSON", 20)
