@@ -556,15 +556,6 @@ def _scan(dataset: Any, names: list[str]) -> Iterator[pa.RecordBatch]:
         )
 
 
-def _of_dataset(dataset: Any, where: str) -> Source:
-    kind, read = partial(_kind_in, dataset.schema), partial(_columns_of, dataset, where)
-    return Source(dataset.schema.names, where, dataset.count_rows, read, type_of=kind)
-
-
-def _kind_in(schema: pa.Schema, name: str) -> pa.DataType:
-    return schema.field(name).type
-
-
 def _columns_of(dataset: Any, where: str, names: Sequence[str]) -> list[pa.ChunkedArray]:
     with reading(f"The Arrow data set of {where}", "a table"):
         return dataset.to_table(columns=list(dict.fromkeys(names))).select(names).columns
@@ -750,7 +741,9 @@ def as_rows(source: Any, where: str) -> Source | None:
     if is_pandas(source, "Series", "Index") or is_one_column(source):
         return None
     if is_dataset(source):
-        return _of_dataset(source, where)
+        names, read = source.schema.names, partial(_columns_of, source, where)
+        kinds = dict(zip(names, source.schema.types, strict=True))
+        return Source(names, where, source.count_rows, read, type_of=kinds.__getitem__)
     if isinstance(source, pa.RecordBatchReader):
         refuse_deep(source.schema, where)
         return of_arrow(source.read_all(), where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -54,7 +55,7 @@ def contents(pair: Pair, pool: Pool) -> list[Content]:
     found = []
     for stretches in pair.stretches:
         if len(stretches) == 1:  # one block: its rows are split among the threads
-            sums = [[_sums(block, pool) for block in stretches[0].blocks()]]
+            sums = [_of_stretch(stretches[0], pool)]
         else:
             sums = pool.map(_of_stretch, stretches, stage="hash the rows")
         by_side = zip(*(block for own in sums for block in own), strict=True)
@@ -62,14 +63,10 @@ def contents(pair: Pair, pool: Pool) -> list[Content]:
     return found
 
 
-def _of_stretch(stretch: Stretch[Block]) -> list[list[Sums]]:
-    with Pool(1) as alone:
-        return [_sums(block, alone) for block in stretch.blocks()]
-
-
-def _sums(block: Block, pool: Pool) -> list[Sums]:
-    """Return the rows and hash sums of each side of a block. Shape (n_pieces, 3) each."""
-    return [_sums_of(side, block.first_row, pool) for side in block.sides]
+def _of_stretch(stretch: Stretch[Block], pool: Pool | None = None) -> list[list[Sums]]:
+    """Return the rows and hash sums of each side of each block. Shape (n_pieces, 3) each."""
+    with nullcontext(pool) if pool else Pool(1) as own:
+        return [[_sums_of(side, block.first_row, own) for side in block.sides] for block in stretch.blocks()]
 
 
 def _sums_of(side: Clustering, first_row: int, pool: Pool) -> Sums:

@@ -250,14 +250,11 @@ def _decoded(part: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
         return pa.chunked_array([], pa.int64())
     if pa.types.is_run_end_encoded(part.type):
         return storage_of(part)
-    if pa.types.is_dictionary(part.type) and _is_wrapped(part.type.value_type):
+    inner = part.type.value_type if pa.types.is_dictionary(part.type) else None
+    # Few functions support wrapped values in a dictionary.
+    if isinstance(inner, pa.BaseExtensionType | pa.DictionaryType):
         return _decoded(values_of_codes(part), where)
     return nulls_in_codes(part)
-
-
-def _is_wrapped(kind: pa.DataType) -> bool:
-    """Return whether values are of a wrapper type, which few Arrow functions support in a dictionary."""
-    return isinstance(kind, pa.BaseExtensionType) or pa.types.is_dictionary(kind)
 
 
 def _split_tuples(values: Any, where: str) -> list[list[Any]] | None:

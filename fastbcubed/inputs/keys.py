@@ -52,24 +52,17 @@ MANY_REPEATS = 1 / 3
 SEEN = 1 << 15
 PAIRS_AT_ONCE = 1 << 19
 
-_EMPTY = np.empty(0, dtype=np.uint8)
-
 
 def _bytes_of(buffer: pa.Buffer | None) -> np.ndarray:
-    view = _EMPTY if buffer is None or buffer.size == 0 else np.frombuffer(buffer, dtype=np.uint8)
-    return read_only(view)
+    return read_only(np.frombuffer(buffer if buffer is not None and buffer.size else b"", dtype=np.uint8))
 
 
 def offsets_and_bytes(array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
     """Return the offsets of an array of strings or bytes, with the end of the last, and the data buffer."""
     large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, offsets_buffer, data_buffer = array.buffers()
-    offsets = np.frombuffer(
-        offsets_buffer,
-        dtype=np.int64 if large else np.int32,
-        count=len(array) + 1,
-        offset=array.offset * (8 if large else 4),
-    )
+    kind = np.dtype(np.int64 if large else np.int32)
+    offsets = np.frombuffer(offsets_buffer, kind, len(array) + 1, array.offset * kind.itemsize)
     return read_only(offsets), _bytes_of(data_buffer)
 
 
@@ -619,13 +612,8 @@ def _room() -> Missed:
     return Missed(np.empty(ROWS_AT_ONCE, np.int32), *words)
 
 
-def _masks() -> np.ndarray:
-    """Return masks of the text's own bytes among the last 32 before its end, by its size up to 32, as words."""
-    own = np.arange(TAIL) >= TAIL - np.arange(TAIL + 1)[:, None]
-    return np.where(own, np.uint8(255), np.uint8(0)).view(np.uint64).ravel()
-
-
-MASKS = _masks()
+#: Masks of the text's own bytes among the last 32 before its end, by its size up to 32, as words.
+MASKS = (255 * np.tri(TAIL + 1, TAIL, -1, np.uint8)[:, ::-1]).ravel().view(np.uint64)
 
 
 #: Hash seeds tried; a second one is needed about once in 3,000 columns of 10**8 strings.

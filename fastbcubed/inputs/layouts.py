@@ -350,13 +350,11 @@ def _missing(rows: Source, named: Mapping[str, Sequence[str]], names: Sequence[s
 
 def _alternatives(ways: Sequence[_Way], typed: Typed) -> list[str]:
     """Return the arguments that select each of several ways: those in which it differs from another."""
-    found = []
-    for way in ways:
-        own = way.columns
-        found.append(
-            typed({part: names for part, names in own.items() if any(w.columns[part] != names for w in ways)})
-        )
-    return found
+    columns = [way.columns for way in ways]
+    return [
+        typed({part: names for part, names in own.items() if any(each[part] != names for each in columns)})
+        for own in columns
+    ]
 
 
 def _refuse_links(rows: Source, column: str) -> None:

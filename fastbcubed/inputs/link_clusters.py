@@ -64,7 +64,7 @@ def connected(
     )  # fmt: skip
     if (apart := links.apart) is None:
         return made
-    rows = apart.joined_by(labels)
+    rows = np.flatnonzero(labels[apart.left] == labels[apart.right])
     few: Any = [codes[rows[:3]] for codes in (apart.left, apart.right)]
     few = [codes.tolist() if by_position else links.items.take(codes).to_pylist() for codes in few]
     shown = tuple(zip(*few, strict=True))

@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,9 +87,8 @@ def refuse_items_with_clusters(truth: Any, prediction: Any) -> None:
 
 
 def _are_items_with_clusters(given: Any) -> bool:
-    if not isinstance(given, list | tuple) or len(given) < 2:
-        return False
-    if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in given):
+    are_pairs = isinstance(given, list | tuple) and all(isinstance(e, tuple) and len(e) == 2 for e in given)
+    if not are_pairs or len(given) < 2:
         return False
     try:
         return len({item for item, _ in given}) == len(given)
@@ -235,7 +235,9 @@ def read_pair(given: Given) -> Pair:
     for joined in (weight_table, attribute_table):
         if joined is not None:
             joined[0].refuse_nulls()
-    if named and given.table is None and not any(map(_is_from_table, sides, (truth, prediction))):
+    own = zip(sides, (truth, prediction), strict=True)
+    made = any(side.attributes is not None and not isinstance(given, Clustering) for side, given in own)
+    if named and given.table is None and not made:
         joins = weight_table is not None or attribute_table is not None
         for name, asked in (("item", given.item), ("cluster", given.cluster)):
             if asked != name and not (name == "item" and joins):
@@ -248,10 +250,6 @@ def read_pair(given: Given) -> Pair:
         weight_table and joined_in_order(ids, weight_table),
         attribute_table and joined_in_order(ids, attribute_table),
     )
-
-
-def _is_from_table(side: Clustering, given: Any) -> bool:
-    return side.attributes is not None and not isinstance(given, Clustering)
 
 
 def per_side(names: PerSide, argument: str) -> tuple[ColumnName, ColumnName]:
@@ -532,7 +530,7 @@ class Pair:
         """Return the pair of two clusterings in memory, whose rows correspond if they have no items or the same."""
         together = truth.items is None or truth.items is prediction.items
         sides = ((truth, prediction),) if together else ((truth,), (prediction,))
-        whole = tuple([_one_block(own)] for own in sides)
+        whole = tuple([Stretch(0, len(own[0]), partial(iter, (Block(0, own),)))] for own in sides)
         return cls(whole, (truth.name, prediction.name), weight_table, attribute_table)
 
     @property
@@ -788,11 +786,6 @@ class _Opening:
         sources = source.scan(cut.size, columns_used(source, make, cut.also(source.names, source.lacking)))
         nulls = _NullsOfAll(sources, make)
         return [_stretch(each, make, nulls) for each in sources]
-
-
-def _one_block(sides: tuple[Clustering, ...]) -> Stretch[Block]:
-    block = Block(0, sides)
-    return Stretch(0, len(sides[0]), lambda: iter((block,)))
 
 
 def _cut(sides: tuple[Clustering, ...], size: int) -> list[Stretch[Block]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -49,11 +48,7 @@ def way_alike(first: pa.ChunkedArray, second: pa.ChunkedArray) -> tuple[str, int
         changed = [first, second]
         for k in some:
             changed = [WAYS[names[k]](texts) for texts in changed]
-        if (row := _common(*changed)) is not None:
-            return ", ".join(names[k] for k in reversed(some)), row
+        rows = np.flatnonzero(to_numpy(pc.is_in(changed[0], value_set=pc.unique(changed[1]))))
+        if rows.size:
+            return ", ".join(names[k] for k in reversed(some)), int(rows[0])
     return None
-
-
-def _common(first: Any, second: Any) -> int | None:
-    rows = np.flatnonzero(to_numpy(pc.is_in(first, value_set=pc.unique(second))))
-    return int(rows[0]) if rows.size else None

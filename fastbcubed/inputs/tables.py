@@ -449,9 +449,7 @@ def _of_interchange(frame: Any) -> Any:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # the protocol is deprecated by some libraries, which is no fault of the data
+            warnings.simplefilter("ignore")  # some libraries deprecate the protocol
             return from_dataframe(frame)
     except Exception:  # whatever the library of the frame raises: it is refused by what to call on it
         return frame

@@ -55,6 +55,4 @@ class Typed:
 
 
 def _column(names: Names) -> str | list[str]:
-    if isinstance(names, str):
-        return names
-    return names[0] if len(names) == 1 else list(names)
+    return names if isinstance(names, str) else names[0] if len(names) == 1 else list(names)

@@ -126,7 +126,3 @@ class Apart:
 
     def __len__(self) -> int:
         return int(self.left.size)
-
-    def joined_by(self, labels: Any) -> Int64s:
-        """Return the rows of pairs whose items are in one cluster all the same. Shapes: labels (n_items,)."""
-        return np.flatnonzero(labels[self.left] == labels[self.right])
