@@ -60,6 +60,9 @@ SHARED = ("UserProvidedCacheLocator", "UserWideCacheLocator")  # once with an un
 #: The files that all kernels are compiled by: constants, instructions and options stand in others than their own.
 COMMON = tuple(sorted(map(str, Path(__file__).parent.glob("*.py"))))
 
+#: Numba's options that change compiled code; it would load what was compiled with others.
+OPTIONS = ("OPT", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
+
 #: The temporary directory in which kernels are cached, if any.
 fallbacks: set[str] = set()
 
@@ -256,8 +259,11 @@ class _Files(CompileResultCacheImpl):
 
 @cache
 def _content(sources: tuple[str, ...]) -> str:
-    """Return a digest of files of source code and of the versions of what compiles them."""
-    digest = hashlib.blake2b(repr((numba.__version__, llvmlite.__version__, np.__version__)).encode())
+    """Return a digest of files of source code, and of the versions and options of what compiles them."""
+    options = [getattr(config, name, None) for name in OPTIONS]
+    digest = hashlib.blake2b(
+        repr((numba.__version__, llvmlite.__version__, np.__version__, options)).encode()
+    )
     for source in sources:
         with suppress(OSError):
             digest.update(_digest(source))

@@ -187,3 +187,11 @@ def test_kernels_are_kept_by_all_they_are_compiled_from(tmp_path, monkeypatch) -
         with monkeypatch.context() as patch:
             patch.setattr(library, "__version__", "0.0.1")
             assert content("a") != before
+    for option, other in {
+        "BOUNDSCHECK": 1,
+        "OPT": 0,
+        "LOOP_VECTORIZE": 0,
+    }.items():  # a check that is not compiled is none
+        with monkeypatch.context() as patch:
+            patch.setattr(cache.config, option, other)
+            assert content("a") != before
