@@ -23,11 +23,13 @@ from fastbcubed.render import plots
 from fastbcubed.render.document import Chart
 
 #: Of 100 examples that a test of generated input states, so many are tried; see tests/oracles/effort.py.
-#: A laptop draws new examples each time; CI draws the same ones, so that what fails there fails again at home.
+#: A laptop and the weekly run of CI, which tries all, draw new examples each time; otherwise CI draws the same ones, so
+#: that what fails there fails again at home.
 #: How long drawing takes and how many drawn cases a test passes over depends on luck and load, and is no failure.
 LUCK = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-settings.register_profile("laptop", deadline=None, max_examples=10, suppress_health_check=LUCK)
-settings.register_profile("ci", settings.get_profile("laptop"), max_examples=100, derandomize=True)
+settings.register_profile("laptop", deadline=None, max_examples=5, suppress_health_check=LUCK)
+settings.register_profile("ci", settings.get_profile("laptop"), max_examples=30, derandomize=True)
+settings.register_profile("weekly", settings.get_profile("laptop"), max_examples=100)
 settings.register_profile("few", settings.get_profile("laptop"), derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "laptop"))
 
@@ -51,7 +53,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 @pytest.hookimpl(tryfirst=True)  # before marks choose
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark cases beyond as many as `cases` states as slow, and beyond a second number as big.
+    """Mark cases beyond as many as `cases` states as slow, and beyond a second number, by default 5 more, as weekly.
 
     Those left are spread, and the same each time.
     """
@@ -61,9 +63,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             of[item.nodeid.split("[")[0]].append(item)
     for cases in of.values():
         cases.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
-        n, *most = cases[0].get_closest_marker("cases").args
+        n, most = _cases(*cases[0].get_closest_marker("cases").args)
         for at, item in enumerate(cases[n:], n):
-            item.add_marker("big" if most and at >= most[0] else "slow")
+            item.add_marker("weekly" if at >= most else "slow")
+
+
+def _cases(n: int, most: int | None = None) -> tuple[int, int]:
+    return n, n + 5 if most is None else most
 
 
 def pytest_collection_finish() -> None:

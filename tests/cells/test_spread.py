@@ -91,6 +91,7 @@ def test_items_of_one_side(policy, many_shards):
     assert slices[0]["precision"] == pytest.approx(slices[1]["precision"], rel=1e-12)
 
 
+@pytest.mark.cases(1)
 def test_a_stand_in_that_is_a_label(many_shards):
     """All is begun again with other stand-ins."""
     start = next(starts_of_runs())

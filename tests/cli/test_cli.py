@@ -625,6 +625,7 @@ def test_metrics_in_full(capsys) -> None:
     assert "The same as f1." in out
 
 
+@pytest.mark.slow
 def test_the_demo_explains_real_data(capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert cli.main(["demo"]) == 0

@@ -82,6 +82,7 @@ def test_thresholds_and_slices(capsys: pytest.CaptureFixture[str]) -> None:
     assert "By country: best threshold per slice, and F1 lost by using one for all" in out
 
 
+@pytest.mark.slow
 def test_of_many_slices_those_that_lose_most_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     """A city has two items of one true cluster, whose link has a score of its own, and a wrong link across cities.
 
@@ -179,6 +180,7 @@ def test_what_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=str)
 def test_show_prints_what_was_printed(capsys: pytest.CaptureFixture[str], form: list[str]) -> None:
     pytest.importorskip("altair")

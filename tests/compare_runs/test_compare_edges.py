@@ -373,6 +373,7 @@ def test_arrays_of_unequal_length():
         fb.compare([1, 1, 2], {"old": [1, 1, 2], "new": [1, 2]})
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("align", ["common", "each"])
 def test_comparisons_are_pickled_and_copied(align):
     truth = pa.table({"item": list("abcd"), "cluster": [1, 1, 2, 2], "s": [1, 2, 1, 2]})
@@ -686,6 +687,7 @@ def test_of_runs_that_lack_unlike_items_none_is_called_best():
         _ = cmp.best
 
 
+@pytest.mark.slow
 def test_many_runs_with_warnings_of_one_kind_give_one():
     """Fifteen runs of one giant each, of another size: the message of the first, and of all runs."""
     truth = {item: item // 2 for item in range(200)}

@@ -95,6 +95,7 @@ def test_errors_of_many_items(engine, monkeypatch):
         assert row["se"] == pytest.approx(se, rel=1e-9), (name, score)
 
 
+@pytest.mark.slow
 def test_errors_have_the_same_bits_for_any_number_of_threads(monkeypatch):
     monkeypatch.setattr(influences, "RANGES_AT_ONCE", 1)
     true, runs, weight = clusterings()
@@ -106,6 +107,7 @@ def test_errors_have_the_same_bits_for_any_number_of_threads(monkeypatch):
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_units_that_are_alone_count_like_others():
     """A bootstrap draws every true cluster, so that none is set aside: the errors are those without it."""
     true, runs, weight = clusterings()

@@ -160,6 +160,7 @@ def files(tmp_path, truth, runs):
     return paths.pop("truth"), paths
 
 
+@pytest.mark.cases(1)
 def test_files_that_all_runs_share(many_shards, tmp_path):
     generator = np.random.default_rng(2)
     clusterings = [dict(enumerate(generator.integers(0, 90, 200).tolist())) for _ in range(4)]
@@ -170,7 +171,7 @@ def test_files_that_all_runs_share(many_shards, tmp_path):
     assert on_disk._true_numbers is None  # the codes of true clusters are the same
 
 
-@pytest.mark.cases(1)
+@pytest.mark.slow
 @pairwise(
     many_shards=SPILLED, align=["common", "each"], items=[True, False], from_file=[True, False],
     indirect=["many_shards"],
@@ -223,6 +224,7 @@ def test_what_passes_by_once_is_read_once(engine):
     assert weighted[0] == weighted[1] and weighted[0][0]["weight"] == 7
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_what_raises(engine):
     truth = pa.table({"item": list("abcd"), "cluster": [1, 1, 2, 2]})
@@ -254,7 +256,7 @@ def test_further_items_are_refused_on_disk():
         fb.compare(truth, runs, unmatched="singleton", engine="disk")
 
 
-@pytest.mark.cases(1)
+@pytest.mark.slow
 @SETTINGS
 @given(case=comparisons(30, least_runs=2, align=("common",)), seed=st.integers(0, 3))
 def test_order_of_rows(many_shards, case, seed):
@@ -299,6 +301,7 @@ def test_relations_of_one_connection_of_duckdb():
     assert found.scores().to_pylist() == fb.compare(truth, {"old": run, "new": truth}).scores().to_pylist()
 
 
+@pytest.mark.slow
 def test_scores_without_errors_are_named_with_their_reason():
     """Pairs of weighted items take each item, which are not kept on disk; other scores have errors there, too."""
     items = range(24)

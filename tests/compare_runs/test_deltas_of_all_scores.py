@@ -50,6 +50,7 @@ def expected_errors(true: np.ndarray, runs: list[np.ndarray], step: float = 1e-4
     return found
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_errors_of_deltas_are_those_of_the_twin(seed: int) -> None:
     true, *runs = three_labelings(seed)
@@ -60,6 +61,7 @@ def test_errors_of_deltas_are_those_of_the_twin(seed: int) -> None:
         assert found[name] == pytest.approx(error, rel=1e-4), name
 
 
+@pytest.mark.slow
 def test_either_engine_and_the_bootstrap_have_about_the_same() -> None:
     true, *runs = three_labelings(3, n=150)
     sides = [{f"i{k}": int(x) for k, x in enumerate(own)} for own in (true, *runs)]
@@ -75,6 +77,7 @@ def test_either_engine_and_the_bootstrap_have_about_the_same() -> None:
     assert spread == pytest.approx(memory["se"].to_pylist(), rel=0.15)
 
 
+@pytest.mark.slow
 def test_what_both_runs_have_alike_adds_nothing() -> None:
     true, old, _ = three_labelings(4)
     cmp = fb.compare(

@@ -63,6 +63,7 @@ def test_the_flow_of_outcomes_is_counted_in_ranges(monkeypatch):
     assert [own for *_, own in flow] == sorted(expected.values(), reverse=True)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("metrics", [None, ["f1", "pair_f1"]])
 def test_errors_without_room_are_left_out_and_said(metrics, monkeypatch, tmp_path):
     monkeypatch.setattr(units, "BESIDE", 1 - SMALLEST_LIMIT)  # so that there is room for one byte
@@ -131,11 +132,11 @@ def same_rows(own: list, other: list) -> None:
         assert mine == pytest.approx({name: its[name] for name in mine}, abs=1e-12, nan_ok=True)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("by", ["a", ("a", "b")])
 @pytest.mark.parametrize(
     "asked", [{}, {"deltas": False}, {"order_by": "delta"}, {"order_by": "worse", "limit": 7}, {"limit": 5}]
 )
-@pytest.mark.cases(4)
 def test_many_slices_of_runs_are_those_of_memory(by, asked, few_at_once):
     expected = sliced().slices(by, **asked).to_pylist()
     few_at_once.clear()
@@ -163,6 +164,7 @@ def test_many_slices_that_runs_do_not_share_come_in_order(few_at_once):
     assert all((row["f1_delta"] is None) == (row["a"] in lacking) for row in rows if row["run"] == "old")
 
 
+@pytest.mark.slow
 def test_many_slices_of_runs_are_shown_saved_and_loaded(few_at_once, tmp_path):
     in_memory, cmp = sliced(), sliced(**DISK)
     for by in ("a", "a,b"):

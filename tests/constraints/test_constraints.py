@@ -299,7 +299,7 @@ def test_a_class_that_goes_on_elsewhere_is_no_rag_bag():
 # -- the checker ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["f1", "mean_f1", "jaccard_distance", "informedness"])
 def test_scores_that_meet_all_four(name):
     report = check_constraints(name, checks=FOUR)
@@ -511,6 +511,7 @@ def outcomes():
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraint", TIES)
 @pytest.mark.parametrize("name", STEPPED)
 def test_every_step_among_five_items(name, constraint):
@@ -564,6 +565,7 @@ def test_perfect_without_match():  # METRICS 13.4
 # -- the table and the command ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_table():
     table = fb.constraints.table(["elm", "f1"], n_random=1)
     assert list(table.reports) == ["elm_precision", "elm_recall", "elm_f1", "elm_mean_f1", "f1"]

@@ -187,7 +187,7 @@ def test_one_table(many_shards, item, unmatched, tmp_path):
     assert_same_rows(*both("t", "p", unmatched=unmatched, **options))
 
 
-@pytest.mark.cases(1)
+@pytest.mark.slow
 def test_slices_by_size_alone(many_shards):
     rng = np.random.default_rng(8)
     true, pred = rng.integers(0, 90, 400), rng.integers(0, 60, 400)
@@ -283,6 +283,7 @@ def test_no_more_slices_are_held_than_fit(many_runs, monkeypatch):
     assert 0 < most[0] <= 3 * 2 * slice_sums.CHUNK + 500 and held[0] <= slice_sums.LEAST_WAITING
 
 
+@pytest.mark.slow
 def test_many_slices_are_refused_whole_and_listed_written_and_loaded_in_part(
     many_runs, tmp_path, monkeypatch
 ):
@@ -321,7 +322,7 @@ def test_many_slices_are_refused_whole_and_listed_written_and_loaded_in_part(
         ev.check("f1>=0@name=none")
 
 
-@pytest.mark.cases(1)
+@pytest.mark.slow
 def test_many_slices_of_a_diff_are_shown_and_written_in_part(many_runs, tmp_path, capsys, monkeypatch):
     """Whole, they have no room here; text, JSON, page, terminal and files do without."""
     from fastbcubed.cli.output import Terminal, print_document
@@ -356,6 +357,7 @@ def test_many_slices_of_a_diff_are_shown_and_written_in_part(many_runs, tmp_path
     assert fb.load(tmp_path).slices("name", limit=1)["name"].to_pylist() == names[:1]
 
 
+@pytest.mark.cases(1)
 def test_the_same_bits_for_any_number_of_threads(many_shards):
     rng = np.random.default_rng(2)
     true, pred = rng.integers(0, 300, 3000), rng.integers(0, 300, 3000)
@@ -371,7 +373,7 @@ def test_the_same_bits_for_any_number_of_threads(many_shards):
     assert sliced(1).equals(sliced(4))
 
 
-@pytest.mark.cases(1)
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 def test_saved_and_loaded(many_shards, tmp_path):
     truth, prediction = people()
@@ -522,6 +524,7 @@ def test_shards_are_joined_whatever_thread_comes_first(many_shards, monkeypatch)
         assert_same(*both(clusters, clusters, unmatched="singleton", threads=threads))
 
 
+@pytest.mark.cases(1)
 def test_integers_are_made_of_keys_and_not_carried(many_shards, monkeypatch):
     items, labels = np.arange(400), np.arange(400) // 3
     truth, prediction = (pa.table({"item": items, "cluster": each}) for each in (labels, labels // 2))

@@ -50,6 +50,7 @@ def assert_close(found, expected, name):
 # -- Against the twins ------------------------------------------------------------------------------
 
 
+@pytest.mark.cases(1)
 @SETTINGS
 @given(pairs(max_size=14), st.sampled_from(POLICIES), st.sampled_from(["pointwise", "outer"]), st.data())
 def test_elm(many_shards, pair, policy, weighting, data):
@@ -74,6 +75,7 @@ def with_singletons(pair):
     return [side | {item: ("alone", item) for item in items - side.keys()} for side in pair]
 
 
+@pytest.mark.cases(1)
 @SETTINGS
 @given(pairs(max_size=14), st.sampled_from(["drop", "singleton"]), st.data())
 def test_pairs_of_items(many_shards, pair, policy, data):
@@ -170,6 +172,7 @@ def test_rows_of_pairs_that_repeat(heavy, monkeypatch):
         assert_same(*both(*sides, weight=heavy["w"], metrics=metrics))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many_shards", ["some spilled"], indirect=True)
 def test_the_same_bits_for_any_number_of_threads(many_shards, heavy):
     def scores(threads):
@@ -217,7 +220,7 @@ def test_pairs_of_few_clusters_weigh_as_in_memory(many_shards, n_clusters, polic
     np.testing.assert_allclose(*(each[figures].to_numpy() for each in told), rtol=1e-12, atol=1e-9)
 
 
-@pytest.mark.cases(1)
+@pytest.mark.slow
 def test_several_runs(many_shards, heavy):
     ids = np.arange(900)
     sides = [pa.table({"item": ids, "cluster": heavy[name]}) for name in "tp"]

@@ -52,6 +52,7 @@ def test_joined_by_item(many_shards, pair, policy, weighting, data):
     assert_same(*both(*pair, metrics=metrics, **options))
 
 
+@pytest.mark.cases(1)
 @SETTINGS
 @given(pairs(max_size=60, unmatched=False), st.data())
 def test_rows_that_correspond(many_shards, pair, data):
@@ -241,6 +242,7 @@ def test_refused(options, message):
         fb.evaluate([0, 0, 1], [0, 1, 1], **options)
 
 
+@pytest.mark.slow
 def test_the_engine_is_chosen_by_size(tmp_path):
     path = str(tmp_path / "rows.parquet")
     pq.write_table(pa.table({"t": np.arange(1000) % 9, "p": np.arange(1000) % 7}), path)

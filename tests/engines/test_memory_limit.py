@@ -255,6 +255,7 @@ def kept_rows(**how):
     return fb.evaluate("t", "p", table=ROWS, item="item", keep="items", slices="c", **how)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 def test_rows_without_room_are_refused_by_name(monkeypatch):
     """Requested slices, text, JSON and page take no rows; other slices and their errors take all of them."""
@@ -357,6 +358,7 @@ def test_many_threads_hold_smaller_blocks(tmp_path):
     assert grown(f"'t', 'p', table={str(path)!r}", small, "256MiB", threads="16") < 256 + 256
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize(("argument", "column"), [("weight", "weight"), ("attributes", "a")])
 def test_a_large_table_that_is_joined_by_item(argument, column, tmp_path):
     n, path = 6_000_000, tmp_path / "joined.parquet"

@@ -172,6 +172,7 @@ def test_texts_that_their_last_bytes_do_not_tell_apart_are_left_to_hashes():
     assert tells_apart(numbers_of(pa.chunked_array([pa.array(values)])), values)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 def test_numbers_are_small_and_the_same_for_any_number_of_threads(n_threads):
     values = few_texts(300)

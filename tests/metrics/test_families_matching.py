@@ -194,7 +194,7 @@ def of_cells(true, pred, weight):
     }
 
 
-@pytest.mark.cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("weighted", [False, True])
 def test_many_cells(weighted, monkeypatch):
     monkeypatch.setattr(counterparts, "CELLS_AT_ONCE", 3 << 12)  # several blocks, the last one short

@@ -94,6 +94,7 @@ def families(*tables):
     return found
 
 
+@pytest.mark.slow
 def test_verbs_with_the_twin(verbs):
     """Verbs that begin with bl, cut out of their synsets, which makes other synsets of them."""
     truth, prediction = verbs["truth"], verbs["pred_hypernym"]

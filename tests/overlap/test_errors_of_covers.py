@@ -175,6 +175,7 @@ def test_a_partition_has_the_same_errors_as_a_cover() -> None:
     assert dict(found) == pytest.approx(dict(expected), rel=1e-8)
 
 
+@pytest.mark.slow
 def test_order_names_and_threads_do_not_count() -> None:
     sides = sample(5)
     expected = fb.evaluate(*sides, overlapping=True, metrics=NAMES, threads=1).errors

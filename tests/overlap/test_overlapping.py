@@ -518,6 +518,13 @@ def test_files_that_do_not_fit_are_refused_before_they_are_read(tmp_path: Path) 
         fb.evaluate(*paths, overlapping=True, memory_limit="64MiB")
     with pytest.raises(OptionError, match=r"; leave engine out; these take about 8\d MiB$"):
         fb.evaluate(*paths, overlapping=True, engine="disk")
+
+
+@pytest.mark.slow
+def test_files_that_fit_are_read(tmp_path: Path) -> None:
+    n = 400_000
+    pq.write_table(pa.table({"item": np.arange(n), "cluster": np.arange(n) // 3}), tmp_path / "rows.parquet")
+    paths = [tmp_path / "rows.parquet"] * 2
     assert fb.evaluate(*paths, overlapping=True, memory_limit="128MiB").f1 == 1.0
 
 

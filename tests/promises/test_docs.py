@@ -84,7 +84,7 @@ def _named(page: Path) -> str:
     return str(page.relative_to(ROOT).with_suffix(""))
 
 
-@pytest.mark.cases(5)
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=_named)
 def test_python_and_commands_of_a_page_run(page: Path, beside_data: Path) -> None:
     text = page.read_text(encoding="utf-8")

@@ -19,14 +19,14 @@ import fastbcubed as fb
 SEEDS, CALLS, COMMANDS, INPUTS = range(1, 21), 5_000, 250, 1_000
 
 
-@pytest.mark.parametrize("n", [120, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [40, pytest.param(500, marks=pytest.mark.slow)])
 def test_generated_calls(n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = listed(failures(seed=0, n=n))
     assert not found, found
 
 
-@pytest.mark.parametrize("n", [15, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [6, pytest.param(50, marks=pytest.mark.slow)])
 def test_generated_commands(n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = listed(failures_of_commands(seed=0, n=n))
@@ -35,7 +35,7 @@ def test_generated_commands(n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_generated_inputs(tmp_path: Path) -> None:
     """Scores, and kinds of errors, are the same whatever the way in, the engine and the memory limit."""
-    found = "\n".join(differences(seed=0, n=30, folder=tmp_path))
+    found = "\n".join(differences(seed=0, n=15, folder=tmp_path))
     assert not found, found
 
 

@@ -214,7 +214,7 @@ def _imports(name: str) -> list[tuple[str, str]]:
                     whole = f"{child.module}.{alias.name}"
                     is_module = whole.startswith("fastbcubed.") and _within(whole) in MODULES
                     yield _within(whole if is_module else child.module), where
-            else:
+            elif not isinstance(child, ast.expr):  # in which nothing is imported
                 yield from visit(child, _where(child, where))
 
     return list(visit(_tree(name), "at the top"))

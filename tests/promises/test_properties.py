@@ -402,7 +402,7 @@ def test_threads_never_change_a_bit(name, weight, small_parts):
     assert everything(one) == everything(two) == everything(four)
 
 
-@pytest.mark.cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("weighting", ["pointwise", "outer"])
 def test_threads_never_change_a_bit_of_joined_tables(weighting, small_parts):
     """By item, with unmatched items on both sides and ids that are strings."""
@@ -421,7 +421,7 @@ def test_threads_never_change_a_bit_of_joined_tables(weighting, small_parts):
         assert everything(one) == everything(two) == everything(four)
 
 
-@pytest.mark.cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("weight", ["none", "wide"])
 def test_threads_never_change_a_bit_at_full_size(weight):
     """Parts, row blocks and cell blocks of the usual size, several of each."""
@@ -435,7 +435,7 @@ def test_threads_never_change_a_bit_at_full_size(weight):
         assert np.array_equal(arrays[0], arrays[1]) and np.array_equal(arrays[0], arrays[2]), name
 
 
-@pytest.mark.cases(2)
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("weight", ["none", "wide"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_parts_do_not_matter(name, weight, monkeypatch):
@@ -513,6 +513,7 @@ def test_input_is_left_as_it_was():
         assert np.array_equal(array, copy)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("boxed", [False, True])
 def test_sums_of_many_equal_terms(boxed, monkeypatch):
     """Items of weight 0.1 in one cluster: precision is 1 and the total is a sum of floats.

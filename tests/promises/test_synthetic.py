@@ -111,6 +111,7 @@ def test_stated_shares_are_split_and_merged(shape: str, n_items: int) -> None:
         assert members[label] == {giant}
 
 
+@pytest.mark.slow
 def test_changes_do_not_depend_on_size() -> None:
     """Split and merged clusters have the sizes of all that could be; a split falls anywhere."""
     codes = Synthetic(2_000_000).codes(0, 2_000_000)
@@ -145,6 +146,7 @@ def test_the_shuffle_is_one_to_one(n: int) -> None:
     assert back == list(range(n))
 
 
+@pytest.mark.slow
 def test_every_place_is_as_likely() -> None:
     """Over many keys, each of 7 things comes to each of 7 places equally often."""
     keys = np.random.default_rng(0).integers(0, 2**64, (7000, 4), np.uint64)

@@ -72,6 +72,7 @@ def test_alike_components_have_no_error() -> None:
     assert set(fb.evaluate(true, pred, metrics="all").errors.values()) == {0.0}
 
 
+@pytest.mark.slow
 def test_components_without_weight_count_where_they_move_a_score() -> None:
     """Scores of clusters take no weights, so that they count all components; those of items lack the others."""
     true, pred = sample(1)
@@ -109,6 +110,7 @@ def test_shares_that_all_components_have_have_no_error() -> None:
     assert dict(ev.errors) == {"pair_precision": 0.0, "purity": 0.0, "muc_precision": 0.0, "pair_f1": 0.0}
 
 
+@pytest.mark.slow
 def test_order_names_and_threads_do_not_count() -> None:
     true, pred = sample(3)
     order = np.random.default_rng(4).permutation(true.size)
@@ -198,6 +200,7 @@ def test_errors_hold_where_one_cluster_has_nearly_all_items(n_large: int) -> Non
     assert errors.nmi == pytest.approx(errors.v_measure, rel=1e-6)  # the same score
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("merged", [False, True])
 def test_values_behind_errors_are_the_scores(merged: bool) -> None:
     """Sums by unit add up to the scores that are shown, so that their slopes are those of these scores."""
@@ -238,7 +241,7 @@ def test_equal_units_that_stand_once_have_the_errors_of_all(seed: int) -> None:
         assert np.allclose(se[0], se[1], rtol=1e-9, atol=1e-12, equal_nan=True)
 
 
-@pytest.mark.cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_intervals_stay_in_the_range_of_their_score(seed: int) -> None:
     """Omega is the adjusted Rand index where clusters do not overlap, and has its error."""
@@ -288,6 +291,7 @@ def test_rounding_is_no_slope_of_mutual_information() -> None:
     assert ev.errors.mutual_info == pytest.approx(expected, rel=1e-11)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("seed", [13, 14])
 @pytest.mark.parametrize("n", [6, 60])
 def test_no_interval_is_narrower_than_the_error_says(seed: int, n: int) -> None:

@@ -263,6 +263,7 @@ def test_saved_results_keep_them(tmp_path, keep: str) -> None:
         assert loaded.slices("true_size", errors=True)["f1_se"].to_pylist() == pytest.approx(fresh, rel=1e-12)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("keep", ["scores", "cells", "items"])
 def test_large_results_keep_them_once_asked_for(tmp_path, keep: str, monkeypatch: pytest.MonkeyPatch) -> None:
     true, pred, weight = sides()
@@ -382,6 +383,7 @@ def test_scores_of_which_none_has_one() -> None:
     assert "n_units" in ev.slices("true_size", errors=True).column_names
 
 
+@pytest.mark.slow
 def test_every_score_says_what_it_has() -> None:
     true, pred, _ = sides(20)
     ev = fb.evaluate(true, pred, metrics="all")

@@ -394,6 +394,7 @@ def linked(tmp_path) -> tuple[list[str], Path]:
     return paths, tmp_path / "old"
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_a_gate_says_of_how_few_items_a_score_is(linked, capsys, engine) -> None:
     """Were the six others alone, recall would be (4 + 6 / 2) / 10; of other scores that is not known."""
@@ -756,6 +757,7 @@ def judged(capsys, *command: str) -> tuple[int, list[dict]]:
     return code, json.loads(capsys.readouterr().out)["gates"]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_a_run_that_is_significantly_worse_fails(tmp_path, pairs, capsys, engine) -> None:
     """Against a saved run as in a comparison of both: the same difference, and the same interval of it."""

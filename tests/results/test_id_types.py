@@ -152,6 +152,7 @@ def test_parts_of_ids_that_match_across_types(
         assert each.item(("x", expected[2]))["fp"] == 2
 
 
+@pytest.mark.slow
 @engines
 def test_ids_that_match_across_types_in_many_blocks(engine: str, tmp_path: Any) -> None:
     """The block that has the wide id is not the first."""

@@ -110,6 +110,7 @@ def test_what_is_advised_helps() -> None:
     assert found("labels-like-nulls", nulls, prediction, nulls="singleton") == []
 
 
+@pytest.mark.slow
 def test_few_of_many_items_are_found_in_a_sample() -> None:
     labels = np.array([f"c{k}" for k in range(1 << 16)], object).repeat(3)
     other = np.arange(labels.size) // 2

@@ -126,6 +126,7 @@ def told_apart(repairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (-round(row["gain"], 12), row["kind"], row["cluster"]))
 
 
+@pytest.mark.slow
 def test_whatever_else_is_asked_is_answered(tmp_path: Path) -> None:
     ev = evaluated(5, {})
     ev.save(tmp_path / "r")

@@ -319,6 +319,7 @@ def test_rows_of_a_file_are_read_with_the_parts_that_have_them(tmp_path: Path) -
         assert stored.take([name], rows[:0])[name].type == found.type
 
 
+@pytest.mark.slow
 def test_a_large_cluster_opens_the_same_in_both_engines() -> None:
     rng = np.random.default_rng(0)
     n = 5000

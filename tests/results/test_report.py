@@ -192,6 +192,7 @@ def test_a_saved_result_has_a_page(tmp_path: Path, keep: str) -> None:
             fb.load(tmp_path / "result").report(columns="part")
 
 
+@pytest.mark.slow
 def test_both_engines_give_the_same_figures(tmp_path: Path) -> None:
     found = [
         as_data(fb.evaluate(TRUTH, NEW, engine=engine, keep="items", **how)._document(Asked(worst=2)))
@@ -222,6 +223,7 @@ def test_a_comparison_and_a_diff_have_pages() -> None:
 # -- One file that asks for nothing ---------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_same_result_same_bytes() -> None:
     first, again = small(), small()
     assert first.report().html == first.report().html == again.report().html
@@ -619,6 +621,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return {name: str(tmp_path / "whereabouts home" / f"{name}.parquet") for name in tables}
 
 
+@pytest.mark.slow
 def test_no_output_says_where_files_are(
     places: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

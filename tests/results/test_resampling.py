@@ -39,6 +39,7 @@ def component_of_rows(found: Rows) -> np.ndarray:
     return standard_errors.components(cells).by_cell()[cells.rows.cell]
 
 
+@pytest.mark.slow
 def test_leaving_out_one_component_at_a_time() -> None:
     """The jackknife: (U - 1) / U times the squared differences of the scores without one from their mean."""
     everybody = rows(220, seed=3)

@@ -162,6 +162,7 @@ def test_a_page_that_takes_too_much_is_not_saved(
     same_page(page(fb.load(tmp_path / "r", check=False)), page(fb.load(tmp_path / "r")))
 
 
+@pytest.mark.slow
 def test_clusters_that_tie_are_told_apart_by_their_labels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +182,7 @@ def test_clusters_that_tie_are_told_apart_by_their_labels(
     assert found[1]["code"].to_pylist() == wanted["code"].to_pylist()
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_and_nothing_is_to_be_repaired(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

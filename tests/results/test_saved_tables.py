@@ -84,6 +84,7 @@ def test_a_loaded_result_answers_the_same(
     assert "has no clusters or items to open" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 def test_what_a_loaded_comparison_answers(tmp_path: Path) -> None:
     cmp = a_comparison(bootstrap=80)

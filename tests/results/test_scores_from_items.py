@@ -20,6 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWar
 LISTED = [policy for policy in POLICIES if "outside" not in str(policy)]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 @SETTINGS
 @given(pair=pairs(), policy=st.sampled_from(LISTED), weighted=st.booleans(), data=st.data())

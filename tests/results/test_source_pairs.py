@@ -80,6 +80,7 @@ def tables() -> tuple[pa.Table, pa.Table]:
     return truth, pa.table({**IDS, "cluster": [0, 1, 1, 1]})
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("weight", [None, "weight"])
 def test_a_small_case_by_hand(weight: str | None, tmp_path: Path) -> None:
     ev = fb.evaluate(*tables(), item=list(IDS), weight=weight)

@@ -243,6 +243,7 @@ def test_all_singleton_truth() -> None:
     assert "all-singleton-truth" not in found(only(alone, 19), only(PREDICTION, 19))
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_a_linker_that_found_nothing(engine: str, tmp_path: Path) -> None:
     """Its score is that of singletons: precision 1, recall the mean over items of 1 / true size."""
@@ -339,6 +340,10 @@ def test_few_units_of_clusters_that_overlap() -> None:
     warning = found(truth, chain, overlapping=True)["few-units"]
     assert warning["largest_share"] == pytest.approx(90 / 120)
     assert warning["n_units_at_most"] == pytest.approx(1 / (0.75**2 + 15 * (2 / 120) ** 2))
+
+
+@pytest.mark.slow
+def test_few_units_of_verbs() -> None:
     wordnet = Path(fb.__file__).parent / "data" / "wordnet_verbs"
     for name in ("pred_hypernym", "pred_first_sense"):
         ev = fb.evaluate(wordnet / "truth.parquet", wordnet / f"{name}.parquet", overlapping=True)
@@ -360,6 +365,7 @@ def test_many_cells_have_their_units_looked_at() -> None:
     assert ev.contingency.n_cells == n and note["largest_share"] == pytest.approx(0.4)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_attributes_of_other_items(engine) -> None:
     """Whether they are sliced by or not: what is asked later gives nulls. One item in common is enough."""
@@ -375,6 +381,7 @@ def test_attributes_of_other_items(engine) -> None:
     assert told[0].filename == __file__
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_slices_of_nulls(engine) -> None:
     attributes = pa.table({"item": ["01", "02"], "country": ["at", "de"], "year": [1, 2]})
@@ -401,6 +408,7 @@ def test_small_slices(tmp_path) -> None:
     assert "small-slice" not in found(table.slice(0, 20), PREDICTION, slices="year")  # few-units says so
 
 
+@pytest.mark.slow
 def test_large_clusters_are_told_from_a_sample_before_any_is_counted() -> None:
     rng = np.random.default_rng(0)
     n = warnings.LARGE

@@ -11,6 +11,7 @@ from fastbcubed.runtime import buffers
 MIB = 1 << 20
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(mmap, "MADV_FREE"), reason="the system keeps no idle memory")
 def test_new_memory_takes_the_place_of_idle_memory() -> None:
     gc.collect()

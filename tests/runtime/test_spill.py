@@ -96,6 +96,7 @@ def test_a_file_system_that_gives_every_file_a_name(errors: Any, tmp_path: Path,
     assert np.array_equal(read, data)
 
 
+@pytest.mark.slow
 def test_what_is_no_directory(unraisable) -> None:
     with pytest.raises(OptionError, match="spill_dir is a directory, not 5"):
         fb.evaluate([0, 0], [0, 1], engine="disk", spill_dir=5)

@@ -57,7 +57,7 @@ def covered(merged: int, sampling: str, drawn: int, n_samples: int) -> dict[str,
     return {name: n / n_samples for name, n in hits.items()}
 
 
-@pytest.mark.cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("sampling", ["uniform", "cluster_size"])
 @pytest.mark.parametrize(
     "merged", [pytest.param(3, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow), 15]
@@ -90,6 +90,7 @@ def test_intervals_cover_in_many_samples(merged: int, sampling: str, drawn: int)
         assert least <= share <= most, (name, found)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_score_of_a_perfect_prediction() -> None:
     """Estimates by predicted cluster vary about 1; those below it had intervals that ended below it, too."""
     rng = np.random.default_rng(0)

@@ -184,7 +184,7 @@ def test_unbiased_by_all_samples(score, weight):
         assert mean == pytest.approx(float(twins.exact(expected, ideal, name.name)), abs=1e-12)
 
 
-@pytest.mark.parametrize("n", [1, 3, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [1, 2, pytest.param(4, marks=pytest.mark.slow)])
 def test_estimates_are_right_on_average(n):
     """All samples of n draws from three pairs, which come to 1/2; of these, 0.7 and 0.1 count: 1/2 * 0.8."""
     chances, verdicts = (0.7, 0.2, 0.1), ("different", "same", "different")

@@ -129,6 +129,7 @@ def test_the_adjustment_lessens_the_bias_of_a_ratio(sampling: str) -> None:
         assert shown == {"recall": (0.014, 0.002), "pair_recall": (0.027, 0.012)}
 
 
+@pytest.mark.slow
 def test_ratios_that_have_one_denominator_are_unbiased_themselves() -> None:
     """With sampling in proportion to size, a mean over items is a plain mean over draws; so is one over clusters."""
     assert {"bcubed_precision_by_true_cluster", "cluster_recall"} <= RATIOS.keys()

@@ -54,6 +54,7 @@ def test_links_are_refused_before_they_are_read(folder: Path) -> None:
         fb.Clustering.from_links(links, memory_limit="10MiB")
 
 
+@pytest.mark.slow
 def test_a_stream_is_refused_when_it_shows(folder: Path) -> None:
     def reader() -> Any:
         return pq.ParquetFile(folder / "links.parquet").iter_batches(1 << 16)

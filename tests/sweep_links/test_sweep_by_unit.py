@@ -55,6 +55,7 @@ def figures_at(truth: dict[str, str], links: Links, threshold: float | None) -> 
     return [twin.figures(twin.Component(own)) for own in cells.values()]
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_errors_are_those_of_the_twin(seed: int) -> None:
     truth, links = data(seed)
@@ -99,6 +100,7 @@ def test_heavy_units_do_not_cancel_the_errors_of_light_ones(heavy: float) -> Non
     assert {name: row[f"{name}_se"] for name in names} == pytest.approx(dict(ev.errors), rel=1e-5)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_errors_of_weights_over_eight_decades_are_those_of_evaluate(seed: int) -> None:
     """At any threshold, by the same units: the components of all links."""
@@ -255,6 +257,7 @@ def joined_by_weak_links(seed: int) -> tuple[dict[str, str], Links]:
     return truth, links + weak
 
 
+@pytest.mark.slow
 def test_weak_links_that_join_most_items_leave_errors_and_the_choice_as_they_were() -> None:
     truth, links = joined_by_weak_links(9)
     how: dict[str, Any] = {"items": list(truth), "unmatched": "singleton"}

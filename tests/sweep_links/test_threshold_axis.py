@@ -85,6 +85,7 @@ def test_places_and_thresholds_go_back_and_forth_with_ends_of_0_and_1() -> None:
     assert texts[0] == "0" and texts[-1] == "1" and len(set(texts)) == len(texts)
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("scores", [DECIDED_AT_THE_END, [0.2, 0.4, 0.5, 0.7, 0.8]])
 def test_charts_have_the_same_axis(scores: list[float]) -> None:
     pytest.importorskip("altair")

@@ -181,6 +181,7 @@ def test_stretches_are_measured_as_one_would_walk_them(given_levels: tuple[int, 
     assert list(zip(sizes.tolist(), parts.tolist(), strict=True)) == expected
 
 
+@pytest.mark.cases(1)
 @pytest.mark.parametrize("order_by", ["f1_change", "precision_change", "recall_change"])
 def test_the_first_merges_are_the_first_of_all_however_they_are_cut(order_by: str, monkeypatch: Any) -> None:
     rng = np.random.default_rng(4)
