@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,7 @@ class Allowance:
         if self.limit is not None:
             buffers.release()
             self._before = _resident()
+        self._held: int | None = None
 
     def require(self, more: int, what: str, way_out: str = "") -> None:
         """Raise OptionError if `more` bytes in addition to those held now exceed the limit.
@@ -137,8 +139,17 @@ class Allowance:
         release()  # memory kept only for reuse is not needed
         return self._needed(more) <= self.limit
 
+    def at_rest(self) -> Allowance:
+        """Return what is left to questions to a result that holds what is held now, whatever else the process takes."""
+        found = copy(self)
+        if self.limit is not None:
+            release()
+            found._held = max(0, _resident() - self._before - BESIDE)
+        return found
+
     def _needed(self, more: int) -> int:
-        return max(more, _resident() - self._before - BESIDE + more)
+        held = _resident() - self._before - BESIDE if self._held is None else self._held
+        return max(more, held + more)
 
     def release(self) -> None:
         """Return memory kept only for reuse to the system, if there is a limit."""

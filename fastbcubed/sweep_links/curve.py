@@ -188,6 +188,12 @@ def score_of(metric: Metric, kept: Kept) -> Floats:
     return np.asarray(metric.combine({need.name: score_of(need, kept) for need in metric.needs}, kept.beta))
 
 
+def as_given(metrics: Iterable[str | Metric]) -> list[Any]:
+    """Return scores as arguments of `evaluate`: names, formulas, and those that the user has declared."""
+    lifted = (m.formula if isinstance(m, Metric) and m.family == "own" else m for m in metrics)
+    return [m.name if isinstance(m, Metric) and m.name in METRICS else m for m in lifted]
+
+
 class Choice(NamedTuple):
     """The scores at every threshold, those at requested thresholds only, and those left out, with the reason."""
 
@@ -273,6 +279,11 @@ class Curve:
         if name in COUNTED:
             return self.kept.sums[name][points].astype(np.int64)
         return score_of(self.metric(name), self.kept.take(points))
+
+    def columns(self, points: Points) -> dict[str, pa.Array]:
+        """Return the threshold, the figures of clusters and the scores at some points."""
+        figures = {name: from_numpy(self.figures(name, points)) for name in self.names}
+        return {"threshold": from_numpy(self.thresholds[points]), **figures}
 
     def metric(self, name: str) -> Metric:
         """Return a score of the curve by name."""

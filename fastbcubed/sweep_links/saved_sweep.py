@@ -19,6 +19,7 @@ from fastbcubed.results.saved_files import NotKept, in_one, metrics_by_name
 from fastbcubed.results.table import Table
 from fastbcubed.sweep_links.curve import Kept, StoredCurve
 from fastbcubed.sweep_links.merge_tree import MergeTree
+from fastbcubed.sweep_links.question_memory import curve_in_parts
 from fastbcubed.sweep_links.recall_stages import Stages
 from fastbcubed.sweep_links.threshold_choice import Chosen, Leading
 
@@ -36,7 +37,7 @@ def save(sweep: Any, directory: Any, leading: Leading) -> None:
     best, chosen, merges, _ = leading
     assert best is not None
     tables: dict[str, Any] = {
-        "curve": sweep.curve(limit=None),
+        "curve": lambda: curve_in_parts(sweep),
         "clusters": sweep.at(best.threshold).to_table(),
         "merges": sweep.merges(limit=LISTED),
         "merges_at_best": sweep.merges(limit=LISTED, threshold=best.threshold),

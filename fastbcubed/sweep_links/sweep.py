@@ -45,7 +45,7 @@ from fastbcubed.runtime.arguments import true_or_false
 from fastbcubed.runtime.memory_budget import Allowance
 from fastbcubed.runtime.progress_bar import reporting, require_progress
 from fastbcubed.runtime.threads import Pool
-from fastbcubed.sweep_links.curve import Curve, Kept, choose_scores, family_of
+from fastbcubed.sweep_links.curve import Curve, Kept, as_given, choose_scores, family_of
 from fastbcubed.sweep_links.level_sums import level_sums
 from fastbcubed.sweep_links.merge_tree import (
     TO_ALIGN,
@@ -59,7 +59,7 @@ from fastbcubed.sweep_links.merge_tree import (
     to_add_up,
     to_join,
 )
-from fastbcubed.sweep_links.sweep_result import Sweep, as_given
+from fastbcubed.sweep_links.sweep_result import Sweep
 
 __all__ = ["sweep"]
 
@@ -161,7 +161,8 @@ def sweep(
     changes only where two of them meet: a pair of items of one true cluster counts from the lowest merge that joins
     them, and these merges are counted part by part. So all thresholds together cost O((n + m) log n) for n items and m
     links. Memory is 32 bytes a link at first and 16 when they have been joined; 250 an item with all scores, 180 with
-    precision, recall and F1 alone. What is asked of the result takes more: `Sweep.merges` about 80 an item.
+    precision, recall and F1 alone. What is asked of the result takes more, which is checked first: `Sweep.merges` 130
+    an item.
 
     Links of the same score are used together, so that a threshold lies between two different scores.
 
@@ -247,6 +248,7 @@ def sweep(
         Evaluator(side, how),
     )
     give(found.warnings)
+    found._allowance = allowance.at_rest()
     for key in cuts:
         found.sliced[slice_name(key)] = found.slices(key)
     return found

@@ -34,12 +34,14 @@ from fastbcubed.results.standard_errors import COMPONENT, warn_of_units
 from fastbcubed.results.table import Table, require_limit
 from fastbcubed.results.warnings import give
 from fastbcubed.runtime.arguments import is_one_of, seed_of, true_or_false, whole_number
+from fastbcubed.runtime.memory_budget import Allowance
 from fastbcubed.runtime.object_attributes import cached_property, documented
 from fastbcubed.runtime.threads import Pool
-from fastbcubed.sweep_links import saved_sweep
+from fastbcubed.sweep_links import question_memory, saved_sweep
 from fastbcubed.sweep_links.curve import (
     Best,
     Curve,
+    as_given,
     best_point,
     first_highest,
     heap_of,
@@ -125,6 +127,7 @@ class Sweep(Result):
     _evaluate: Evaluator
     sliced: dict[str, Table] = field(default_factory=dict)
     _saved: Mapping[str, pa.Table] | None = None  #: the tables of a sweep that was loaded
+    _allowance: Allowance = field(default_factory=Allowance)
 
     __dir__ = documented
 
@@ -157,18 +160,19 @@ class Sweep(Result):
         limit = require_limit(limit)
         errors = true_or_false(errors, "errors")
         points = self._curve.thinned(limit)
-        columns: dict[str, Any] = {"threshold": from_numpy(self._curve.thresholds[points])}
-        scored = {metric.name: metric for metric in self.metrics}
-        with_error = points[points < len(self._units.curve)] if errors else points[:0]
-        if errors:
-            self._warn_of_weak_thresholds()
-        for name in self._curve.names:
-            columns[name] = from_numpy(self._curve.figures(name, points))
-            if errors and name in scored:
+        columns, scored = self._curve.columns(points), {metric.name: metric for metric in self.metrics}
+        if not errors:
+            return Table(pa.table(columns))
+        question_memory.require_units(self, scored, "standard errors along the curve")
+        self._warn_of_weak_thresholds()
+        known, shown = points[points < len(self._units.curve)], {}
+        for name, column in columns.items():
+            shown[name] = column
+            if name in scored:
                 found = np.full(points.size, np.nan)
-                found[: with_error.size] = self._units.errors(scored[name], with_error)  # points ascend
-                columns[f"{name}_se"] = from_numpy(found)
-        return Table(pa.table(columns))
+                found[: known.size] = self._units.errors(scored[name], known)  # points ascend
+                shown[f"{name}_se"] = from_numpy(found)
+        return Table(pa.table(shown))
 
     _main_table = curve
 
@@ -210,6 +214,7 @@ class Sweep(Result):
         if threshold is None:
             return self.chosen(name, level=level).interval
         metric, point = self._curve.metric(name), self._point(threshold)
+        question_memory.require_units(self, [name], f"the interval of {name}")
         found = self._units_at(point).errors_at(metric, point)
         return found.interval(metric, self._curve.at(point, name)[name], level)
 
@@ -264,6 +269,7 @@ class Sweep(Result):
         level, draws = check_level(level), whole_number(draws, "draws", "samples", least=1)
         seed, best = seed_of(seed), self.best(score, where=where)
         point = self._point(best.threshold)
+        question_memory.require_units(self, [best.score], "draws of the units")
         units = self._units_at(point)
         scale = {"df": units.n_units - 1.0, "low": -math.inf, "high": math.inf}
         if best.score in [metric.name for metric in self.metrics]:
@@ -420,6 +426,7 @@ class Sweep(Result):
 
     @cached_property
     def _effects(self) -> Effects:
+        question_memory.require_effects(self)
         with Pool() as pool:
             return merge_effects(self._placed.rows, pool)
 
@@ -482,6 +489,7 @@ class Sweep(Result):
         """
         items = None if self._alignment.truth.items is None else self.links.items
         threshold = as_threshold(threshold)
+        question_memory.require_clusters(self)
         labels, _ = self.tree.labels(self._n_used(threshold))
         links, ascending = self.links, self.tree.ascending
         n_connecting = self._n_links_used(threshold)
@@ -508,7 +516,8 @@ class Sweep(Result):
             columns["item"] = from_numpy(np.arange(self.tree.n_items))
         else:
             columns |= dict(zip(self.links.items.names, self.links.items.parts, strict=True))
-        for threshold in as_thresholds(thresholds):
+        question_memory.require_clusters(self, len(asked := as_thresholds(thresholds)))
+        for threshold in asked:
             labels, _ = self.tree.labels(self._n_used(threshold))
             columns[column_at(threshold, self.links.columns.score)] = from_numpy(labels)
         return Table(pa.table(columns))
@@ -536,6 +545,7 @@ class Sweep(Result):
         threshold = self._curve.thresholds[self._best_f1].item() if threshold is None else threshold
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", EvaluationWarning)
+            question_memory.require_clusters(self, scored=True)
             return self._evaluate(self.at(threshold), options)
 
     def slices(
@@ -598,6 +608,7 @@ class Sweep(Result):
         2 rows
         """
         errors = true_or_false(errors, "errors")
+        question_memory.require_slices(self, errors=errors)
         if errors:
             self._warn_of_weak_thresholds()
         return slice_thresholds(self, key, score, where, self._units if errors else None)
@@ -653,6 +664,7 @@ class Sweep(Result):
                 raise NotKeptError(NOT_THERE)
             return known
         if point not in self._stages_at:
+            question_memory.require_stages(self)
             self._stages_at[point] = stages_of(self, as_threshold(threshold))
         return self._stages_at[point]
 
@@ -886,9 +898,3 @@ class Sweep(Result):
         best F1.
         """
         return as_json(self.to_dict(limit=limit), indent)
-
-
-def as_given(metrics: Iterable[str | Metric]) -> list[Any]:
-    """Return scores as arguments of `evaluate`: names, formulas, and those that the user has declared."""
-    lifted = (m.formula if isinstance(m, Metric) and m.family == "own" else m for m in metrics)
-    return [m.name if isinstance(m, Metric) and m.name in METRICS else m for m in lifted]

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fastbcubed import kernels
-from fastbcubed.cells.contingency import add_up
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.metrics.sums_by_unit import (
     difference_quotients,
@@ -61,6 +60,8 @@ LEAST_OF_TRUE, STEPS = 0.25, 12
 #: Squares that are less than this share of their terms, of which they are the difference, are added up anew from what
 #: each unit moves: rounding may have changed them. Of the terms of heavy units at other points some rounding stays.
 CANCELLED, STAYS = 1e-9, 1e-16
+#: Events whose products are added up at once, to which come those that the last unit has besides.
+EVENTS_AT_ONCE = 1 << 16
 
 
 class Events(NamedTuple):
@@ -122,14 +123,6 @@ class Totals(Mapping[str, NDArray[Any]]):
         return 3 + len(CHANGING) + len(COUNTED)
 
 
-class Course(NamedTuple):
-    """A sum by unit where no link is used, and that of the unit of each event before and after it."""
-
-    start: Floats
-    before: Floats
-    after: Floats
-
-
 class UnitSums:
     """What adds up over units at every point of a curve, each sum when it is asked for first.
 
@@ -146,7 +139,7 @@ class UnitSums:
         self._rows, self._given = up_to(rows, n_levels), unit_of_place
         self.curve = curve.until(len(curve) - (rows.n_levels - n_levels))
         self._known: dict[str, tuple[Floats, Floats]] = {}
-        self._courses: dict[str, Course] = {}
+        self._points = np.zeros(0, np.int64)  # of `_products`
         self._products: dict[tuple[str, str], tuple[Floats, float]] = {}
 
     @cached_property
@@ -232,42 +225,56 @@ class UnitSums:
         values = np.where(parts.apart > 0, lost, 0.0)
         return np.bincount(parts.unit, values, self.size).astype(np.float64, copy=False)
 
-    def changes(self, name: str) -> tuple[Floats, Floats]:
-        """Return a sum by unit where it is least, and by how much more or less it is after each event.
+    def changes(self, name: str) -> tuple[Floats, Floats | None]:
+        """Return a sum by unit where it is least, and by how much more or less it is after each event, if it changes.
 
         What rises is least where no link is used, and what falls where all are.
         """
+        if name not in CHANGING:
+            return self._least(name), None
         if name not in self._known:
-            if name in CHANGING:
-                least = self.left(name) if name in FALLING else np.zeros(self.size)
-                by_event = self._by_event[
-                    "tp" if name == "fn" else name
-                ]  # a pair that is found is missed no more
-                self._known[name] = least, by_event.astype(np.float64)
-            else:
-                self._known[name] = self.constant(name), np.zeros(self._events.unit.size)
+            # a pair that is found is missed no more
+            by_event = self._by_event["tp" if name == "fn" else name].astype(np.float64, copy=False)
+            self._known[name] = self._least(name), by_event
         return self._known[name]
+
+    def _least(self, name: str) -> Floats:
+        if name not in CHANGING:
+            return self.weight if name == "weight" else self.constant(name)
+        return self.left(name) if name in FALLING else np.zeros(self.size)
 
     def totals(self, names: tuple[str, ...], times: Floats | None = None) -> Floats:
         """Return sums over all units by point, each of which counts so many times. Shape (n_sums, n_points)."""
-        found = []
-        for name in names:
+        found = np.empty((len(names), len(self.curve)))
+        for own, name in zip(found, names, strict=True):
             least, by_event = self.changes(name)
+            total = float(least.sum() if times is None else np.sum(least * times))
+            if by_event is None:
+                own[:] = total
+                continue
             if times is not None:
-                least, by_event = least * times, by_event * times[self._events.unit]
-            found.append(self._by_point(float(least.sum()), by_event, falls=name in FALLING))
-        return np.array(found)
+                drawn = times[self._events.unit]
+                by_event = np.multiply(drawn, by_event, out=drawn)
+            own[:] = self._by_point(total, by_event, falls=name in FALLING)
+        return found
+
+    def _totals_at(self, names: tuple[str, ...], points: Points) -> Floats:
+        """Return sums over all units at some points. Shape (n_sums, n_points)."""
+        return np.array([self.totals((name,))[0, points] for name in names])
 
     def _by_point(self, least: float, by_event: Floats, *, falls: bool) -> Floats:
         """Add changes of events up to each point of the curve, or from there on if the sum falls."""
+        sums = np.empty(self._rows.n_levels + 1)
         by_level = np.bincount(self._events.level, by_event, self._rows.n_levels)
-        ordered = by_level[::-1] if falls else by_level
-        sums = np.cumsum(np.concatenate([[least], ordered]))
+        sums[0], sums[1:] = least, by_level[::-1] if falls else by_level
+        np.cumsum(sums, out=sums)
         return (sums[::-1] if falls else sums)[-len(self.curve) :]
 
     def at(self, name: str, point: int) -> Floats:
         """Return a sum by unit at a point of the curve."""
         least, by_event = self.changes(name)
+        if by_event is None:
+            return least
         used = self._events.level < self._rows.n_levels + 1 + point - len(self.curve)
         counts = used if name not in FALLING else ~used
         return least + np.bincount(self._events.unit[counts], by_event[counts], least.size)
@@ -285,45 +292,62 @@ class UnitSums:
         """Return sums by point as scores take them."""
         return Kept(Totals(of, self._rows.total), float(of("weight")[0]), self.curve.kept.beta)
 
-    def _course(self, name: str) -> Course:
-        """Return how a sum of each unit goes on from event to event."""
-        if name not in self._courses:
-            least, by_event = self.changes(name)
-            ends, unit = least.copy(), self._events.unit
-            early, late = np.empty((2, unit.size))
-            kernels.merge_tree.run_within(unit, by_event, name in FALLING, ends, early, late)
-            self._courses[name] = Course(ends, late, early) if name in FALLING else Course(least, early, late)
-        return self._courses[name]
-
     def _product(self, a: str, b: str) -> tuple[Floats, float]:
-        """Return the product of two sums of a unit, added up over all units, by point; and the size of all terms.
+        """Return the product of two sums of a unit, added up over all units, at `_points`; and the size of all terms.
 
-        Products of a unit before an event are those after its last one to the bit, so that they cancel out.
+        Products of a unit before an event are those after its last one to the bit, so that they cancel out. Units come
+        block by block, as what a sum of each is before and after each event would take as much as all sums together.
         """
         if (a, b) not in self._products:
-            one, other = self._course(a), self._course(b)
-            start, before, after = (x * y for x, y in zip(one, other, strict=True))
-            level, n = self._events.level + 1, self._rows.n_levels + 1
-            codes = np.concatenate([np.zeros(start.size, level.dtype), level, level])
-            values = np.concatenate([start, after, -before])
-            ends = np.zeros(2 * n + 1)
-            ends[0:-1:2], ends[1::2] = add_up(codes, n, values, np.ones(values.size))
-            kernels.merge_tree.sum_before(ends)
-            by_point = ends[2::2][-len(self.curve) :]
-            self._products[a, b] = by_point, float(np.sum(np.abs(values)))
+            names = dict.fromkeys((a, b))
+            ends = {name: self.changes(name)[0].copy() for name in names}
+            (totals, errors), size = np.zeros((2, self._rows.n_levels + 1)), 0.0
+            add = kernels.sums.add_by_code
+            for start, stop in whole_units(self._events.unit):
+                before, after = zip(
+                    *(self._course(name, ends[name], start, stop) for name in names), strict=True
+                )
+                level = self._events.level[start:stop] + 1
+                for sign, ways in ((1.0, after), (-1.0, before)):
+                    products = ways[0] * ways[-1]
+                    size += float(np.sum(np.abs(products)))
+                    add(level, products, np.full(level.size, sign), None, totals, errors)
+            # what falls is now what it is where no link is used
+            first = self._first(a, ends) * self._first(b, ends)
+            add(np.zeros(first.size, np.int64), first, np.ones(first.size), None, totals, errors)
+            sums = np.zeros(2 * totals.size + 1)
+            sums[0:-1:2], sums[1::2] = totals, errors
+            kernels.merge_tree.sum_before(sums)
+            at_points = sums[2::2][-len(self.curve) :][self._points]
+            self._products[a, b] = at_points, size + float(np.sum(np.abs(first)))
         return self._products[a, b]
+
+    def _first(self, name: str, ends: Mapping[str, Floats]) -> Floats:
+        """Return a sum by unit where no link is used."""
+        return ends[name] if name in FALLING else self.changes(name)[0]
+
+    def _course(self, name: str, totals: Floats, start: int, stop: int) -> tuple[Floats, Floats]:
+        """Return a sum of the unit of each event before and after it, for some events, which `totals` then has."""
+        by_event, unit = self.changes(name)[1], self._events.unit[start:stop]
+        if by_event is None:
+            return (totals[unit],) * 2
+        early, late = np.empty((2, unit.size))
+        kernels.merge_tree.run_within(unit, by_event[start:stop], name in FALLING, totals, early, late)
+        return (late, early) if name in FALLING else (early, late)
 
     def errors(self, metric: Metric, points: Points) -> Floats:
         """Return the standard error of a score at some points of the curve."""
+        if not np.array_equal(points, self._points):
+            self._products, self._points = {}, points.copy()
         names = OF_FAMILY[str(family_of(metric))]
-        totals = self.totals(names)[:, points]
+        totals = self._totals_at(names, points)
         slopes = self._slopes(metric, totals)
         squares, sizes = np.zeros((2, points.size))
         for k, a in enumerate(names):
             for own, b in zip(slopes[: k + 1], names[: k + 1], strict=True):
                 factor, (products, every) = (1.0 if a == b else 2.0) * slopes[k] * own, self._product(b, a)
-                squares += factor * products[points]
-                sizes += np.abs(factor) * (np.abs(products[points]) + STAYS * every)
+                squares += factor * products
+                sizes += np.abs(factor) * (np.abs(products) + STAYS * every)
         n = max(self.n_units, 1)
         mean = np.sum(slopes * totals, axis=0) ** 2 / n
         squares -= mean
@@ -338,7 +362,7 @@ class UnitSums:
 
     def moved(self, metric: Metric, point: int) -> Floats:
         """Return how much each unit that has weight moves a score at a point; 0 on average."""
-        totals = self.totals(OF_FAMILY[str(family_of(metric))])[:, [point]]
+        totals = self._totals_at(OF_FAMILY[str(family_of(metric))], np.array([point]))
         return self._moved(metric, point, self._slopes(metric, totals)[:, 0])
 
     def _moved(self, metric: Metric, point: int, slopes: Floats) -> Floats:
@@ -353,7 +377,8 @@ class UnitSums:
             return float(self._score(metric, totals[:, None])[0])
 
         units = units_of_weight(self.weight)
-        error, mean = float(self.errors(metric, np.array([point]))[0]), is_mean(metric)
+        value, mean = self.curve.figures(metric.name, np.array([point])), is_mean(metric)
+        error = float(standard_error(np.sum(moved**2), self.n_units, value)[0])
         by_another = moved_by_another(
             metric, units.largest_share if mean else self._largest_share(metric, point)
         )
@@ -440,3 +465,13 @@ def units_of_places(rows: TreeRows) -> tuple[Counts, int]:
     n_units = int(kernels.components.number_components(parents))
     unit_of_cluster: NDArray[np.int64] = np.where(nodes < 0, -1, parents[nodes])
     return np.repeat(unit_of_cluster, np.diff(np.concatenate([[0], ends]))), n_units
+
+
+def whole_units(unit: Counts) -> Iterator[tuple[int, int]]:
+    """Yield blocks of events that are ordered by unit, none of which is in two blocks."""
+    start = 0
+    while start < unit.size:
+        stop = min(start + EVENTS_AT_ONCE, unit.size)
+        stop = int(np.searchsorted(unit, unit[stop - 1], "right"))
+        yield start, stop
+        start = stop
