@@ -76,7 +76,7 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
     found = content["scores"] if score is None else [score]
     if not found or any(name not in content["scores"] for name in found):
         raise MetricError(
-            f"{quoted(score)} is not drawn; there are {', '.join(content['scores']) or 'no scores of slices'}"
+            f"there is no chart of {quoted(score)}; available: {', '.join(content['scores']) or 'none'}"
         )
     content["scores"] = found
     if len(content["names"]) == 2:
@@ -200,14 +200,14 @@ def repairs(ev: Evaluation, *, limit: int = 20) -> altair.Chart:
     plots = _plots("repairs", ev, Evaluation)
     if "f1" not in ev.overall:
         raise MetricError(
-            f"repairs are drawn by f1, which the result lacks; name it in {arg('metrics', ...)}"
+            f"charts of repairs need f1, which the result lacks; name it in {arg('metrics', ...)}"
         )
     rows = ev.repairs(limit=limit).to_pylist()
     if not rows:
         raise MetricError("there is nothing to repair: no cluster costs anything")
     chart = plots.repairs_chart(rows, ev.overall["f1"])
     return _as_altair(
-        plots.finished(chart, "F1 after each repair", "Repairs by the truth, those that bring most first.")
+        plots.finished(chart, "F1 after each repair", "Repairs that match the truth, largest gain first.")
     )
 
 
@@ -237,12 +237,12 @@ def changes(diff: Diff, by: SliceKey | None = None) -> altair.Chart:
     if by is None:
         of = "weight" if diff.evaluation.contingency.weighted else "items"
         chart = plots.changes_chart(diff.changes().to_pylist(), of)
-        return _as_altair(plots.finished(chart, "What became of the clusters"))
+        return _as_altair(plots.finished(chart, "Fate of the clusters"))
     rows = diff.slices(by, order_by="change", limit=20)
     names = name_columns(rows.column_names)
     shown = [{**row, "slice": [row[name] for name in names]} for row in rows.to_pylist()]
     title = f"Change by {' and '.join(map(label, names))}"
-    note = "Added up over all slices, these are the split rate and the merge rate."
+    note = "Summed over all slices, these are the split rate and the merge rate."
     return _as_altair(plots.finished(plots.slice_changes_chart(shown), title, note))
 
 
@@ -273,7 +273,7 @@ def estimates(result: Estimates | PairEstimates) -> altair.Chart:
     plots = _plots("estimates", result, Estimates, PairEstimates)
     for chart in charts_of(result._document(IN_BRIEF).blocks):
         return _as_altair(plots.finished(plots.intervals_chart(*chart.data), chart.title, chart.text))
-    raise MetricError("no score from 0 to 1 is estimated, so that there is nothing to draw")
+    raise MetricError("no estimated score ranges from 0 to 1, so there is nothing to draw")
 
 
 def deltas(cmp: Comparison) -> altair.Chart:
@@ -300,7 +300,7 @@ def deltas(cmp: Comparison) -> altair.Chart:
     from fastbcubed.compare_runs.comparison_document import about_deltas, deltas_of, difference_from
 
     if not cmp.experiments:
-        raise OptionError("there is one run, so that there is no difference to draw")
+        raise OptionError("there is only one run, so there is no difference to draw")
     rows = list(deltas_of(cmp))
     title = difference_from(cmp, cmp.experiments[0] if len(cmp.experiments) == 1 else None)
     return _as_altair(plots.finished(plots.deltas_chart(rows), title, about_deltas(rows)))
@@ -331,7 +331,9 @@ def thresholds(sweep: Sweep) -> altair.Chart:
     plots = _plots("thresholds", sweep, Sweep)
     curve = curve_content(sweep)
     if not curve["scores"]:
-        raise MetricError("the sweep has no score from 0 to 1 to draw; take precision, recall or f1")
+        raise MetricError(
+            "the sweep has no score that ranges from 0 to 1; sweep with precision, recall or f1"
+        )
     return _as_altair(plots.finished(plots.thresholds_chart(curve), "Scores by threshold"))
 
 
@@ -361,7 +363,7 @@ def precision_recall(sweep: Sweep) -> altair.Chart:
     curve = curve_content(sweep)
     if not curve["named"]:
         raise MetricError(
-            "the curve takes precision, recall and f1, and the sweep has not all of them; name them in "
+            "the curve needs precision, recall and f1, but the sweep lacks some of them; name them in "
             f"{arg('metrics', ...)}"
         )
     return _as_altair(plots.finished(plots.precision_recall_chart(curve), "Precision by recall"))

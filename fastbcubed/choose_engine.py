@@ -30,7 +30,7 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
     `others` differ from the request in their prediction, and are held at the same time.
     """
     if not is_one_of(engine, (None, "memory", "disk", "spark")):
-        raise OptionError(f'{arg("engine")} is "memory", "disk" or "spark", not {quoted(engine)}')
+        raise OptionError(f'{arg("engine")} must be "memory", "disk" or "spark", not {quoted(engine)}')
     files = list(request.given.sources)
     if engine == "spark" or any(map(is_spark, files)):
         return _spark(engine)
@@ -53,18 +53,19 @@ def choose(engine: str | None, request: Request, *others: Request) -> Run:
 def _overlapping(engine: str | None, request: Request, files: Sequence[Any]) -> Run:
     """Return the memory engine, the only one for overlapping clusterings; raise if these would not fit."""
     needed = _bytes_in_memory(files, MEMBERSHIP_BYTES)
-    takes = "" if needed is None else f"; these take about {readable(needed)}"
+    takes = "" if needed is None else f"; these need about {readable(needed)}"
     if engine == "disk":
         raise OptionError(
-            "overlapping clusterings are scored in memory, as the items of a cluster may be in any other; leave "
-            f"{arg('engine')} out{takes}"
+            "overlapping clusterings can only be scored in memory, since the items of a cluster may also be "
+            f"in any other; omit {arg('engine')}{takes}"
         )
     room = available_memory() if request.memory_limit is None else request.limit
     if needed is not None and needed > room:
         more = "free some memory" if request.memory_limit is None else "raise memory_limit"
         raise OptionError(
-            f"overlapping clusterings are scored in memory, which has room for {readable(room)}{takes}. Score all "
-            f"rows of a sample of items, {more}, or pass {arg('engine', 'memory')} to try nonetheless"
+            f"overlapping clusterings can only be scored in memory, where {readable(room)} are "
+            f"available{takes}. Score all rows of a sample of items, {more}, or pass "
+            f"{arg('engine', 'memory')} to try anyway"
         )
     return memory.run
 
@@ -73,8 +74,8 @@ def _spark(engine: str | None) -> Run:
     """Return the Spark engine, the only one for Spark DataFrames."""
     if engine not in (None, "spark"):
         raise OptionError(
-            f"DataFrames of Spark are scored where they are, not with {arg('engine', engine)}; write them as Parquet "
-            "files, and pass the path of these"
+            f"Spark DataFrames are scored by Spark, not with {arg('engine', engine)}; to use that engine, "
+            "write them as Parquet files and pass the path"
         )
     from fastbcubed.spark import driver
 

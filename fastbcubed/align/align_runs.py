@@ -175,9 +175,9 @@ def _require_same_weights(runs: Sequence[Alignment], names: Sequence[str], n_com
             differ = int(np.count_nonzero(first[:n_common] != run.weight[:n_common]))
         if differ:
             raise WeightError(
-                f"{differ:,} of {n_common:,} items weigh differently in the runs {names[0]!r} and {name!r}. The "
-                f"weight of an item belongs to the item: put it into the truth, or pass {arg('weight', ...)} a table "
-                "of item and weight"
+                f"{differ:,} of {n_common:,} items have different weights in the runs {names[0]!r} and "
+                f"{name!r}. An item must have the same weight in all runs: put weights into the truth, or "
+                f"pass {arg('weight', ...)} a table with the columns item and weight"
             )
 
 

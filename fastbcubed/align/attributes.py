@@ -71,7 +71,7 @@ def refused(rows: Source, names: Iterable[str]) -> dict[str, str]:
 
 
 def _unable(where: str, kind: pa.DataType) -> str:
-    return f"{where} is of type {kind}, which can be neither sliced by nor written. Cast it to str."
+    return f"{where} has type {kind}, which supports neither slicing nor writing. Cast it to str."
 
 
 @lru_cache(maxsize=256)

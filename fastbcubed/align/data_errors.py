@@ -91,8 +91,8 @@ class NullLabels(Fault):
         """Return the error that reports it."""
         return NullError(
             f"{self.count} of {self.total} rows of {self.name} have a null in {self.column!r} ({self.what} "
-            f"{first_few(self.first)}). Pass {arg('nulls', 'singleton')} to take each as a cluster of its "
-            f"own, or {arg('nulls', 'drop')} if a null says that this side lacks the item."
+            f"{first_few(self.first)}). Pass {arg('nulls', 'singleton')} to treat each as a singleton, or "
+            f"{arg('nulls', 'drop')} if a null means that the item is missing from this side."
         )
 
 
@@ -122,16 +122,16 @@ class Overlap(Repeated):
     raised, counted = OverlapError, "items"
     wrong = "are in more than one cluster"
     advice = (
-        f"A partition has every item in one cluster: {MAY_OVERLAP} one for each, or check that the item column is the "
-        "right one."
+        f"In a partition every item is in exactly one cluster: {MAY_OVERLAP} one for each, or check that "
+        "the item column is the right one."
     )
 
 
 class Reweighted(Repeated):
-    """Rows that repeat an earlier row with another weight."""
+    """Rows that repeat an earlier row with a different weight."""
 
     rank = 1
-    wrong = "repeat an earlier row with another weight"
+    wrong = "repeat an earlier row with a different weight"
     advice = "Give each item one weight."
 
 
@@ -147,7 +147,7 @@ class RepeatedMemberships(Repeated):
     """Rows that repeat an item and its cluster, with overlapping clusters."""
 
     shown = "items "
-    wrong = "repeat an earlier row, its item and its cluster"
+    wrong = "repeat the item and cluster of an earlier row"
     advice = f"Pass {arg('duplicates', 'drop')} to count each membership once."
 
 
@@ -155,7 +155,7 @@ class UnevenWeights(Repeated):
     """Rows whose item has another weight in an earlier row, with overlapping clusters."""
 
     rank = 1
-    wrong = "have another weight than an earlier row of the same item"
+    wrong = "have a different weight from an earlier row for the same item"
     advice = "Give each item one weight."
 
 
@@ -181,12 +181,13 @@ class WeightsOutOfRange(Fault):
         least, most = kernels.sums.LEAST, kernels.sums.MOST
         if self.finite:
             hint = (
-                f"They have to lie between {least} and {most}: multiply all by some number; no score changes."
+                f"Weights must lie between {least} and {most}: multiply all of them by one number, which "
+                "changes no score."
             )
         elif self.zero:
             hint = f"Leave these items out{OR_OUTER}."
         else:
-            hint = "They have to be positive and finite: give these items other weights, or leave them out."
+            hint = "Weights must be positive and finite: give these items other weights, or leave them out."
         weights, rows = zip(*self.first[:4], strict=True)
         return WeightError(
             f"{self.count} of {self.total} weights of {self.name} are out of range ({first_few(weights)} in "
@@ -241,6 +242,6 @@ class Unweighted(Fault):
         """Return the error that reports it."""
         left_out = f", or leave unmatched items out with {arg('unmatched', 'drop')}" if self.unmatched else ""
         return WeightError(
-            f"{self.count} of {self.total} items that are scored or counted have no weight (first: "
+            f"{self.count} of {self.total} scored or counted items have no weight (first: "
             f"{first_few(self.first)}). Give every item a weight{left_out}."
         )

@@ -79,15 +79,16 @@ class Policies:
         elif isinstance(unmatched, Mapping):
             if strange := set(unmatched) - set(sides):
                 raise OptionError(
-                    f"{arg('unmatched', ...)} has policies for {first_few(sorted(map(str, strange)))}; "
-                    "the sides are called truth and prediction"
+                    f"{arg('unmatched', ...)} has policies for {first_few(sorted(map(str, strange)))}, but "
+                    "the sides are named truth and prediction"
                 )
             sides |= unmatched
             if sides["prediction"] == "outside" and "truth" not in unmatched:
                 sides["truth"] = "singleton"
         elif unmatched is not None:
             raise OptionError(
-                f"{arg('unmatched', ...)} is a policy, or a dict of one for each side, not {quoted(unmatched)}"
+                f"{arg('unmatched', ...)} must be a policy, or a dict from side to policy, not "
+                f"{quoted(unmatched)}"
             )
         if unmatched is not None:
             _check_unmatched(sides)
@@ -97,7 +98,8 @@ class Policies:
             strange = set(noise) - set(sides)
             if strange or not noise:
                 raise OptionError(
-                    f"{arg('noise', ...)} is a label, or a dict of one for truth, prediction or both, not {noise!r}"
+                    f"{arg('noise', ...)} must be a label, or a dict from side (truth, prediction or both) "
+                    f"to label, not {noise!r}"
                 )
             noise = {side: label for side, label in noise.items() if label is not None} or None
         return cls(sides["truth"], sides["prediction"], nulls, duplicates, noise)
@@ -107,19 +109,21 @@ def _check_unmatched(sides: Mapping[str, str]) -> None:
     for side, policy in sides.items():
         if side == "truth" and is_one_of(policy, ("outside",)):
             raise OptionError(
-                f"{arg('unmatched', ...)} cannot be outside for items that only the {TRUTH} has: that is for those "
-                f"that only the {PREDICTION} has. Choose drop, raise or singleton"
+                f"{arg('unmatched', ...)} cannot be outside for items that only the {TRUTH} has; outside "
+                f"applies to items that only the {PREDICTION} has. Choose drop, raise or singleton"
             )
         if not is_one_of(policy, ("drop", "raise", "singleton", "outside")):
             raise OptionError(
-                f"{arg('unmatched', ...)} is drop, raise, singleton, or outside for items that only the prediction "
-                f"has, not {quoted(policy)}"
+                f"{arg('unmatched', ...)} must be drop, raise, singleton, or, for items that only the "
+                f"prediction has, outside, not {quoted(policy)}"
             )
 
 
 def _check(name: str, value: object, known: tuple[str, ...]) -> None:
     if not (isinstance(value, str) and value in known):
-        raise OptionError(f"{arg(name, ...)} is {', '.join(known[:-1])} or {known[-1]}, not {quoted(value)}")
+        raise OptionError(
+            f"{arg(name, ...)} must be {', '.join(known[:-1])} or {known[-1]}, not {quoted(value)}"
+        )
 
 
 @dataclass(frozen=True)

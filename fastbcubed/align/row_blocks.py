@@ -98,7 +98,7 @@ def require_kinds(column: Column, kinds: tuple[str, ...]) -> None:
     """Raise if a block has ids of another kind than the first; one without rows has none."""
     if len(column) and column.kinds != kinds:
         raise IdTypeError(
-            f"{column.where} holds {' and '.join(column.kinds)} ids in some rows and {' and '.join(kinds)} ids "
+            f"{column.where} has {' and '.join(column.kinds)} ids in some rows and {' and '.join(kinds)} ids "
             "in others. Cast the column to one type."
         )
 

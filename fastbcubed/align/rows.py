@@ -44,7 +44,7 @@ from fastbcubed.runtime.threads import Pool
 #: Ids of each side examined for ways in which they would match.
 LOOKED_AT = 1 << 18
 #: Advice if none of these is the cause.
-WRITTEN_ALIKE = "Check that the item columns name the same things in the same way."
+WRITTEN_ALIKE = "Check that both item columns write the same ids in the same way."
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def matched(
     nothing = found_nothing(prediction, policies)
     for side in (true_side, pred_side)[: 1 if nothing else 2]:
         if not side.labels.size:
-            raise EmptyInputError(f"there are no rows in {side.name}")
+            raise EmptyInputError(f"{side.name} has no rows")
     weigh = partial(row_weights, pair, weight_table, outer=outer, pool=pool, checked=checked)
     both = combine((true_side, pred_side), _items(*pair, pool), weigh, pool, join=join)
     if not both.coverage.n_common and not nothing:
@@ -150,12 +150,12 @@ def _items(
         if len(truth) != len(prediction):
             raise AlignmentError(
                 f"{truth.name} has {len(truth)} labels and {prediction.name} {len(prediction)}. Labels "
-                "without item ids are put side by side by position and have to be equally many; pass "
+                "without item ids are matched by position, so both sides must have the same number; pass "
                 "tables with an item column to join them by item."
             )
         return None
     if pred_items is None:
-        raise AlignmentError("one side has item ids and the other has none; give both sides the same form")
+        raise AlignmentError("only one side has item ids; give both sides item ids, or neither")
     if true_items is pred_items:
         return lambda: (true_items.keys(pool),) * 2
     return lambda: key_pair(true_items, pred_items, pool)
@@ -189,7 +189,7 @@ def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
     """Raise if the two sides have no item in common."""
     for side in (truth, prediction):
         if not side.n_rows:
-            raise EmptyInputError(f"there are no rows in {side.name}")
+            raise EmptyInputError(f"{side.name} has no rows")
         if side.n_absent == side.n_rows:
             raise EmptyInputError(
                 f"all {side.n_rows} clusters of {side.name} are null, so there is nothing to score"
@@ -203,8 +203,8 @@ def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
         absent = [f"{side.n_absent} of {side.name}" for side in (truth, prediction) if side.n_absent]
         if absent:  # examples may be of these
             raise EmptyInputError(
-                f"{fault}. Items whose cluster is null were left out, {' and '.join(absent)}: fill in their clusters, "
-                "or look whether others are written alike on both sides"
+                f"{fault}. Items whose cluster is null were left out, {' and '.join(absent)}: fill in their "
+                "clusters, or check that the remaining ids are written alike on both sides"
             )
         examples = [first_few(first_items(side.items, side.n_first)) for side in (truth, prediction)]
         hint = _matching_hint(truth.items, prediction.items) or WRITTEN_ALIKE
@@ -282,7 +282,9 @@ def in_common(a: pa.Array, b: pa.Array) -> tuple[pa.Array, pa.Array]:
     for kind in WIDEST[id_kind(a.type, "")]:
         with suppress(pa.ArrowInvalid):
             return a.cast(kind), b.cast(kind)
-    raise IdTypeError(f"no type holds ids of both sides, which are {a.type} and {b.type}. Cast one of them")
+    raise IdTypeError(
+        f"no common type can hold the ids of both sides, which are {a.type} and {b.type}. Cast one of them"
+    )
 
 
 def rows_of_attributes(

@@ -80,7 +80,7 @@ class Stash:
             return pa.concat_tables([none, *(table.cast(self._schema) for table in tables)])
         except pa.ArrowInvalid as error:
             raise ColumnError(
-                f"A column is of several types in different rows: {error}. Cast it to one."
+                f"A column has different types in different rows: {error}. Cast it to one type."
             ) from error
 
 

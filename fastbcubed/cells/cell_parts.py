@@ -441,7 +441,7 @@ class CellParts:
         if self._question.narrows:
             self.without_room = needed
             return False
-        spill.require_free(needed, f"{arg('keep', 'scores')} keeps no cells, and takes nothing more. ")
+        spill.require_free(needed, f"{arg('keep', 'scores')} keeps no cells and needs no further memory. ")
         return False
 
     def _go_back(self, back: WayBack, heavy_sizes: NDArray[np.int64]) -> None:

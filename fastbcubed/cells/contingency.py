@@ -48,7 +48,7 @@ def side_of(side: object) -> str:
     """Return the side, "true" or "pred"; "truth" and "prediction" are accepted, too."""
     meant = {"true": "true", "truth": "true", "pred": "pred", "prediction": "pred"}
     if not isinstance(side, str) or side not in meant:
-        raise SliceError(f'side is "true" or "pred", not {quoted(side)}')
+        raise SliceError(f'side must be "true" or "pred", not {quoted(side)}')
     return meant[side]
 
 
@@ -56,17 +56,20 @@ def as_counts(values: ArrayLike, name: str) -> NDArray[np.int64]:
     """Return codes or counts as int64; raise ColumnError for invalid ones."""
     array = _as_array(values, name, ColumnError)
     if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise ColumnError(f"{name} has to be a one-dimensional array of integers, not {array.dtype}")
+        raise ColumnError(f"{name} must be a one-dimensional array of integers, not {array.dtype}")
     if array.size and array.min() < 0:
         wrong = array[array < 0]
         raise ColumnError(
             f"{wrong.size} of {array.size} values of {name} are negative ({first_few(wrong.tolist())})"
         )
     if array.size and array.max() > np.iinfo(np.int64).max:
-        raise ColumnError(f"a value of {name} is {array.max()}, which 64 bits with a sign do not hold")
+        raise ColumnError(
+            f"a value of {name} is {array.max()}, which does not fit in a signed 64-bit integer"
+        )
     if name != "n" and array.size and array.max() > 16 * array.size + (1 << 20):
         raise ColumnError(
-            f"the codes of {name} go up to {array.max()} for {array.size} cells; number the clusters from 0 up"
+            f"the codes of {name} go up to {array.max()} for {array.size} cells; number the clusters "
+            "consecutively from 0"
         )
     return array.astype(np.int64)
 
@@ -97,9 +100,10 @@ def as_cells(given: Any) -> Contingency:
         true, pred = np.nonzero(given)
         return Contingency.from_cells(true, pred, given[true, pred])
     raise OptionError(
-        f"contingency is of type {type(given).__name__}. Make a Contingency with"
-        " fastbcubed.contingency(labels_true, labels_pred), or with Contingency.from_cells; or pass a matrix of "
-        f"counts with the true clusters in rows, or a table with the columns {', '.join(CELL_COLUMNS)}."
+        f"contingency has type {type(given).__name__}. Create a Contingency with "
+        "fastbcubed.contingency(labels_true, labels_pred), or with Contingency.from_cells; or pass a "
+        "matrix of counts with the true clusters in rows, or a table with the columns "
+        f"{', '.join(CELL_COLUMNS)}."
     )
 
 
@@ -107,10 +111,10 @@ def as_masses(values: ArrayLike, name: str) -> NDArray[np.float64]:
     """Return weights as float64; raise WeightError for invalid ones."""
     array = _as_array(values, name, WeightError)
     if array.ndim != 1 or array.dtype.kind not in "buif":
-        raise WeightError(f"{name} has to be a one-dimensional array of numbers, not {array.dtype}")
+        raise WeightError(f"{name} must be a one-dimensional array of numbers, not {array.dtype}")
     found = np.ascontiguousarray(array, np.float64)
     if (np.abs(found) > LARGEST).any() and np.isfinite(found).all():
-        raise WeightError(f"{name} has values beyond {LARGEST:g}, whose sum might be infinite; rescale them")
+        raise WeightError(f"{name} has values beyond {LARGEST:g}, whose sum could overflow; rescale them")
     return found
 
 
@@ -128,11 +132,9 @@ def require_squares(
     if squares is None:
         return
     if mass is None or not (squares >= 0).all():
-        raise WeightError("weight_squares goes with weight, and none of its values is negative or NaN")
+        raise WeightError("weight_squares requires weight, and its values must be neither negative nor NaN")
     if not max(mass.max(initial=0), squares.max(initial=0) ** 0.5) < ROOT:
-        raise WeightError(
-            f"a weight is {ROOT:g} or more, so that pairs cannot be weighed; rescale the weights"
-        )
+        raise WeightError(f"a weight is {ROOT:g} or more, too large to weight pairs; rescale the weights")
     most = mass**2
     wrong = np.flatnonzero(
         (n > 0) & ((squares > most * (1 + ROUNDING)) | (squares * n < most * (1 - ROUNDING)))
@@ -140,19 +142,19 @@ def require_squares(
     if wrong.size:
         k = wrong[0]
         raise WeightError(
-            f"weight_squares are impossible in {wrong.size} of {n.size} cells (first: cell {k}, with {squares[k]:g}; "
-            f"{n[k]} item{'s' * int(n[k] != 1)} of weight {mass[k]:g} in all have {most[k] / n[k]:g} to {most[k]:g}). "
-            "Add up the squares of the weights of items"
+            f"weight_squares are impossible in {wrong.size} of {n.size} cells (first: cell {k}, with "
+            f"{squares[k]:g}; {n[k]} item{'s' * int(n[k] != 1)} with a total weight of {mass[k]:g} allow "
+            f"{most[k] / n[k]:g} to {most[k]:g}). Sum the squared weights of the items in each cell"
         )
 
 
 def _as_array(values: ArrayLike, name: str, error: type[FastBCubedError]) -> np.ndarray:
     if isinstance(values, list | tuple) and any(value is np.ma.masked for value in values):
-        raise error(f"{name} has to be a one-dimensional array of numbers, and has masked values")
+        raise error(f"{name} must be a one-dimensional array of numbers without masked values")
     try:
         return np.asarray(values)
     except (OverflowError, TypeError, ValueError) as reason:
-        raise error(f"{name} has to be a one-dimensional array of numbers: {reason}") from reason
+        raise error(f"{name} must be a one-dimensional array of numbers: {reason}") from reason
 
 
 def tabulate(
@@ -506,10 +508,10 @@ class Contingency:
         squares = None if weight_squares is None else as_masses(weight_squares, "weight_squares")
         sizes |= {array.size for array in (mass, squares) if array is not None}
         if len(sizes) > 1:
-            raise ColumnError(f"cells differ in length: {sorted(sizes)} in the arrays given")
+            raise ColumnError(f"the arrays of cells differ in length: {sorted(sizes)}")
         require_squares(squares, mass, table[2])
         if not is_one_of(weighting, ("pointwise", "outer")):
-            raise OptionError(f'{arg("weighting")} is "pointwise" or "outer", not {quoted(weighting)}')
+            raise OptionError(f'{arg("weighting")} must be "pointwise" or "outer", not {quoted(weighting)}')
         cells, pred_codes, n_codes = tabulate(*table, mass, outer=weighting == "outer")
         pair_weight = None
         if squares is not None:
@@ -677,7 +679,7 @@ class Contingency:
         total = math.fsum(float(self.weight[a:b].sum()) for a, b in blocks(self.n_cells, CELL_BLOCK))
         if not (0 < total < math.inf):
             raise WeightError(
-                f"the weights of the scored items add up to {total}; rescale them, so that the sum is "
+                f"the weights of the scored items add up to {total}; rescale them so that the sum is "
                 "positive and below 1.8e308"
             )
         return total
@@ -751,8 +753,8 @@ class TrueNegatives:
     def __init__(self, contingency: Contingency) -> None:
         if contingency.outside:
             raise MetricError(
-                f"scores that need the true negatives are not defined with {arg('unmatched', 'outside')}, where "
-                "the items outside the labelled clusters are not all known"
+                f"scores that need true negatives are not defined with {arg('unmatched', 'outside')}, where "
+                "not all items outside the labelled clusters are known"
             )
         self._table = contingency
         self._plain = not contingency.weighted or contingency.weighting == "outer"

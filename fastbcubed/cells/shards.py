@@ -193,7 +193,7 @@ def require_limit(limit: int) -> None:
     """Raise for a limit that leaves no room for the blocks that are read."""
     if limit < SMALLEST_LIMIT:
         raise OptionError(
-            f"{arg('memory_limit')} is {limit:,} bytes, but the least that the disk engine can work with is "
+            f"{arg('memory_limit')} is {limit:,} bytes, but the disk engine needs at least "
             f"{SMALLEST_LIMIT >> 20} MiB"
         )
 

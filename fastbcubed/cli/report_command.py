@@ -38,8 +38,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     add(
         "--explain", **EXPLAIN,
-        help="add a section on what kind of items lose F1, or of a comparison differ between the runs, as found among "
-        "all columns of the inputs, or those named (see: fastbcubed explain)",
+        help="add a section on slices that lose F1 or, for a comparison, differ between runs, searching "
+        "all columns of the inputs or those named (see: fastbcubed explain)",
     )  # fmt: skip
     add_options(parser, "memory_limit", memory=limit_of("the result"))
 

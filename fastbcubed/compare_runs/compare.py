@@ -154,7 +154,7 @@ def compare(
     names = names_of_runs(runs, baseline)
     wanted, baseline = baseline, baseline if baseline in names else names[0]
     if not is_one_of(align, ("common", "each")):
-        raise OptionError(f'{arg("align")} is "common" or "each", not {quoted(align)}')
+        raise OptionError(f'{arg("align")} must be "common" or "each", not {quoted(align)}')
     level = check_level(level)
     require_replicates(bootstrap, level, len(names) - 1)
     alone = any(default_for_truth_only(run) == "singleton" for run in runs.values())
@@ -202,18 +202,18 @@ def names_of_runs(runs: Any, baseline: Any) -> list[str]:
     """Return the names of the runs, or raise OptionError if there are none."""
     if not isinstance(runs, Mapping):
         raise OptionError(
-            'runs is a dict from the name of a run to its clustering, such as {"old": old, "new": new}, not '
+            'runs must be a dict from run name to clustering, such as {"old": old, "new": new}, not '
             f"{type(runs).__name__}"
         )
     if not runs:
         raise OptionError('runs is empty; give at least one, such as {"new": new}')
     if strange := [name for name in runs if not isinstance(name, str) or not name or not is_utf8(name)]:
         raise OptionError(
-            f"the names of runs are texts, not {first_few(strange)}; a dict from item to cluster is one run, given "
-            'as {"new": that dict}'
+            f"run names must be strings, not {first_few(strange)}; a dict from item to cluster is a single run, to "
+            'be passed as {"new": that dict}'
         )
     if not is_one_of(baseline, (None, BEST, *runs)):
-        raise OptionError(f"the baseline {baseline!r} is no run; there are {', '.join(map(repr, runs))}")
+        raise OptionError(f"the baseline {baseline!r} is not one of the runs {', '.join(map(repr, runs))}")
     return list(runs)
 
 
@@ -223,9 +223,9 @@ def columns_by_run(given: PerRun, names: Sequence[Any], argument: str) -> dict[A
     if not isinstance(of_runs, Mapping):
         return dict.fromkeys(names, cast(PerSide, given))
     if strange := [name for name in of_runs if name not in names]:
-        named, hint = Either(argument, f"--run-{argument}"), ". The truth's column comes first, in a pair"
+        named, hint = Either(argument, f"--run-{argument}"), ". In a pair, the truth's column comes first"
         raise OptionError(
-            f"{named} names a column of {first_few(strange)}, which is no run; there are "
+            f"{named} names a column of {first_few(strange)}, which is not one of the runs "
             f"{', '.join(map(repr, names))}{Either(hint, '')}"
         )
     return {name: (cast(Any, of_truth), of_runs.get(name)) for name in names}
@@ -278,8 +278,8 @@ def _answers(
         map(is_spark, [source for each in requests for source in each.given.sources])
     ):
         raise OptionError(
-            "runs are compared in memory or on disk, not on Spark; write DataFrames of Spark as Parquet files, and "
-            "pass the paths of these"
+            "runs are compared in memory or on disk, not on Spark; write Spark DataFrames as Parquet files "
+            "and pass their paths"
         )
     on_disk = choose(engine, *requests) is not memory.run
     if not first.given.overlapping:
@@ -315,8 +315,8 @@ def _require_unit(unit: str, align: str, *, on_disk: bool) -> None:
         else (f"{arg('align', 'each')}", f"{arg('align', 'common')}")
     )
     raise OptionError(
-        f"units by the column {unit!r} take the items of all runs in one order, which {lacking} does not have. Pass "
-        f"{arg('unit', 'component')}, or {instead}"
+        f"units by the column {unit!r} need the items of all runs in one order, which {lacking} does not "
+        f"provide. Pass {arg('unit', 'component')}, or {instead}"
     )
 
 
@@ -338,7 +338,7 @@ def _require_column(unit: str, pair: Pair) -> None:
     try:
         attribute_home(unit, {**own, ID: parts}, extra)
     except ColumnError as error:
-        raise ColumnError(f'unit is "component", "true_cluster" or a column, and {error}') from None
+        raise ColumnError(f'unit must be "component", "true_cluster" or a column, but {error}') from None
 
 
 def _require_values(unit: str, ev: Evaluation) -> None:
@@ -357,7 +357,7 @@ def _require_same_items(policies: Policies, names: list[str], coverage: list[Cov
         further = each.n_prediction_only if policies.prediction == "singleton" else 0
         if len(names) > 1 and lacking + further:
             raise OptionError(
-                f"not every run scores the same items: {name!r} lacks {lacking:,} of the truth, and has {further:,} "
-                "others that are scored. To restrict runs to common items, clusters may not overlap. Pass "
-                f"{arg('unmatched', {'truth': 'singleton'})}, or {arg('align', 'each')}"
+                f"the runs do not score the same items: {name!r} lacks {lacking:,} items of the truth and "
+                f"has {further:,} other scored items. Overlapping clusters cannot be restricted to common "
+                f"items. Pass {arg('unmatched', {'truth': 'singleton'})}, or {arg('align', 'each')}"
             )

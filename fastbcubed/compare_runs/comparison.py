@@ -178,7 +178,7 @@ class Comparison(ClusterResult):
 
     def __getitem__(self, name: str) -> Evaluation:
         if not is_one_of(name, self._runs):
-            raise OptionError(f"there is no run {name!r}; there are {', '.join(map(repr, self._runs))}")
+            raise OptionError(f"there is no run {name!r}; the runs are {', '.join(map(repr, self._runs))}")
         return self._runs[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -331,7 +331,9 @@ class Comparison(ClusterResult):
         return differences_of_all(self)
 
     #: What is said of intervals of differences of pair scores.
-    _of_pairs = "Those of scores of pairs may be far too narrow, as few large clusters decide these."
+    _of_pairs = (
+        "Intervals of pair scores may be far too narrow, because a few large clusters dominate these scores."
+    )
     #: How runs are compared that no item of the truth is dropped from.
     _without_drops = arg("unmatched", {"truth": "singleton"})
 
@@ -645,8 +647,9 @@ class Comparison(ClusterResult):
         """
         if side_of(side) != "true":
             raise OptionError(
-                "predicted clusters are of one run, so that they do not stand beside each other; list those of a run "
-                f'with cmp[{next(iter(self.runs))!r}].clusters("pred"), or true clusters here'
+                "predicted clusters belong to one run and cannot be compared between runs; list "
+                f'those of one run with cmp[{next(iter(self.runs))!r}].clusters("pred"), or list true '
+                "clusters here"
             )
         require_cells(self)
         return Table(list_true_clusters(self.runs, self._pair(run), self._true_numbers, order_by, limit))

@@ -115,7 +115,7 @@ def _sections(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[S
         ("verdict", "Verdict"): _verdict,
         ("differences", "Differences"): differences_section,
         ("slices", "Slices"): _slices,
-        ("explanation", "Where runs differ otherwise than elsewhere"): lambda *_: _explained(explained),
+        ("explanation", "Where runs differ most"): lambda *_: _explained(explained),
         ("clusters", "Clusters that changed"): _changed_clusters,
         ("opened", "Opened clusters"): lambda _, asked, __: opened_blocks(asked),
         ("definitions", "Scores"): _definitions,
@@ -138,7 +138,7 @@ def lead(comparison: Comparison) -> str:
         return "Only one run was given; there is nothing to compare."
     if why_no_ranks(comparison) is not None:
         return _of_lacking(comparison) or (
-            "Which run is best is open: they lack different items of the truth, which are dropped."
+            "No run can be called best: the runs lack different items of the truth, and these are dropped."
         )
     deltas = [row for row in comparison._deltas().to_pylist() if row["delta"] == row["delta"]]
     if not deltas:
@@ -164,8 +164,8 @@ def _of_lacking(comparison: Comparison) -> str:
     if not (lacks_more(comparison, few, better) and after < before and all(a >= b for a, b in ranked)):
         return ""
     return (
-        f"{label(better)} is better: {label(few)} has no better score on common items, and an F1 of "
-        f"{score_text(after)}, not {score_text(before)}, if missing items are alone."
+        f"{label(better)} is better: {label(few)} has no better score on common items, and counting its "
+        f"missing items as singletons changes its F1 from {score_text(before)} to {score_text(after)}."
     )
 
 
@@ -187,7 +187,7 @@ def _of_two(comparison: Comparison, row: Mapping[str, Any]) -> str:
     found = comparison._differences
     if not row["holds"]:
         few = found.df.get((row["experiment"], row["score"]), math.inf) <= FEW_DEGREES
-        why = "which few groups of items make" if few else "which may be chance"
+        why = "which stems from few groups of items" if few else "which may be chance"
         return f"No clear difference between {baseline} and {name}: {figures}, {why}{in_slices}."
     seems = are_uneven(found.units_of[row["experiment"]])
     return f"{name} {'seems' if seems else 'is'} {word}: {figures}{in_slices}."
@@ -234,7 +234,7 @@ def _of_several(comparison: Comparison, ranked: Sequence[Mapping[str, Any]]) -> 
     has = "seems to have" if any(map(are_uneven, units)) else "has"
     best = f"{label(first['run'])} {has} {what}"
     if good:
-        return f"{best}; {_named(good)} {'is' if len(good) == 1 else 'are'} as good: the difference may be chance."
+        return f"{best}; {_named(good)} may be as good: the difference may be chance."
     if same:
         return f"{best}."
     unknown = "; no interval is known" if second["as_good"] is None else ""
@@ -253,7 +253,7 @@ def heading(comparison: Comparison) -> str:
     """Return the heading: the runs that are compared."""
     runs = counted(len(comparison), "run")
     if comparison.align == "each":
-        return f"Comparison of {runs}, each on the items that it scores"
+        return f"Comparison of {runs}, each on the items it scores"
     return f"Comparison of {runs} on {counted(comparison.n_items, 'item')} that all of them score"
 
 
@@ -286,7 +286,7 @@ def against_baseline(comparison: Comparison, name: str) -> list[str]:
 
 
 #: What is said of precision where hardly any item that a cluster holds wrongly is labelled.
-UNCHALLENGED = "1 by construction, as items that the truth does not label are left out"
+UNCHALLENGED = "1 by construction, because items without a true label are left out"
 
 
 def _says_nothing(comparison: Comparison, row: Mapping[str, Any]) -> bool:
@@ -320,9 +320,9 @@ def _word(delta: float, best: str) -> str:
 def _left_out(comparison: Comparison) -> list[str]:
     """Say which runs score more items than all of them do."""
     if comparison.align == "each":
-        return ["The runs are scored on different items, so that differences are of items, too."] * (
-            len({ev.contingency.n_items for ev in comparison.runs.values()}) > 1
-        )
+        return [
+            "The runs are scored on different items, so differences also reflect the choice of items."
+        ] * (len({ev.contingency.n_items for ev in comparison.runs.values()}) > 1)
     more = [
         f"{label(row['run'])} {count(row['n_left_out'])}"
         for row in comparison.coverage().to_pylist()
@@ -331,7 +331,7 @@ def _left_out(comparison: Comparison) -> list[str]:
     if not more:
         return []
     apart = any(counted_apart(comparison, metric) for metric in comparison.metrics)
-    left_out = f"Items that a run scores and another does not are left out: {', '.join(more)}."
+    left_out = f"Items that not all runs score are left out: {', '.join(more)}."
     return [left_out + " Coreference scores count all mentions of each run." * apart]
 
 
@@ -343,11 +343,11 @@ def _how_sure(comparison: Comparison) -> list[str]:
     units = comparison._differences.units_of
     if all(own.n < 2 for own in units.values()):
         return [
-            f"All items are in one group that shares clusters{_connecting(comparison)}; no interval is known."
+            f"All items are in one group of shared clusters{_connecting(comparison)}; no interval is known."
         ]
     if not has_intervals(comparison):
         by_unit = [m for m in metrics_with_errors(comparison) if comparison.unit == COMPONENT or is_mean(m)]
-        why = ": a run has a single group of items that share clusters" * bool(by_unit)
+        why = ": in one run, shared clusters connect all items into one group" * bool(by_unit)
         return [f"No interval is known{why}.", *_without_errors(comparison)]
     line = f"In parentheses, {intervals_of(comparison)} of the difference, from {_groups(units)}"
     uneven = {name: own for name, own in units.items() if own.n > 1 and are_uneven(own)}
@@ -355,8 +355,8 @@ def _how_sure(comparison: Comparison) -> list[str]:
     if uneven:
         effective = min(own.effective for own in uneven.values())
         whose = f" for {_named(list(uneven))}" * (len(uneven) < len(units))
-        line += f",{whose} so uneven that they carry no more information than {effective:.1f} equal ones: "
-        line += "these are too narrow"
+        line += f",{whose} so uneven that their effective number is only {effective:.1f}: "
+        line += "these intervals are too narrow"
     elif few := distinct([name for own in found_few.values() for name in own]):
         line += f", few of which carry {listed(few[:NAMED])} or the error"
     single = [name for name, own in units.items() if own.n < 2]
@@ -415,8 +415,8 @@ def _verdict(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Bl
     yield scores_grid(cmp, own, shown if asked.page else list(cmp))
     if own:
         yield Only("page", [Prose([
-            "Own f1 is of all items that a run scores; f1 if alone, if the items of the truth that it lacks were "
-            "singletons in it."
+            "Own f1 covers all items that a run scores; f1 if alone counts the truth's items missing from "
+            "the run as singletons."
         ], "note")])  # fmt: skip
     yield ranking_grid(cmp.ranking if len(cmp) > 2 else ())
 
@@ -459,7 +459,7 @@ def ranking_grid(ranking: Sequence[Mapping[str, Any]]) -> Grid:
         ("less the best", ("delta", "low", "high"), "change"),
         ("as good", "as_good", "yes"),
     ]
-    return Grid.of(ranking, columns, caption=f"Runs by {score}, the best first")
+    return Grid.of(ranking, columns, caption=f"Runs by {score}, best first")
 
 
 def differences_section(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Block]:
@@ -477,7 +477,7 @@ def differences_section(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> 
     for k, name in enumerate(shown[1:]):
         own = [row for row in rows if row["experiment"] == name]
         yield Heading(difference_from(cmp, name))
-        said = f"Forest plot: {difference_from(cmp, name)}, as the table has it"
+        said = f"Forest plot: {difference_from(cmp, name)}, with the values of the table"
         chart = Chart(f"deltas-{k}", "deltas", (own,), said, "Difference of each score", about_deltas(own))
         grid = deltas_grid(own)  # of one run
         yield Beside([[chart], [grid.only(range(1, len(grid.header)))]], "two aside")
@@ -485,8 +485,8 @@ def differences_section(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> 
 
 def about_deltas(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return what the marks of a chart of differences mean."""
-    text = "Lines: intervals. Filled: larger than chance explains; hollow: may be chance."
-    turned = "Differences of scores of which low is good are reversed, so that better is always to the right."
+    text = "Lines: intervals. Filled dots: larger than chance explains; hollow dots: may be chance."
+    turned = "Differences are reversed for scores where lower is better, so better is always to the right."
     return f"{text} {turned}" if any(row["best"] == "lower" for row in rows) else text
 
 
@@ -530,10 +530,10 @@ def note(comparison: Comparison) -> str:
     if not has_intervals(comparison):
         return f"Differences are from {label(comparison.baseline)}."
     n, n_bootstrap = len(comparison.experiments), comparison.n_bootstrap
-    how = f"by {n_bootstrap:,} replicates of the bootstrap" if n_bootstrap else "by Student's t"
-    text = f"Intervals are {how}; a difference holds if its interval excludes 0."
+    how = f"from {n_bootstrap:,} bootstrap replicates" if n_bootstrap else "by Student's t"
+    text = f"Intervals are {how}; a difference is significant if its interval excludes 0."
     if n > 1:
-        text += f" They are widened, so that those of the {n} runs for one score hold together (Bonferroni)."
+        text += f" They are widened to hold simultaneously for the {n} runs of each score (Bonferroni)."
     if any(map(is_share_of_pairs, comparison.metrics)):
         text = f"{text} {comparison._of_pairs}"
     return text
@@ -547,7 +547,7 @@ def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Blo
         return
     if asked.page:
         yield about_slicings(
-            len(chosen), len(keys), "Those that add most to the difference of all items come first."
+            len(chosen), len(keys), "Slices that contribute most to the overall difference come first."
         )
     for k, (name, key) in enumerate(chosen):
         most = min(asked.slices, SLICES) if asked.page else asked.slices * len(cmp.experiments)
@@ -560,7 +560,7 @@ def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Blo
         scores = scores or [m.name for m in cmp.metrics if f"{m.name}_delta" in table.column_names][:3]
         rows = [row | _ends_in_slice(cmp, row, scores) for row in rows]
         part = f", {count(len(rows))} of {count(n)} rows" if asked.page and len(rows) < n else ""
-        yield Heading(f"By {label(name)}: the slices that changed most, against {label(cmp.baseline)}{part}")
+        yield Heading(f"By {label(name)}: most changed slices, against {label(cmp.baseline)}{part}")
         if asked.page and scores and rows:
             yield slices_chart(cmp, name, names, scores, rows, k)
         own = ["run", *names] if len(cmp.experiments) > 1 else names
@@ -610,9 +610,9 @@ def slices_chart(
         for row in rows
     ]  # fmt: skip
     which = "F1" if score == "f1" else score
-    said = f"Forest plot: difference of {score} by {label(by)}, as the table below has it"
-    text = f"Lines are {intervals_of(cmp)}; a filled dot's excludes 0."
-    text += " The dashed line is all items." * (of_all is not None)
+    said = f"Forest plot: difference of {score} by {label(by)}, with the values of the table below"
+    text = f"Lines are {intervals_of(cmp)}; filled dots: the interval excludes 0."
+    text += " The dashed line marks all items." * (of_all is not None)
     title = f"Difference of {which} in each slice"
     return Chart(f"slices-{k}", "slice_deltas", (shown, score, of_all), said, title, text)
 
@@ -628,7 +628,7 @@ def _changed_clusters(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> It
     for run in (cmp.experiments[:1] if asked.page else cmp.experiments) if asked.worst else ():
         if asked.page:
             yield from _flow(cmp, run)
-        title = f"True clusters that changed most from {label(cmp.baseline)} to {label(run)}"
+        title = f"Most changed true clusters from {label(cmp.baseline)} to {label(run)}"
         try:
             rows = changed(cmp.clusters(run=run, limit=asked.worst)).to_pylist()
         except NotKeptError:
@@ -647,8 +647,8 @@ def _changed_clusters(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> It
         if asked.page:
             n, _ = cmp._flow(run)
             yield Prose([
-                f"{len(rows)} of {count(n)}, by how far precision and recall of all items change through them, for "
-                "better or worse. Each opens to its items, grouped by where the runs have them."
+                f"{len(rows)} of {count(n)}, by how much they change overall precision and recall, for "
+                "better or worse. Each opens to its items, grouped by their cluster in each run."
             ], "note")  # fmt: skip
         opened = [_opened(cmp, row, asked, run) for row in rows] if asked.page else ()
         yield Clusters(
@@ -662,7 +662,7 @@ def _flow(cmp: Comparison, run: str) -> Iterator[Block]:
         _, flow = cmp._flow(run)
     except (NotKeptError, MetricError, OptionError):
         return
-    caption = f"True clusters by what they were in {label(cmp.baseline)} and are in {label(run)}"
+    caption = f"True clusters by their outcome in {label(cmp.baseline)} and in {label(run)}"
     yield Grid(("before", "now", "true clusters"), flow, 2, ("text", "text", "count"), caption)
 
 
@@ -686,7 +686,7 @@ def _opened(cmp: Comparison, row: Mapping[str, Any], asked: Asked, run: str) -> 
     text = f"{counted(row['n_items'], 'item')}, in {count(parts[0])} then {counted(parts[1], 'cluster')}"
     costs = [(name, PAGE["delta"](row[f"{name}_delta"]), "") for name in ("precision", "recall")]
     blocks: list[Block] = [
-        Prose(["The figures at the right are what it adds to precision and recall of all items."], "small")
+        Prose(["The values at the right are its contribution to overall precision and recall."], "small")
     ]
     if row["cluster"] is not None:
         with suppress(NotKeptError):
@@ -705,12 +705,13 @@ def _definitions(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterato
         return
     yield from definitions_of(cmp[cmp.baseline])
     lacking = [
-        f"{label(name)}: {count(each.n_common)} of its items are in the truth, {count(each.n_prediction_only)} are "
-        f"not; it lacks {count(each.n_truth_only)} of the truth's."
+        f"{label(name)}: {count(each.n_common)} of its items are in the truth, "
+        f"{count(each.n_prediction_only)} are not; {count(each.n_truth_only)} items of the truth are missing "
+        "from it."
         for name, each in cmp._coverage.items()
         if not each.complete
     ]
-    yield Heading("Items that one side lacks")
+    yield Heading("Items missing from one side")
     yield Prose([*coverage(cmp[cmp.baseline]), *(lacking[:MESSAGES] or if_otherwise(cmp[cmp.baseline]))])
 
 

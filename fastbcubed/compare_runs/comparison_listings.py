@@ -140,7 +140,8 @@ def open_in_runs(
         rows = rows_of_cluster(runs[side].kept, "pred", which)
     else:
         raise OptionError(
-            f'side is "true", or the run whose cluster is meant ({", ".join(map(repr, runs))}), not {quoted(side)}'
+            f'side must be "true", or the run that the cluster belongs to ({", ".join(map(repr, runs))}), '
+            f"not {quoted(side)}"
         )
     first = runs[baseline]
     names = [] if columns is None else chosen_columns(first.kept, columns)
@@ -328,8 +329,9 @@ def _slices(comparison: Comparison, ev: Evaluation, by: SliceKey) -> Table:
     except NotKeptError as error:
         require_cells(comparison)
         raise NotKeptError(
-            "the disk engine keeps no items of several runs, by which to slice; name the attributes beforehand, as in "
-            f"compare(..., {arg('slices', ['country'])}), or pass {arg('engine', 'memory')}"
+            "the disk engine does not keep the items of several runs, so they cannot be sliced later; "
+            f"name the attributes beforehand, as in compare(..., {arg('slices', ['country'])}), or pass "
+            f"{arg('engine', 'memory')}"
         ) from error
 
 

@@ -137,8 +137,9 @@ def _keys_of_true_clusters(ev: Evaluation, codes: Keys) -> Keys:
     nameless = np.flatnonzero(labels.is_null())
     if nameless.size and not ev.has_items:
         raise NotKeptError(
-            f"the bootstrap draws true clusters by their labels, and {nameless.size:,} that a policy has made have "
-            f"none; compare with {arg('engine', 'memory')}, where their items stand for them"
+            f"the bootstrap draws true clusters by their labels, but {nameless.size:,} clusters created by a "
+            f"policy have none; compare with {arg('engine', 'memory')}, which identifies these by their "
+            "items"
         )
     if nameless.size:
         ids = ev.kept_items().ids(ev.kept.first_rows["true"][codes[nameless]])
@@ -283,7 +284,7 @@ def differences_of(table: pa.Table, units: Units | None, cautions: Sequence[str]
 def adjusted(level: float, n_experiments: int, adjust: Any) -> float:
     """Return the confidence of each interval, so that all experiments together have `level`."""
     if not is_one_of(adjust, ADJUSTMENTS):
-        raise OptionError(f"adjust is {' or '.join(map(repr, ADJUSTMENTS))}, not {quoted(adjust)}")
+        raise OptionError(f"adjust must be {' or '.join(map(repr, ADJUSTMENTS))}, not {quoted(adjust)}")
     return level if adjust == "none" else 1 - (1 - level) / max(1, n_experiments)
 
 
@@ -293,8 +294,9 @@ def require_replicates(n: int, level: float, n_experiments: int) -> None:
     if 0 < n < least:
         intervals = f"{percent(level)} intervals of {counted(max(1, n_experiments), 'difference')}"
         raise OptionError(
-            f"{arg('bootstrap')} is {n:,}; {intervals} take {least:,} replicates, so that one is beyond each end. Pass "
-            f"{arg('bootstrap', max(1000, least))}, or {arg('bootstrap', 0)} for intervals by Student's t"
+            f"{arg('bootstrap')} is {n:,}, but {intervals} need {least:,} replicates, at least one beyond "
+            f"each end. Pass {arg('bootstrap', max(1000, least))}, or {arg('bootstrap', 0)} for intervals "
+            "by Student's t"
         )
 
 
@@ -547,6 +549,6 @@ def _units_of_column(comparison: Comparison, said: list[str]) -> tuple[NDArray[n
     values_of = np.bincount(of_component.group_of_code)
     several = values_of[values_of > 0] > 1
     if several.any():
-        torn = f"{np.count_nonzero(several)} of {several.size} components have items of several values"
+        torn = f"{np.count_nonzero(several)} of {several.size} components contain items with different values"
         said.append(too_small(comparison.unit, torn))
     return units, next(iter(cut.values.values()))

@@ -78,7 +78,7 @@ def explain(
     if run == self.baseline:
         others = ", ".join(map(repr, self.experiments))
         raise OptionError(
-            f"{run!r} is the baseline; explain what another run changes: {others or 'there is none'}"
+            f"{run!r} is the baseline; name another run to explain: {others or 'there is none'}"
         )
     rows, base = np.arange(require_rows(self)), self[self.baseline]
     metric = explained(base.contingency, loss, base.beta, base.metrics)

@@ -59,10 +59,11 @@ def require_worse(bound: Bound, written: str) -> Bound:
     name, _, _, best = subject_of(bound, written)
     require_interval(bound, written)
     if best == "neither" and is_score(bound.name):
-        raise OptionError(f"{written}: neither more nor less of {name} is better, so that none is worse")
+        raise OptionError(f"{written}: neither higher nor lower {name} is better, so no run can be worse")
     if not 0 <= bound.value < math.inf:
         raise OptionError(
-            f"{written}: how {'much worse' if is_score(bound.name) else 'far away'} {name} may be is 0 or more"
+            f"{written}: how {'much worse' if is_score(bound.name) else 'different'} {name} may be must be 0 "
+            "or more"
         )
     return replace(bound, name=name)
 
@@ -95,7 +96,7 @@ def try_worse(comparison: Comparison, bound: Bound) -> list[Gate]:
 def require_experiments(comparison: Comparison) -> tuple[str, ...]:
     """Return the runs that can be worse than the baseline; raise OptionError if there is none."""
     if not comparison.experiments:
-        raise OptionError("there is one run, so that none can be worse than the baseline; name another one")
+        raise OptionError("there is only one run, so none can be worse than the baseline; name another run")
     return comparison.experiments
 
 
@@ -189,8 +190,8 @@ def _unlike_items(comparison: Comparison, name: str) -> str:
         if other := next((each for each in pair if lacks_more(comparison, run, each)), None):
             n, n_other = (n_dropped(comparison, each) for each in (run, other))
             return Message(
-                f"Of the truth, {label(run)} lacks {counted(n, 'item')}, and {label(other)} {count(n_other)}, which "
-                f"are dropped; pass {arg('unmatched', {'truth': 'singleton'})}"
+                f"{label(run)} lacks {counted(n, 'item')} of the truth and {label(other)} lacks "
+                f"{count(n_other)}; these are dropped. Pass {arg('unmatched', {'truth': 'singleton'})}"
             )
     return ""
 
@@ -229,13 +230,13 @@ class Baseline:
 
         Its scores and slices alone are read, whatever was kept with them.
         """
-        place = Path(path_of(path, "a baseline is named by a path"))
+        place = Path(path_of(path, "the baseline must be a path"))
         if place.is_dir() or place.name == MANIFEST:
             directory = place if place.is_dir() else place.parent
             head = read_manifest(directory)
             if "kind" in head:
                 raise FileFormatError(
-                    f"{path} has no evaluation to compare with: it is of kind {head['kind']}"
+                    f"{path} contains no evaluation to compare with, but a result of kind {head['kind']}"
                 )
             if any(map(is_in_file, head["slices"].values())):
                 return cls(place, read_saved(directory, lambda ev, _: ev, check=False))
@@ -250,8 +251,8 @@ class Baseline:
             return cls(place, evaluation_of(found))
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise FileFormatError(
-                f"{path} is not the JSON of an evaluation of this version ({type(error).__name__}: {error}). Write it "
-                "anew with Evaluation.to_json, or evaluate --json"
+                f"{path} is not the JSON of an evaluation by this version ({type(error).__name__}: {error}). "
+                "Write it again with Evaluation.to_json, or evaluate --json"
             ) from error
 
     def require_comparable(self, ev: Evaluation) -> None:
@@ -261,17 +262,17 @@ class Baseline:
         differ = [name for name in here.keys() | there.keys() if here.get(name) != there.get(name)]
         if differ:
             named = "; ".join(f"{n}: {there.get(n)!r} there, {here.get(n)!r} here" for n in sorted(differ))
-            raise OptionError(f"{refused} its scores are defined in another way ({named})")
+            raise OptionError(f"{refused} its scores are defined differently ({named})")
         truth, own = self.ev.manifest["truth"], ev.manifest["truth"]
         for what in ("rows", "fingerprint"):
             if truth.get(what) != own[what]:
                 raise OptionError(
-                    f"{refused} its truth was another one ({what} {truth.get(what)} there, {own[what]} here)"
+                    f"{refused} it used a different truth ({what} {truth.get(what)} there, {own[what]} here)"
                 )
         weights = [each.weight_common + each.weight_truth_only for each in (self.ev.coverage, ev.coverage)]
         if abs(weights[0] - weights[1]) > ROUNDING * abs(weights[1]):
             raise OptionError(
-                f"{refused} its truth had other weights ({weights[0]:.12g} there, {weights[1]:.12g} here)"
+                f"{refused} its truth had different weights ({weights[0]:.12g} there, {weights[1]:.12g} here)"
             )
 
     def try_worse(self, bound: Bound, ev: Evaluation) -> Gate:
@@ -309,10 +310,10 @@ class Baseline:
         columns = (name_columns(table.column_names) for table in self.ev.sliced.values())
         if bound.where and not any(same_slicing(each, bound.by) for each in columns):
             by = slice_name(bound.by)
-            raise OptionError(f"{self.path} has no slices by {by}; evaluate it with {arg('slices', by)}")
+            raise OptionError(f"{self.path} has no slices by {by}; evaluate again with {arg('slices', by)}")
         if is_score(bound.name) and not bound.where and self.ev.overall.named(bound.name) is None:
             raise OptionError(
-                f"{self.path} has no {bound.name}; evaluate it with {arg('metrics', bound.name)}, too"
+                f"{self.path} has no {bound.name}; evaluate again with {arg('metrics', bound.name)}"
             )
 
 

@@ -109,9 +109,9 @@ def why_no_ranks(comparison: Comparison) -> Message | None:
             a is not None and b is not None and a <= b for a, b in places
         ):
             return Message(
-                f"{run!r} lacks more items of the truth than {other!r}, which are dropped, and would not be "
-                f"ranked below it by every score. Pass {comparison._without_drops}, or compare "
-                "runs of the same items"
+                f"{run!r} lacks more items of the truth than {other!r}, and since these are dropped, some "
+                f"scores would rank it higher. Pass {comparison._without_drops}, or compare runs of the "
+                "same items"
             )
     return None
 
@@ -122,8 +122,8 @@ def ranked(comparison: Comparison) -> list[str]:
     if score is None:
         scores = first_few([metric.name for metric in comparison.metrics])
         raise OptionError(
-            f"no run is best: no value of {scores} is better than another. Name the run, or score the runs by another "
-            f"score, too, such as {arg('metrics', 'f1')}"
+            f"no run is best: {scores} has no direction or no values that differ. Name the run, or add "
+            f"another score, such as {arg('metrics', 'f1')}"
         )
     rank = dict(zip(names, comparison.ranks()[score].to_pylist(), strict=True))
     return sorted(names, key=lambda name: rank[name] or len(names) + 1)
@@ -184,7 +184,7 @@ def shared_notices(comparison: Comparison) -> list[dict[str, Any]]:
             continue
         first, said = next(iter(by_run.items()))
         differ = any(each["message"] != said["message"] for each in by_run.values())
-        details = f" (These are the details of {label(first)}.)" if differ else ""
+        details = f" (Details are for {label(first)}.)" if differ else ""
         notices.append({**said, "message": said["message"] + details, "runs": list(by_run)})
     return notices
 

@@ -195,7 +195,7 @@ def _code_of(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 def rank_of(order_by: str, changes: Sequence[Floats]) -> Floats:
     """Return ranks in listing order from the contributions to precision and recall."""
     if not is_one_of(order_by, (DELTA, WORSE, BETTER)):
-        raise OptionError(f"order_by is {DELTA!r}, {WORSE!r} or {BETTER!r}, not {quoted(order_by)}")
+        raise OptionError(f"order_by must be {DELTA!r}, {WORSE!r} or {BETTER!r}, not {quoted(order_by)}")
     if order_by == DELTA:  # what one gains and the other loses does not cancel out
         return np.asarray(-np.sum(np.abs(changes), axis=0))
     total = np.sum(changes, axis=0)

@@ -138,8 +138,8 @@ def why_no_room(comparison: Comparison, *, numbers: bool = False) -> Message | N
     if needed <= min(limits) + BESIDE:
         return None
     return Message(
-        f"they would take about {readable(needed)} of memory, as clusters and cells of all runs are held as a whole; "
-        f"compare with memory_limit of at least {(needed - BESIDE >> 20) + 1} MiB"
+        f"they would need about {readable(needed)} of memory to hold clusters and cells of all runs at once; "
+        f"compare with a memory_limit of at least {(needed - BESIDE >> 20) + 1} MiB"
     )
 
 
@@ -149,12 +149,12 @@ def why_no_errors(comparison: Comparison) -> Message | None:
     require_cells(comparison)
     if comparison.unit != COMPONENT and any(ev.contingency.overlapping for ev in evs):
         return Message(
-            f"clusters may overlap, so that units are components alone; pass {arg('unit', COMPONENT)}"
+            f"with overlapping clusters, the only units are components; pass {arg('unit', COMPONENT)}"
         )
     if comparison._true_keys is not None and any(map(_makes_true_clusters, evs)):
         return Message(
-            "policies have made true clusters of single items, which the disk engine does not distinguish in "
-            f"several runs; compare with {arg('engine', 'memory')}"
+            "policies have created singleton true clusters, which the disk engine cannot match across runs; "
+            f"compare with {arg('engine', 'memory')}"
         )
     return why_no_room(comparison)
 
@@ -189,17 +189,19 @@ def scores_without_errors(comparison: Comparison) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for metric in comparison.metrics:
         if counted_apart(comparison, metric):
-            reason = "mentions that a run lacks, or has alone, have no value of the column" * by_column
+            reason = "mentions that only one side has lack a value of the column" * by_column
         elif metric.name in known:
             torn = comparison.unit != COMPONENT and not is_mean(metric) and comparison._differences.warnings
             reason = (
-                f"clusters with items of several units are of none; take {arg('unit', COMPONENT)}"
+                f"clusters whose items are in several units belong to no unit; pass {arg('unit', COMPONENT)}"
                 * bool(torn)
             )
         elif why_none(metric, overlapping=overlapping) is not None:
-            reason = "no sums over independent units are known that they are functions of"
+            reason = "they cannot be written as functions of sums over independent units"
         else:
-            reason = f"they take the weight of each item; compare with {arg('engine', 'memory')} to have them"
+            reason = (
+                f"they need the weight of each item; compare with {arg('engine', 'memory')} to compute them"
+            )
         if reason:
             found.setdefault(Message(reason), []).append(metric.name)
     return found
@@ -218,7 +220,7 @@ def numbers_of_true_clusters(comparison: Comparison) -> list[NDArray[np.int64]] 
     if comparison._same_codes:
         return None
     if (reason := why_no_room(comparison, numbers=True)) is not None:
-        raise OptionError(f"true clusters of runs that lack different items are numbered anew: {reason}")
+        raise OptionError(f"true clusters are renumbered when runs lack different items: {reason}")
     keys = None if comparison._true_keys is None else list(comparison._true_keys.values())
     evs = list(comparison.runs.values())
     made = any(map(_makes_true_clusters, evs))  # whose keys are of one run
@@ -259,7 +261,7 @@ def beside_baseline(comparison: Comparison, name: str) -> Comparison:
 
 
 #: The beginning of messages on what a comparison lacks that was loaded.
-NOT_SAVED = "a comparison is saved without clusters and items; compare the runs again to have"
+NOT_SAVED = "a saved comparison contains no clusters and items; compare the runs again to get"
 
 
 def require_cells(comparison: Comparison) -> None:
@@ -273,14 +275,15 @@ def require_rows(comparison: Comparison) -> int:
     require_cells(comparison)
     if any(ev.contingency.overlapping for ev in comparison.runs.values()):
         raise NotKeptError(
-            "items, and single clusters, of a comparison take the items of all runs in one order, which runs of "
-            "clusters that may overlap do not have; look at the runs one by one, as in cmp[name].items()"
+            "listing the items or opening a cluster of a comparison needs the items of all runs in one "
+            "order, which overlapping clusterings do not have; open the runs one by one, as in "
+            "cmp[name].items()"
         )
     if not comparison._shared:
         each = comparison.align == "each"
         lacking, own, instead = ("align", "each", "common") if each else ("engine", "disk", "memory")
         raise NotKeptError(
-            "clusters and items of a comparison take the items of all runs in one order, which "
+            "clusters and items of a comparison need the items of all runs in one order, which "
             f"{arg(lacking, own)} does not keep; pass {arg(lacking, instead)}"
         )
     return comparison.n_items

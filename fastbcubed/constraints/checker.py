@@ -113,20 +113,20 @@ def holds(statement: str, clusterings: tuple[str, ...], columns: tuple[int, ...]
     return declare
 
 
-@holds("the score stays when every item is doubled", ("truth", "prediction"), (2,))
+@holds("the score is unchanged when every item is duplicated", ("truth", "prediction"), (2,))
 def _n_invariance(score: Score, sign: int, pair: Int64s) -> float:
     true, pred = pair.T
     return abs(score(np.repeat(true, 2), np.repeat(pred, 2)) - score(true, pred))
 
 
-@holds("the score stays when truth and prediction change places", ("truth", "prediction"), (2,))
+@holds("the score is unchanged when truth and prediction are swapped", ("truth", "prediction"), (2,))
 def _symmetry(score: Score, sign: int, pair: Int64s) -> float:
     true, pred = pair.T
     return abs(score(true, pred) - score(pred, true))
 
 
 @holds(
-    "no way round is shorter, where the distance is what the score loses against equality",
+    "the loss against a perfect score satisfies the triangle inequality",
     ("first", "second", "third"),
     (3,),
 )
@@ -140,7 +140,7 @@ def _triangle(score: Score, sign: int, three: Int64s) -> float:
 
 
 @holds(
-    "a change counts the same, whatever the other items are like",
+    "a change has the same effect whatever the other items are",
     ("truth", "before", "after", "other truth", "other prediction", "or truth", "or prediction"),
     (3, 4),
 )
@@ -304,7 +304,7 @@ def check_constraints(
     number_of(tolerance, "tolerance")
     if not (isinstance(score, str) or callable(score)):
         raise MetricError(
-            f"{arg('score')} is the name of a score or a function of two labelings, not {quoted(score)}"
+            f"{arg('score')} must be the name of a score or a function of two labelings, not {quoted(score)}"
         )
     if isinstance(score, str):
         if greater_is_better is not None:
@@ -372,7 +372,7 @@ def direction(name: str) -> int:
         resolve([name])  # raises, with a suggestion, for all but families
         raise MetricError(f"{name} is a family; name one of its scores.")
     if METRICS[name].best == "neither":
-        raise MetricError(f"{name} has no better and worse values, so no constraint applies to it.")
+        raise MetricError(f"{name} has no direction, so no constraint applies to it.")
     return 1 if METRICS[name].best == "higher" else -1
 
 
@@ -393,7 +393,7 @@ class _Trial:
         if math.isnan(number):
             raise MetricError(
                 f"The score of prediction {labels_pred.tolist()} against truth {labels_true.tolist()}"
-                f" is {value!r}. Give it a number there, and try again."
+                f" is {value!r}. Make the function return a number there, and try again."
             )
         return number
 
@@ -502,11 +502,13 @@ def cheat(items: Iterable[Hashable]) -> dict[Hashable, set[int]]:
     """
     refuse_bare(items=items)
     if not isinstance(items, Iterable):
-        raise OptionError(f"items is an iterable of ids, not {quoted(items)}")
+        raise OptionError(f"items must be an iterable of ids, not {quoted(items)}")
     try:
         return {item: {0, alone} for alone, item in enumerate(items, start=1)}
     except TypeError as error:
-        raise OptionError(f"items are ids, such as texts and integers, but there is an {error}") from error
+        raise OptionError(
+            f"items must be ids, such as strings and integers, but there is an {error}"
+        ) from error
 
 
 #: Two different overlapping clusterings of the items 1, 2, 3 in which every pair of items shares three
@@ -562,13 +564,20 @@ class ConstraintTable:
 
     def legend(self) -> list[str]:
         """Return the meaning of the columns and their marks, one line each."""
-        lines = ["Amigó: the four examples of the paper: Y prefers the better, = sees none, n the worse."]
+        lines = [
+            (
+                "Amigó: the four examples of the paper. Y: prefers the better prediction; =: sees no "
+                "difference; n: prefers the worse."
+            )
+        ]
         for report in list(self.reports.values())[:1]:  # all scores have the same instances
             lines += [
                 f"{HEADINGS[name]}: {name}, {CHECKED[name].statement} ({report[name].tried} tried)"
                 for name in report
             ]
-        lines.append("yes: in all that was tried; tie: never worse, but not always better; NO: disproved.")
+        lines.append(
+            "yes: held in all instances tried; tie: never worse, but not always better; NO: disproved."
+        )
         return lines
 
     def to_json(self) -> str:

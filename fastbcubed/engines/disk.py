@@ -179,9 +179,9 @@ def _not_kept(parts: CellParts, spill: Spill) -> list[dict[str, Any]]:
     if not parts.without_room:
         return []
     message = (
-        f"The cells were not kept, since {spill.directory} has no room for {readable(parts.without_room)} more: there "
-        f"are scores, but no clusters and standard errors. Name a larger disk with {arg('spill_dir', ...)}, or pass "
-        f"{arg('keep', 'scores')} if scores are enough."
+        f"The cells were not kept because {spill.directory} lacks {readable(parts.without_room)} of space: "
+        "scores are available, but clusters and standard errors are not. Name a larger disk with "
+        f"{arg('spill_dir', ...)}, or pass {arg('keep', 'scores')} if scores are enough."
     )
     return [{"code": "cells-not-kept", "level": "note", "message": Message(message)}]
 
@@ -348,8 +348,8 @@ def _require_known(run: RowsOfRun, name: str) -> None:
     if run.n_further:
         items = f"{run.n_further:,} item{'s' if run.n_further > 1 else ''}"
         raise OptionError(
-            f"{name!r} has {items} that the truth lacks and that would be scored. The disk engine does not check "
-            f"which of them all runs have: pass {arg('engine', 'memory')}, "
+            f"{name!r} has {items} that the truth lacks and that would be scored. The disk engine does not "
+            f"check which of these all runs share: pass {arg('engine', 'memory')}, "
             f"{arg('unmatched', {'prediction': 'drop'})} or {arg('align', 'each')}"
         )
 
@@ -359,6 +359,7 @@ def _require_same_weights(runs: Sequence[RowsOfRun], names: Sequence[str]) -> No
     for run, name in zip(runs[1:], names[1:], strict=True):
         if run.weights != runs[0].weights:
             raise WeightError(
-                f"items weigh differently in the runs {names[0]!r} and {name!r}. The weight of an item belongs to the "
-                f"item: put it into the truth, or pass {arg('weight', ...)} a table of item and weight"
+                f"items have different weights in the runs {names[0]!r} and {name!r}. An item must have the "
+                f"same weight in all runs: put weights into the truth, or pass {arg('weight', ...)} a table "
+                "with the columns item and weight"
             )

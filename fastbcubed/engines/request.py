@@ -57,7 +57,9 @@ class Request:
         if not is_one_of(self.keep, ("scores", "cells", "items")):
             raise OptionError(f'{arg("keep")} is "scores", "cells" or "items", not {quoted(self.keep)}')
         if not is_one_of(self.weighting, ("pointwise", "outer")):
-            raise OptionError(f'{arg("weighting")} is "pointwise" or "outer", not {quoted(self.weighting)}')
+            raise OptionError(
+                f'{arg("weighting")} must be "pointwise" or "outer", not {quoted(self.weighting)}'
+            )
         number_of(self.max_pairs, "max_pairs", "pairs")
         if self.out is not None:
             require_outside(self.out, self.given.sources)

@@ -417,11 +417,12 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
         ("evaluate T P --worst -1", "0 or more"),
         (
             "evaluate T P --unmatched inner",
-            "--unmatched is drop, raise, singleton, or outside for items that only the prediction has, not 'inner'",
+            "--unmatched must be drop, raise, singleton, or, for items that only the prediction has, outside, "
+            "not 'inner'",
         ),
         (
             "evaluate T P --unmatched left=drop",
-            "--unmatched has policies for 'left'; the sides are called truth",
+            "--unmatched has policies for 'left', but the sides are named truth",
         ),
         (
             "evaluate T P --unmatched truth=outside",

@@ -65,7 +65,7 @@ def test_show_has_the_slices_that_were_printed(paths, capsys):
     rows = [(row["run"], row["part"], row["recall_delta"]) for row in json.loads(printed)["slices"]["part"]]
     assert rows == [("old", "x", None), ("new", "x", 0.0), ("old", "y", None), ("new", "y", 0.25)]
     assert main("show compared".split()) == 0
-    assert "By part: the slices that changed most, against old" in capsys.readouterr().out
+    assert "By part: most changed slices, against old" in capsys.readouterr().out
 
 
 def test_what_is_printed(paths, capsys):
@@ -74,14 +74,15 @@ def test_what_is_printed(paths, capsys):
     out = capsys.readouterr().out
     # f1: old 2 * 0.75 / 1.75, new 2 * 0.875 / 1.875
     assert out.startswith(
-        "No clear difference between old and new: F1 0.8571 → 0.9333, +0.0762 (-0.4976 to\n+0.6500), which few groups"
+        "No clear difference between old and new: F1 0.8571 → 0.9333, +0.0762 (-0.4976 to\n"
+        "+0.6500), which stems from few groups"
     )
     assert "Comparison of 2 runs on 8 items that all of them score" in out
     # recall: old (1 + 1 + 1/2 + 1/2) / 4, new (1 + 1 + 1 + 1/2) / 4
     said = "new against old: precision the same; recall +0.125 (-"
     assert said in " ".join(out.split())
-    assert "By part: the slices that changed most, against old" in out
-    assert "True clusters that changed most from old to new" in out
+    assert "By part: most changed slices, against old" in out
+    assert "Most changed true clusters from old to new" in out
     assert "True cluster 3: 2 items; in old in 2 clusters, in new in 1" in out
 
 
@@ -200,7 +201,7 @@ def lacking(paths):
         (
             "--fail-worse f1=0.9",
             1,
-            "Of the truth, linked lacks 20 items, and full 0, which are dropped; pass --unmatched",
+            "linked lacks 20 items of the truth and full lacks 0; these are dropped. Pass --unmatched",
         ),
         (
             "--fail-worse f1=0 --unmatched truth=singleton",
@@ -210,14 +211,14 @@ def lacking(paths):
         (
             "--fail-worse f1=0 --baseline linked",
             1,
-            "failed: full: f1 is 1, 1 in linked: the same, wanted at most 0 worse. Of the truth, linked lacks 20 "
-            "items, and full 0, which are dropped; pass --unmatched",
+            "failed: full: f1 is 1, 1 in linked: the same, wanted at most 0 worse. linked lacks 20 items of "
+            "the truth and full lacks 0; these are dropped. Pass --unmatched",
         ),
         (
             "same=full.parquet --fail-worse f1=0 --baseline full",
             1,
-            "failed: same: f1 is 1, 1 in full: the same, wanted at most 0 worse. Of the truth, linked lacks 20 "
-            "items, and same 0",
+            "failed: same: f1 is 1, 1 in full: the same, wanted at most 0 worse. linked lacks 20 items of "
+            "the truth and same lacks 0",
         ),
         (
             "same=full.parquet --fail-worse f1=0 --align each",
@@ -263,4 +264,4 @@ def test_json_of_runs_that_lack_rows(lacking, capsys):
 def test_clusters_that_did_not_change_are_not_listed(lacking, capsys):
     assert main("compare truth.parquet full.parquet linked.parquet".split()) == 0
     out = capsys.readouterr().out
-    assert out.rstrip().endswith("True clusters that changed most from full to linked\nNone changed.")
+    assert out.rstrip().endswith("Most changed true clusters from full to linked\nNone changed.")

@@ -113,8 +113,8 @@ def test_a_reason_stands_below_the_gates_once(tmp_path, paths, capsys) -> None:
     assert first[3].endswith("old: 0.333 better, of 2 items, 3 in the baseline")
     assert first[4] == "at most 0.5 worse"
     reason = (
-        "Of the truth, the prediction lacks 1 item, and old 0, which are dropped; pass --unmatched truth=singleton in "
-        "both runs."
+        "the prediction lacks 1 item of the truth and old lacks 0; these are dropped. Pass --unmatched "
+        "truth=singleton in both runs."
     )
     assert text.count(reason) == 1
 

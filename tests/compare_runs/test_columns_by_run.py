@@ -40,7 +40,7 @@ def test_columns_by_run(engine: Any, tmp_path: Path) -> None:
         assert cmp["splink"].precision == pytest.approx(11 / 15)
         assert (cmp["own"].precision, cmp["own"].recall) == (1, pytest.approx(3 / 5))
     with pytest.raises(
-        OptionError, match="item names a column of 'ours', which is no run; there are 'splink', 'own'"
+        OptionError, match="item names a column of 'ours', which is not one of the runs 'splink', 'own'"
     ):
         fb.compare(truth, {"splink": splink, "own": own}, item={"ours": "my_id"})
 
@@ -58,7 +58,7 @@ def test_the_same_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "--run-item takes RUN=COLUMN" in capsys.readouterr().err
     assert cli.main([*asked, "--run-item", "other=my_id"]) == 2
     assert (
-        "--run-item names a column of 'other', which is no run; there are 'splink', 'ours'\n"
+        "--run-item names a column of 'other', which is not one of the runs 'splink', 'ours'\n"
         in capsys.readouterr().err
     )
 

@@ -63,7 +63,7 @@ def assert_same_comparison(on_disk, in_memory):
     assert_equal(on_disk.scores(), in_memory.scores())
     assert_equal(on_disk.coverage(), in_memory.coverage())
     if not has_errors(on_disk):
-        with pytest.raises(NotKeptError, match="policies have made true clusters"):
+        with pytest.raises(NotKeptError, match="policies have created singleton true clusters"):
             on_disk.units  # noqa: B018
         return
     assert_equal(
@@ -243,7 +243,9 @@ def test_what_raises(engine):
         compare(run("ab"), run("xy"))
     with pytest.raises(AlignmentError, match="1 of 4 items of the truth are missing"):
         compare(run("abcd"), run("abc"), unmatched="raise")
-    with pytest.raises(WeightError, match=re.escape("items weigh differently in the runs 'old' and 'new'")):
+    with pytest.raises(
+        WeightError, match=re.escape("items have different weights in the runs 'old' and 'new'")
+    ):
         compare(run("abc", w=[1.0, 2.0, 3.0]), run("abc", w=[1.0, 2.0, 4.0]), weight="w")
     weighed = compare(run("abc", w=[1.0, 2.0, 3.0]), run("acd", w=[1.0, 3.0, 4.0]), weight="w")
     assert weighed.scores()["weight"].to_pylist() == [4.0, 4.0]
@@ -314,12 +316,12 @@ def test_scores_without_errors_are_named_with_their_reason():
     known = {row["score"]: not math.isnan(row["se"]) for row in on_disk.deltas().to_pylist()}
     assert known == {"f1": True, "pair_f1": False, "rand": False}
     why = (
-        "No interval is known for pair_f1 and rand: they take the weight of each item; compare with "
-        'engine="memory" to have them.'
+        "No interval is known for pair_f1 and rand: they need the weight of each item; compare with "
+        'engine="memory" to compute them.'
     )
     assert why in " ".join(repr(on_disk).split()) and why.split(":")[0] in on_disk.report().html
     assert "No interval is known" not in repr(in_memory)
     by_parts = fb.compare(truth, runs, unit="true_cluster", **options)
-    assert "for pair_f1 and rand: clusters with items of several units are of none" in " ".join(
+    assert "for pair_f1 and rand: clusters whose items are in several units belong to no unit" in " ".join(
         repr(by_parts).split()
     )

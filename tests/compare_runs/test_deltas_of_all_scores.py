@@ -125,7 +125,7 @@ def test_no_interval_of_a_difference_leaves_what_two_scores_can_differ_by() -> N
 def test_intervals_of_scores_of_pairs_are_said_to_be_too_narrow() -> None:
     true = np.repeat(np.arange(40), 2)
     runs = {"old": np.where(true < 8, true // 2, true), "new": np.where(true < 4, true // 2, true)}
-    told = "Those of scores of pairs may be far too narrow"
+    told = "Intervals of pair scores may be far too narrow"
     for metrics, said in ((["f1"], False), (["f1", "pair_f1"], True)):
         text = " ".join(repr(fb.compare(true, runs, metrics=metrics)).split())
         assert (told in text) == said

@@ -236,7 +236,7 @@ def test_overlapping_runs_have_slices_without_errors_and_no_items():
     cmp = fb.compare(truth, runs, overlapping=True, attributes={"item": list("abc"), "part": list("xyx")})
     assert "recall_delta" in cmp.slices("part").column_names
     assert "recall_delta_se" not in cmp.slices("part").column_names
-    with pytest.raises(NotKeptError, match=r"clusters that may overlap do not have; .*cmp\[name\].items"):
+    with pytest.raises(NotKeptError, match=r"overlapping clusterings do not have; .*cmp\[name\].items"):
         cmp.items()
 
 

@@ -69,27 +69,30 @@ def test_errors_without_room_are_left_out_and_said(metrics, monkeypatch, tmp_pat
     monkeypatch.setattr(units, "BESIDE", 1 - SMALLEST_LIMIT)  # so that there is room for one byte
     cmp = fb.compare(TRUTH, RUNS, metrics=metrics, **DISK)
     with pytest.warns(
-        EvaluationWarning, match=r"have no standard errors: they would take .* memory_limit of at least"
+        EvaluationWarning, match=r"have no standard errors: they would need .* memory_limit of at least"
     ):
         deltas = cmp.deltas()
     assert np.isnan(deltas["se"].to_numpy()).all()
     assert deltas["delta"].to_pylist() == pytest.approx(
         fb.compare(TRUTH, RUNS, metrics=metrics).deltas()["delta"].to_pylist()
     )
-    assert "There are no intervals: they would take" in " ".join(repr(cmp).split())
+    assert "There are no intervals: they would need" in " ".join(repr(cmp).split())
     cmp.save(tmp_path)
     assert "There are no intervals" in " ".join(repr(fb.load(tmp_path)).split())
 
 
 def test_clusters_of_runs_with_different_items_are_refused_by_name(monkeypatch):
-    """Their codes differ, so that they are numbered anew, all at once."""
+    """Their codes differ, so that they are renumbered, all at once."""
     monkeypatch.setattr(units, "BESIDE", 1 - SMALLEST_LIMIT)
     fewer = {item: label for item, label in RUNS["new"].items() if item % 7}
     cmp = fb.compare(TRUTH, {"old": RUNS["old"], "new": fewer}, align="each", **DISK)
-    with pytest.raises(OptionError, match=r"numbered anew: they would take .* memory_limit of at least"):
+    with pytest.raises(
+        OptionError,
+        match=r"renumbered when runs lack different items: they would need .* memory_limit of at least",
+    ):
         cmp.clusters(limit=3)
     (note,) = notices(cmp.report().content, "Clusters that changed are left out")
-    assert "numbered anew" in note["message"]
+    assert "renumbered" in note["message"]
     assert "Clusters that changed are left out" in cmp.report().html
 
 
@@ -178,7 +181,7 @@ def test_many_slices_of_runs_are_shown_saved_and_loaded(few_at_once, tmp_path):
     assert {row["run"] for row in content["slices"]["a"]} == {"new", "other"}
     pages = [of_section(each.report().content, "slices") for each in (cmp, in_memory)]
     titles = [parts(page, "Heading")[0]["title"] for page in pages]
-    assert titles == ["By a: the slices that changed most, against old, 20 of 140 rows"] * 2
+    assert titles == ["By a: most changed slices, against old, 20 of 140 rows"] * 2
     assert [row["a"] for row in table(pages[0])] == [row["a"] for row in table(pages[1])]
     cmp.save(tmp_path)
     loaded = fb.load(tmp_path)

@@ -423,7 +423,7 @@ def test_what_cannot_be_checked():
     with pytest.raises(OptionError, match="There is no check 'homogenity'"):
         check_constraints("f1", checks=["homogenity"])
     for value in (float("nan"), None, "0.5 or so", [1.0, 2.0]):
-        with pytest.raises(MetricError, match=re.escape(f" is {value!r}. Give it a number")):
+        with pytest.raises(MetricError, match=re.escape(f" is {value!r}. Make the function return a number")):
             check_constraints(lambda t, p, value=value: value)
     with pytest.raises(MetricError, match="the score failed: ZeroDivisionError"):
         check_constraints(lambda t, p: 1 / 0)

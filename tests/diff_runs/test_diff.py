@@ -73,7 +73,7 @@ def test_one_table_of_all_sides() -> None:
         assert d.slices("true_cluster")["true_cluster"].to_pylist() == ["u", "v", "w"]
     gone = wide.set_column(2, "new", pa.array(["p", "p", "q", "q", None, "r"]))
     with pytest.raises(
-        NullError, match=r"1 of 6 rows of .* nulls=\"drop\" if a null says that this side lacks"
+        NullError, match=r"1 of 6 rows of .* nulls=\"drop\" if a null means that the item is missing"
     ):
         fb.diff("old", "new", truth="true", table=gone)
     d = fb.diff("old", "new", truth="true", table=gone, nulls="drop")

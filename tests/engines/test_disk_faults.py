@@ -108,12 +108,12 @@ FAULTS = {
     "another weight": (
         again(6, weight=every(12, 2.0, one)), PREDICTION, {"weight": "weight", "duplicates": "drop"},
         DuplicateItemError,
-        "10 of 140 rows of the truth repeat an earlier row with another weight ('i000', 'i012', 'i024', …)",
+        "10 of 140 rows of the truth repeat an earlier row with a different weight ('i000', 'i012', 'i024', …)",
     ),
     "another weight next to it": (
         side([*range(N), 119], weight=one).set_column(2, "weight", [[1.0] * N + [2.0]]), PREDICTION,
         {"weight": "weight", "duplicates": "drop"}, DuplicateItemError,
-        "1 of 121 rows of the truth repeat an earlier row with another weight ('i119')",
+        "1 of 121 rows of the truth repeat an earlier row with a different weight ('i119')",
     ),
     "overlap": (
         again(6, lambda k: 999), PREDICTION, {}, OverlapError,
@@ -125,11 +125,11 @@ FAULTS = {
     ),
     "weights of the prediction, which those of the truth stand before": (
         side(weight=one), side(weight=every(50, -1.0, one)), {"weight": "weight"}, WeightError,
-        "3 of 120 weights of the prediction are out of range (-1.0, -1.0, -1.0 in rows 0, 50, 100). They have to be",
+        "3 of 120 weights of the prediction are out of range (-1.0, -1.0, -1.0 in rows 0, 50, 100). Weights must be",
     ),
     "weights of infinity": (
         side(weight=every(4, np.inf, one)), PREDICTION, {"weight": "weight"}, WeightError,
-        "30 of 120 weights of the truth are out of range (inf, inf, inf, … in rows 0, 4, 8, …). They have to be pos",
+        "30 of 120 weights of the truth are out of range (inf, inf, inf, … in rows 0, 4, 8, …). Weights must be pos",
     ),
     "weights of zero": (
         side(weight=every(50, 0.0, one)), PREDICTION, {"weight": "weight"}, WeightError,
@@ -137,11 +137,11 @@ FAULTS = {
     ),
     "small weights": (
         side(weight=every(50, 1e-300, one)), PREDICTION, {"weight": "weight"}, WeightError,
-        "3 of 120 weights of the truth are out of range (1e-300, 1e-300, 1e-300 in rows 0, 50, 100). They have to lie",
+        "3 of 120 weights of the truth are out of range (1e-300, 1e-300, 1e-300 in rows 0, 50, 100). Weights must lie",
     ),
     "small weights and zeros": (
         side(weight=lambda k: {3: 0.0, 100: 1e-300}.get(k, 1.0)), PREDICTION, {"weight": "weight"}, WeightError,
-        "2 of 120 weights of the truth are out of range (0.0, 1e-300 in rows 3, 100). They have to be positive",
+        "2 of 120 weights of the truth are out of range (0.0, 1e-300 in rows 3, 100). Weights must be positive",
     ),
     "negative weights of a table": (
         side(), PREDICTION, {"weight": weights(ITEMS, [1.0] * 100 + [-1.0] * 20)}, WeightError,
@@ -149,12 +149,12 @@ FAULTS = {
     ),
     "items without a weight": (
         side(), PREDICTION, {"weight": HALF}, WeightError,
-        "60 of 120 items that are scored or counted have no weight (first: 'i001', 'i003', 'i005', …)",
+        "60 of 120 scored or counted items have no weight (first: 'i001', 'i003', 'i005', …)",
     ),
     "items of one side without a weight": (
         side(range(100)), side(range(N - 1, 19, -1)),
         {"weight": dict.fromkeys(ITEMS[:100], 1.0), "unmatched": "singleton"}, WeightError,
-        "20 of 120 items that are scored or counted have no weight (first: 'i119', 'i118', 'i117', …)",
+        "20 of 120 scored or counted items have no weight (first: 'i119', 'i118', 'i117', …)",
     ),
     "items weighted twice": (
         side(), PREDICTION, {"weight": weights([*ITEMS, *ITEMS[3::2]], [1.0] * 179)}, DuplicateItemError,

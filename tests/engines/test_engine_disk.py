@@ -224,13 +224,19 @@ def test_what_is_kept():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"engine": "gpu"}, 'engine is "memory", "disk" or "spark"'),
+        ({"engine": "gpu"}, 'engine must be "memory", "disk" or "spark"'),
         (
             {"engine": "disk", "overlapping": True},
-            "overlapping clusterings are scored in memory.* leave engine out$",
+            "overlapping clusterings can only be scored in memory.* omit engine$",
         ),
-        ({"engine": "disk", "memory_limit": 1000}, "memory_limit is 1,000 bytes, but the least"),
-        ({"engine": "disk", "memory_limit": 1}, "memory_limit is 1 bytes, but the least .* is 64 MiB"),
+        (
+            {"engine": "disk", "memory_limit": 1000},
+            "memory_limit is 1,000 bytes, but the disk engine needs at least",
+        ),
+        (
+            {"engine": "disk", "memory_limit": 1},
+            "memory_limit is 1 bytes, but the disk engine needs at least 64 MiB",
+        ),
         ({"memory_limit": "0.5"}, "memory_limit is a number of bytes"),
         ({"engine": "disk", "memory_limit": "2 potatoes"}, "memory_limit is a number of bytes"),
         ({"memory_limit": 0}, "memory_limit is a number of bytes"),

@@ -438,7 +438,9 @@ def test_nulls_of_one_table_in_all_verbs(
         lambda **how: fb.diff("gold", "pred", **rest, **how),
     ):
         for how in ({}, {"nulls": "raise"}):
-            with pytest.raises(NullError, match=r'nulls="drop" if a null says that this side lacks the item'):
+            with pytest.raises(
+                NullError, match=r'nulls="drop" if a null means that the item is missing from this side'
+            ):
                 call(**how)
     with pytest.warns(EvaluationWarning, match="kept its singletons|50.0|flatter"):
         dropped = fb.evaluate("gold", "pred", nulls="drop", **rest)
@@ -447,7 +449,7 @@ def test_nulls_of_one_table_in_all_verbs(
     assert main([*words, "--nulls", "singleton", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["overall"]["precision"] == right
     assert main(words) == 2
-    assert "--nulls drop if a null says that this side lacks the item" in capsys.readouterr().err
+    assert "--nulls drop if a null means that the item is missing from this side" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])

@@ -171,14 +171,14 @@ def test_squares_stand_in_for_the_items(tmp_path):
             9.5,
             9.0,
             77.0,
-        ): r"in 1 of 3 cells \(first: cell 0, with 9.5; 2 items of weight 3 in all have 4.5 to 9\)",
+        ): r"in 1 of 3 cells \(first: cell 0, with 9.5; 2 items with a total weight of 3 allow 4.5 to 9\)",
         (4.4, 9.1, 74.0): r"in 3 of 3 cells \(first: cell 0, with 4.4;",
-        (5.0, 8.9, 77.0): r"1 item of weight 3 in all have 9 to 9",
+        (5.0, 8.9, 77.0): r"1 item with a total weight of 3 allow 9 to 9",
     }.items():
         with pytest.raises(WeightError, match=said):
             Contingency.from_cells(*cells, weight_squares=wrong)
     Contingency.from_cells(*cells, weight_squares=[9.0, 9.0, 75.0])
-    with pytest.raises(WeightError, match="goes with weight"):
+    with pytest.raises(WeightError, match="requires weight"):
         Contingency.from_cells(*cells[:3], weight_squares=[1, 1, 1])
 
 

@@ -513,10 +513,11 @@ def test_files_that_do_not_fit_are_refused_before_they_are_read(tmp_path: Path) 
     for path in paths:
         pq.write_table(pa.table({"item": np.arange(n), "cluster": np.arange(n) // 3}), path)
     with pytest.raises(
-        OptionError, match=r"has room for 64 MiB; these take about 8\d MiB\. Score all rows of a sample"
+        OptionError,
+        match=r"where 64 MiB are available; these need about 8\d MiB\. Score all rows of a sample",
     ):
         fb.evaluate(*paths, overlapping=True, memory_limit="64MiB")
-    with pytest.raises(OptionError, match=r"; leave engine out; these take about 8\d MiB$"):
+    with pytest.raises(OptionError, match=r"; omit engine; these need about 8\d MiB$"):
         fb.evaluate(*paths, overlapping=True, engine="disk")
 
 

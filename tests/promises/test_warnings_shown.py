@@ -50,7 +50,7 @@ def test_precision_that_cannot_fall_is_no_equal_precision() -> None:
     cmp = fb.compare(FEW, {"old": RUN, "new": TRUTH})
     assert [cmp[run].precision for run in cmp] == [1, 1]
     text = " ".join(str(cmp).split())
-    assert "precision 1 by construction, as items that the truth does not label are left out; recall" in text
+    assert "precision 1 by construction, because items without a true label are left out; recall" in text
     assert "precision the same" not in text
     assert 'pass unmatched={"prediction": "outside"}, or use fb.estimate if they are a random sample' in text
     both = fb.compare(FEW, {"old": RUN, "new": TRUTH}, metrics="precision")

@@ -188,7 +188,7 @@ def test_what_cannot_be_drawn_is_an_error_by_name() -> None:
     perfect = fb.evaluate(TRUE, TRUE)
     with pytest.raises(MetricError, match="nothing to repair"):
         fb.charts.repairs(perfect)
-    with pytest.raises(MetricError, match="repairs are drawn by f1"):
+    with pytest.raises(MetricError, match="charts of repairs need f1"):
         fb.charts.repairs(fb.evaluate(TRUE, PRED, metrics=["precision"]))
     with pytest.raises(
         OptionError, match=r"charts\.estimates draws Estimates or PairEstimates, not Evaluation"

@@ -142,7 +142,7 @@ def test_sides_go_by_either_name():
     assert ev.clusters("truth") == ev.clusters("true") and ev.clusters("prediction") == ev.clusters("pred")
     for wrong in ("both", 3, ["true"], None):
         for ask in (ev.lorenz, ev.clusters):
-            with pytest.raises(SliceError, match='side is "true" or "pred"'):
+            with pytest.raises(SliceError, match='side must be "true" or "pred"'):
                 ask(wrong)
     with pytest.raises(OptionError, match="limit"):
         ev.lorenz("true", limit=-1)

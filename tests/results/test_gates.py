@@ -336,10 +336,10 @@ def test_a_slice_of_many_may_not_be_worse(paths, tmp_path, monkeypatch, capsys) 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--unmatched", "singleton"], "defined in another way (unmatched:"),
-        (["--weighting", "outer"], "defined in another way (weighting: 'pointwise' there, 'outer' here)"),
-        (["--beta", "2"], "defined in another way (beta"),
-        (["--weight", "w"], "defined in another way (weighted"),
+        (["--unmatched", "singleton"], "defined differently (unmatched:"),
+        (["--weighting", "outer"], "defined differently (weighting: 'pointwise' there, 'outer' here)"),
+        (["--beta", "2"], "defined differently (beta"),
+        (["--weight", "w"], "defined differently (weighted"),
     ],
 )
 def test_a_baseline_of_another_definition_is_refused(
@@ -354,10 +354,10 @@ def test_a_baseline_of_another_truth_is_refused(tmp_path, paths, baseline, capsy
     flags = ["--baseline", str(baseline), "--fail-worse", "f1=1"]
     pq.write_table(pa.table({**TRUTH, "cluster": [0, 0, 2]}), paths[0])
     assert cli.main(["evaluate", *paths, *flags]) == 2
-    assert "its truth was another one (fingerprint " in capsys.readouterr().err
+    assert "it used a different truth (fingerprint " in capsys.readouterr().err
     pq.write_table(pa.table(TRUTH).slice(0, 2), paths[0])
     assert cli.main(["evaluate", *paths, *flags]) == 2
-    assert "its truth was another one (rows 3 there, 2 here)" in capsys.readouterr().err
+    assert "it used a different truth (rows 3 there, 2 here)" in capsys.readouterr().err
 
 
 def test_a_baseline_of_other_weights_is_refused(tmp_path, paths, capsys) -> None:
@@ -367,7 +367,7 @@ def test_a_baseline_of_other_weights_is_refused(tmp_path, paths, capsys) -> None
             fb.evaluate(*paths, weight="w").save(tmp_path / "old")
         flags = ["--weight", "w", "--baseline", str(tmp_path / "old"), "--fail-worse", "f1=0"]
         assert cli.main(["evaluate", *paths, *flags]) == code
-    assert "its truth had other weights (6 there, 6.5 here)" in capsys.readouterr().err
+    assert "its truth had different weights (6 there, 6.5 here)" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -424,8 +424,8 @@ def test_leaving_items_out_makes_no_score_better(linked, capsys, engine) -> None
     assert (sliced["passed"], sliced["n_items"], sliced["baseline_n_items"]) == (False, 4, 5)
     assert (covered["passed"], covered["n_items"], covered["baseline_n_items"]) == (True, 4, 10)
     reason = (
-        "Of the truth, the prediction lacks 6 items, and old 0, which are dropped; pass --unmatched truth=singleton in "
-        "both runs"
+        "the prediction lacks 6 items of the truth and old lacks 0; these are dropped. Pass --unmatched "
+        "truth=singleton in both runs"
     )
     assert recall["reason"] == reason == sliced["reason"] and "reason" not in covered
     assert (
@@ -462,8 +462,8 @@ def test_the_same_items_or_nearly_so_are_compared(linked, capsys) -> None:
         ("--fail-worse f1=0.1", "--baseline is missing"),
         ("--baseline nowhere", "--fail-worse is missing"),
         ("--baseline nowhere --fail-worse f1=0.1", "nowhere cannot be read as the JSON of an evaluation"),
-        ("--baseline X --fail-worse f1=-0.1", "how much worse f1 may be is 0 or more"),
-        ("--baseline X --fail-worse expected_mutual_info=1", "so that none is worse"),
+        ("--baseline X --fail-worse f1=-0.1", "how much worse f1 may be must be 0 or more"),
+        ("--baseline X --fail-worse expected_mutual_info=1", "so no run can be worse"),
         ("--baseline X --fail-worse nothing=1", "Unknown score 'nothing'"),
         ("--baseline X --fail-worse f1", "SCORE=VALUE"),
     ],
@@ -483,7 +483,7 @@ def test_json_of_something_else_is_no_baseline(tmp_path, paths, capsys) -> None:
 
 def test_a_score_that_the_baseline_lacks_is_said(paths, baseline, capsys) -> None:
     assert cli.main(["evaluate", *paths, "--baseline", str(baseline), "--fail-worse", "rand=0"]) == 2
-    assert "has no rand; evaluate it with --metric rand, too" in capsys.readouterr().err
+    assert "has no rand; evaluate again with --metric rand" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -507,7 +507,7 @@ def test_json_of_an_evaluation_that_was_changed_is_no_baseline(
     (tmp_path / "x.json").write_text(json.dumps(result))
     flags = ["--baseline", str(tmp_path / "x.json"), "--fail-worse", "f1=0"]
     assert cli.main(["evaluate", *paths, *flags]) == 2
-    assert "x.json is not the JSON of an evaluation of this version" in capsys.readouterr().err
+    assert "x.json is not the JSON of an evaluation by this version" in capsys.readouterr().err
 
 
 # -- sizes and numbers -------------------------------------------------------------------------------
@@ -785,7 +785,7 @@ def test_a_run_that_is_significantly_worse_fails(tmp_path, pairs, capsys, engine
     [
         ("--fail-worse largest_pred=significant", "only scores have intervals, and largest_pred has none"),
         ("--fail-worse f1=significant@part=p1", "no gate is on the interval of a difference in a slice"),
-        ("--fail-worse expected_mutual_info=significant", "so that none is worse"),
+        ("--fail-worse expected_mutual_info=significant", "so no run can be worse"),
         ("--fail-worse f1.low=0.1", "Unknown score 'f1.low'"),
         ("--fail-under f1=significant", "is not of the form SCORE=VALUE"),
     ],

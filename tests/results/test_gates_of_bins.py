@@ -114,7 +114,7 @@ def test_a_baseline_has_bins(tmp_path: Path, paths, capsys) -> None:
     assert cli.main([*asked, "precision=0.5@year:10=1990-1999,country=FR", "--json"]) == 0
     capsys.readouterr()
     assert cli.main([*asked, "precision=0.2@year:5=1990-1994"]) == 2
-    assert "has no slices by year:5; evaluate it with --slice year:5" in capsys.readouterr().err
+    assert "has no slices by year:5; evaluate again with --slice year:5" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
     "table": (OptionError, "arrow is a table", lambda: fb.Table([1])),
     "spilled": (FileFormatError, "zero byte", lambda: fb.evaluate(*SIDES, engine="disk", spill_dir="a\0")),
     "size": (OptionError, "from 1 to", lambda: fb.constraints.homogeneity(2**64)),
-    "cheat": (OptionError, "items is an iterable", lambda: fb.constraints.cheat(3)),
+    "cheat": (OptionError, "items must be an iterable", lambda: fb.constraints.cheat(3)),
     "similarity": (
         OptionError,
         "similarity is one of",
@@ -70,7 +70,7 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[], Any]]] = {
     ),
     "name of a series": (OptionError, "name is a text", lambda: fb.Clustering.from_series([1], name=LONG)),
     "example": (OptionError, "there is no example", lambda: fb.example(LAZY)),
-    "ids": (OptionError, "items are ids", lambda: fb.constraints.cheat([[1]])),
+    "ids": (OptionError, "items must be ids", lambda: fb.constraints.cheat([[1]])),
     "order of items": (
         fb.errors.MetricError,
         "cannot order by",

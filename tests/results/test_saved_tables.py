@@ -224,6 +224,6 @@ def test_each_result_takes_the_place_of_another(tmp_path: Path, capsys: pytest.C
     assert isinstance(fb.load(tmp_path), fb.Estimates)
     command = ["evaluate", "t.csv", "t.csv", "--baseline", str(tmp_path), "--fail-worse", "f1=0"]
     assert cli.main(command) == 2
-    assert "has no evaluation to compare with" in capsys.readouterr().err
+    assert "contains no evaluation to compare with" in capsys.readouterr().err
     fb.evaluate(TRUTH, NEW).save(tmp_path, keep="scores")
     assert {path.name for path in tmp_path.iterdir()} == {"overall.json", "of_mine.parquet"}

@@ -204,7 +204,7 @@ def test_clusters_that_a_run_lacks_are_paired_with_nothing() -> None:
     assert 0 < rows_of(cmp)["recall"]["se"] < 1
     with pytest.raises(OptionError, match='missing="singleton"'):
         cmp.ranks()
-    assert "Which run is best is open" in repr(cmp)
+    assert "No run can be called best" in repr(cmp)
 
 
 def test_a_single_draw_shows_no_error() -> None:
