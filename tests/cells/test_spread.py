@@ -53,7 +53,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pairwise(
     shape=list(SHAPES), text=[False, True], weighted=[False, True], many_shards=SPILLS,
     indirect=["many_shards"],
@@ -91,7 +91,7 @@ def test_items_of_one_side(policy, many_shards):
     assert slices[0]["precision"] == pytest.approx(slices[1]["precision"], rel=1e-12)
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 def test_a_stand_in_that_is_a_label(many_shards):
     """All is begun again with other stand-ins."""
     start = next(starts_of_runs())
@@ -102,7 +102,7 @@ def test_a_stand_in_that_is_a_label(many_shards):
     assert both(true, pred)[0].summary["pred"]["clusters"] == 2
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 def test_the_files_that_are_written(many_shards, tmp_path):
     rng = np.random.default_rng(2)
     true, pred = rng.integers(0, 300, 900), np.where(rng.random(900) < 0.5, 3, rng.integers(0, 300, 900))

@@ -82,6 +82,7 @@ def test_both_engines_find_the_same(here, capsys) -> None:
     assert found(capsys, both[0]) == found(capsys, both[1])
 
 
+@pytest.mark.slow
 def test_warnings_of_the_evaluation_are_said(here, capsys) -> None:
     pq.write_table(pa.table(PREDICTION).slice(0, 300), "short.parquet")
     assert cli.main("explain truth.parquet short.parquet --loss recall".split()) == 0

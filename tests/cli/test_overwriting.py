@@ -43,6 +43,7 @@ def test_a_file_that_is_read_is_not_replaced(
     assert {path: path.read_bytes() for path in files.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.slow
 def test_other_files_are_replaced_as_before(files: Path) -> None:
     """Those of an earlier run of the same command."""
     for _ in range(2):

@@ -50,7 +50,7 @@ def test_the_text_is_that_of_python(here, capsys) -> None:
     assert capsys.readouterr().out == f"{text}\n"
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize(
     ("command", "said"),
     [
@@ -94,7 +94,7 @@ def test_one_table_has_columns_for_sides(here, capsys) -> None:
     assert [part["n_items"] for part in found[0]["parts"]] == [2, 1] and found[1]["item"] == 2
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_evaluate_opens_the_costliest(here, capsys, engine) -> None:
     argv = f"evaluate truth.parquet pred.parquet --engine {engine} --show 2"

@@ -73,6 +73,7 @@ class Replicates:
         return None
 
 
+@pytest.mark.slow
 @examples(100)
 @given(comparisons(6, least_runs=2, most_runs=3), st.integers(0, 2**31))
 def test_a_replicate_is_rows_of_whole_components_drawn_anew(case, seed):
@@ -104,6 +105,7 @@ def test_a_replicate_is_rows_of_whole_components_drawn_anew(case, seed):
 # The same replicates
 
 
+@pytest.mark.slow
 @examples(25)
 @given(comparisons(20, least_runs=2), st.data())
 def test_order_of_rows_and_runs(case, data):

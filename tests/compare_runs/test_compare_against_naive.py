@@ -16,6 +16,7 @@ from strategies_compare import comparisons
 pytestmark = pytest.mark.filterwarnings("ignore::fastbcubed.errors.EvaluationWarning")
 
 
+@pytest.mark.slow
 @examples(120)
 @given(comparisons())
 def test_runs_and_scores(case):

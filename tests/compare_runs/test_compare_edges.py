@@ -373,7 +373,7 @@ def test_arrays_of_unequal_length():
         fb.compare([1, 1, 2], {"old": [1, 1, 2], "new": [1, 2]})
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("align", ["common", "each"])
 def test_comparisons_are_pickled_and_copied(align):
     truth = pa.table({"item": list("abcd"), "cluster": [1, 1, 2, 2], "s": [1, 2, 1, 2]})
@@ -453,6 +453,7 @@ def test_units_by_a_column_are_refused_before_the_work_where_rows_are_in_no_orde
     assert repr(fb.compare(tmp_path / "truth.parquet", runs, unit="country"))
 
 
+@pytest.mark.slow
 def test_a_column_of_units_that_is_not_there_is_refused_before_the_work(tmp_path, monkeypatch):
     truth = pa.table(
         {"source": list("sstt"), "id": [1, 2, 1, 2], "cluster": [1, 1, 2, 2], "country": list("uudd")}
@@ -649,6 +650,7 @@ def test_a_difference_that_one_unit_carries_may_be_chance():
     assert said.startswith("No clear difference between old and new: F1 ")
 
 
+@pytest.mark.slow
 def test_of_several_runs_the_best_is_named_and_those_that_are_as_good():
     """Beside those of two runs: good splits two pairs less than new, which may be chance, and worst all."""
     truth = {item: item // 2 for item in range(80)}
@@ -780,6 +782,7 @@ def test_slices_have_the_errors_of_two_runs_where_a_third_joins_all():
     assert [row["n_units"] for row in every if row["run"] == "all"] == [1, 1]
 
 
+@pytest.mark.slow
 def test_a_baseline_that_connects_all_items_is_named():
     truth = {item: item // 2 for item in range(80)}
     runs = {"all": dict.fromkeys(truth, 0), "old": pairs_of(OLD), "new": pairs_of(NEW)}

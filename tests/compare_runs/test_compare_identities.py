@@ -167,6 +167,7 @@ def test_order_of_rows_and_runs(case, data):
         assert number(found[key]["se"]) == close(number(row["se"]))
 
 
+@pytest.mark.slow
 @examples(50)
 @given(comparisons(least_runs=2))
 def test_names_of_runs(case):
@@ -224,6 +225,7 @@ def test_dicts_tables_and_clusterings(case):
     assert_same(compared(case._replace(truth=fb.Clustering.from_table(truth), runs=read)), expected)
 
 
+@pytest.mark.slow
 @examples(50)
 @given(comparisons(least_runs=2, unmatched=False, align=("common",)))
 def test_arrays_by_position_and_columns_of_one_table(case):

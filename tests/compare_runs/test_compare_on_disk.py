@@ -128,7 +128,7 @@ def test_clusters_and_slices(many_shards, ids, labels, order):
     assert_equal(on_disk.slices("country", deltas=False), in_memory.slices("country", deltas=False))
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pairwise(
     many_shards=SPILLED, nulls=["singleton", "drop"], labels=[int, "c{}".format],
     unmatched=["drop", "outside", {"truth": "drop", "prediction": "outside"}], align=["common", "each"],
@@ -160,7 +160,7 @@ def files(tmp_path, truth, runs):
     return paths.pop("truth"), paths
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 def test_files_that_all_runs_share(many_shards, tmp_path):
     generator = np.random.default_rng(2)
     clusterings = [dict(enumerate(generator.integers(0, 90, 200).tolist())) for _ in range(4)]
@@ -224,7 +224,7 @@ def test_what_passes_by_once_is_read_once(engine):
     assert weighted[0] == weighted[1] and weighted[0][0]["weight"] == 7
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_what_raises(engine):
     truth = pa.table({"item": list("abcd"), "cluster": [1, 1, 2, 2]})

@@ -168,6 +168,7 @@ def test_gains_add_up_to_deltas(question):
 # Slices
 
 
+@pytest.mark.slow
 @examples(100)
 @given(questions(), st.data())
 def test_slices(question, data):
@@ -243,6 +244,7 @@ def test_overlapping_runs_have_slices_without_errors_and_no_items():
 # Ranks and agreement
 
 
+@pytest.mark.slow
 @examples(100)
 @given(comparisons(8, least_runs=1))
 def test_ranks_and_agreement(case):

@@ -63,7 +63,7 @@ def test_the_flow_of_outcomes_is_counted_in_ranges(monkeypatch):
     assert [own for *_, own in flow] == sorted(expected.values(), reverse=True)
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("metrics", [None, ["f1", "pair_f1"]])
 def test_errors_without_room_are_left_out_and_said(metrics, monkeypatch, tmp_path):
     monkeypatch.setattr(units, "BESIDE", 1 - SMALLEST_LIMIT)  # so that there is room for one byte
@@ -81,6 +81,7 @@ def test_errors_without_room_are_left_out_and_said(metrics, monkeypatch, tmp_pat
     assert "There are no intervals" in " ".join(repr(fb.load(tmp_path)).split())
 
 
+@pytest.mark.slow
 def test_clusters_of_runs_with_different_items_are_refused_by_name(monkeypatch):
     """Their codes differ, so that they are renumbered, all at once."""
     monkeypatch.setattr(units, "BESIDE", 1 - SMALLEST_LIMIT)

@@ -52,6 +52,7 @@ def check(cmp, pair, families, unmatched):
     assert repr(cmp)
 
 
+@pytest.mark.slow
 @examples(50)
 @given(covers(), st.data(), st.sampled_from(["drop", "singleton"]))
 def test_each_on_its_own_items(pair, data, unmatched):
@@ -59,6 +60,7 @@ def test_each_on_its_own_items(pair, data, unmatched):
     check(compare(pair, families, align="each", unmatched=unmatched), pair, families, unmatched)
 
 
+@pytest.mark.slow
 @examples(50)
 @given(covers(unmatched=False), st.data())
 def test_on_common_items(pair, data):
@@ -71,6 +73,7 @@ def test_on_common_items(pair, data):
             compare(pair, families)
 
 
+@pytest.mark.slow
 @examples(50)
 @given(covers(), st.data())
 def test_items_that_runs_lack_are_alone(pair, data):

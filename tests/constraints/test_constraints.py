@@ -399,6 +399,7 @@ def test_a_report_says_how_much_was_tried():
     assert lines[2].startswith("  triangle: violated, as in first abc; second ab|c; third a|b|c, by 0.014")
 
 
+@pytest.mark.slow
 def test_equal_seeds_equal_instances():
     seen = []
     for seed in (3, 3, 4):
@@ -412,6 +413,7 @@ def test_equal_seeds_equal_instances():
     assert seen[0] == seen[1] != seen[2]
 
 
+@pytest.mark.slow
 def test_what_cannot_be_checked():
     with pytest.raises(MetricError, match="bcubed_f1"):
         check_constraints("bcubed_ff1")

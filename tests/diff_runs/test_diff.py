@@ -609,7 +609,7 @@ def test_noise_and_nulls_of_new_items(tmp_path: Path, unlabelled: Any) -> None:
 # Engines, threads
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("keep", ["cells", "items"])
 def test_disk_engine(tmp_path: Path, keep: Any, many_shards: Any) -> None:
     rng = np.random.default_rng(3)

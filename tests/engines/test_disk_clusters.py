@@ -101,7 +101,7 @@ def test_saved_and_loaded(many_shards, ranges, tmp_path, pair, policy, weighting
         assert_same_clusters(again, in_memory, side)
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("many_shards", ["some spilled"], indirect=True)
 @pytest.mark.parametrize("ranges", ["small ranges"], indirect=True)
 @pairwise(weight=[None, "w"], policy=POLICIES[:3], nulls=["singleton", "drop"])
@@ -139,7 +139,7 @@ def labels_of(kind, numbers):
     return pa.array(texts).cast(TYPES[kind])
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("many_shards", ["some spilled"], indirect=True)
 @pytest.mark.parametrize("ranges", ["small ranges"], indirect=True)
 @pytest.mark.parametrize("kind", list(TYPES))

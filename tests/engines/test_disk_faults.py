@@ -239,7 +239,7 @@ FAULTS_OF_ONE_TABLE = {
 }  # fmt: skip
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("in_files", [False, True])
 @pytest.mark.parametrize("many_shards", ["some spilled"], indirect=True)
 @pytest.mark.parametrize("name", FAULTS_OF_ONE_TABLE)

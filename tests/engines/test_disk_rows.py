@@ -135,7 +135,7 @@ def write(table, path, **options):
     return str(path)
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pairwise(many_shards=SPILLS, policy=POLICIES[:4], nulls=["singleton", "drop"], indirect=["many_shards"])
 def test_files(many_shards, policy, nulls, tmp_path):
     weight = "w" if nulls == "singleton" else None
@@ -160,7 +160,7 @@ def test_files(many_shards, policy, nulls, tmp_path):
     )
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pairwise(
     many_shards=SPILLS,
     item=[None, "id"],
@@ -357,7 +357,7 @@ def test_many_slices_of_a_diff_are_shown_and_written_in_part(many_runs, tmp_path
     assert fb.load(tmp_path).slices("name", limit=1)["name"].to_pylist() == names[:1]
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 def test_the_same_bits_for_any_number_of_threads(many_shards):
     rng = np.random.default_rng(2)
     true, pred = rng.integers(0, 300, 3000), rng.integers(0, 300, 3000)
@@ -524,7 +524,7 @@ def test_shards_are_joined_whatever_thread_comes_first(many_shards, monkeypatch)
         assert_same(*both(clusters, clusters, unmatched="singleton", threads=threads))
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 def test_integers_are_made_of_keys_and_not_carried(many_shards, monkeypatch):
     items, labels = np.arange(400), np.arange(400) // 3
     truth, prediction = (pa.table({"item": items, "cluster": each}) for each in (labels, labels // 2))

@@ -130,7 +130,7 @@ def test_faults_by_policy(many_shards, text, policy, nulls, tmp_path):
     assert_same(*both(*tables, **options))
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 def test_one_table_of_files(many_shards, tmp_path):
     """Nulls say that a side lacks the item; folders give a column; an item column is checked for repeats."""
     rng = np.random.default_rng(0)
@@ -430,7 +430,7 @@ def test_limits(monkeypatch, tmp_path):
 # -- What memory and disk have in common ------------------------------------------------------------
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 def test_groups_and_files_without_rows(many_shards, tmp_path):
     """Spark writes such files for partitions that have no rows."""
     rng = np.random.default_rng(4)

@@ -99,6 +99,7 @@ def test_a_large_cell_whose_rows_are_needed_again(cells, asked, tmp_path):
     assert grown(f"'t', 'p', table={path}", f"'t', 'p', table={few}", **asked) < MOST
 
 
+@pytest.mark.slow
 def test_a_large_batch_of_an_arrow_file(tmp_path):
     """A reader holds a batch of rows that are there in one; blocks that are kept hold no more than their own rows."""
     n = 3_000_000
@@ -358,7 +359,7 @@ def test_many_threads_hold_smaller_blocks(tmp_path):
     assert grown(f"'t', 'p', table={str(path)!r}", small, "256MiB", threads="16") < 256 + 256
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize(("argument", "column"), [("weight", "weight"), ("attributes", "a")])
 def test_a_large_table_that_is_joined_by_item(argument, column, tmp_path):
     n, path = 6_000_000, tmp_path / "joined.parquet"

@@ -225,6 +225,7 @@ def test_connected_components(pairs: list[tuple[int, int]], extra: list[int]) ->
     assert sets(named) == expected
 
 
+@pytest.mark.slow
 def test_components_in_order_of_items() -> None:
     made = Clustering.from_pairs([5, 7], [6, 5], items=[9, 7, 7])
     assert made.items is not None
@@ -485,6 +486,7 @@ def test_the_shipped_example(tmp_path: Path) -> None:
     assert "year" in pair.first[0].attribute_names
 
 
+@pytest.mark.slow
 def test_pairs_alone_omit_the_items_that_are_in_none() -> None:
     assert Clustering.from_pairs(["a"], ["b"]).omits_singletons
     for none in ([], ["a"], ["c"]):

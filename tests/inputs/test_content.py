@@ -106,7 +106,7 @@ def test_items_by_position_are_told_by_it(engine, monkeypatch) -> None:
     assert numbered == expected[0]  # an id that is the position
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 def test_blocks_and_threads_do_not_count(tmp_path, many_shards) -> None:
     rng = np.random.default_rng(0)
     sides = [table([f"i{k}" for k in rng.permutation(300)], rng.integers(0, 90, 300)) for _ in range(2)]

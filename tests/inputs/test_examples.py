@@ -20,6 +20,7 @@ def test_inventors() -> None:
     assert (years[0], years[-1]) == ("1970-1979", "2020-2029")
 
 
+@pytest.mark.slow
 def test_verbs_overlap() -> None:
     found = fb.example("wordnet_verbs")
     assert list(found.predictions) == ["first_sense", "hypernym"]

@@ -165,6 +165,7 @@ def test_each_known_text_has_a_slot_of_its_own(n_values, form):
     assert {bytes(table.own[s : s + n]).decode() for s, n in found} == set(texts)
 
 
+@pytest.mark.slow
 def test_texts_that_their_last_bytes_do_not_tell_apart_are_left_to_hashes():
     assert KnownTexts.placed(pa.array(["\0" * 32, "é" + "\0" * 30], pa.large_binary())) is None
     values = few_texts(100) + " and the same end for all"
@@ -172,7 +173,7 @@ def test_texts_that_their_last_bytes_do_not_tell_apart_are_left_to_hashes():
     assert tells_apart(numbers_of(pa.chunked_array([pa.array(values)])), values)
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
 def test_numbers_are_small_and_the_same_for_any_number_of_threads(n_threads):
     values = few_texts(300)
@@ -187,6 +188,7 @@ def test_numbers_are_small_and_the_same_for_any_number_of_threads(n_threads):
     assert narrow.dtype == np.int32 and (narrow == numbers).all()
 
 
+@pytest.mark.slow
 def test_texts_that_many_rows_have_and_no_sample_are_no_longer_narrow():
     values = few_texts(10)
     known = np.zeros(N, bool)

@@ -384,7 +384,7 @@ ALIKE = {
 }
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize(
     "way", [pytest.param(way, marks=[pytest.mark.slow] * (way in ALIKE)) for way in WAYS]
 )

@@ -511,6 +511,7 @@ def test_codes_that_are_not_in_the_dictionary(values: list[Any], kind: pa.DataTy
             as_column(coded([0, -1]), "item").keys()
 
 
+@pytest.mark.slow
 def test_dictionaries_that_hold_a_null_beside_empty_ones() -> None:
     """A null is a null as code, as value, in an empty dictionary, and where its code is of no value."""
 

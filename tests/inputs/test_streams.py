@@ -125,7 +125,7 @@ def test_a_file_by_uri(scheme: str, engine: str, ending: str, memory: Any, tmp_p
     same(scores("t", "p", table=one, engine=engine), scores("t", "p", table=ONE))
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("base", ["memory://data/set", "memory:///set", "file://{}/set"])
 def test_directories_and_globs(base: str, engine: str, memory: Any, tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ STREAMS: dict[str, Callable[[pa.Table], Any]] = {
 }
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pairwise(name=list(STREAMS), engine=ENGINES, text=[True, False])
 def test_streams(name: str, engine: str, text: bool) -> None:
     stream = STREAMS[name]
@@ -385,7 +385,7 @@ def test_faults_of_streams() -> None:
             scores(table.to_reader(), PREDICTION, engine=engine)
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_reader_that_raises_half_way(engine: str, tmp_path: Path) -> None:
     def half() -> Iterator[pa.RecordBatch]:

@@ -77,6 +77,7 @@ def test_one_cluster_has_nearly_all_items(exponent):
         assert getattr(fbm, name)(contingency=cells) == pytest.approx(expected, rel=1e-14, abs=0), name
 
 
+@pytest.mark.slow
 @examples(150)
 @given(label_arrays(max_size=60), st.floats(0.01, 10))
 def test_against_scikit_learn(arrays, beta):

@@ -45,6 +45,7 @@ def test_means_of_groups(cells, weighting):
     assert_means(cells, weighting)
 
 
+@pytest.mark.slow
 def test_means_of_many_cells():
     rng = np.random.default_rng(0)
     pairs = rng.permutation(60 * 60)[:2100]  # two runs of cells, and some

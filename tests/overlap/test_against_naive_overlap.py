@@ -284,7 +284,7 @@ def test_a_light_mate_among_many_heavy_ones():
     assert rates[:40] == [pytest.approx(1e-14 / sum(weight.values()), rel=1e-12, abs=0)] * 40
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("swapped", [False, True])
 def test_items_in_many_clusters_of_one_side(swapped):
     """Mates that share two clusters of both sides are met in a pair of one and counted on the other: once in all."""

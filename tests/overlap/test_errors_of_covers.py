@@ -166,6 +166,7 @@ def test_values_behind_errors_are_the_scores() -> None:
         assert by.score(METRICS[name]) == pytest.approx(ev.overall[name], rel=1e-9), name
 
 
+@pytest.mark.slow
 def test_a_partition_has_the_same_errors_as_a_cover() -> None:
     sides = sample(4, most=2)
     plain = [{item: min(own) for item, own in side.items()} for side in sides]
@@ -185,6 +186,7 @@ def test_order_names_and_threads_do_not_count() -> None:
     assert dict(found) == pytest.approx(dict(expected), rel=1e-8, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_weights_of_one_change_nothing_and_others_do() -> None:
     sides, names = sample(7), ["purity", "purity_f1", "class_f1", "closest_cluster_f1"]
     items = list(sides[0])

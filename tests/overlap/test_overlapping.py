@@ -219,6 +219,7 @@ def test_noise_and_null_singletons() -> None:
     assert sorted(map(str, ev.clusters("true")["cluster"].to_pylist())) == ["None", "None", "a"]
 
 
+@pytest.mark.slow
 def test_the_noise_label_names_no_cluster(tmp_path: Path) -> None:
     """Each item with it is alone, as in a listing of partitions; a page opens the clusters that have a name."""
     truth = pa.table({"item": list("abcdab"), "cluster": [1, 1, 2, -1, -1, 2]})

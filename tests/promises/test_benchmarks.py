@@ -72,7 +72,7 @@ def naive_scores(rows: shapes.Rows, *, weighted: bool) -> dict[str, float]:
     }
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.filterwarnings("ignore")  # those of the rivals are theirs
 @pytest.mark.parametrize("ids", shapes.IDS)
 @pytest.mark.parametrize(

@@ -435,7 +435,7 @@ def test_threads_never_change_a_bit_at_full_size(weight):
         assert np.array_equal(arrays[0], arrays[1]) and np.array_equal(arrays[0], arrays[2]), name
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("weight", ["none", "wide"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_parts_do_not_matter(name, weight, monkeypatch):

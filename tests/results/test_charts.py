@@ -76,6 +76,7 @@ def test_names_of_bins_and_dates_have_an_order(names: list[str]) -> None:
     ]  # the costliest two
 
 
+@pytest.mark.slow
 def test_all_panels_have_one_scale() -> None:
     chart = fb.charts.slices(sliced(list("mmmmaazzz")), "by").to_dict()
     scales = [
@@ -164,6 +165,7 @@ def rows_of(chart: dict[str, Any]) -> list[list[dict[str, Any]]]:
     return [rows for rows in found if rows]
 
 
+@pytest.mark.slow
 def test_outcomes_repairs_and_changes_have_the_figures_of_the_result() -> None:
     """Of three true clusters, that of two items is exact; the other two, of four and three, are split."""
     ev = sliced(list("mmmmaazzz"))

@@ -221,6 +221,7 @@ def test_text_states_weighting_beta_and_what_is_not_computed() -> None:
     assert "Weights count in the mean alone" in text
 
 
+@pytest.mark.slow
 def test_a_nearly_perfect_clustering_is_not_shown_as_perfect() -> None:
     n = 100_000
     truth = [0, *range(n - 1)]
@@ -317,6 +318,7 @@ def test_figures_are_never_cut() -> None:
     assert (len(wide), max(map(len, wide))) == (15, 405) and "".join(wide[1:14]).count("v") == 5000
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::fastbcubed.EvaluationWarning")
 def test_one_thing_is_not_several() -> None:
     one = {"a": 1}

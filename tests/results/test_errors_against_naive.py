@@ -87,6 +87,7 @@ def test_a_single_unit_has_all_of_the_weight(overlapping, weight, n):
     assert weights or found == (1, 1.0, 1.0)
 
 
+@pytest.mark.slow
 @examples(100)
 @given(cases(), st.data())
 def test_errors_by_true_cluster_and_by_column(case, data):

@@ -65,6 +65,7 @@ def test_errors_are_near_those_without_each_component(name: str, room: float) ->
         assert ev.errors[score] == pytest.approx(error, rel=room), score
 
 
+@pytest.mark.slow
 def test_alike_components_have_no_error() -> None:
     """All components are the same, so that no share changes with them, and no total of as many of them."""
     true = [f"{k}.{label}" for k in range(7) for label in (0, 2, 1, 1, 2)]
@@ -94,6 +95,7 @@ def test_components_without_weight_count_where_they_move_a_score() -> None:
         assert expected > 0 and of_delta == pytest.approx(expected, rel=1e-9), score
 
 
+@pytest.mark.slow
 def test_one_item_has_no_errors_and_no_warnings_of_numpy() -> None:
     errors = fb.evaluate([1], [1], metrics="all").errors
     assert len(errors) > 50 and all(map(math.isnan, errors.values()))
@@ -119,6 +121,7 @@ def test_order_names_and_threads_do_not_count() -> None:
     assert dict(other.errors) == pytest.approx(dict(expected), rel=1e-9, abs=1e-11)
 
 
+@pytest.mark.slow
 def test_sides_trade_places() -> None:
     true, pred = sample(5)
     found, swapped = (fb.evaluate(*sides, metrics="all").errors for sides in ((true, pred), (pred, true)))
@@ -200,7 +203,7 @@ def test_errors_hold_where_one_cluster_has_nearly_all_items(n_large: int) -> Non
     assert errors.nmi == pytest.approx(errors.v_measure, rel=1e-6)  # the same score
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("merged", [False, True])
 def test_values_behind_errors_are_the_scores(merged: bool) -> None:
     """Sums by unit add up to the scores that are shown, so that their slopes are those of these scores."""
@@ -291,7 +294,7 @@ def test_rounding_is_no_slope_of_mutual_information() -> None:
     assert ev.errors.mutual_info == pytest.approx(expected, rel=1e-11)
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("seed", [13, 14])
 @pytest.mark.parametrize("n", [6, 60])
 def test_no_interval_is_narrower_than_the_error_says(seed: int, n: int) -> None:

@@ -63,7 +63,7 @@ def test_an_attribute_whose_name_reads_like_bins() -> None:
     assert ev.check(r"f1>=0.1@year\:10=b", "precision>=0.75@year:10=b")["passed"].to_pylist() == [True, True]
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 @pytest.mark.parametrize(
     "slices",

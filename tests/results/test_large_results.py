@@ -162,6 +162,7 @@ def test_what_was_damaged_is_refused_when_it_is_read(tmp_path: Path) -> None:
         fb.load(tmp_path / "r", check=False)
 
 
+@pytest.mark.slow
 def test_a_result_that_was_replaced_is_not_mixed_with_the_next(tmp_path: Path) -> None:
     evaluated(5, {}).save(tmp_path / "r")
     large = fb.load(tmp_path / "r", check=False)

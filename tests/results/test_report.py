@@ -205,6 +205,7 @@ def test_both_engines_give_the_same_figures(tmp_path: Path) -> None:
     assert ids[0] == ids[1]
 
 
+@pytest.mark.slow
 def test_a_comparison_and_a_diff_have_pages() -> None:
     cmp = fb.compare(TRUTH, {"old": OLD, "new": NEW}, slices=["cpc_section"])
     content = cmp.report(worst=2, columns="city").content
@@ -495,6 +496,7 @@ def test_charts_have_the_figures_of_the_result() -> None:
 # -- On the command line ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_pages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page_of_gates, result = tmp_path / "page.html", tmp_path / "result"
     gate, kept = ("--fail-under", "f1=0.99"), ("--out", result, "--keep", "items")
@@ -516,6 +518,7 @@ def test_pages_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture
     assert of_section(content, "definitions") == of_section(data, "definitions")
 
 
+@pytest.mark.slow
 def test_a_page_that_cannot_be_written_is_refused_before_the_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -565,6 +568,7 @@ def test_pages_of_runs_have_gates_charts_of_slices_and_the_command(
     assert main([*shlex.split(told)[1:], "--json", "--no-progress"]) == 0
 
 
+@pytest.mark.slow
 def test_a_column_has_one_number_of_decimals_and_losses_are_shares() -> None:
     """They were written one by one: 0.00044544 below 0.023, 1 below 0.97, and 1.2e-05."""
     rng = np.random.default_rng(8)

@@ -95,6 +95,7 @@ def without_alone(page: dict[str, Any]) -> dict[str, Any]:
     return dict(json.loads(text.replace(json.dumps("▲ every item alone, ")[1:-1], "")))
 
 
+@pytest.mark.slow
 def test_the_page_itself_is_the_same(tmp_path: Path) -> None:
     saved(tmp_path / "r")
     drawn = fb.load(tmp_path / "r", check=False).report().html
@@ -151,7 +152,7 @@ def test_another_page_is_made_from_the_tables(asked: dict[str, Any], tmp_path: P
     assert large.repairs("split", limit=4).num_rows == 4
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("most", ["MOST_CELLS", "MOST_MEMBERS"])
 def test_a_page_that_takes_too_much_is_not_saved(
     most: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -365,7 +365,7 @@ def test_many_cells_have_their_units_looked_at() -> None:
     assert ev.contingency.n_cells == n and note["largest_share"] == pytest.approx(0.4)
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_attributes_of_other_items(engine) -> None:
     """Whether they are sliced by or not: what is asked later gives nulls. One item in common is enough."""
@@ -429,6 +429,7 @@ def test_slices_without_scores() -> None:
 # -- What was given --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_same_input(tmp_path) -> None:
     path = write(tmp_path / "a.parquet", TRUTH)
     link = tmp_path / "b.parquet"

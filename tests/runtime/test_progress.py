@@ -68,6 +68,7 @@ def test_pace() -> None:
     assert describe(Progress("read", 1, 2, 3700.0, spilled=5 << 20)) == "1:01:40 left  spilled 5 MiB"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_item", [False, True])
 def test_the_disk_engine_tells_its_plan_and_every_row(by_item: bool, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(disk.Layout, "of", lambda *given: disk.Layout(2, 0, 0))
@@ -135,7 +136,6 @@ def test_bars_on_a_terminal_of_eighty_columns() -> None:
     import termios
 
     code = """
-        import time
         from fastbcubed.kernels import jit
         from fastbcubed.runtime import progress_bar
         from fastbcubed.runtime.threads import Progress
@@ -146,7 +146,7 @@ def test_bars_on_a_terminal_of_eighty_columns() -> None:
             report(Progress("close cells", 3, 3, 4.0, spilled=7 << 28))
             for listener in jit.listeners * 2:
                 listener()
-            time.sleep(0.3)
+            report._bar.refresh()
     """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))

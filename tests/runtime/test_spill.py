@@ -38,7 +38,7 @@ def a_large_file(path: Path) -> LargeFile:
     return LargeFile(str(path / "rows"))
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("opened", [a_spill, a_large_file])
 def test_ctrl_c_while_a_file_is_closed(opened: Any, tmp_path: Path, monkeypatch, unraisable) -> None:
     file = opened(tmp_path)

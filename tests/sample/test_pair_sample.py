@@ -304,6 +304,7 @@ def plain_id(value):
     return tuple(value.values()) if isinstance(value, dict) else value
 
 
+@pytest.mark.slow
 def test_a_longer_sample_begins_with_a_shorter_one():
     ev = patents()
     options = {"score": "delta_precision", "by": "country", "columns": "country"}

@@ -166,6 +166,7 @@ def test_without_pairs_in_the_truth_recall_of_pairs_is_that_of_an_evaluation() -
     check(fb.sweep({"a": 1, "b": 2, "c": 3}, links), 0.9, twin({"a": 1, "b": 2, "c": 3}, links, 0.9))
 
 
+@pytest.mark.slow
 def test_the_one_document_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.chdir(tmp_path)
     Path("truth.csv").write_text("item,cluster\n" + "".join(f"{k},{v}\n" for k, v in TRUTH.items()))

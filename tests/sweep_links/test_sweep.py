@@ -721,6 +721,7 @@ def test_precision_by_recall_names_thresholds() -> None:
         fb.charts.precision_recall(fb.sweep(TRUTH, LINKS, metrics="rand"))
 
 
+@pytest.mark.slow
 def test_a_page_of_the_best_threshold(tmp_path: Any) -> None:
     pytest.importorskip("altair")
     sweep = good_linker()

@@ -127,6 +127,7 @@ def test_slices_at_any_threshold_are_those_of_evaluate(case: Case) -> None:
             assert one == {k: close(v) if isinstance(v, float) else v for k, v in other.items()}
 
 
+@pytest.mark.slow
 def test_zeros_of_either_sign_are_one_score() -> None:
     links = pa.table({"left": ["a", "b"], "right": ["b", "c"], "score": [0.0, -0.0]})
     for zero in (0.0, -0.0):

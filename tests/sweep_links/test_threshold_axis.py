@@ -85,7 +85,7 @@ def test_places_and_thresholds_go_back_and_forth_with_ends_of_0_and_1() -> None:
     assert texts[0] == "0" and texts[-1] == "1" and len(set(texts)) == len(texts)
 
 
-@pytest.mark.cases(1)
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("scores", [DECIDED_AT_THE_END, [0.2, 0.4, 0.5, 0.7, 0.8]])
 def test_charts_have_the_same_axis(scores: list[float]) -> None:
     pytest.importorskip("altair")
@@ -101,6 +101,7 @@ def test_charts_have_the_same_axis(scores: list[float]) -> None:
     assert x["axis"]["values"] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.pictures
 def test_pages_write_thresholds_below_the_axis() -> None:
     page = sweep_of(DECIDED_AT_THE_END).report().html
