@@ -162,12 +162,18 @@ def cells_of_keys(
             met = pairs.count(true_keys, pred_keys, None, threads, places).condensed(threads, places)
             return locate(plan, met, threads)[places]
 
+    def first_rows() -> NDArray[np.int64]:
+        with Pool(pool.threads) as threads:
+            assert plan is not None
+            return locate(plan, rows, threads, first=True)
+
     found = Contingency.from_built(
         built,
         weighted=weight is not None,
         weighting=weighting,
         outside=outside,
         locate=locate_rows,
+        first_rows=first_rows if pairs is None else None,
         weight=weight,
         n_rows=true_keys.size,
     )
@@ -218,10 +224,12 @@ def build(
     return replace(built, recall_if_alone=change)
 
 
-def locate(plan: Plan, rows: Sequence[partitioned.Piece], pool: Pool) -> NDArray[np.int64]:
-    """Return the cell of each row among `Built.cells`; this repeats `build` with row numbers.
+def locate(
+    plan: Plan, rows: Sequence[partitioned.Piece], pool: Pool, *, first: bool = False
+) -> NDArray[np.int64]:
+    """Return the cell of each row among `Built.cells`, or the first row of each; this repeats `build` with row numbers.
 
-    Parameters are those of `build`. Shape (n_rows,).
+    Parameters are those of `build`. Shape (n_rows,) or (n_cells,).
     """
     ends = np.cumsum([true.size for true, *_ in rows]).tolist()
     numbered = [
@@ -229,4 +237,4 @@ def locate(plan: Plan, rows: Sequence[partitioned.Piece], pool: Pool) -> NDArray
         for (true, pred, *_), end in zip(rows, ends, strict=True)
     ]
     by_part, bounds = partitioned.partition_rows(plan, numbered, plan.records["numbered row"], pool)
-    return partitioned.locate_rows(plan, by_part, bounds, pool, skip=0, bits=plan.bits)
+    return partitioned.locate_rows(plan, by_part, bounds, pool, skip=0, bits=plan.bits, first=first)

@@ -233,12 +233,14 @@ class ScoredRows:
         weight: NDArray[np.float64] | None,
         n_rows: int,
         count: Callable[[], NDArray[np.int64]] | None = None,
+        first: Callable[[], NDArray[np.int64]] | None = None,
     ) -> None:
-        """Take over rows; `count` returns the number of items of each row where it is not one."""
+        """Take over rows; `count` returns the number of items of each where it is not one, `first` the `first_of`."""
         self._locate = locate
         self._weight = weight
         self.n_rows = n_rows
         self._count = count
+        self._first = first
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ScoredRows.of, (self.cell, self._weight)
@@ -247,6 +249,17 @@ class ScoredRows:
     def cell(self) -> NDArray[np.int64]:
         """The cell of each row, -1 where the row is not scored. Shape (n_rows,)."""
         return self._locate()
+
+    def first_of(self, n_cells: int) -> NDArray[np.int64]:
+        """Return the first row of each cell. Shape (n_cells,)."""
+        if self._first is not None and "cell" not in self.__dict__:
+            return self._first()
+        found = np.empty(n_cells, np.int64)
+        for start, stop in reversed(blocks(self.n_rows)):
+            cell = self.cell[start:stop]
+            rows = np.flatnonzero(cell >= 0)[::-1]
+            found[cell[rows]] = rows + start
+        return found
 
     @cached_property
     def weight(self) -> NDArray[np.float64]:
@@ -430,15 +443,19 @@ class Contingency:
         weighting: str = "pointwise",
         outside: bool = False,
         locate: Callable[[], NDArray[np.int64]] | None = None,
+        first_rows: Callable[[], NDArray[np.int64]] | None = None,
         weight: NDArray[np.float64] | None = None,
         n_rows: int = 0,
     ) -> Contingency:
         """Take over the output of an engine; cells with items of one side only are set aside.
 
-        `locate` returns the cell of each row among the built ones; `weight` and `n_rows` are those of the rows.
+        `locate` returns the cell of each row among the built ones, `first_rows` the first row of each of these, where
+        that is quicker; `weight` and `n_rows` are those of the rows.
         """
         apart = set_aside(built, outer=weighting == "outer")
-        find = locate
+        find, first, kept = locate, first_rows, apart.kept
+        if first_rows is not None and kept is not None:
+            first = lambda: first_rows()[kept]  # noqa: E731
         if locate is not None and apart.kept is not None:
             number = np.where(apart.kept, np.cumsum(apart.kept) - 1, -1)
             find = lambda: number[locate()]  # noqa: E731
@@ -450,7 +467,7 @@ class Contingency:
             weighting=weighting,
             outside=outside,
             one_sided=apart.one_sided,
-            rows=None if find is None else ScoredRows(find, weight, n_rows),
+            rows=None if find is None else ScoredRows(find, weight, n_rows, first=first),
             parts=apart.bounds,
             complete=not built.has_one_sided,
         )

@@ -434,39 +434,57 @@ def close_parts(
 
 
 def locate_rows(
-    plan: Plan, rows: np.ndarray, bounds: NDArray[np.int64], pool: Pool, *, skip: int, bits: int
+    plan: Plan,
+    rows: np.ndarray,
+    bounds: NDArray[np.int64],
+    pool: Pool,
+    *,
+    skip: int,
+    bits: int,
+    first: bool = False,
 ) -> NDArray[np.int64]:
     """Return the position of each row's cell after `send_cells`; this repeats `build_parts` with row numbers.
 
-    The field `x` of `rows` (true, pred, x) is the number of each row; they are overwritten. Shapes: `bounds` (n_parts +
-    1,), returns (n_rows,).
+    With `first`, return the first row of each cell instead. The field `x` of `rows` (true, pred, x) is the number of
+    each row; they are overwritten. Shapes: `bounds` (n_parts + 1,), returns (n_rows,) or (n_cells,).
     """
     starts, stops = zip(*plan.tasks, strict=True)
     most_rows = int(np.diff(bounds).max())
-    cell_of_row = buffers.empty(plan.n_rows, np.dtype(np.int64))
+    cell_of_row = buffers.empty(0 if first else plan.n_rows, np.dtype(np.int64))
     n_cells = np.zeros(plan.n_parts, np.int64)
     histogram = np.zeros((len(starts), 1 << bits), np.int64)
     targets = plan.targets(skip, bits)
 
-    def locate_task(first: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
+    def locate_task(first_part: int, last: int, cells_by_part: NDArray[np.int64]) -> None:
         with pool.workspace(
             "locate",
             lambda: _cell_space(most_rows, plan.code, weighted=False, counted=False),
             lambda space: space[3].size >= most_rows,
         ) as space:
-            kernels.cells.locate_cells(
-                rows, bounds, first, last, targets, space, cell_of_row, n_cells, cells_by_part
-            )
+            if first:
+                kernels.cells.find_first_rows(
+                    rows, bounds, first_part, last, targets, space, n_cells, cells_by_part
+                )
+            else:
+                kernels.cells.locate_cells(
+                    rows, bounds, first_part, last, targets, space, cell_of_row, n_cells, cells_by_part
+                )
 
-    def place_task(first: int, last: int, to: NDArray[np.int64]) -> None:
-        kernels.cells.place_cells(rows, bounds, first, last, targets, n_cells, to)
+    def place_task(first_part: int, last: int, to: NDArray[np.int64]) -> None:
+        if first:
+            kernels.cells.place_first_rows(rows, bounds, first_part, last, targets, n_cells, to, first_rows)
+        else:
+            kernels.cells.place_cells(rows, bounds, first_part, last, targets, n_cells, to)
 
     def look_up(start: int, stop: int) -> None:
         kernels.cells.look_up_cells(rows, start, stop, cell_of_row)
 
     pool.map(locate_task, starts, stops, histogram, stage="locate cells")
+    first_rows = buffers.empty(int(n_cells.sum()) if first else 0, np.dtype(np.int64))
     _, next_cell = offsets(histogram)
     pool.map(place_task, starts, stops, next_cell, stage="place cells")
+    if first:
+        return first_rows
     pool.map(look_up, *zip(*blocks(plan.n_rows), strict=True), stage="look up cells")
     return cell_of_row
 

@@ -30,6 +30,14 @@ from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
 from fastbcubed.inputs.files import read_table
 from fastbcubed.inputs.id_columns import as_column
+from fastbcubed.inputs.ordering import (
+    WordOf,
+    order_of_ids,
+    order_of_words,
+    same_ids,
+    words_of,
+    words_of_numbers,
+)
 from fastbcubed.metrics.counterparts import first_of_each, match_first
 from fastbcubed.render.number_formats import count, counted, label
 from fastbcubed.results.evaluation import Evaluation
@@ -37,7 +45,6 @@ from fastbcubed.results.items import without_noise
 from fastbcubed.results.notices import NOTE
 from fastbcubed.results.page import stem
 from fastbcubed.results.standard_errors import ALWAYS
-from fastbcubed.results.table import order_of
 from fastbcubed.runtime.arguments import a_text, true_or_false
 from fastbcubed.types import RowNumbers
 
@@ -50,6 +57,8 @@ EVENTS = ("kept", "merged", "split", "new")
 LIMIT, QUICK = 2_000_000_000, 5_000_000
 #: Bits of the weight of all items: whole numbers of so many are added exactly, and rounding cannot break ties.
 BITS = 46
+#: Digits of numbers in ids from which new ones are counted on.
+LONGEST = 18
 #: Columns of a registry.
 REGISTRY = ("id", "first_seen", "last_seen", "replaced_by")
 TOO_TANGLED = "ids-partly-greedy"
@@ -107,30 +116,34 @@ def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
     for side, own in there.items():
         own[codes[side]] = True
         own &= valid[side]
-    named = np.ones(table.n_cells, np.bool_)
-    for side in labels:
-        if not valid[side].all():
-            named &= valid[side][codes[side]]
-    cells = np.flatnonzero(named)
+    cells, weight = np.arange(table.n_cells), np.ascontiguousarray(table.weight)
+    if not all(each.all() for each in valid.values()):
+        cells = np.flatnonzero(valid["true"][codes["true"]] & valid["pred"][codes["pred"]])
+        weight = weight[cells]
     if not cells.size:
         raise EmptyInputError(
             "no item is in a cluster with an id on both sides, so that no id can be carried"
         )
-    weight = np.ascontiguousarray(table.weight)[cells]
     whole = (table.fp[cells] == 0) & (table.fn[cells] == 0)
     sure, rest = cells[whole], cells[~whole]
     # Whole numbers make sums exact, so that the order of the items cannot break a tie; the unit is a power of two.
     unit = math.ldexp(1.0, math.frexp(float(weight.sum()) * (1 + 2**-20))[1] - BITS)
     gains = np.maximum(np.rint(weight[~whole] / unit), 1.0)
-    del named
     true, pred = (codes[side][rest] for side in ("true", "pred"))
 
+    words = {side: words_of(own) for side, own in labels.items()}
+
     def order(of: NDArray[np.int64]) -> NDArray[np.int64]:
-        own = rest[of]
-        common, others = table.tp[own], table.fp[own] + table.fn[own]
+        def of_label(word: WordOf, own: RowNumbers) -> WordOf:
+            return lambda rows: word(own[of[rows]])
+
+        common, others = table.tp[rest[of]], table.fp[rest[of]] + table.fn[rest[of]]
         share = np.rint(common / (common + others) * 2.0**40)
-        names = [labels[side].take(from_numpy(codes[side][own])) for side in labels]
-        return of[to_numpy(order_of([-gains[of], -share], names))]
+        figures = [words_of_numbers(-each) for each in (gains[of], share)]
+        names = [
+            of_label(word, own) for side, own in (("true", true), ("pred", pred)) for word in words[side]
+        ]
+        return of[order_of_words([*figures, *names], of.size)]
 
     found = match_first(true, pred, gains, order, limit)
     keeps, heir = np.full(there["pred"].size, -1), np.full(there["true"].size, -1)
@@ -138,7 +151,7 @@ def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
         keeps[codes["pred"][matched]] = codes["true"][matched]
     left = np.ones(there["true"].size, np.bool_)
     left[keeps[keeps >= 0]] = False
-    largest = first_of_each(np.flatnonzero(left[true]), true, gains, order)
+    largest = first_of_each(np.flatnonzero(left[true]), true, gains, order, left.size)
     heir[true[largest]] = pred[largest]
     shared = np.zeros(there["pred"].size, np.bool_)
     shared[codes["pred"][cells]] = True
@@ -166,10 +179,10 @@ def known_stability(diff: Diff) -> IdStability | None:
 def _stability(
     labels: dict[str, pa.Array], codes: Any, cells: RowNumbers, weight: NDArray[Any], keeps: RowNumbers
 ) -> IdStability:
-    old, new = (labels[side].take(from_numpy(codes[side][cells])) for side in ("true", "pred"))
+    old, new = labels["true"], labels["pred"]
     if old.type != new.type or pa.types.is_nested(old.type):
         old, new = (_as_texts(each) for each in (old, new))
-    same = np.asarray(to_numpy(pc.equal(old, new)), np.bool_)
+    same = same_ids(old, codes["true"][cells], new, codes["pred"][cells])
     best = keeps[codes["pred"][cells]] == codes["true"][cells]
     total = math.fsum([float(weight.sum())])
     return IdStability(*(float(np.where(kept, weight, 0.0).sum() / total) for kept in (same, best)))
@@ -228,11 +241,10 @@ def ids_of(diff: Diff, known: Any, mint: IdRule, *, revive: bool, by_item: bool 
     labels = combined(pa.chunked_array([new.take(from_numpy(codes)), appeared.cast(new.type)]))
     more = np.full(len(appeared), -1)
     keeps, events = np.append(keeps, more), np.append(events, more + 4)
-    order = order_of([], [labels])
-    labels, rows = labels.take(order), to_numpy(order)
-    keeps, events = keeps[rows], events[rows]
-    ids = _or_null(old, keeps)
-    if (fresh := np.flatnonzero(keeps < 0)).size:
+    rows = order_of_ids(labels)
+    labels, keeps, events = labels.take(from_numpy(rows)), keeps[rows], events[rows]
+    fresh, every = np.flatnonzero(keeps < 0), old
+    if fresh.size:
         gone = _of_one_side(ev, carried, "true")
         current = combined(pa.chunked_array([old.filter(from_numpy(carried.there["true"])), gone]))
         current = current.cast(_wide(current.type))
@@ -242,10 +254,9 @@ def ids_of(diff: Diff, known: Any, mint: IdRule, *, revive: bool, by_item: bool 
         taken = current if known is None else combined(pa.chunked_array([current, known.cast(current.type)]))
         own = labels.take(from_numpy(fresh))
         minted = _minted(own, taken, kind, mint, partial(_smallest, ev, own, taken))
-        both = combined(pa.chunked_array([ids.cast(minted.type), minted]))
-        at = np.arange(len(ids))
-        at[fresh] = len(ids) + np.arange(fresh.size)
-        ids = both.take(from_numpy(at))
+        every = combined(pa.chunked_array([old.cast(minted.type), minted]))
+        keeps[fresh] = len(old) + np.arange(fresh.size)
+    ids = every.take(from_numpy(keeps))
     named = pa.DictionaryArray.from_arrays(from_numpy(events.astype(np.int8)), from_texts(list(EVENTS)))
     found = table_of({"experiment_cluster": labels, "id": ids, "event": named})
     return ids_by_item(ev, found) if by_item else found
@@ -299,12 +310,15 @@ def _minted(
     labels: pa.Array, taken: pa.Array, kind: str, mint: IdRule, smallest: Callable[[], pa.Array]
 ) -> pa.Array:
     """Return new ids of the clusters with these labels, none of which is taken; raise where two would be the same."""
-    n, where = len(labels), f"{arg('mint')}"
+    n, where, is_free = len(labels), f"{arg('mint')}", False  # whether ids count on from the largest one
     if mint is min:
         found = _of_kind(smallest(), kind, where)
     elif isinstance(mint, str):
         first = _last_number(taken, mint, kind) + 1
-        found = pa.array([f"{mint}{number}" for number in range(first, first + n)], pa.large_string())
+        is_free = first + n < 10**LONGEST
+        numbers = from_numpy(np.arange(first, first + n)).cast(pa.large_string())
+        begin, between = (pa.scalar(text, pa.large_string()) for text in (mint, ""))
+        found = pc.binary_join_element_wise(begin, numbers, between)
     elif callable(mint):
         values = [mint(value) for value in labels.to_pylist()]
         if none := sum(value is None for value in values):
@@ -320,16 +334,22 @@ def _minted(
             raise OptionError(
                 f"the largest id is {first - 1}, after which no numbers are left; pass {arg('mint', ...)}"
             )
-        found = pa.array(np.arange(first, first + n, dtype=_wide(taken.type).to_pandas_dtype()))
+        found, is_free = (
+            from_numpy(np.arange(first, first + n, dtype=_wide(taken.type).to_pandas_dtype())),
+            True,
+        )
     else:
         found = _as_texts(labels) if kind == "string" else _of_kind(labels, kind, "the experiment")
-    return _require_free(found, labels, taken)
+    return found if is_free else _require_free(found, labels, taken)
 
 
 def _require_free(ids: pa.Array, labels: pa.Array, taken: pa.Array) -> pa.Array:
     """Return new ids, or raise OptionError if another cluster has one of them."""
     hint = f"Pass another rule, such as a text that new ids begin with: {arg('mint', 'new-')}"
-    used = np.flatnonzero(np.asarray(to_numpy(pc.is_in(ids, value_set=taken.cast(ids.type))), np.bool_))
+    taken, used = taken.cast(ids.type), np.empty(0, np.int64)
+    few, many = sorted((ids, taken), key=len)  # a table of the fewer ones is quicker
+    if pc.any(pc.is_in(many, value_set=few)).as_py():
+        used = np.flatnonzero(np.asarray(to_numpy(pc.is_in(ids, value_set=taken)), np.bool_))
     if used.size:
         raise OptionError(
             f"{counted(used.size, 'new id')} of {count(len(ids))} {'is' if used.size == 1 else 'are'} taken (first: "
@@ -355,7 +375,7 @@ def _last_number(taken: pa.Array, prefix: str, kind: str) -> int:
             "the largest number, or cast the ids to texts"
         )
     rest = pc.utf8_slice_codeunits(taken.filter(pc.starts_with(taken, pattern=prefix)), len(prefix))
-    rest = rest.filter(pc.match_substring_regex(rest, "^[0-9]{1,18}$"))
+    rest = rest.filter(pc.match_substring_regex(rest, f"^[0-9]{{1,{LONGEST}}}$"))
     return int(pc.max(rest.cast(pa.int64())).as_py()) if len(rest) else 0
 
 
@@ -374,7 +394,7 @@ def _smallest(ev: Evaluation, labels: pa.Array, taken: pa.Array) -> pa.Array:
     )
     if isinstance(free, pa.Array):
         own, at = own.filter(free), at.filter(free)
-    order = to_numpy(order_of([], [own]))
+    order = order_of_ids(own)
     groups, first = np.unique(to_numpy(at)[order], return_index=True)
     if groups.size < len(labels):
         none = np.setdiff1d(np.arange(len(labels)), groups)
@@ -427,7 +447,7 @@ def retired_of(diff: Diff) -> pa.Table:
     own = combined(pa.chunked_array([old.take(from_numpy(codes)), gone.cast(old.type)]))
     by = combined(pa.chunked_array([by, pa.nulls(len(gone), by.type)]))
     found = table_of({"id": own, "replaced_by": by})
-    return found.take(order_of([], [found["id"]]))
+    return found.take(from_numpy(order_of_ids(own)))
 
 
 # -- Registry --------------------------------------------------------------------------------------
@@ -440,40 +460,41 @@ def registry_of(
 
     `releases` are the names of the baseline and of the experiment.
     """
-    before, now = releases
     living = combined(ids["id"])
     wide = _wide(living.type)
     gone, heirs = (combined(retired[name]).cast(wide) for name in ("id", "replaced_by"))
-    minted = pc.is_in(ids["event"].cast(pa.string()), value_set=pa.array(["split", "new"]))
-    fresh = combined(ids["id"].filter(minted)).cast(wide)
-    parts = [gone, combined(ids["id"].filter(pc.invert(minted))).cast(wide)]
-    old = pa.chunked_array([] if known is None else [known["id"].combine_chunks()], wide)
-    every = pc.unique(pa.chunked_array([*old.chunks, *(part.sort() for part in parts), fresh.sort()], wide))
-    place = {
-        name: to_numpy(pc.index_in(part, value_set=every))
-        for name, part in (("gone", gone), ("fresh", fresh))
-    }
-    alive = to_numpy(pc.index_in(living.cast(wide), value_set=every))
-    n_old = len(old)
-    first, last = (np.full(len(every), before, object) for _ in range(2))
-    by = np.full(len(every), -1)
-    if known is not None:
-        for column, name in ((first, "first_seen"), (last, "last_seen")):
-            column[:n_old] = known[name].to_pylist()
-        by[:n_old] = to_numpy(
-            pc.fill_null(pc.index_in(known["replaced_by"], value_set=every), -1).combine_chunks()
-        )
-    added = place["fresh"][place["fresh"] >= n_old]  # a revived one keeps the release when it was first seen
-    first[added], last[alive], by[alive] = now, now, -1
-    by[place["gone"]] = to_numpy(pc.fill_null(pc.index_in(heirs, value_set=every), -1))
-    return table_of(
-        {
-            "id": every,
-            "first_seen": from_texts(first.tolist()),
-            "last_seen": from_texts(last.tolist()),
-            "replaced_by": _or_null(every, by),
-        }
+    minted = np.asarray(
+        to_numpy(pc.is_in(ids["event"].cast(pa.string()), value_set=from_texts(["split", "new"])))
     )
+    kept, fresh = (_sorted(living.filter(from_numpy(which)).cast(wide)) for which in (~minted, minted))
+    parts = [gone, kept, fresh]  # no id is in two of these
+    own = combined(pa.chunked_array(parts, wide))
+    old = pa.nulls(0, wide) if known is None else combined(known["id"])
+    at = np.full(len(own), -1)
+    if len(old):
+        at = to_numpy(pc.fill_null(pc.index_in(own, value_set=old), -1)).astype(np.int64)
+    seen, added = np.flatnonzero(at >= 0), np.flatnonzero(at < 0)
+    rows = np.append(np.arange(len(old)), len(old) + added)  # of known ids, then of all others
+    of_part = np.repeat(np.arange(3), [len(part) for part in parts])
+    found = {"id": combined(pa.chunked_array([old, own], wide))}
+    names = [pa.array(releases, pa.string())]
+    for column, release in (("first_seen", of_part == 2), ("last_seen", of_part >= 1)):
+        before = [] if known is None else [combined(known[column])]
+        place = np.append(np.arange(len(old)), len(old) + release)
+        if column == "last_seen":
+            alive = seen[release[seen]]
+            place[at[alive]] = len(old) + 1
+        found[column] = combined(pa.chunked_array([*before, *names])).take(from_numpy(place))
+    by = np.arange(len(old) + len(own))
+    by[at[seen]] = len(old) + seen
+    before = [] if known is None else [combined(known["replaced_by"])]
+    heir = combined(pa.chunked_array([*before, heirs, pa.nulls(len(own) - len(heirs), wide)], wide))
+    found["replaced_by"] = heir.take(from_numpy(by))
+    return table_of(found) if not seen.size else table_of(found).take(from_numpy(rows))
+
+
+def _sorted(ids: pa.Array) -> pa.Array:
+    return ids.take(from_numpy(order_of_ids(ids)))
 
 
 def registry_and_ids(

@@ -225,6 +225,26 @@ def look_up_cells(rows, start, stop, cells):
     cells[start:stop] = rows["true"][cells[start:stop]]
 
 
+def find_first_rows(rows, bounds, part_from, part_to, targets, space, n_cells, histogram):
+    """Do the same as the kernel."""
+    if is_small(bounds, part_from, part_to):
+        return NotImplemented
+    start, stop = bounds[part_from], bounds[part_to]
+    keys = keys_of(rows, start, stop)
+    firsts, _, (_, number, at), sizes = find_cells(keys, bounds, part_from, part_to)
+    true, pred, x = (each[firsts] for each in (*keys, rows["x"][start:stop]))
+    rows["true"][at], rows["pred"][at], rows["x"][at] = true, pred, x
+    histogram += np.bincount(targets_of(pred, number, targets), minlength=histogram.size)
+    n_cells[part_from:part_to] = sizes
+    return None
+
+
+def place_first_rows(rows, bounds, part_from, part_to, targets, n_cells, next_cell, first_rows):
+    """Do the same as the kernel."""
+    _, number, at = ranges(bounds[part_from:part_to], n_cells[part_from:part_to])
+    first_rows[places_of(targets_of(rows["pred"][at], number, targets), next_cell)] = rows["x"][at]
+
+
 def place_preds(pred, places, start, stop, out):
     """Do the same as the kernel."""
     out[places[start:stop]] = mix.py_func(pred[start:stop])

@@ -139,3 +139,52 @@ def pair_clusters(cells, pred, merged, base, firsts, left, right):
         left[at(n)], right[at(n)] = first, true
         n += (first >= 0) & (first != true)
     return n
+
+
+@kernel
+def find_centres(rows, columns, of_row, of_column, centres):
+    """Write the centre of the star of each edge: its row, its column behind the rows, or -1 if it is in no star.
+
+    `of_row` and `of_column` are the numbers of edges of each; they come back negative where a neighbour has several.
+    """
+    for k in range(rows.size):
+        row, column = rows[at(k)], columns[at(k)]
+        if abs(of_column[at(column)]) > 1:
+            of_row[at(row)] = -abs(of_row[at(row)])
+        if abs(of_row[at(row)]) > 1:
+            of_column[at(column)] = -abs(of_column[at(column)])
+    for k in range(rows.size):
+        row, column = rows[at(k)], columns[at(k)]
+        if of_row[at(row)] > 0:
+            centres[at(k)] = row
+        elif of_column[at(column)] > 0:
+            centres[at(k)] = of_row.size + column
+        else:
+            centres[at(k)] = -1
+
+
+@kernel
+def find_best(edges, groups, gains, best, times, sure, tied):
+    """Find the heaviest of some edges in each group; return how many are alone so, and how many tie.
+
+    Outputs: `best` gain of each group, and how many edges have it, both 0 before; the edges `sure` and `tied`.
+    """
+    for e in range(edges.size):
+        group, gain = groups[at(edges[at(e)])], gains[at(edges[at(e)])]
+        if gain > best[at(group)]:
+            best[at(group)] = gain
+            times[at(group)] = 1
+        elif gain == best[at(group)]:
+            times[at(group)] += 1
+    n_sure, n_tied = 0, 0
+    for e in range(edges.size):
+        k = edges[at(e)]
+        group = groups[at(k)]
+        if gains[at(k)] == best[at(group)]:
+            if times[at(group)] == 1:
+                sure[at(n_sure)] = k
+                n_sure += 1
+            else:
+                tied[at(n_tied)] = k
+                n_tied += 1
+    return n_sure, n_tied

@@ -296,15 +296,12 @@ def match_first(
     """
     if not gains.size:
         return Matched(np.empty(0, np.int64), 0, 0)
-    n_rows, n_columns = int(rows.max()) + 1, int(columns.max()) + 1
     # Most components are stars, a cluster that was split or merged: the best cell of each is its matching.
-    of_row, of_column = np.zeros(n_rows, np.bool_), np.zeros(n_columns, np.bool_)
-    of_row[rows[np.bincount(columns, minlength=n_columns)[columns] > 1]] = True
-    of_column[columns[np.bincount(rows, minlength=n_rows)[rows] > 1]] = True
-    simple = ~of_row[rows] | ~of_column[columns]
-    centre = np.where(of_row[rows], n_rows + columns, rows)
-    stars = first_of_each(np.flatnonzero(simple), centre, gains, order)
-    rest = np.flatnonzero(~simple)
+    of_row, of_column = np.bincount(rows), np.bincount(columns)
+    centre: NDArray[np.int64] = buffers.empty(rows.size, np.int64)
+    kernels.components.find_centres(rows, columns, of_row, of_column, centre)
+    stars = first_of_each(np.flatnonzero(centre >= 0), centre, gains, order, of_row.size + of_column.size)
+    rest = np.flatnonzero(centre < 0)
     rest = order(rest) if rest.size else rest
     chosen, n_greedy, of_greedy = _match_tangles(rows[rest], columns[rest], gains[rest], limit)
     return Matched(np.sort(np.concatenate([stars, rest[chosen]])), n_greedy, of_greedy)
@@ -315,17 +312,16 @@ def first_of_each(
     groups: Codes,
     gains: Floats,
     order: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+    n_groups: int,
 ) -> NDArray[np.int64]:
     """Return of given cells the heaviest of each group, ties by an order; groups and gains are by cell."""
-    own = groups[cells]
-    best = np.zeros(int(own.max(initial=-1)) + 1)
-    np.maximum.at(best, own, gains[cells])
-    among = cells[gains[cells] == best[own]]
-    tied = np.bincount(groups[among], minlength=best.size)[groups[among]] > 1
-    if not tied.any():
-        return among
-    rivals = order(among[tied])
-    return np.concatenate([among[~tied], rivals[np.unique(groups[rivals], return_index=True)[1]]])
+    best, times = np.zeros(n_groups), np.zeros(n_groups, np.int32)
+    sure, tied = (buffers.empty(cells.size, np.int64) for _ in range(2))
+    n_sure, n_tied = kernels.components.find_best(cells, groups, gains, best, times, sure, tied)
+    if not n_tied:
+        return sure[:n_sure]
+    rivals = order(tied[:n_tied])
+    return np.concatenate([sure[:n_sure], rivals[np.unique(groups[rivals], return_index=True)[1]]])
 
 
 def _match_tangles(

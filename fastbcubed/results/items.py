@@ -461,16 +461,15 @@ class Kept:
     @cached_property
     def first_rows(self) -> dict[str, RowNumbers]:
         """A row of each cluster by side and code, -1 for one without a scored item."""
-        rows, table = self.rows, self.cells
-        scored, none = np.flatnonzero(rows.cell >= 0)[::-1], rows.cell.size
-        of_cell = np.full(table.n_cells, none)
-        of_cell[rows.cell[scored]] = scored
+        table, none = self.cells, self.rows.n_rows
+        of_cell = self.rows.first_of(table.n_cells)
         found = {}
         for side in SIDES:
             codes, n, cells = table.memberships(side)
             first = np.full(n, none)
             np.minimum.at(first, codes, of_cell if cells is None else of_cell[cells])
-            found[side] = np.where(first < none, first, -1)
+            first[first == none] = -1
+            found[side] = first
         return found
 
     def cluster_labels(self, side: str, codes: RowNumbers) -> pa.Array:

@@ -15,7 +15,8 @@ from fastbcubed.align.attributes import readable
 from fastbcubed.cells.contingency import CELL, SIDES, Contingency, ScoredRows
 from fastbcubed.errors import MetricError, MissingPackageError, OptionError, Word, arg, quoted
 from fastbcubed.inputs import arrow_compute as pc
-from fastbcubed.inputs.arrays import as_floats, from_numpy, storage_of, to_numpy, values_of_codes
+from fastbcubed.inputs.arrays import as_floats, combined, from_numpy, storage_of, to_numpy, values_of_codes
+from fastbcubed.inputs.ordering import order_of_words, words_of
 from fastbcubed.metrics.bcubed import LOSS_OF_SIDE, LOSSES
 from fastbcubed.metrics.metric import Metric, gain_of_f1
 from fastbcubed.render.document import Grid
@@ -285,6 +286,8 @@ def _repeats_values(column: pa.ChunkedArray) -> bool:
 LOSS = "loss"
 #: Rows beyond those wanted that are rather left out than sorted; any, if no more than a few are wanted.
 MANY, FEW_WANTED = 1 << 16, 1000
+#: Rows from which sorting words is faster.
+WORTH_WORDS = 1 << 12
 #: Rows that tie with the last of those wanted, beyond which names decide between them.
 TIES = 1 << 16
 #: A column of numbers, the column that names their rows, and a function that returns the names of some numbers; None
@@ -337,6 +340,9 @@ def order_of(figures: Sequence[NDArray[Any]], names: Sequence[Any] = (), n: int 
         keys |= {f"{k} {part}": each for part, each in sortable(column).items()}
     table = pa.table(keys)
     if n is None or table.num_rows <= n + (MANY if n > FEW_WANTED else 0):
+        if table.num_rows >= WORTH_WORDS and not any(column.null_count for column in table.columns):
+            words = [word for column in table.columns for word in words_of(combined(column))]
+            return from_numpy(order_of_words(words, table.num_rows)[:n])
         return pc.sort_indices(table, sort_keys=[(name, "ascending") for name in keys])[:n]
     table = table.append_column("row", from_numpy(np.arange(table.num_rows)))
     return pc.select_k_unstable(table, n, [(name, "ascending") for name in table.column_names])

@@ -37,7 +37,7 @@ def use_numpy(used: bool, monkeypatch) -> None:
 
 
 def results(true, pred, weight, absent: Any, *, outer: bool, outside: bool) -> list[bytes]:
-    """Return the cells, their order, the cell of each row, and what is known of clusters."""
+    """Return the cells, their order, the cell of each row, the first row of each, and what is known of clusters."""
     rows = [(true, pred, weight, None)]
     how: dict[str, Any] = {"outer": outer, "outside": outside}
     with Pool(1) as pool:
@@ -47,7 +47,8 @@ def results(true, pred, weight, absent: Any, *, outer: bool, outside: bool) -> l
             plain = partitioned.Plan.of(true.size, BITS, true[:0], None, None, wide=False)
             shared = build.TrueRows.of(plain, true, weight, pool)
             found.append(build.build(plain, rows, pool, truth=shared, **how))
-        arrays = [build.locate(plan, rows, pool)]
+        arrays = [build.locate(plan, rows, pool, first=first) for first in (False, True)]
+    assert arrays[1].tolist() == np.unique(arrays[0], return_index=True)[1].tolist()
     for each in found:
         arrays += [each.cells, each.pred_in_part, each.bounds, each.pred_base]
         arrays += [np.array([each.n_true, each.recall_if_alone])]
