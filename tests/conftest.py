@@ -59,12 +59,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     of = collections.defaultdict(list)
     for item in items:
-        if item.get_closest_marker("cases") and not any(map(item.get_closest_marker, ("slow", "big"))):
+        if item.get_closest_marker("cases") and not item.get_closest_marker("big"):
             of[item.nodeid.split("[")[0]].append(item)
     for cases in of.values():
         cases.sort(key=lambda item: zlib.crc32(item.nodeid.encode()))
         n, most = _cases(*cases[0].get_closest_marker("cases").args)
-        for at, item in enumerate(cases[n:], n):
+        here = [item for item in cases if not item.get_closest_marker("slow")][:n]
+        for at, item in enumerate((item for item in cases if item not in here), len(here)):
             item.add_marker("weekly" if at >= most else "slow")
 
 

@@ -297,7 +297,7 @@ def test_one_part_with_far_more_cells_than_any_other(n_pred):
     assert np.unique(table.rows.cell).size == n and not table.fn.any()
 
 
-@pytest.mark.slow
+@pytest.mark.cases(0, 2)
 @pairwise(
     table=["box", "grid", "frequent"], spread=[3, 400], weighted=[False, True], width=["wide", "narrow"]
 )

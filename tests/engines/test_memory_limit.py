@@ -71,7 +71,7 @@ CELLS = {
 
 
 @pytest.mark.process
-@pytest.mark.slow
+@pytest.mark.cases(0, 1)
 @pytest.mark.parametrize(
     ("cells", "asked"),
     [

@@ -318,7 +318,7 @@ def test_what_an_object_raises_itself_is_said() -> None:
         assert caught.value.__cause__ is not None
 
 
-@pytest.mark.slow
+@pytest.mark.cases(0, 40)
 @pytest.mark.parametrize("name", OBJECTS)
 def test_no_object_raises_what_is_not_ours(name: str) -> None:
     given, items = OBJECTS[name], {1: 1, 2: 1, 3: 2}

@@ -100,7 +100,7 @@ def test_forms_do_the_same_work(form: Form, ids: shapes.Ids, tmp_path: Path) -> 
             assert scores == pytest.approx({k: expected[k] for k in scores}, abs=TOLERANCE, rel=0)
 
 
-@pytest.mark.slow
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("ids", shapes.IDS)
 @pytest.mark.parametrize(
     "form", [form for form in FORMS if form.reads != "arrays"], ids=lambda form: f"{form.reads}-{form.key}"

@@ -485,7 +485,7 @@ def test_row_order_does_not_matter(name, small_parts):
     assert_same(evaluate(labels, mass), evaluate([side[order] for side in labels], mass[order]))
 
 
-@pytest.mark.slow
+@pytest.mark.cases(0)
 @pytest.mark.parametrize("weight", ["none", "wide"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_wide_records_equal_narrow_ones(name, weight, small_parts, monkeypatch):
