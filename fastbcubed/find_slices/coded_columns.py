@@ -267,10 +267,8 @@ def _cuts(
     few are made in any case, so that a number can be crossed with another attribute.
     """
     n = order.n_search
-    column = np.zeros(1, np.int64)
-    sums = empty_sums(n_codes)
     total = order.by_unit(order.halves[0], moved)
-    kernels.slices.add_slices(codes[None, :n], column, column + 1, order.unit[:n], moved, weight, total, sums)
+    sums = slice_sums(n_codes, np.zeros(n, np.int32), codes[:n], 1, order.unit[:n], moved, weight, total)
     rows, mass, loss = sums[:-1, 0], sums[:-1, 1], sums[:-1, 3]
     by_chance = float(np.sum(total * total)) / max(float(mass.sum()), 1e-300)
     least, cuts = max(1, min_items // 2), list[int]()
@@ -299,10 +297,23 @@ def _best_cut(rows: Floats, mass: Floats, loss: Floats, a: int, b: int, least: i
     return float(gain[at]), a + 1 + at
 
 
-def empty_sums(n: int) -> Floats:
-    """Return the sums of slices before any row."""
-    sums = np.zeros((n, kernels.slices.WIDTH))
-    sums[:, kernels.slices.LAST] = -1.0
+def slice_sums(
+    n: int,
+    base: NDArray[np.int32],
+    last: NDArray[np.uint8],
+    stride: int,
+    unit: NDArray[np.int32],
+    moved: Floats,
+    weight: Floats,
+    of_unit: Floats,
+) -> Floats:
+    """Return the sums of some slices, as `kernels.slices.add_slices` adds them up. Shape (n, WIDTH)."""
+    own = kernels.slices
+    sums = np.zeros((n, own.WIDTH))
+    sums[:, own.LAST] = -1.0
+    own.add_slices(base, last, stride, unit, moved, weight, of_unit, sums)
+    if not weight.size:
+        sums[:, own.WEIGHT] = sums[:, own.N]
     return sums
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from fastbcubed import kernels
 from fastbcubed.errors import OptionError, Word, arg, first_few
-from fastbcubed.find_slices.coded_columns import CodedColumn, Value, empty_sums
+from fastbcubed.find_slices.coded_columns import CodedColumn, Value, slice_sums
 from fastbcubed.find_slices.unit_order import UnitOrder
 from fastbcubed.runtime.threads import Pool
 from fastbcubed.types import Floats
@@ -83,22 +83,23 @@ class Losses:
             moved[half] = own - mean if mass is None else mass * (own - mean)
         return cls(order, moved, weight)
 
-    def by_unit(self, part: slice, rows: NDArray[np.bool_] | None = None) -> Floats:
-        """Return the sums of units of a slice, or of all rows: what they lose, and their weight. Shape (2, n_units)."""
+    def whole(self, part: slice) -> Floats:
+        """Return the sums of units of some rows: their weight, and what they lose. Shape (n_units, 2)."""
         moved = self.moved[part]
         mass = self.weight[part] if self.weight.size else np.ones(moved.size)
-        if rows is not None:
-            moved, mass = np.where(rows, moved, 0.0), np.where(rows, mass, 0.0)
-        return np.stack([self.order.by_unit(part, moved), self.order.by_unit(part, mass)])
+        return np.stack([self.order.by_unit(part, mass), self.order.by_unit(part, moved)], axis=1)
 
 
 def influences(part: Floats, whole: Floats) -> Floats:
     """Return what each unit adds to the loss of a slice beyond that of a whole that it is in; see the module.
 
-    >>> influences(np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([[1.0, 0.0], [2.0, 2.0]])).tolist()  # mean 1/4, a = 1/2
+    Shapes: (n_units, 2), of weight and loss.
+
+    >>> whole = np.array([[2.0, 1.0], [2.0, 0.0]])  # of mean 1/4
+    >>> influences(np.array([[1.0, 1.0], [1.0, 0.0]]), whole).tolist()  # a is 1/2
     [0.5, 0.0]
     """
-    (moved, mass), (of_whole, mass_of_whole) = part, whole
+    (mass, moved), (mass_of_whole, of_whole) = part.T, whole.T
     total = float(mass_of_whole.sum())
     if not total:
         return np.zeros(moved.size)
@@ -155,29 +156,33 @@ def candidates(
 ) -> list[Candidate]:
     """Return the slices of the highest scores on the half that is searched, best first."""
     half = losses.order.halves[0]
-    codes = np.stack([each.codes[half] for each in columns])
     unit, moved = losses.order.unit[half], losses.moved[half]
     weight = losses.weight[half] if losses.weight.size else losses.weight
     of_unit = losses.order.by_unit(half, moved)
     squares = float(np.sum(of_unit * of_unit))
 
-    def look(own: tuple[int, ...]) -> list[Candidate]:
-        sizes = [len(columns[at].values) for at in own]
-        strides = np.cumprod([1, *sizes[:-1]])
-        sums = empty_sums(math.prod(sizes))
-        at = np.array(own, np.int64)
-        kernels.slices.add_slices(codes, at, strides.astype(np.int64), unit, moved, weight, of_unit, sums)
-        found = []
-        for key, *figures in zip(*_best(sums, sizes, squares, min_items, signs), strict=True):
-            codes_of = [int(key // stride % size) for stride, size in zip(strides, sizes, strict=True)]
-            found.append(Candidate(tuple(map(Condition, own, codes_of)), *map(float, figures)))
+    def look(first: tuple[int, ...]) -> list[Candidate]:
+        """Look at the slices of some columns and each one behind them."""
+        base, found = np.zeros(unit.size, np.int32), list[Candidate]()
+        sizes = [len(columns[at].values) for at in first]
+        strides = [math.prod(sizes[:k]) for k in range(len(sizes) + 1)]
+        for at, stride in zip(first, strides, strict=False):
+            base += columns[at].codes[half] * np.int32(stride)
+        for own in by_first[first]:
+            last = columns[own[-1]]
+            every = [*sizes, len(last.values)]
+            sums = slice_sums(
+                math.prod(every), base, last.codes[half], strides[-1], unit, moved, weight, of_unit
+            )
+            for key, *figures in zip(*_best(sums, every, squares, min_items, signs), strict=True):
+                codes = [int(key // stride % size) for stride, size in zip(strides, every, strict=True)]
+                found.append(Candidate(tuple(map(Condition, own, codes)), *map(float, figures)))
         return found
 
-    found = [
-        each
-        for some in pool.map(look, list(sets_of_columns(columns, depth)), stage="slices")
-        for each in some
-    ]
+    by_first: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for own in sets_of_columns(columns, depth):
+        by_first.setdefault(own[:-1], []).append(own)
+    found = [each for some in pool.map(look, list(by_first), stage="slices") for each in some]
     ranked = sorted(found, key=lambda each: _rank(each, columns))
     by_size = [
         [each for each in ranked if len(each.conditions) == size][:LOOKED_AT] for size in range(1, depth + 1)
@@ -243,9 +248,12 @@ class Part:
     """Some rows, of whole units, in which slices are compared."""
 
     def __init__(self, columns: Sequence[CodedColumn], losses: Losses, rows: slice) -> None:
-        self._columns, self._losses, self._rows = columns, losses, rows
-        self.whole = losses.by_unit(rows)
-        self._mass = losses.weight[rows] if losses.weight.size else np.ones(rows.stop - rows.start)
+        self._columns, self._rows = columns, rows
+        self.whole = losses.whole(rows)
+        unit = losses.order.unit[rows]
+        self._unit = unit - unit[0] if unit.size else unit
+        self._moved = losses.moved[rows][None]
+        self._weight = losses.weight[rows] if losses.weight.size else losses.weight
 
     def rows(self, each: Candidate) -> NDArray[np.bool_]:
         """Return which rows are in a slice."""
@@ -253,12 +261,24 @@ class Part:
 
     def weight(self, rows: NDArray[np.bool_]) -> float:
         """Return the weight of rows."""
-        return float(np.sum(self._mass[rows]))
+        return float(np.sum(self._weight[rows]) if self._weight.size else np.count_nonzero(rows))
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows."""
+        return float(self.whole[:, 0].sum())
+
+    def _by_unit(self, first: NDArray[np.bool_], second: NDArray[np.bool_]) -> Floats:
+        """Return the sums of units, of rows in neither of two sets, the first, the second, both. Shape (n, 4, 2)."""
+        sums = np.zeros((len(self.whole), 4, 2))
+        parts = first.view(np.uint8) + 2 * second.view(np.uint8)
+        kernels.slices.add_by_unit(parts, self._unit, self._moved, self._weight, sums)
+        return sums
 
     def beyond_all(self, rows: NDArray[np.bool_], of: NDArray[np.bool_] | None = None) -> Floats:
-        """Return what units add to the loss of rows beyond that of others that they are part of, or of all."""
-        whole = self.whole if of is None else self._losses.by_unit(self._rows, of)
-        return influences(self._losses.by_unit(self._rows, rows), whole)
+        """Return what units add to the loss of rows beyond that of some that they are compared with, or of all."""
+        sums = self._by_unit(rows, np.ones(rows.size, np.bool_) if of is None else of)
+        return influences(sums[:, 3], self.whole if of is None else sums[:, 2] + sums[:, 3])
 
     def together(self, each: Candidate) -> list[Floats]:
         """Return what units add to the loss of a slice beyond the sum of what its conditions have each.
@@ -271,30 +291,18 @@ class Part:
         )
         found = []
         for one in splits:
-            a = self.rows(Candidate((one,)))
-            b = self.rows(Candidate(tuple(other for other in each.conditions if other != one)))
-            parts = [self._losses.by_unit(self._rows, rows) for rows in (a & b, a & ~b, ~a & b, ~a & ~b)]
-            signs = (1.0, -1.0, -1.0, 1.0)
-            found.append(
-                np.sum(
-                    [
-                        sign * own[0] / max(float(own[1].sum()), 1e-300)
-                        for sign, own in zip(signs, parts, strict=True)
-                    ],
-                    axis=0,
-                )
-            )
+            others = Candidate(tuple(other for other in each.conditions if other != one))
+            sums = self._by_unit(self.rows(Candidate((one,))), self.rows(others))
+            mass = np.maximum(sums[:, :, 0].sum(axis=0), 1e-300)
+            found.append(sums[:, :, 1] @ (np.array([1.0, -1.0, -1.0, 1.0]) / mass))
         return found
 
     def claims(self, proposal: Proposal) -> list[Floats]:
         """Return what units add to each claim on a slice: first that it loses more than all else."""
         rows = self.rows(proposal.slice)
         found = [self.beyond_all(rows), *self.together(proposal.slice)]
-        for inside, others in ((True, proposal.within), (False, proposal.beyond)):
-            for each in others:
-                of = self.rows(each.slice) if inside else ~self.rows(each.slice)
-                found.append(self.beyond_all(rows & of, of))
-        return found
+        found += [self.beyond_all(rows, self.rows(each.slice)) for each in proposal.within]
+        return found + [self.beyond_all(rows, ~self.rows(each.slice)) for each in proposal.beyond]
 
 
 def propose(
@@ -332,10 +340,11 @@ def _alike(
     part: Part, rows: NDArray[np.bool_], proposals: Sequence[Proposal], masks: Sequence[NDArray[np.bool_]]
 ) -> Proposal | None:
     """Return the proposal with nearly the same items, or with nearly all others, if there is one."""
-    own = part.weight(rows)
+    own, total = part.weight(rows), part.total
     for known, others in zip(proposals, masks, strict=True):
-        for same in (others, ~others):
-            if part.weight(rows & same) >= ALIKE * max(own, part.weight(same)):
+        common, theirs = part.weight(rows & others), part.weight(others)
+        for same, size in ((common, theirs), (own - common, total - theirs)):
+            if same >= ALIKE * max(own, size):
                 return known
     return None
 
@@ -358,7 +367,7 @@ def _says_more(
             continue
         inside = common >= ALIKE * own
         of = others if inside else ~others
-        if sign * score(part.beyond_all(rows & of, of)) < BEYOND:
+        if sign * score(part.beyond_all(rows, of)) < BEYOND:
             return False
         (made.within if inside else made.beyond).append(known)
     return True

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fastbcubed.kernels.jit import at, inlined, kernel
+from fastbcubed.kernels.jit import at, kernel
 
 #: The sums of a slice: rows, weight, units, the sum of what units add to it, of the squares of that, and of its
-#: products with what units add in all; then what the unit that is passed adds so far, and its number.
+#: products with what units add in all; then what the last unit adds so far, and its number.
 N, WEIGHT, UNITS, MOVED, SQUARES, PRODUCTS, OPEN, LAST = range(8)
 WIDTH = 8
 
@@ -46,41 +46,45 @@ def bin_values(values, edges, codes, lows, highs):
         highs[low] = max(highs[low], x)
 
 
-@inlined
-def close_unit(sums, key, of_unit):
-    """Add what the unit that was passed adds to a slice, and begin anew."""
-    if sums[key, 7] >= 0.0:
-        moved = sums[key, 6]
-        sums[key, 2] += 1.0
-        sums[key, 3] += moved
-        sums[key, 4] += moved * moved
-        sums[key, 5] += moved * of_unit[int(sums[key, 7])]
-        sums[key, 6] = 0.0
+@kernel
+def add_slices(base, last, stride, unit, values, weight, of_unit, sums):
+    """Add up values by slice, which is a number for the codes of some columns, and by unit.
+
+    Idea: rows of a unit stand together, so that a slice has one open sum s, that of the last unit seen in it. A value v
+    of that unit adds (s + v)² - s² = v (v + 2 s) to the squares, so that nothing has to be closed, and no branch taken.
+    Units of a slice are never in memory together, however many they are; sorting rows by slice and unit would take as
+    long as everything else. The eight sums of a slice are one line of the cache. The number of a slice is `base`, for
+    the codes of all columns but the last, plus `stride` times that of the last. `weight` is empty where all are 1, and
+    WEIGHT stays 0 then; LAST is initially -1. Shapes: (n,) int32, (n,) uint8, (), (n,), (n,), (n,), (n_units,),
+    (n_slices, WIDTH).
+    """
+    for i in range(unit.size):
+        key = at(base[at(i)] + stride * last[at(i)])
+        u, v = unit[at(i)], values[at(i)]
+        new = sums[key, 7] != u
+        so_far = 0.0 if new else sums[key, 6]
+        sums[key, 7] = u
+        sums[key, 6] = so_far + v
+        sums[key, 0] += 1.0
+        if weight.size:
+            sums[key, 1] += weight[at(i)]
+        sums[key, 2] += 1.0 if new else 0.0
+        sums[key, 3] += v
+        sums[key, 4] += v * (v + 2.0 * so_far)
+        sums[key, 5] += v * of_unit[at(u)]
 
 
 @kernel
-def add_slices(codes, columns, strides, unit, values, weight, of_unit, sums):
-    """Add up values by slice, which is a number for the codes of some columns, and by unit.
+def add_by_unit(parts, unit, values, weight, sums):
+    """Add up weights, 1 where they are empty, and values by unit and part.
 
-    Idea: rows of a unit stand together, so that a slice has one sum that is open, that of the last unit seen in it,
-    which is closed when the next one comes. Units of a slice are never in memory together, however many they are;
-    sorting rows by slice and unit would take as long as everything else. The eight sums of a slice are one line of the
-    cache. `weight` is empty where all are 1; LAST is initially -1. Shapes: (n_columns, n) uint8, (k,), (k,), (n,),
-    (n,), (n,), (n_units,), (n_slices, WIDTH).
+    Shapes: (n,), (n,), (k, n), (n,), (n_units, n_parts, 1 + k).
     """
     for i in range(unit.size):
-        key = 0
-        for k in range(columns.size):
-            key += strides[k] * codes[columns[k], i]
-        u = float(unit[i])
-        if sums[key, 7] != u:
-            close_unit(sums, key, of_unit)
-            sums[key, 7] = u
-        sums[key, 0] += 1.0
-        sums[key, 1] += weight[i] if weight.size else 1.0
-        sums[key, 6] += values[i]
-    for key in range(sums.shape[0]):
-        close_unit(sums, key, of_unit)
+        u, part = at(unit[at(i)]), at(parts[at(i)])
+        sums[u, part, 0] += weight[at(i)] if weight.size else 1.0
+        for k in range(values.shape[0]):
+            sums[u, part, 1 + k] += values[at(k), at(i)]
 
 
 @kernel

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from fastbcubed import kernels
 from fastbcubed.cells.contingency import Contingency
 from fastbcubed.errors import (
     ColumnError,
@@ -231,11 +233,11 @@ class RowScore:
             found[names.index(name)] += slope
         return found
 
-    def losses(self, means: Floats) -> Floats:
-        """Return what each row loses, to first order about the means of all. Shape (n,)."""
+    def losses(self, means: Floats, values: Floats) -> Floats:
+        """Return what rows of some values lose, to first order about the means of all. Shapes: (n_needed, n), (n,)."""
         sign, own = (1.0 if self.metric.best == "lower" else -1.0), self.slopes(means)
         perfect = np.array([_perfect(each) for each in self.needed])
-        return sign * (own @ self.values - own @ perfect)
+        return sign * (own @ values - own @ perfect)
 
     def of_rows(self, rows: NDArray[np.int64]) -> RowScore:
         """Return the same of some rows."""
@@ -404,12 +406,12 @@ def explain_rows(
         runs = [run.of_rows(order.rows) for run in found]
         weight = kept.rows.weight[rows] if kept.cells.weighted else np.empty(0)
         work = Work(runs, order, weight)
-        coded, left_out = _coded(columns, rows, work, options)
+        coded, left_out = _coded(columns, rows, work, options, pool)
         n = require_work(coded, options.depth, order.n_search)
         best = candidates(coded, work.losses, options.depth, options.min_items, question.signs, pool)
-    proposals = propose(best, coded, work.losses, options.limit)
-    tested = Part(coded, work.losses, order.halves[1])
-    described = [work.row(each, coded, tested, len(question.signs)) for each in proposals]
+        proposals = propose(best, coded, work.losses, options.limit)
+        tested, sides = Part(coded, work.losses, order.halves[1]), len(question.signs)
+        described = pool.map(lambda each: work.row(each, coded, tested, sides), proposals, stage="slices")
     described = [row for row in described if row["n_items"] >= options.min_items]
     _adjust(described, options.level)
     described.sort(key=lambda row: (-round(abs(row["excess"]), 9), row["slice"]))
@@ -427,22 +429,28 @@ def explain_rows(
 
 
 def _coded(
-    columns: Sequence[Attribute], rows: NDArray[np.int64], work: Work, options: Options
+    columns: Sequence[Attribute], rows: NDArray[np.int64], work: Work, options: Options, pool: Pool
 ) -> tuple[list[CodedColumn], dict[str, str]]:
     """Return the columns with codes, and those that are left out and why; SliceError if none is left."""
     every: list[CodedColumn] = []
     left_out: dict[str, str] = {}
     moved, weight = (each[: work.order.n_search] for each in (work.losses.moved, work.weight))
-    for each in columns:
+    reading = Lock()
+
+    def code(each: Attribute) -> list[CodedColumn] | str:
         try:
-            values = pa.chunked_array([take_rows(each.read(), rows)])
-            found = code_column(
-                each.name, values, work.order, moved, weight, options.min_items, named=each.is_named
+            with reading:  # files are read by one thread at a time
+                values = each.read()
+            taken = pa.chunked_array([take_rows(values, rows)])
+            return code_column(
+                each.name, taken, work.order, moved, weight, options.min_items, named=each.is_named
             )
         except FastBCubedError as error:
             if each.is_named:
                 raise
-            found = str(error)
+            return str(error)
+
+    for each, found in zip(columns, pool.map(code, columns, stage="slices"), strict=True):
         if isinstance(found, str):
             left_out[each.name] = found
         else:
@@ -476,40 +484,40 @@ class Work:
 
     def __init__(self, runs: Sequence[RowScore], order: UnitOrder, weight: Floats) -> None:
         self.runs, self.order, self.weight = runs, order, weight
-        whole = [self._means(run, slice(None)) for run in runs]
-        losses = [run.losses(means) for run, means in zip(runs, whole, strict=True)]
-        self.of_rows = losses[0] if len(losses) == 1 else losses[1] - losses[0]
-        self.losses = Losses.of(order, self.of_rows, weight)
-        self.overall = self._difference([run.of_means(m) for run, m in zip(runs, whole, strict=True)])
-        self._mass = weight if weight.size else np.ones(self.of_rows.size)
-        self._all = float(self._mass.sum())
-        self._lost = float(self._mass @ self.of_rows)
+        self._means = [
+            np.average(run.values, axis=1, weights=weight if weight.size else None) for run in runs
+        ]
+        self.losses = Losses.of(order, self._lost([run.values for run in runs]), weight)
+        self.overall = self._difference(
+            [run.of_means(means) for run, means in zip(runs, self._means, strict=True)]
+        )
+        #: what sums of units add up: values, times the weight
+        self._values = [run.values * weight if weight.size else run.values for run in runs]
+
+    def _lost(self, values: Sequence[Floats]) -> Floats:
+        """Return what rows of some values lose, or more than in the first run. Shapes: (n_needed, n) each, (n,)."""
+        every = zip(self.runs, self._means, values, strict=True)
+        return self._difference([run.losses(means, own) for run, means, own in every])
 
     @staticmethod
-    def _difference(values: Sequence[float]) -> float:
+    def _difference(values: Sequence[Any]) -> Any:
         return values[0] if len(values) == 1 else values[1] - values[0]
 
-    def _means(self, run: RowScore, rows: Any) -> Floats:
-        mass = self.weight[rows] if self.weight.size else None
-        return np.average(run.values[:, rows], axis=1, weights=mass)
-
-    def scored(self, rows: NDArray[np.int64]) -> tuple[float, float | None, float | None, int]:
-        """Return the score of some rows, ascending, its interval, and the number of units."""
-        if not rows.size:
-            return math.nan, None, None, 0
-        unit, mass = self.order.unit[rows], self._mass[rows]
-        begins = np.flatnonzero(np.append(True, unit[1:] != unit[:-1]))
-        of_unit, total = np.add.reduceat(mass, begins), float(mass.sum())
+    def scored(self, sums: Sequence[Floats]) -> tuple[float, float | None, float | None, int]:
+        """Return the score of some rows, its interval, and the number of units, from sums by unit of each run."""
+        mass = sums[0][:, 0]
+        total, n = float(mass.sum()), int(np.count_nonzero(mass))
         if not total:
             return math.nan, None, None, 0
-        moved, values = np.zeros(begins.size), []
-        for sign, run in zip((1.0,) if len(self.runs) == 1 else (-1.0, 1.0), self.runs, strict=True):
-            own = run.values[:, rows]
-            means = own @ mass / total
-            sums = np.add.reduceat(own * mass, begins, axis=1) - means[:, None] * of_unit
-            moved += sign * (run.slopes(means) @ sums) / total
+        moved, values = np.zeros(mass.size), []
+        for sign, run, own in zip(
+            (1.0,) if len(self.runs) == 1 else (-1.0, 1.0), self.runs, sums, strict=True
+        ):
+            means = own[:, 1:].sum(axis=0) / total
+            slopes = run.slopes(means)
+            moved += sign / total * (own[:, 1:] @ slopes - mass * float(means @ slopes))
             values.append(run.of_means(means))
-        value, n = self._difference(values), int(np.count_nonzero(of_unit))
+        value = self._difference(values)
         error = float(standard_error(np.sum(moved * moved), n, max(map(abs, values))))
         metric = self.runs[0].metric
         ends = {} if len(self.runs) > 1 else {"low": metric.low, "high": metric.high}
@@ -520,32 +528,36 @@ class Work:
         self, proposal: Proposal, columns: Sequence[CodedColumn], tested: Part, sides: int
     ) -> dict[str, Any]:
         """Return the figures of a slice, of all items and of the half that was not searched."""
-        every = slice(0, self.of_rows.size)
-        mask = proposal.slice.rows(columns, every)
-        inside, outside = np.flatnonzero(mask), np.flatnonzero(~mask)
+        mask = proposal.slice.rows(columns, slice(0, self.order.rows.size))
+        sums = [np.zeros((self.order.n_units, 2, 1 + len(own))) for own in self._values]
+        for own, values in zip(sums, self._values, strict=True):
+            kernels.slices.add_by_unit(mask.view(np.uint8), self.order.unit, values, self.weight, own)
+        outside, inside = ([own[:, part] for own in sums] for part in (0, 1))
         (value, low, high, n), (other, other_low, other_high, _) = self.scored(inside), self.scored(outside)
-        first = int(np.searchsorted(inside, self.order.n_search))
-        rest = int(np.searchsorted(outside, self.order.n_search))
-        again, elsewhere = self.scored(inside[first:])[0], self.scored(outside[rest:])[0]
-        share = float(self._mass[inside].sum()) / self._all
-        lost, lost_outside = (
-            float(self._mass[at] @ self.of_rows[at]) / max(float(self._mass[at].sum()), 1e-300)
-            for at in (inside, outside)
-        )
+        half = (self.order.n_units + 1) // 2
+        again, elsewhere = (self.scored([own[half:] for own in part])[0] for part in (inside, outside))
+        masses, (lost, lost_outside) = zip(*map(self._lost_by, (inside, outside)), strict=True)
+        share, all_lost = masses[0] / sum(masses), masses[0] * lost + masses[1] * lost_outside
         values = proposal.slice.values(columns)
         sign = math.copysign(1.0, proposal.slice.score)
         p = max(_p_value(own, sign) for own in tested.claims(proposal))
         return {
             "slice": _name(values),
             "conditions": [{"attribute": each.attribute, **each.is_} for each in values],
-            "n_items": inside.size, "n_units": n, "share": share,
+            "n_items": int(np.count_nonzero(mask)), "n_units": n, "share": share,
             "inside": value, "inside_low": low, "inside_high": high,
             "outside": other, "outside_low": other_low, "outside_high": other_high,
-            "share_of_loss": None if len(self.runs) > 1 or not self._lost else share * lost * self._all / self._lost,
+            "share_of_loss": None if len(self.runs) > 1 or not all_lost else masses[0] * lost / all_lost,
             "excess": share * (lost - lost_outside) * (1.0 if len(self.runs) == 1 else -1.0),
             "held_out_inside": again, "held_out_outside": elsewhere, "p": min(1.0, sides * p),
             "alike": [_name(each.values(columns)) for each in proposal.alike],
         }  # fmt: skip
+
+    def _lost_by(self, sums: Sequence[Floats]) -> tuple[float, float]:
+        """Return the weight of some rows, and their mean loss, which is linear in their values."""
+        whole = [own.sum(axis=0) for own in sums]
+        mass = float(whole[0][0])
+        return mass, float(self._lost([own[1:] / max(mass, 1e-300) for own in whole])) if mass else 0.0
 
     def power(self, level: float, sides: int) -> list[dict[str, Any]]:
         """Return, for slices of some shares, the difference of the score that is found 8 times in 10.
@@ -556,7 +568,7 @@ class Work:
         from statistics import NormalDist
 
         half = self.order.halves[1]
-        moved, mass = self.losses.by_unit(half)
+        mass, moved = self.losses.whole(half).T
         variance = float(np.sum(moved * moved)) / max(float(mass.sum()), 1e-300) ** 2
         normal = NormalDist()
         reach = normal.inv_cdf(1 - level / sides) + normal.inv_cdf(POWER)
