@@ -6,6 +6,7 @@ than what kind of item, is left out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -45,6 +46,8 @@ GAIN = 8.0
 OF_IDS, DIFFERENT = 0.9, 0.02
 #: The share of text that is a date, or a number, for the text to be in ranges.
 ORDERED = 0.95
+#: The whole number from which on floats do not tell all apart; seconds without a part.
+EXACT, WHOLE_SECONDS = 2**53, re.compile(r"\.0+(?!\d)")
 DATE, DIGITS = r"^\d{4}-\d\d(-\d\d.*)?$", r"^-?(0|[1-9]\d*)(\.\d+)?$"
 
 
@@ -184,6 +187,13 @@ class _Numbers(NamedTuple):
     values: Floats
     write: Any
     kind: str
+    beyond: int = 0  #: what was taken off whole numbers that floats do not tell apart
+
+    def plain(self, x: float) -> Any:
+        """Return a value as conditions have it: numbers as they are, all else as text."""
+        if self.beyond:
+            return int(x) + self.beyond
+        return x if self.kind.startswith("number") else self.write(x)
 
 
 def _as_numbers(values: pa.ChunkedArray) -> _Numbers | None:
@@ -196,13 +206,29 @@ def _as_numbers(values: pa.ChunkedArray) -> _Numbers | None:
         if units is None:
             return None
         floats = to_numpy(units.cast(pa.float64(), safe=False).fill_null(np.nan))
-        return _Numbers(
-            floats, lambda x: pa.array([int(x)], width).view(kind).cast(pa.string())[0].as_py(), "date"
-        )
-    if is_type.is_integer(kind) or is_type.is_floating(kind) or is_type.is_decimal(kind):
-        whole = is_type.is_integer(kind)
+
+        def write(x: float) -> str:
+            one = pa.array([int(x)], width).view(kind)
+            text = str(one[0].as_py()) if is_type.is_duration(kind) else one.cast(pa.string())[0].as_py()
+            return WHOLE_SECONDS.sub("", text)
+
+        of = "duration" if is_type.is_duration(kind) else "time" if is_type.is_time(kind) else "date"
+        return _Numbers(floats, write, of)
+    if is_type.is_integer(kind):
+        ends = [int(end) for end in pc.min_max(values).as_py().values()]
+        if ends[1] - ends[0] > EXACT:
+            return None
+        low = ends[0] if max(map(abs, ends)) > EXACT else 0
+        known = combined(values)
+        numbers = to_numpy(known.fill_null(ends[0]))
+        floats = (numbers - numbers.dtype.type(low)).astype(np.float64)
+        floats[is_null(known)] = np.nan
+        return _Numbers(floats, lambda x: f"{int(x) + low}", "number", low)
+    if is_type.is_floating(kind) or is_type.is_decimal(kind):
         floats = to_numpy(combined(as_floats(values)).fill_null(np.nan))
-        return _Numbers(floats, lambda x: f"{int(x)}" if whole else f"{x:.6g}", "number")
+        if is_type.is_decimal(kind) and np.nanmax(np.abs(floats)) > EXACT:
+            return None
+        return _Numbers(floats, lambda x: f"{x:.6g}", "number")
     return None
 
 
@@ -245,10 +271,7 @@ def _ranges(
 def _range(name: str, number: _Numbers, lows: Floats, highs: Floats, first: int, last: int, n: int) -> Value:
     """Return the range of some bins, from the least to the largest value that there is."""
     low, high = float(lows[first:last].min()), float(highs[first:last].max())
-    texts = number.write(low), number.write(high)
-    plain = [
-        x if number.kind.startswith("number") else text for x, text in zip((low, high), texts, strict=True)
-    ]
+    texts, plain = ([write(x) for x in (low, high)] for write in (number.write, number.plain))
     if low == high:
         return Value(name, f"{name}={texts[0]}", {"value": plain[0]})
     if first == 0 and last < n:

@@ -291,15 +291,18 @@ def _report_weights(side: Side, item_keys: Int64s, pool: Pool) -> None:
 
 def _take_items(clustering: Clustering, labels: Column, firsts: Int64s) -> Clustering:
     """Return the clustering with a row per item: the values of its first row."""
+    weight, attributes = clustering.weight, clustering.attributes
+    own, named = () if attributes is None else attributes.names, clustering.labels.names
+    names = [name for name in own if name not in named]
     if firsts.size == len(clustering):
-        return replace(clustering, labels=labels)
+        if attributes is not None:  # labels have no name any more, and are no attributes
+            attributes = Source(names, attributes.where, len(attributes), attributes.columns, like=attributes)
+        return replace(clustering, labels=labels, attributes=attributes)
     assert clustering.items is not None
     column = Column(clustering.items.names, clustering.items.rows_of(firsts), clustering.items.where)
-    weight, attributes = clustering.weight, clustering.attributes
     if weight is not None:
         weight = weight[firsts]
     if attributes is not None:
-        names = [name for name in attributes.names if name not in clustering.labels.names]
         rows = firsts.astype(np.int32 if len(attributes) < 2**31 else np.int64)
         read = ByItem(attributes, clustering.items, rows)
         attributes = Source(names, attributes.where, rows.size, read, like=attributes)

@@ -538,12 +538,12 @@ class Work:
         again, elsewhere = (self.scored([own[half:] for own in part])[0] for part in (inside, outside))
         masses, (lost, lost_outside) = zip(*map(self._lost_by, (inside, outside)), strict=True)
         share, all_lost = masses[0] / sum(masses), masses[0] * lost + masses[1] * lost_outside
-        values = proposal.slice.values(columns)
+        told = proposal.slice.values(columns)
         sign = math.copysign(1.0, proposal.slice.score)
         p = max(_p_value(own, sign) for own in tested.claims(proposal))
         return {
-            "slice": _name(values),
-            "conditions": [{"attribute": each.attribute, **each.is_} for each in values],
+            "slice": _name(told),
+            "conditions": [{"attribute": each.attribute, **each.is_} for each in told],
             "n_items": int(np.count_nonzero(mask)), "n_units": n, "share": share,
             "inside": value, "inside_low": low, "inside_high": high,
             "outside": other, "outside_low": other_low, "outside_high": other_high,

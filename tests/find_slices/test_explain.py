@@ -112,6 +112,37 @@ def test_p_value_is_that_of_components_of_the_other_half() -> None:
     )
 
 
+@pytest.mark.parametrize("loss", ["recall", "precision"])
+def test_what_is_said_of_patents_is_true_of_raw_rows(loss: str) -> None:
+    """The slices of bundled data, their shares, scores and losses, by pandas alone; and they are more than noise."""
+    data = fb.example("patentsview")
+    truth, pred = (
+        table if isinstance(table, pd.DataFrame) else table.to_pandas()
+        for table in (data.truth, data.predictions["20211230"])
+    )
+    found = fb.evaluate(truth, pred).explain(loss=loss)
+    rows = truth.merge(pred[["item", "cluster"]], on="item", suffixes=("", "_pred"))
+    side = "cluster" if loss == "recall" else "cluster_pred"
+    size = rows.groupby(side)["item"].transform("size")
+    score = rows.groupby(["cluster", "cluster_pred"])["item"].transform("size") / size
+    assert found.overall == pytest.approx(score.mean())
+    shown = found.slices.to_pylist()
+    assert shown or loss == "precision"
+    for row in shown:
+        conditions = found.conditions[row["slice"]]
+        mine = np.array(
+            [naive.is_in(each, conditions) for each in rows.replace({np.nan: None}).to_dict("records")]
+        )
+        lost, share = 1 - score, mine.mean()
+        expected = {
+            "n_items": mine.sum(), "share": share, "inside": score[mine].mean(), "outside": score[~mine].mean(),
+            "share_of_loss": lost[mine].sum() / lost.sum(),
+            "excess": share * (lost[mine].mean() - lost[~mine].mean()),
+        }  # fmt: skip
+        assert {name: row[name] for name in expected} == pytest.approx(expected), row["slice"]
+        assert row["inside"] < row["outside"] and row["held_out_inside"] < row["held_out_outside"]
+
+
 def test_the_planted_slice_is_found_and_said_in_words() -> None:
     found = evaluated(made(1000)).explain(loss="recall", min_items=30)
     (conditions,) = [found.conditions[name] for name in found.slices["slice"].to_pylist()[:1]]
@@ -195,6 +226,9 @@ def test_ranges_hold_what_they_say() -> None:
         "floats": pa.array(np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n))),
         "few": pa.array(rng.integers(0, 4, n), mask=rng.random(n) < 0.1), "bools": pa.array(rng.random(n) < 0.5),
         "texts": pa.array(rng.choice(["10", "9", "-2.5", *map(str, range(20, 40))], n)),
+        "beyond floats": pa.array(2**62 + rng.integers(-50, 50, n)),
+        "unsigned": pa.array(np.uint64(2**64 - 1) - rng.integers(0, 90, n).astype(np.uint64)),
+        "apart": pa.array(np.where(rng.random(n) < 0.3, -(2**63), rng.choice([2**63 - 1, 2**63 - 2], n))),
         "rare": pa.array(["a"] * 1500 + [f"b{k}" for k in range(500)]),
         "dictionary": pa.array(rng.choice(list("xyz"), n)).dictionary_encode(),
     }  # fmt: skip
@@ -211,6 +245,21 @@ def test_ranges_hold_what_they_say() -> None:
                 meets = [naive.is_in({name: v}, [{"attribute": name, **value.is_}]) for v in given]
                 assert mine.tolist() == meets, (name, value)
             assert column.codes.max() < len(column.values)
+
+
+def test_times_are_written_as_people_write_them() -> None:
+    frame = made(500)
+    seconds = (frame["year"] - 1960) * 60
+    frame["lasted"] = pd.to_timedelta(seconds, unit="s")
+    frame["seen"] = pd.to_datetime(seconds, unit="s", utc=True)
+    frame["at"] = [datetime.time(8 + second // 3600, second // 60 % 60) for second in seconds]
+    found = evaluated(frame).explain(["lasted", "seen", "at"], min_items=20, level=0.999)
+    assert {name: own["kind"] for name, own in found.attributes.items()} == {"lasted": "duration"}
+    assert set(found.left_out.values()) == {"it says what lasted says"}
+    for name, kind, text in (("seen", "date", "seen ≤ 1970-01-01 00:"), ("at", "time", "at ≤ 08:")):
+        own = evaluated(frame).explain([name], min_items=20, level=0.999)
+        assert own.attributes[name]["kind"] == kind and own.rows[0]["slice"].startswith(text)
+        assert not own.rows[0]["slice"].endswith(".000000")
 
 
 def test_sums_of_slices_are_those_of_loops() -> None:
@@ -329,6 +378,7 @@ def test_scores_of_items_and_own_formulas() -> None:
 def test_overlapping_clusters_are_explained() -> None:
     frame = made(300)
     ev = evaluated(frame, overlapping=True)
+    assert not ev.explain(min_items=20).left_out and set(ev.explain(min_items=20).attributes) == {*ATTRIBUTES}
     found, plain = ev.explain(ATTRIBUTES, loss="recall", min_items=20), evaluated(frame)
     assert [row["slice"] for row in found.rows] == [
         row["slice"] for row in plain.explain(ATTRIBUTES, loss="recall", min_items=20).rows
