@@ -99,6 +99,7 @@ def test_pairs_of_clusters_that_several_cells_have(monkeypatch, side, bits):
         assert [cell_of[row] for row in found] == [cell for cell, each in enumerate(listed) if pair in each]
 
 
+@pytest.mark.cases(2)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("side", SIDES)
 def test_threads_do_not_change_a_bit(side, weighted):
