@@ -82,8 +82,9 @@ OPPOSITE = {"better": "worse", "worse": "better", "higher": "lower", "lower": "h
 NAMED, LOOKED_THROUGH = 5, 4096
 
 
-#: Runs on a page beside the baseline: more than anybody compares by eye.
-RUNS = 12
+#: Runs on a page beside the baseline: more than anybody compares by eye; characters of a name of a score beside which
+#: a table has no room for all columns.
+RUNS, LONG = 12, 24
 
 
 def document(cmp: Comparison, asked: Asked = IN_BRIEF) -> Document:
@@ -479,8 +480,10 @@ def differences_section(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> 
         yield Heading(difference_from(cmp, name))
         said = f"Forest plot: {difference_from(cmp, name)}, with the values of the table"
         chart = Chart(f"deltas-{k}", "deltas", (own,), said, "Difference of each score", about_deltas(own))
-        grid = deltas_grid(own)  # of one run
-        yield Beside([[chart], [grid.only(range(1, len(grid.header)))]], "two aside")
+        _, score, verdict, before, now, delta, *_ = range(7)  # of one run; what holds is in the verdict
+        narrow = any(len(row["score"]) > LONG for row in own)  # another table has what was before
+        kept = [score, delta, verdict, *[before] * (not narrow), now]
+        yield Beside([[chart], [deltas_grid(own).only(kept)]], "two aside")
 
 
 def about_deltas(rows: Sequence[Mapping[str, Any]]) -> str:

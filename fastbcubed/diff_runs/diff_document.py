@@ -5,13 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fastbcubed.diff_runs.diff_listings import requested_slices
 from fastbcubed.diff_runs.diff_summary import known_intervals, verdict_scores
 from fastbcubed.diff_runs.identity import known_stability
 from fastbcubed.diff_runs.vocabulary import APPEARED, GONE, PLACES, SIDES, SIZES, asked_order
-from fastbcubed.errors import NotKeptError, OptionError
+from fastbcubed.errors import Either, Message, NotKeptError, OptionError
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.document import (
     ON_PAGE,
@@ -133,9 +134,9 @@ def _ids(diff: Diff) -> str:
     if known is None or not known.as_named < known.best:
         return ""
     of = "weight" if diff.evaluation.contingency.weighted else "items"
-    return (
+    return Message(
         f"{percent(known.as_named)} of the {of} that both have are in a cluster with the same id as before; "
-        f"{percent(known.best)} can be: ids() says which cluster carries which id."
+        f"{percent(known.best)} can be: {Either('ids()', '--ids FILE')} says which cluster carries which id."
     )
 
 
@@ -350,6 +351,12 @@ def notes(diff: Diff) -> list[str]:
     )
     if changes_grid(diff).rows:
         found.append(table)
+    if diff.verdict is not None:
+        found.append(
+            "Good and bad are the parts of it that the truth supports and contradicts; ΔP and ΔR are the changes of "
+            "precision and recall. In definitions B, E and I are the clusters of an item in baseline, experiment and "
+            "truth, and w is the weight of the items in a set."
+        )
     if diff.verdict is not None and diff.verdict.n_unlabelled:
         among = "among each other" if diff.verdict.unlabelled == "drop" else "beside all others"
         found.append(
@@ -405,7 +412,7 @@ def _figures(diff: Diff, asked: Asked) -> Iterator[Block]:
 SLICES = 20
 #: Figures of slices and clusters, with their headings and forms, where they are there.
 SHOWN = {
-    "outcome": ("outcome", "text"), "n_items": ("items", "count"), "n_parts": ("parts", "count"),
+    "outcome": ("outcome", "text"), "n_items": ("items", "count"), "n_parts": ("now in", "count"),
     "split_rate": ("split", "score"), "merge_rate": ("merged", "score"), "jaccard_distance": ("distance", "score"),
     "bad_distance": ("bad", "score"), "delta_precision": ("ΔP", "score"), "delta_recall": ("ΔR", "score"),
 }  # fmt: skip
@@ -487,7 +494,10 @@ def _clusters(diff: Diff, asked: Asked) -> Iterator[Block]:
                 if asked.page
                 else ()
             )
-            yield Clusters(f"{side} clusters", opened, listing_grid(table))
+            grid = listing_grid(table)
+            if side == "experiment":
+                grid = replace(grid, header=["were in" if name == "now in" else name for name in grid.header])
+            yield Clusters(f"{side} clusters", opened, grid)
         elif asked.page:
             yield Prose([f"No {side} cluster changed."])
 

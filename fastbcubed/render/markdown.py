@@ -21,7 +21,7 @@ from fastbcubed.render.document import (
 
 
 def drawn(blocks: Iterable[Block], say: Callable[[str], str] = str) -> str:
-    """Return blocks with empty lines between them and after the last; `say` words notices for the reader."""
+    """Return blocks with empty lines between them and after the last; `say` words sentences for the reader."""
     return "".join(f"{text}\n\n" for text in (_markdown(block, say) for block in blocks) if text)
 
 
@@ -30,7 +30,7 @@ def _markdown(block: Block, say: Callable[[str], str]) -> str:
         case Heading(text, level):
             return f"{'#' * level} {plain(text)}"
         case Prose(sentences):
-            return plain(" ".join(sentences))
+            return plain(" ".join(map(say, sentences)))
         case Notices(rows):
             return "\n\n".join(f"> **{row.level}** `{row.code}`: {plain(say(row.message))}" for row in rows)
         case Grid():

@@ -27,14 +27,14 @@ from fastbcubed.render.number_formats import label, listed
 
 #: Characters of a line, spaces between columns, and characters to which a column of text shrinks at most.
 WIDTH, GAP, NARROWEST = 80, 2, 8
-#: Characters of a line that a long text or id keeps before columns are left out, and has at most where lines are of any
-#: length.
-FOLDED, LONGEST = 20, 400
+#: Characters of a line that a long text keeps before columns are left out; that a word or an id keeps, which the next
+#: command needs whole; and that a text has at most where lines are of any length.
+FOLDED, WHOLE, LONGEST = 20, 40, 400
 
 
 @dataclass(frozen=True)
 class Lines:
-    """How lines are written: how wide tables are, whether headings are bold; `say` words notices for the reader."""
+    """How lines are written: how wide tables are, whether headings are bold; `say` words sentences for the reader."""
 
     width: int | None = WIDTH
     styled: bool = False
@@ -61,13 +61,12 @@ def _text(block: Block, lines: Lines) -> str:
             title = label(text) if lines.width is None else paragraph(label(text))
             return f"\033[1m{title}\033[0m" if lines.styled else title
         case Prose(sentences, "title"):
-            return "\n".join(
-                [*map(paragraph, sentences[:1]), *(visible(each, SPACES) for each in sentences[1:])]
-            )
+            others = (visible(lines.say(each), SPACES) for each in sentences[1:])
+            return "\n".join([*map(paragraph, map(lines.say, sentences[:1])), *others])
         case Prose(sentences, "indented"):
-            return "\n".join(paragraph(line, "  ", after="    ") for line in sentences)
+            return "\n".join(paragraph(lines.say(each), "  ", after="    ") for each in sentences)
         case Prose(sentences):
-            return "\n".join(map(paragraph, sentences))
+            return "\n".join(map(paragraph, map(lines.say, sentences)))
         case Notices(rows):
             return "\n".join(paragraph(sentence(row, lines.say), after="  ") for row in rows) or block.none
         case Clusters(table=Grid() as table):
@@ -143,7 +142,17 @@ def _rank(grid: Grid, at: int) -> int:
 def _folded(grid: Grid) -> list[int]:
     """Return the characters that columns take if long texts go on below."""
     texts = grid.texts
-    return [own if texts.form(at) in NUMBERS else min(own, FOLDED) for at, own in enumerate(_widths(texts))]
+    least = [
+        max(FOLDED, *map(_longest_word, column)) for column in zip(texts.header, *texts.rows, strict=True)
+    ]
+    return [
+        own if texts.form(at) in NUMBERS else min(own, least[at], WHOLE)
+        for at, own in enumerate(_widths(texts))
+    ]
+
+
+def _longest_word(text: str) -> int:
+    return max(map(len, text.split()), default=0)
 
 
 def _widths(grid: Grid) -> list[int]:

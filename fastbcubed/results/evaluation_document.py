@@ -176,6 +176,9 @@ def _headline(ev: Evaluation) -> list[Block]:
 def _sides(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     """Yield items and clusters of both sides, outcomes, charts of these and of sizes, and items that one side lacks."""
     left: list[Block] = [sides_grid(ev), Prose(outcomes(ev))]
+    found: Mapping[str, int] = ev.summary["pred"].get("outcomes") or {}
+    if any(found.get(name) for name in ("fragment", "union", "mixed")):  # a chart says it on a page
+        left.append(Only("text", [Prose([chart_data.OUTCOMES["pred"][1]])]))
     if asked.page:
         yield from _sides_on_page(ev, left)
     else:
@@ -516,7 +519,7 @@ def cluster_grid(ev: Evaluation, side: str, rows: Sequence[Mapping[str, Any]]) -
         *[("outcome", "outcome", "text")] * outcome,
         ("items", "n_items", "count"),
         *[("weight", "weight", "amount")] * ev.contingency.weighted,
-        ("parts", "n_parts", "count", 4),
+        (f"{'true' if side == 'pred' else 'predicted'} clusters", "n_parts", "count", 4),
         *((name, name, "score", 3) for name in chart_data.drawn_scores(ev) if name in rows[0]),
         ("of loss", "share", "percent"),
     ]

@@ -228,11 +228,6 @@ def _nullable(kind: pa.DataType) -> Any:
     return pd.api.types.pandas_dtype(str(kind).replace("i", "I").replace("uI", "UI"))
 
 
-def grid_of(table: Table, limit: int) -> Grid:
-    """Return the first rows of a table as texts, with all columns."""
-    return _grid(table.to_arrow().slice(0, limit), limit)
-
-
 def _grid(table: pa.Table, few: int = FEW) -> Grid:
     """Return the first rows as texts; of columns for which a line has no room, the last ones go first."""
     shown = table if table.num_rows <= few else table.slice(0, FIRST)

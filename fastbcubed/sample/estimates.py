@@ -49,7 +49,7 @@ from fastbcubed.results.result import Result
 from fastbcubed.results.save import save_tables
 from fastbcubed.results.saved_files import in_one
 from fastbcubed.results.slices import SliceKey, beside, check_key, name_columns, rows_for_json, slice_name
-from fastbcubed.results.table import Table, grid_of, refuse_table_verb
+from fastbcubed.results.table import Table, refuse_table_verb
 from fastbcubed.results.warnings import from_saved
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.old_names import under_old_name
@@ -438,18 +438,33 @@ def summarize(
     }
 
 
+#: What columns and scores are that are not of evaluations.
+MEANT = {
+    "unadjusted": "unadjusted: the ratio in the sample, before its bias is taken off, which is large for few draws.",
+    "clusters": "clusters: those drawn that tell of the score; of pairs, those with pairs.",
+    "matching_rate": "matching_rate: share of the items that have others in their true cluster.",
+}
+
+
 def document(estimates: Estimates, asked: Asked = IN_BRIEF) -> Document:
     """Return estimates as a document: the sample, the estimates in sentences, warnings, the table, and their basis."""
     first, *_ = lines = heading(estimates)
     facts = [(side.capitalize(), name) for side, name in estimates.names.items()]
     table, notices = estimates.scores(), Notices.of(estimates.warnings)
+    told = {"unadjusted", "clusters", *estimates.estimated}
     of_1 = [row for row in table.to_pylist() if estimates._ranges[row["score"]] == (0, 1)]
-    grid = grid_of(table.drop_columns(["df"]), LISTED)
-    ranks = [ON_PAGE if name == "se" else rank for name, rank in zip(grid.header, grid.ranks, strict=True)]
+    columns: list[tuple[Any, ...]] = [
+        ("score", "score", "text"),
+        ("estimate", ("estimate", "low", "high"), "interval"),
+        ("se", "se", "score", ON_PAGE),
+        ("unadjusted", "unadjusted", "score", 3),
+        ("clusters", "n_clusters", "count", 1),
+    ]
+    grid = Grid.of(table.to_pylist()[:LISTED], columns, about="Figures")
     sentences: list[Block] = [Only("page", [Prose([first], "lead")]), Prose(said(estimates), "lead")]
     sections = [
         Section("estimates", "Estimates", [*sentences, *charts(of_1, estimates.level), notices]),
-        Section("figures", "Figures", [replace(grid, ranks=ranks, about="Figures")]),
+        Section("figures", "Figures", [grid, Prose([text for name, text in MEANT.items() if name in told])]),
         Section("slices", "Slices", [block for by in estimates.sliced for block in in_slices(estimates, by)]),
         Section("basis", "What it rests on", [Prose([how(estimates)])]),
     ]
@@ -589,7 +604,7 @@ def how(estimates: Estimates) -> str:
         definition["sampling"],
         f"true clusters are weighted by {label(definition['sampling'])}, one over their chance to be drawn",
     )
-    text = f"Right if the sampled clusters are complete and {way}. Intervals are of {estimates.level:.4g} confidence"
+    text = f"Right if the sampled clusters are complete and {way}. Intervals are of {100 * estimates.level:.4g} %"
     if definition["population_clusters"] is not None:
         text += f", for {count(definition['population_clusters'])} true clusters in all"
     if definition["beta"] != 1:

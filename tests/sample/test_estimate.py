@@ -833,7 +833,7 @@ def test_text_table_and_json() -> None:
     assert "A true cluster has 2 (1.13 to 8.99) items on average, a predicted one 2." in text
     for shown in (text, est._repr_html_()):  # the interval and no error beside it, which says something else
         assert "±" not in shown and "unadjusted" in shown and not re.search(r"\bse\b", shown)
-    assert "0.95 confidence, for 10 true clusters in all; beta is 2." in text
+    assert "Intervals are of 95 %, for 10 true clusters in all; beta is 2." in text
     assert "pair_fbeta" in repr(est) and "pair_fbeta" in est._repr_html_()
     found = json.loads(est.to_json())
     assert found["definition"]["sampling"] == "uniform" and found["sample"] == "the sample"
