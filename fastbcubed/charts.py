@@ -276,18 +276,25 @@ def estimates(result: Estimates | PairEstimates) -> altair.Chart:
     raise MetricError("no estimated score ranges from 0 to 1, so there is nothing to draw")
 
 
-def deltas(cmp: Comparison) -> altair.Chart:
+def deltas(cmp: Comparison, by: SliceKey | None = None) -> altair.Chart:
     """Return a chart of the differences from the baseline with intervals; hollow marks may be due to chance.
 
     Parameters
     ----------
     cmp : Comparison
         The runs.
+    by : str, Bins, tuple of these, or mapping, optional
+        Slices, as for `Comparison.slices`: the difference in F1 of the 20 that changed most, and that of all
+        items as a line. Without F1, of the last of the scores.
 
     Raises
     ------
     OptionError
         If there is only one run.
+    MetricError
+        If slices have no score.
+    ColumnError, SliceError, NotKeptError
+        As `Comparison.slices` does.
 
     Examples
     --------
@@ -297,13 +304,23 @@ def deltas(cmp: Comparison) -> altair.Chart:
     'LayerChart'
     """
     plots = _plots("deltas", cmp, Comparison)
-    from fastbcubed.compare_runs.comparison_document import about_deltas, deltas_of, difference_from
+    from fastbcubed.compare_runs import comparison_document as page
 
     if not cmp.experiments:
         raise OptionError("there is only one run, so there is no difference to draw")
-    rows = list(deltas_of(cmp))
-    title = difference_from(cmp, cmp.experiments[0] if len(cmp.experiments) == 1 else None)
-    return _as_altair(plots.finished(plots.deltas_chart(rows), title, about_deltas(rows)))
+    if by is not None:
+        table = cmp.slices(by, order_by="delta", limit=page.SLICES)
+        names, scores = page.names_and_scores(cmp, table)
+        if not scores:
+            raise MetricError("no score of the runs has slices")
+        found = [row | page.ends_in_slice(cmp, row, scores) for row in table.to_pylist()]
+        if not found:
+            raise SliceError(f"there is no slice by {slice_name(by)}")
+        chart = page.slices_chart(cmp, slice_name(by), names, scores, found, 0)
+        return _as_altair(plots.finished(plots.slice_deltas_chart(*chart.data), chart.title, chart.text))
+    rows = list(page.deltas_of(cmp))
+    title = page.difference_from(cmp, cmp.experiments[0] if len(cmp.experiments) == 1 else None)
+    return _as_altair(plots.finished(plots.deltas_chart(rows), title, page.about_deltas(rows)))
 
 
 def thresholds(sweep: Sweep) -> altair.Chart:

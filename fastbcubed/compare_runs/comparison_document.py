@@ -558,10 +558,8 @@ def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Blo
         table = cmp.slices(key, order_by="delta", limit=most if known or not asked.page else None)
         n = sum(cmp[run].sliced[name].num_rows for run in cmp.experiments) if known else table.num_rows
         rows = table.slice(0, most).to_pylist()
-        names = [column for column in name_columns(table.column_names) if column != "run"]
-        scores = [name for name in HEADLINE if f"{name}_delta" in table.column_names]
-        scores = scores or [m.name for m in cmp.metrics if f"{m.name}_delta" in table.column_names][:3]
-        rows = [row | _ends_in_slice(cmp, row, scores) for row in rows]
+        names, scores = names_and_scores(cmp, table)
+        rows = [row | ends_in_slice(cmp, row, scores) for row in rows]
         part = f", {count(len(rows))} of {count(n)} rows" if asked.page and len(rows) < n else ""
         yield Heading(f"By {label(name)}: most changed slices, against {label(cmp.baseline)}{part}")
         if asked.page and scores and rows:
@@ -584,7 +582,14 @@ def _slices(cmp: Comparison, asked: Asked, shown: Sequence[str]) -> Iterator[Blo
 SLICES = 20
 
 
-def _ends_in_slice(cmp: Comparison, row: Mapping[str, Any], scores: Sequence[str]) -> dict[str, float | None]:
+def names_and_scores(cmp: Comparison, table: Table) -> tuple[list[str], list[str]]:
+    """Return the columns of the slices in a listing of them, and the scores whose differences are shown."""
+    names = [column for column in name_columns(table.column_names) if column != "run"]
+    scores = [name for name in HEADLINE if f"{name}_delta" in table.column_names]
+    return names, scores or [m.name for m in cmp.metrics if f"{m.name}_delta" in table.column_names][:3]
+
+
+def ends_in_slice(cmp: Comparison, row: Mapping[str, Any], scores: Sequence[str]) -> dict[str, float | None]:
     """Return the ends of the intervals of the differences in a slice, None where none are known."""
     found = dict[str, float | None]()
     for score in scores:

@@ -134,6 +134,20 @@ def test_better_is_right_whatever_the_direction_of_the_score() -> None:
     assert title.startswith("←\u2002worse") and title.endswith("better\u2002→")
 
 
+def test_differences_by_slice_are_drawn() -> None:
+    """The new run merges the two true clusters of the slice x, which takes half of its precision."""
+    truth, old, new = list("aabbccdd"), [1, 1, 2, 2, 3, 3, 4, 4], [1, 1, 1, 1, 3, 3, 4, 4]
+    cmp = fb.compare(
+        truth, {"old": old, "new": new}, attributes={"part": list("xxxxyyyy")}, metrics=["precision"]
+    )
+    chart = fb.charts.deltas(cmp, "part").to_dict()
+    dots = next(each for each in layers(chart) if each["mark"]["type"] == "point")
+    assert {row["name"]: row["delta"] for row in dots["data"]["values"]} == {"x": -0.5, "y": 0.0}
+    assert "precision" in dots["encoding"]["x"]["title"]
+    with pytest.raises(MetricError, match="no score of the runs has slices"):
+        fb.charts.deltas(fb.compare(truth, {"old": old, "new": new}, metrics=["rand"]), "true_size")
+
+
 def test_intervals_of_reversed_differences_are_reversed() -> None:
     rows = [{"experiment": "b", "score": "s", "best": "lower", "delta": -0.3, "low": -0.4, "high": -0.1,
              "holds": True, "said": "better"}]  # fmt: skip
