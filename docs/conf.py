@@ -4,6 +4,7 @@ The source folder is the repository, so that links between docs, notebooks and b
 """
 
 import inspect
+import os
 import re
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import pages_from_code
+from numpydoc import xref
 
 import fastbcubed
 
@@ -21,7 +23,27 @@ release = version = fastbcubed.__version__
 root_doc = "docs/index"
 include_patterns = ["docs/**", "notebooks/*.ipynb", "benchmarks/*.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 exclude_patterns = ["docs/_build", "docs/jupyter_execute", "docs/packaging"]
-extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx_copybutton"]
+extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "sphinx_copybutton"]
+#: Lists of the names that other projects document, as they publish them: `python.inv`, `numpy.inv`, … in this folder.
+#: Types are linked to these projects if it is there; without it the build needs no network.
+inventories = Path(os.environ.get("FASTBCUBED_INVENTORIES") or Path(__file__).with_name("_inventories"))
+OTHERS = {
+    "python": "https://docs.python.org/3/",
+    "numpy": "https://numpy.org/doc/stable/",
+    "pandas": "https://pandas.pydata.org/docs/",
+    "pyarrow": "https://arrow.apache.org/docs/",
+    "polars": "https://docs.pola.rs/api/python/stable/",
+    "altair": "https://altair-viz.github.io/",
+}
+intersphinx_mapping = {
+    name: (url, str(inventories / f"{name}.inv"))
+    for name, url in OTHERS.items()
+    if (inventories / f"{name}.inv").exists()
+}
+if intersphinx_mapping:
+    extensions.append("sphinx.ext.intersphinx")
+else:
+    xref.DEFAULT_LINKS.clear()  # numpydoc's own links, to these projects
 
 myst_heading_anchors = 4
 nb_execution_mode = "off"  # tests execute notebooks, and store what comes out
@@ -29,13 +51,24 @@ autodoc_default_options = {"members": True, "inherited-members": True}
 autodoc_typehints = "none"  # docstrings have the types
 autodoc_member_order = "groupwise"
 numpydoc_show_class_members = False
+numpydoc_xref_param_type = True
+numpydoc_xref_aliases = {
+    **{name: f"fastbcubed.{name}" for name in (*pages_from_code.CLASSES, "EvaluationWarning")},
+    **({"DataFrame": "pandas.DataFrame", "ndarray": "numpy.ndarray"} if intersphinx_mapping else {}),
+}
+numpydoc_xref_ignore = "all"  # link these names, and leave words as they are
 default_role = "py:obj"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 copybutton_only_copy_prompt_lines = True
 
 html_theme = "pydata_sphinx_theme"
-html_title = "fastbcubed"
+html_title = f"fastbcubed {version}"
+html_logo = html_favicon = "_static/logo.svg"
+html_search_scorer = str(Path(__file__).with_name("_static") / "scorer.js")
+myst_html_meta = {
+    "description": "Score clusterings of up to a billion records against the truth, by item, cluster and slice."
+}
 html_additional_pages = {"index": "to_start.html"} | dict.fromkeys(pages_from_code.MOVED, "moved.html")
 html_context = {"moved": pages_from_code.MOVED}
 templates_path = ["_templates"]
@@ -45,6 +78,7 @@ html_css_files = ["site.css"]
 html_js_files = ["names.js"]
 html_show_sourcelink = False
 html_theme_options = {
+    "logo": {"text": f"fastbcubed {version}"},
     "header_links_before_dropdown": 5,
     "navbar_end": ["theme-switcher"],
     "navbar_persistent": ["search-button"],
@@ -53,6 +87,14 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
+if repository := os.environ.get("GITHUB_REPOSITORY"):  # where CI builds the site
+    owner, _, name = repository.partition("/")
+    html_context |= {"github_user": owner, "github_repo": name, "github_version": "main", "doc_path": ""}
+    html_theme_options |= {
+        "use_edit_page_button": True,
+        "github_url": f"https://github.com/{repository}",
+        "secondary_sidebar_items": ["page-toc", "edit-this-page"],
+    }
 
 
 #: Classes that users do not make themselves, so that their constructors are no part of the interface.

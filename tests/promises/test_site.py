@@ -49,6 +49,12 @@ def test_every_score_command_and_code_has_its_place(site: Path) -> None:
     assert (site / "sample-report.html").stat().st_size > 100_000
 
 
+def test_further_names_lead_to_the_page_of_their_score(site: Path) -> None:
+    page = (site / "docs" / "reference" / "scores" / "bcubed_f1.html").read_text(encoding="utf-8")
+    assert "url=f1.html" in page
+    assert "<math" in (site / "docs" / "reference" / "scores" / "f1.html").read_text(encoding="utf-8")
+
+
 def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
     loaded = re.compile(r"<(?:script|img|iframe|link)\b[^>]*?(?:src|href)=[\"'](https?:)?//", re.IGNORECASE)
     pages = [page for page in site.rglob("*.html") if page.name != "sample-report.html"]
@@ -74,6 +80,9 @@ def test_pages_have_no_barriers(site: Path, browser: Any, page: str, width: int,
         ("Splink", "how-to/tools"),
         ("dropping-flatters", "reference/warnings"),
         ("memory limit", "how-to/large-data"),
+        ("macro average", "how-to/short-answers"),
+        ("blocking", "how-to/short-answers"),
+        ("kernels", "explanation/speed"),
     ],
 )
 def test_search_finds(site: Path, browser: Any, words: str, page: str) -> None:
@@ -84,3 +93,5 @@ def test_search_finds(site: Path, browser: Any, words: str, page: str) -> None:
     )  # results come one by one
     found = [link.get_attribute("href") for link in browser.find_elements("css selector", "ul.search li a")]
     assert any(f"docs/{page}.html" in each for each in found[:10]), found[:10]
+    lists = [bool(re.search(r"/(CHANGELOG|CONTRIBUTING|benchmarks/\w+)\.html", each)) for each in found]
+    assert lists == sorted(lists), "changes and benchmarks come last"
