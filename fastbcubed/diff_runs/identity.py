@@ -109,7 +109,7 @@ def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
         raise MetricError(
             f"ids are not carried where clusters may overlap; pass partitions, without {arg('overlapping', True)}"
         )
-    labels = {side: _labels(ev, side, np.arange(table.n_codes[side])) for side in OF_ONE_SIDE}
+    labels = {side: _labels(ev, side) for side in OF_ONE_SIDE}
     valid = {side: np.asarray(to_numpy(each.is_valid()), np.bool_) for side, each in labels.items()}
     codes = {"true": table.true, "pred": table.pred}
     there = {side: np.zeros(valid[side].size, np.bool_) for side in labels}
@@ -201,8 +201,14 @@ def _as_texts(labels: pa.Array) -> pa.Array:
     )
 
 
-def _labels(ev: Evaluation, side: str, codes: RowNumbers) -> pa.Array:
-    return plain_labels(ev.kept.cluster_labels(side, codes))
+def _labels(ev: Evaluation, side: str) -> pa.Array:
+    """Return the labels of the clusters of a side by code; null for a code that no cluster has."""
+    table, alone = ev.contingency, ev.contingency.alone(side)
+    used = np.zeros(table.n_codes[side], np.bool_)
+    for codes in (table.true if side == "true" else table.pred, *(() if alone is None else (alone.codes,))):
+        used[codes] = True
+    found = plain_labels(ev.kept.cluster_labels(side, np.flatnonzero(used)))
+    return found if used.all() else _or_null(found, np.where(used, np.cumsum(used) - 1, -1))
 
 
 def _of_one_side(ev: Evaluation, carried: Carried, side: str) -> pa.Array:
@@ -233,6 +239,8 @@ def ids_of(diff: Diff, known: Any, mint: IdRule, *, revive: bool, by_item: bool 
     old, new = carried.labels["true"], carried.labels["pred"]
     kind = _kind(old, "ids of the baseline")
     codes = np.flatnonzero(carried.there["pred"])
+    known = _known(known, kind)
+    _require_rule(mint, kind)
     keeps = carried.keeps[codes]
     merged = np.zeros(carried.keeps.size, np.bool_)
     merged[carried.heir[carried.heir >= 0]] = True
@@ -248,10 +256,12 @@ def ids_of(diff: Diff, known: Any, mint: IdRule, *, revive: bool, by_item: bool 
         gone = _of_one_side(ev, carried, "true")
         current = combined(pa.chunked_array([old.filter(from_numpy(carried.there["true"])), gone]))
         current = current.cast(_wide(current.type))
-        known = _known(known, kind)
-        if revive and known is not None:
-            known = known.filter(pc.is_in(known, value_set=current)) if len(known) else known
-        taken = current if known is None else combined(pa.chunked_array([current, known.cast(current.type)]))
+        taken = current
+        if known is not None:
+            known = _as(known, current.type, f"{arg('known_ids')}")
+            if revive:
+                known = known.filter(pc.is_in(known, value_set=current))
+            taken = combined(pa.chunked_array([current, known]))
         own = labels.take(from_numpy(fresh))
         minted = _minted(own, taken, kind, mint, partial(_smallest, ev, own, taken))
         every = combined(pa.chunked_array([old.cast(minted.type), minted]))
@@ -306,6 +316,31 @@ def _of_kind(values: pa.Array, kind: str, where: str) -> pa.Array:
     return values.cast(_wide(values.type))
 
 
+def _as(values: pa.Array, kind: pa.DataType, where: str) -> pa.Array:
+    """Return ids in the type of those of the baseline."""
+    try:
+        return values.cast(kind)
+    except pa.ArrowInvalid:
+        raise IdTypeError(
+            f"{where} has numbers that the type of the ids of the baseline, {kind}, does not hold (from "
+            f"{pc.min(values).as_py()} to {pc.max(values).as_py()}); cast the baseline's to another"
+        ) from None
+
+
+def _require_rule(mint: IdRule, kind: str) -> None:
+    """Raise if this makes no new ids, or none of this kind."""
+    if isinstance(mint, str):
+        if kind != "string":
+            raise IdTypeError(
+                f"{arg('mint', mint)} makes texts, and the ids of the baseline are not; leave it out to count on from "
+                "the largest number, or cast the ids to texts"
+            )
+    elif mint is not None and not callable(mint):
+        raise OptionError(
+            f"{arg('mint')} is a function, a text that new ids begin with, or min, not {quoted(mint)}"
+        )
+
+
 def _minted(
     labels: pa.Array, taken: pa.Array, kind: str, mint: IdRule, smallest: Callable[[], pa.Array]
 ) -> pa.Array:
@@ -314,7 +349,7 @@ def _minted(
     if mint is min:
         found = _of_kind(smallest(), kind, where)
     elif isinstance(mint, str):
-        first = _last_number(taken, mint, kind) + 1
+        first = _last_number(taken, mint) + 1
         is_free = first + n < 10**LONGEST
         numbers = from_numpy(np.arange(first, first + n)).cast(pa.large_string())
         begin, between = (pa.scalar(text, pa.large_string()) for text in (mint, ""))
@@ -324,10 +359,6 @@ def _minted(
         if none := sum(value is None for value in values):
             raise NullError(f"{where} gives no id to {none} of {counted(n, 'new cluster')}")
         found = _of_kind(combined(as_column(values, "mint", where).parts[0]), kind, where)
-    elif mint is not None:
-        raise OptionError(
-            f"{where} is a function, a text that new ids begin with, or min, not {quoted(mint)}"
-        )
     elif kind == "integer":
         first = max(0, pc.max(taken).as_py()) + 1
         if first + n > np.iinfo(_wide(taken.type).to_pandas_dtype()).max:
@@ -367,13 +398,8 @@ def _require_free(ids: pa.Array, labels: pa.Array, taken: pa.Array) -> pa.Array:
     return ids
 
 
-def _last_number(taken: pa.Array, prefix: str, kind: str) -> int:
+def _last_number(taken: pa.Array, prefix: str) -> int:
     """Return the largest number that follows a prefix in an id; 0 if none does."""
-    if kind != "string":
-        raise IdTypeError(
-            f"{arg('mint', prefix)} makes texts, and the ids of the baseline are not; leave it out to count on from "
-            "the largest number, or cast the ids to texts"
-        )
     rest = pc.utf8_slice_codeunits(taken.filter(pc.starts_with(taken, pattern=prefix)), len(prefix))
     rest = rest.filter(pc.match_substring_regex(rest, f"^[0-9]{{1,{LONGEST}}}$"))
     return int(pc.max(rest.cast(pa.int64())).as_py()) if len(rest) else 0
@@ -469,7 +495,7 @@ def registry_of(
     kept, fresh = (_sorted(living.filter(from_numpy(which)).cast(wide)) for which in (~minted, minted))
     parts = [gone, kept, fresh]  # no id is in two of these
     own = combined(pa.chunked_array(parts, wide))
-    old = pa.nulls(0, wide) if known is None else combined(known["id"])
+    old = pa.nulls(0, wide) if known is None else _as(combined(known["id"]), wide, "the registry")
     at = np.full(len(own), -1)
     if len(old):
         at = to_numpy(pc.fill_null(pc.index_in(own, value_set=old), -1)).astype(np.int64)
@@ -487,7 +513,7 @@ def registry_of(
         found[column] = combined(pa.chunked_array([*before, *names])).take(from_numpy(place))
     by = np.arange(len(old) + len(own))
     by[at[seen]] = len(old) + seen
-    before = [] if known is None else [combined(known["replaced_by"])]
+    before = [] if known is None else [combined(known["replaced_by"]).cast(wide)]
     heir = combined(pa.chunked_array([*before, heirs, pa.nulls(len(own) - len(heirs), wide)], wide))
     found["replaced_by"] = heir.take(from_numpy(by))
     return table_of(found) if not seen.size else table_of(found).take(from_numpy(rows))

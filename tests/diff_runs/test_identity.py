@@ -261,6 +261,49 @@ def test_rules_that_do_not_work(error: type[FastBCubedError], match: str, how: d
         fb.diff([1, 1, 1, 2], list("xyzw")).ids(**how)
 
 
+@pytest.mark.parametrize(
+    ("error", "how"),
+    [
+        (OptionError, {"mint": 3}),
+        (IdTypeError, {"mint": "P"}),
+        (ColumnError, {"known_ids": 5}),
+        (IdTypeError, {"known_ids": ["a"]}),
+    ],
+)
+def test_rules_are_checked_where_no_cluster_is_new(error: type[FastBCubedError], how: dict[str, Any]) -> None:
+    with pytest.raises(error):
+        fb.diff([1, 1, 2], list("xxy")).ids(**how)
+
+
+def test_ids_of_other_widths_than_the_baseline() -> None:
+    """Texts and numbers of any width are of one kind; what the baseline's type does not hold is refused."""
+    unsigned = fb.diff(np.array([2**63 + 5, 2**63 + 5, 7], np.uint64), [1, 2, 3])
+    assert unsigned.ids(known_ids=np.array([2**63 + 9], np.uint64))["id"].to_pylist() == [
+        2**63 + 5,
+        2**63 + 10,
+        7,
+    ]
+    row = {"id": [1], "first_seen": ["a"], "last_seen": ["a"], "replaced_by": pa.nulls(1)}
+    assert unsigned.registry(pa.table(row), release="r")["id"].to_pylist()[0] == 1
+    with pytest.raises(IdTypeError, match=r"known_ids has numbers .* uint64, does not hold .from -1 to 3"):
+        unsigned.ids(known_ids=[3, -1])
+    with pytest.raises(IdTypeError, match="does not hold"):
+        fb.diff([1, 1, 2], list("xyz")).ids(known_ids=np.array([2**64 - 1], np.uint64))
+    nothing = pa.table({name: pa.nulls(0) for name in identity.REGISTRY})  # as read from a file without rows
+    assert fb.diff(list("aab"), list("xyz")).registry(nothing, release="r").num_rows == 3
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_ids_of_categories(engine: Any) -> None:
+    """On disk, codes of clusters have gaps."""
+    sides = [
+        pa.table({"item": [1, 2, 3, 4], "cluster": pa.array(labels).dictionary_encode()})
+        for labels in (list("ppqq"), list("xyyy"))
+    ]
+    d = fb.diff(*sides, engine=engine)
+    assert d.ids()["id"].to_pylist() == ["p", "q"] and d.retired().num_rows == 0
+
+
 def test_clusters_without_ids() -> None:
     d = fb.diff({"a": 1, "b": 2, "d": 2}, {"a": 1, "c": 5, "d": 2}, unmatched="singleton")
     assert [(row["id"], row["event"]) for row in d.ids().to_pylist()] == [
