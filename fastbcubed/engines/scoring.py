@@ -28,8 +28,8 @@ from fastbcubed.runtime.threads import Pool
 
 #: Memory that may be held: a number of bytes, and the limit divided by this.
 ROOM, SHARE = 128 << 20, 3
-#: Bytes of a row of a table that is joined by item, without its values.
-JOINED = 16
+#: Bytes of a row of a table that is joined by item, without its values; its own room, and its share of the limit.
+JOINED, ROOM_OF_JOINED, SHARE_OF_JOINED = 24, 24 << 20, 2
 #: Bytes per item of scores that need all cells at once, measured by family; other families need next to none.
 OF_ALL_CELLS = {"overlap": 145, "matching": 52, "coreference": 52, "bcubed": 26, "pointwise": 10, "edit": 8}
 #: Memory while the cells are counted: bytes per item, up to the limit, and a constant; and the allowed excess over the
@@ -64,16 +64,18 @@ def require_room(request: Request) -> None:
     what |= {"weight": given.weight, "attributes": given.attributes}
     held["weight"] = 0 if isinstance(given.weight, str) else _of_joined(given.weight, None)
     held["attributes"] = _of_joined(given.attributes, None if request.keep == "items" else _used(request))
-    total = sum(held.values())
-    if total <= request.limit // SHARE + ROOM:
+    joined = {name: held[name] for name in ("weight", "attributes")}
+    of_all = SHARE * (sum(held.values()) - ROOM)
+    of_joined = SHARE_OF_JOINED * (sum(joined.values()) - ROOM_OF_JOINED)
+    least = max(of_all, of_joined)
+    if least <= request.limit:
         return
-    name = max(held, key=lambda name: held[name])
+    name = max(held if of_all > of_joined else joined, key=lambda name: held[name])
     path = f"{path_of(what[name])}, given as " if is_path(what[name]) else "the table given as "
-    least = (SHARE * (total - ROOM) >> 20) + 1
     way_out = "" if name in ("weight", "attributes") else ", or write it as Parquet, which is read in blocks"
     raise OptionError(
         f"{path}{arg(name, ...)} would take about {readable(held[name])} of memory, as it is held as a whole. Raise "
-        f"memory_limit to at least {least} MiB{way_out}"
+        f"memory_limit to at least {(least >> 20) + 1} MiB{way_out}"
     )
 
 
@@ -93,7 +95,7 @@ def _of_joined(source: Any, used: set[str] | None) -> int:
     """Return the approximate bytes held of a table joined by item, for the used columns or for all."""
     if not is_path(source):
         shape = getattr(source, "shape", (0,))
-        return int(shape[0] * 2 * JOINED) if len(shape) == 2 else 0
+        return int(shape[0] * (JOINED + 16)) if len(shape) == 2 else 0
     table = open_files(source)
     if not table.can_be_cut or not len(table):
         return bytes_of_text(source)
