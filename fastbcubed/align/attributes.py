@@ -83,7 +83,7 @@ def kept_type(kind: pa.DataType) -> pa.DataType | None:
     try:
         empty = _as_kept(pa.chunked_array([], kind), kept)
         pq.write_table(pa.table({"values": empty.take(pa.array([], pa.int64()))}), pa.BufferOutputStream())
-    except UNABLE:
+    except (*UNABLE, OSError):  # the latter of binary values of no bytes
         return None
     return kept
 

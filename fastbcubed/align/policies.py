@@ -99,7 +99,7 @@ class Policies:
             if strange or not noise:
                 raise OptionError(
                     f"{arg('noise', ...)} must be a label, or a dict from side (truth, prediction or both) "
-                    f"to label, not {noise!r}"
+                    f"to label, not {quoted(noise)}"
                 )
             noise = {side: label for side, label in noise.items() if label is not None} or None
         return cls(sides["truth"], sides["prediction"], nulls, duplicates, noise)

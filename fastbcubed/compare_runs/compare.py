@@ -213,7 +213,9 @@ def names_of_runs(runs: Any, baseline: Any) -> list[str]:
             'be passed as {"new": that dict}'
         )
     if not is_one_of(baseline, (None, BEST, *runs)):
-        raise OptionError(f"the baseline {baseline!r} is not one of the runs {', '.join(map(repr, runs))}")
+        raise OptionError(
+            f"the baseline {quoted(baseline)} is not one of the runs {', '.join(map(repr, runs))}"
+        )
     return list(runs)
 
 

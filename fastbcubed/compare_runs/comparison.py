@@ -44,7 +44,7 @@ from fastbcubed.compare_runs.units import (
     why_no_errors,
     why_no_room,
 )
-from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError, arg
+from fastbcubed.errors import EvaluationWarning, NotKeptError, OptionError, arg, quoted
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.metrics.metric import Metric
 from fastbcubed.render.document import Document, as_data, of_data
@@ -178,7 +178,9 @@ class Comparison(ClusterResult):
 
     def __getitem__(self, name: str) -> Evaluation:
         if not is_one_of(name, self._runs):
-            raise OptionError(f"there is no run {name!r}; the runs are {', '.join(map(repr, self._runs))}")
+            raise OptionError(
+                f"there is no run {quoted(name)}; the runs are {', '.join(map(repr, self._runs))}"
+            )
         return self._runs[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -393,7 +393,7 @@ class _Trial:
         if math.isnan(number):
             raise MetricError(
                 f"The score of prediction {labels_pred.tolist()} against truth {labels_true.tolist()}"
-                f" is {value!r}. Make the function return a number there, and try again."
+                f" is {quoted(value)}. Make the function return a number there, and try again."
             )
         return number
 

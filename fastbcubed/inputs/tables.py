@@ -332,7 +332,7 @@ def read_columns(
     rows: Source, groups: Sequence[Sequence[str]], weight: str | None = None
 ) -> tuple[list[Column], np.ndarray | None]:
     """Read columns, composite if a group has several names, and the weights, in one go."""
-    needed = [name for group in groups for name in group] + ([weight] if weight else [])
+    needed = [name for group in groups for name in group] + ([] if weight is None else [weight])
     names = list(dict.fromkeys(needed))
     data = dict(zip(names, rows.columns(names), strict=True))
     columns = [column_of(data, group, group, rows.where, rows.untyped) for group in groups]

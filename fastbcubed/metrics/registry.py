@@ -133,7 +133,7 @@ def members(name: object) -> list[Metric]:
         everything = [metric for metric in METRICS.values() if metric.name not in OF_BETA]
         borrowed = BORROWED.get(name, ())
         return [m for m in everything if name in ("all", m.family) or m.name in borrowed]
-    raise MetricError(f"Unknown score {name!r}. {_suggestion(name)}")
+    raise MetricError(f"Unknown score {quoted(name)}. {_suggestion(name)}")
 
 
 #: What scores are called elsewhere and in haste, where only one score can be meant.

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fastbcubed.align.attributes import readable
-from fastbcubed.errors import SliceError
+from fastbcubed.errors import SliceError, quoted
 from fastbcubed.inputs.arrays import from_texts, table_of
 from fastbcubed.metrics.registry import METRICS
 from fastbcubed.render.number_formats import label
@@ -75,7 +75,7 @@ def source_pairs(self: Any, by: str | Bins, *, attributes: Any = None, by_slice:
 def list_source_pairs(kept: Kept, by: Any, attributes: Any, by_slice: bool = False) -> Table:
     """Return the pairs of sources, as `Evaluation.source_pairs` does."""
     if not isinstance(by, str | Bins) or not by:
-        raise SliceError(f"sources are distinguished by one attribute, or bins of one, not by {by!r}")
+        raise SliceError(f"sources are distinguished by one attribute, or bins of one, not by {quoted(by)}")
     items, contingency = kept.require_items(), kept.cells
     metric, how = METRICS["pair_f1"], {"outside": contingency.outside, "overlapping": contingency.overlapping}
     if reason := metric.undefined(weighted=False, weighting="pointwise", **how):

@@ -29,6 +29,7 @@ from fastbcubed.errors import (
     Word,
     arg,
     first_few,
+    quoted,
 )
 from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import to_numpy
@@ -879,4 +880,4 @@ def require_code(code: str) -> str:
     """Return a code, or raise OptionError with those that there are."""
     if code in CODES:
         return code
-    raise OptionError(f"no warning has the code {code!r}. Codes: {', '.join(CODES)}")
+    raise OptionError(f"no warning has the code {quoted(code)}. Codes: {', '.join(CODES)}")

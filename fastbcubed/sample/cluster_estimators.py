@@ -373,7 +373,7 @@ def _members(name: Any) -> list[str]:
 
 def _why_not(name: str) -> str:
     if name not in METRICS and name not in (*F_OF_BETA.values(), *RATIOS):
-        return f"unknown score {name!r}; fastbcubed.estimate has {', '.join(DEFAULT)} by default"
+        return f"unknown score {quoted(name)}; fastbcubed.estimate has {', '.join(DEFAULT)} by default"
     why = f": {_reason(METRICS[name])}" if name in METRICS else ""
     return (
         f"{name} cannot be estimated from a sample of true clusters{why}. What can: means over items that take no true "

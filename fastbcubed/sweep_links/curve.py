@@ -401,7 +401,9 @@ def _condition(text: str, names: Collection[str], weighted: bool) -> Condition:
     try:
         return Condition(known, sign, float(value.replace(",", "")))
     except ValueError:
-        raise OptionError(f"{arg('where')} is a condition with a number, and {value!r} is none") from None
+        raise OptionError(
+            f"{arg('where')} is a condition with a number, and {quoted(value)} is none"
+        ) from None
 
 
 def how_to_have(name: str, names: Collection[str], weighted: bool) -> str:

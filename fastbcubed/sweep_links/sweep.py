@@ -22,6 +22,7 @@ from fastbcubed.errors import (
     OptionError,
     arg,
     first_few,
+    quoted,
     without_advice,
 )
 from fastbcubed.evaluate import Progress, evaluate, evaluation
@@ -185,7 +186,9 @@ def sweep(
     truth_only = "singleton" if items is None else "drop"
     if isinstance(noise, Mapping):  # links have no labels
         if set(noise) != {"truth"}:
-            raise OptionError(f"{arg('noise', ...)} of a sweep is a label of the truth alone, not {noise!r}")
+            raise OptionError(
+                f"{arg('noise', ...)} of a sweep is a label of the truth alone, not {quoted(noise)}"
+            )
         noise = noise["truth"]
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
     outside = policies.prediction == "outside"

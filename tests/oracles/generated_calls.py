@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from odd_tables import ODD_TABLES
 from odd_values import ODD
 from public_api import LINKS, MODULES, NEW, OLD, TRUTH, results
 
@@ -58,8 +59,14 @@ RESULTS = {
     "diff": ("diff", "diff of two", "loaded diff", "ev"),
     "cmp": ("cmp", "cmp of labels", "loaded cmp", "sweep"),
     "sweep": ("sweep", "sweep of labels", "loaded sweep", "est"),
-    "result": ("est", "pairs", "loaded est", "ev"),
+    "result": ("est", "est of runs", "pairs", "loaded est", "loaded est of runs", "ev"),
 }
+#: Conditions of gates: of scores, intervals, slices, and of what is none.
+GATES = [
+    "f1>=0", "f1>=1", "f1.low>=0.1", "f1.high<=0.2", "f1.middle>0", "precision.low >= 0.5 @ country=x", "items>=1",
+    "f1>=0.5@country=nope", "largest_pred<=1e999", "f1>=nan", "f1", ">=1", "", "f1=>1", "f1 >= significant", "nope>=1",
+    "f1>=0.1 and f1<=1", "pair_f1.low>=0.1", "\0>=1", "a\udc80>=1", "1>=f1", "f1>=1e-400", "f1>=" + "9" * 400,
+]  # fmt: skip
 #: Functions that take long for all scores, and are given one.
 OF_ONE = ("fastbcubed.constraints.table",)
 #: What is drawn: functions of one score, all other functions, methods of results and their parts.
@@ -156,6 +163,17 @@ GOOD: dict[str, list[Any]] = {
     "split_cost": [lambda a, b: a * b],
     "merge_cost": [lambda a, b: a * b],
     "formula": [lambda tp, fp, fn, tn: tp / (tp + fp)],
+    "loss": ["f1", "precision", "recall", "elm_f1"],
+    "depth": [1, 2],
+    "known_ids": [None, [6, 7], ["x"]],
+    "previous": [None, pa.table({name: [] for name in ("id", "first_seen", "last_seen", "replaced_by")})],
+    "release": [None, "May"],
+    "revive": [False, True],
+    "mint": [None, "new-", "smallest", lambda items: min(items)],
+    "verdict": [None, False],
+    "sources": [None, False],
+    "draw": ["draws"],
+    "stratum": [None, "country"],
 }
 
 
@@ -248,6 +266,14 @@ def _objects() -> dict[str, Any]:
     found["diff of two"] = fb.diff(pa.table(OLD), new)
     found["cmp of labels"] = fb.compare(LABELS, {"a": OTHERS, "b": LABELS})
     found["sweep of labels"] = fb.sweep(SIDES[-1], links)
+    found["est of runs"] = fb.estimate(truth, {"old": pa.table(OLD), "new": new})
+    many = pa.table(
+        {"item": range(120), "cluster": [k // 3 for k in range(120)], "country": list("xyz") * 40}
+    )
+    alone = {"old": 7, "new": 9}
+    runs = {name: {k: k // 3 if k % each else -k for k in range(120)} for name, each in alone.items()}
+    found["explanation"] = fb.evaluate(many, runs["new"], keep="items").explain("country", min_items=5)
+    found["explanation of runs"] = fb.compare(many, runs).explain("new", "country", min_items=5)
     found["sides"] = fb.Clustering.from_labels(LABELS, items=list("abcdefghij"), weight=[1.0] * 10)
     found["constraints"] = fb.constraints.check_constraints("f1", n_random=2)
     of_sweep = {"stages": True}
@@ -256,6 +282,7 @@ def _objects() -> dict[str, Any]:
         "cmp": ("cmp", {}),
         "diff": ("diff", {}),
         "est": ("est", {}),
+        "est of runs": ("est of runs", {}),
         "sweep": ("sweep", of_sweep),
     }.items():
         found[kept].save(f"{_SAVED.name}/saved {name}", **how)
@@ -280,6 +307,12 @@ class Generator:
     def argument(self, name: str) -> tuple[str, Any]:
         """Return a value and its name: good, odd, a table with an odd column, or odd values in a list."""
         lot = self.random.random()
+        if name == "gates":
+            text = self.random.choice(GATES)
+            return repr(text), text
+        if name in TAKE_TABLES and lot > 0.92:
+            key = self.random.choice(list(ODD_TABLES))
+            return f"ODD_TABLES[{key!r}]()", ODD_TABLES[key]()
         if name in TAKE_TABLES and lot > 0.75:
             table = self.random.choice(list(COLUMNS))
             column = self.random.choice(list(COLUMNS[table]))
