@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from fastbcubed.results.evaluation import Evaluation
     from fastbcubed.results.explanation import Explanation
 
-#: Bytes of a row while slices are looked for, and of a column of it.
-ROW_BYTES, COLUMN_BYTES = 90, 12
+#: Bytes of a row while slices are looked for, of a column of it, and of the sums of a unit.
+ROW_BYTES, COLUMN_BYTES, UNIT_BYTES = 90, 12, 210
 #: Columns that are looked at, and that slices are made of at once, at most.
 MOST_COLUMNS, DEEPEST = 1000, 4
 #: Components at least: one to search, one to test, and others to tell chance.
@@ -400,6 +400,8 @@ def explain_rows(
             "needed: half of them are searched, half tested, as items of one depend on each other. See which "
             'clusters join them with .clusters("pred", limit=5); slices that you name need no search: .slices(...)'
         )
+    what = f"explaining the loss by {counted(len(columns), 'attribute')}"
+    kept.require_room(ROW_BYTES + COLUMN_BYTES * len(columns), what, UNIT_BYTES * n_units)
     with Pool() as pool:
         order = UnitOrder.of(units, words_of(kept.require_items(), scored, pool), options.seed)
         rows, found = scored[order.rows], question.runs

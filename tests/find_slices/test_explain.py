@@ -336,6 +336,17 @@ def test_too_many_slices_are_refused_with_what_to_change() -> None:
         evaluated(frame).explain(min_items=1, depth=4)
 
 
+def test_a_memory_limit_without_room_is_refused_before_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fastbcubed.results import explain_items
+
+    ev = evaluated(made(100))
+    monkeypatch.setattr(ev.kept, "memory_limit", 2**30)
+    assert ev.explain(min_items=20).looked_at
+    monkeypatch.setattr(explain_items, "UNIT_BYTES", 10**9)  # as of very many units
+    with pytest.raises(OptionError, match="explaining the loss by 3 attributes"):
+        ev.explain(min_items=20)
+
+
 def test_few_components_are_refused() -> None:
     frame = pd.DataFrame(
         {"item": range(100), "cluster": 1, "pred": np.arange(100) // 50, "kind": ["a", "b"] * 50}
