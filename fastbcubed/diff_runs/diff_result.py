@@ -36,16 +36,8 @@ from fastbcubed.diff_runs.diff_summary import (
     known_intervals,
     state_of,
 )
-from fastbcubed.diff_runs.identity import (
-    Carried,
-    IdRule,
-    IdStability,
-    carry,
-    ids_of,
-    known_stability,
-    registry_and_ids,
-    retired_of,
-)
+from fastbcubed.diff_runs.diff_with_ids import DiffWithIds
+from fastbcubed.diff_runs.identity import known_stability
 from fastbcubed.diff_runs.judgement import Judgement, Verdict
 from fastbcubed.diff_runs.vocabulary import (
     COLUMNS,
@@ -69,7 +61,6 @@ from fastbcubed.results.evaluation import Evaluation
 from fastbcubed.results.figures import Scores
 from fastbcubed.results.intervals import Interval, check_level
 from fastbcubed.results.page import IN_BRIEF, Asked
-from fastbcubed.results.result import ScoredResult
 from fastbcubed.results.slices import (
     IN_JSON,
     SliceKey,
@@ -87,7 +78,7 @@ from fastbcubed.runtime.old_names import under_old_name
 __all__ = ["Diff"]
 
 
-class Diff(ScoredResult):
+class Diff(DiffWithIds):
     """Changes from a baseline's clusters to an experiment's, and how many of them a truth confirms.
 
     Made by `fastbcubed.diff` or `fastbcubed.load`. Scores are means over the items that both have, unless a policy
@@ -415,104 +406,6 @@ class Diff(ScoredResult):
                 f"the cells were not kept; call fastbcubed.diff with {arg('keep', 'cells')} to know the changes"
             )
         return Table(self._changes)
-
-    @cached_property
-    def id_stability(self) -> IdStability:
-        """The shares of the common weight whose cluster kept its id: `as_named`, and at `best`, by `ids`.
-
-        Examples
-        --------
-        >>> import fastbcubed as fb
-        >>> fb.diff(list("aabbc"), list("xxyyc")).id_stability  # c alone kept its id; all could
-        IdStability(as_named=0.2, best=1.0)
-        """
-        saved = self._saved.get("id_stability")
-        return self._carried.stability if saved is None else IdStability(**saved)
-
-    def ids(
-        self, *, known_ids: Any = None, revive: bool = False, mint: IdRule = None, by: str = "cluster"
-    ) -> Table:
-        """Return the id of each cluster of the experiment: that of a baseline cluster, or a new one.
-
-        Labels of the baseline are ids. Of all ways to give each to at most one cluster, that one is taken which keeps
-        those of most weight; of equal ones that with the heaviest cell, then with the larger share of both clusters,
-        the smaller old id, and the smaller label.
-
-        Parameters
-        ----------
-        known_ids : array-like, optional
-            Ids of earlier releases, such as the column id of `registry`, which are not given again.
-        revive : bool
-            Whether new ids may be known ones that the baseline has not.
-        mint : callable, str, optional
-            How new ids are made: a function of the cluster's label; a text, which a running number follows; or the
-            builtin `min`, the cluster's smallest item that is no id. By default integers count on from the largest
-            known one, and others are the labels of the experiment. One that is taken raises OptionError, and numbers
-            among texts IdTypeError.
-        by : {"cluster", "item"}
-            Whether to list clusters, or items as a baseline for the next release.
-
-        Returns
-        -------
-        Table
-            experiment_cluster, id, event, by label: "kept"; "merged", where it also replaces ids that are retired;
-            "split", with a new id, as its items are of clusters whose ids others carry; "new", without an item of the
-            baseline. By item: item and cluster, the id. Clusters that a policy made have none.
-
-        Examples
-        --------
-        >>> import fastbcubed as fb
-        >>> d = fb.diff([7, 7, 7, 8, 8, 9], list("xxyzzz"))
-        >>> d.ids()
-        experiment_cluster  id  event
-        x                   7   kept
-        y                   10  split
-        z                   8   merged
-        <BLANKLINE>
-        3 rows
-        """
-        if not is_one_of(by, ("cluster", "item")):
-            raise OptionError(f'{arg("by")} is "cluster" or "item", not {quoted(by)}')
-        return Table(ids_of(self, known_ids, mint, revive=revive, by_item=by == "item"))
-
-    def retired(self) -> Table:
-        """Return the ids that no cluster carries: id, replaced_by (that of the cluster with most of it, or null).
-
-        Examples
-        --------
-        >>> import fastbcubed as fb
-        >>> fb.diff([7, 7, 7, 8, 8, 9], list("xxyzzz")).retired().to_pylist()
-        [{'id': 9, 'replaced_by': 8}]
-        """
-        return Table(retired_of(self))
-
-    def registry(
-        self, previous: Any = None, *, release: str | None = None, revive: bool = False, mint: IdRule = None
-    ) -> Table:
-        """Return the registry of all ids after this release: id, first_seen, last_seen, replaced_by.
-
-        Parameters
-        ----------
-        previous : table or path, optional
-            The registry of the release before, whose ids are known. They come first.
-        release : str, optional
-            What to call the experiment; by default its name, without the ending of a file.
-        revive, mint
-            As for `ids`.
-
-        Examples
-        --------
-        >>> import fastbcubed as fb
-        >>> fb.diff([7, 7, 8], [1, 1, 1]).registry(release="May").to_pylist()[0]
-        {'id': 8, 'first_seen': 'the baseline', 'last_seen': 'the baseline', 'replaced_by': 7}
-        """
-        return Table(registry_and_ids(self, previous, release, mint, revive=revive)[0])
-
-    @cached_property
-    def _carried(self) -> Carried:
-        found = carry(self.evaluation)
-        self.warnings.extend(found.notes())
-        return found
 
     @property
     def sliced(self) -> dict[str, Table]:

@@ -49,7 +49,7 @@ from fastbcubed.runtime.arguments import a_text, true_or_false
 from fastbcubed.types import RowNumbers
 
 if TYPE_CHECKING:
-    from fastbcubed.diff_runs.diff_result import Diff
+    from fastbcubed.diff_runs.diff_with_ids import DiffWithIds
 
 #: What became of a cluster's id, in the order of display.
 EVENTS = ("kept", "merged", "split", "new")
@@ -159,7 +159,7 @@ def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
     return Carried(labels, there, keeps, heir, shared, stability, found.n_greedy, found.cells_of_greedy)
 
 
-def known_stability(diff: Diff) -> IdStability | None:
+def known_stability(diff: DiffWithIds) -> IdStability | None:
     """Return the stability of ids where it is known, or found quickly."""
     if diff._saved.get("id_stability") is not None or "_carried" in diff.__dict__:
         return diff.id_stability
@@ -233,7 +233,7 @@ def _of_one_side(ev: Evaluation, carried: Carried, side: str) -> pa.Array:
 # -- Ids -------------------------------------------------------------------------------------------
 
 
-def ids_of(diff: Diff, known: Any, mint: IdRule, *, revive: bool, by_item: bool = False) -> pa.Table:
+def ids_of(diff: DiffWithIds, known: Any, mint: IdRule, *, revive: bool, by_item: bool = False) -> pa.Table:
     """Return the clusters of the experiment, in order of their labels, with ids and events; see `Diff.ids`."""
     revive, carried, ev = true_or_false(revive, "revive"), diff._carried, diff.evaluation
     old, new = carried.labels["true"], carried.labels["pred"]
@@ -459,7 +459,7 @@ def ids_by_item(ev: Evaluation, ids: pa.Table) -> pa.Table:
     return table_of({**dict(zip(names, parts, strict=True)), "cluster": combined(ids["id"]).take(at)})
 
 
-def retired_of(diff: Diff) -> pa.Table:
+def retired_of(diff: DiffWithIds) -> pa.Table:
     """Return the ids of the baseline that no cluster carries; see `Diff.retired`."""
     carried, ev = diff._carried, diff.evaluation
     old = carried.labels["true"]
@@ -524,7 +524,7 @@ def _sorted(ids: pa.Array) -> pa.Array:
 
 
 def registry_and_ids(
-    diff: Diff, previous: Any, release: str | None, mint: IdRule, *, revive: bool
+    diff: DiffWithIds, previous: Any, release: str | None, mint: IdRule, *, revive: bool
 ) -> tuple[pa.Table, pa.Table]:
     """Return the registry after a release, and the ids that it has."""
     before, now = (stem(diff.names[side] or f"the {side}") for side in ("baseline", "experiment"))
