@@ -1,4 +1,4 @@
-// Search ranks what is written for users before the lists of changes and of times, which have every word.
+// Search ranks guides first, and the lists of changes and of times, which have every word, last.
 var Scorer = {
   objNameMatch: 11,
   objPartialMatch: 6,
@@ -9,7 +9,9 @@ var Scorer = {
   term: 5,
   partialTerm: 2,
   score: (result) => {
-    const [page, , , , score] = result;
-    return /^(CHANGELOG|CONTRIBUTING|benchmarks\/)/.test(page) ? score / 20 - 100 : score;
+    const [page, , anchor, , score] = result;
+    if (/^(CHANGELOG|CONTRIBUTING|benchmarks\/)/.test(page)) return score / 20 - 100;
+    if (/^docs\/reference\/scores\//.test(page) && anchor) return score / 4; // headings that all these pages have
+    return /^docs\/(start|how-to|explanation)/.test(page) ? score + 4 : score;
   },
 };
