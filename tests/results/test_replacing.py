@@ -226,3 +226,17 @@ def test_a_reader_that_comes_between_two_writers_begins_again(tmp_path: Path, mo
 
     monkeypatch.setattr(load, "read_manifest", late)
     assert fb.load(tmp_path).items().num_rows == 18
+
+
+def test_a_file_that_ctrl_c_interrupts_is_not_left_behind(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), output_files.written_aside(tmp_path / "page.html") as aside:
+        Path(aside).write_text("half")
+        raise KeyboardInterrupt
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a file has no such permissions")
+def test_a_file_that_was_written_aside_may_be_read_by_all(tmp_path: Path) -> None:
+    with output_files.written_aside(tmp_path / "page.html") as aside:
+        Path(aside).write_text("whole")
+    assert (tmp_path / "page.html").stat().st_mode & 0o777 == 0o644
