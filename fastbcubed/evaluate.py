@@ -85,7 +85,7 @@ def evaluate(
         From 1e-120 to 1e120; a common factor changes no score.
     slices : str, Bins, tuple of these, mapping, or a list of several of these
         Slices to score now; see `Evaluation.slices`. A tuple of names is one crossed slicing, a list of names several.
-        Masks refer to the truth's rows; where clusters overlap, to the items that `Evaluation.items` lists.
+        Masks refer to the truth's rows or, with overlapping clusters, to the items listed by `Evaluation.items`.
     attributes : table, optional
         Attributes to slice by, by item or by position, besides those of the tables given.
     metrics : str, callable, or iterable of these, optional
@@ -97,19 +97,19 @@ def evaluate(
         Whether weights count inside each item's confusion matrix and in the mean, or only in the mean (which allows
         zeros).
     unmatched : {"drop", "raise", "singleton", "outside"} or dict
-        Policy for items that one side lacks; a dict has a policy for "truth" and one for "prediction". "outside" is for
-        prediction-only items: they are not scored, but are false positives for the items they are clustered with. The
-        default is "drop"; but truth-only items are "singleton" if the prediction was made of links without a list of
-        all items.
+        Policy for items missing from one side; a dict has one policy for "truth" and one for "prediction". "outside"
+        is for prediction-only items: they are not scored, but count as false positives for the items they are
+        clustered with. The default is "drop"; but truth-only items are "singleton" if the prediction was built from
+        links without a list of all items.
     nulls : {"raise", "singleton", "drop"}
-        Policy for items with a null cluster; "drop" means that the side lacks the item, which then follows
-        `unmatched`: the usual choice with `table`, where an item of one side alone has a null. An item with a null and
-        a cluster is an error, as one in two clusters is.
+        Policy for items with a null cluster. "drop" treats the item as missing from that side, so that `unmatched`
+        applies; this is the usual choice with `table`, where an item of one side has a null on the other. An item
+        with both a null and a cluster is an error, as is one in two clusters.
     duplicates : {"raise", "drop"}
         Policy for rows that repeat an earlier one.
     noise : object, optional
-        The label, such as -1, whose items are treated as singletons; or a dict of one for "truth", "prediction" or
-        both.
+        The label, such as -1, whose items are treated as singletons; or a dict from "truth", "prediction" or both to
+        such a label.
     overlapping : bool
         Whether items may be in several clusters: tables then have a row per membership (or a list of
         clusters per item), and the scores are those of Extended BCubed; see `extended_bcubed`.
@@ -132,15 +132,15 @@ def evaluate(
     engine : {"memory", "disk", "spark"}, optional
         Where the work is done. The disk engine reads files block by block and spills what does not fit in memory. It
         finds labels of clusters that are not integers by reading the input again. By default, it is used for Parquet
-        and Arrow IPC files that would not fit in memory. Overlapping clusterings are scored in memory alone, which
-        takes about 100 bytes a row. It writes record-batch readers, data sets and relations of DuckDB to disk as they
-        come, while the memory engine reads them whole. Spark DataFrames are scored on Spark through the DataFrame API
-        only, so Spark Connect works. They are read two or three times: persist what is expensive to compute.
-        `attributes` and a `weight` by item are DataFrames too, and `out` may be a URI; scores that need all cells at
-        once are not computed, nor subsets by name.
+        and Arrow IPC files that would not fit in memory. Overlapping clusterings are only scored in memory, which
+        takes about 100 bytes per row. It writes record-batch readers, data sets and relations of DuckDB to disk as
+        they come, while the memory engine reads them whole. Spark DataFrames are scored on Spark through the
+        DataFrame API only, so Spark Connect works. They are read two or three times, so persist those that are
+        expensive to compute. `attributes` and a `weight` by item are DataFrames too, and `out` may be a URI; scores
+        that need all cells at once are not computed, nor subsets by name.
     memory_limit : int or str, optional
-        Bytes that the disk engine may use, or a text such as "2GiB"; by default half of the memory still available to
-        the process. CSV or JSON lines that need more raise an error, also if no engine is named.
+        Bytes that the disk engine may use, or a string such as "2GiB"; by default half of the memory still available
+        to the process. CSV or JSON lines that need more raise an error, even if no engine is named.
     spill_dir : path, optional
         Directory for the disk engine's spilled files; /var/tmp by default. It is left empty.
     threads : int, optional
@@ -159,13 +159,13 @@ def evaluate(
     Raises
     ------
     FastBCubedError
-        One of its subclasses, which says what is wrong with the input, where, and what to do.
+        One of its subclasses, whose message says what is wrong with the input, where, and what to do.
 
     Notes
     -----
     All items that share a true and a predicted cluster share one confusion matrix, so each item is visited once, to
-    count the cells; cost is linear in the items. Memory at its peak is about 24 bytes an item (16 without weights)
-    and 36 a cell, besides the input.
+    count the cells; cost is linear in the items. Peak memory is about 24 bytes per item (16 without weights) and 36
+    per cell, in addition to the input.
 
     References
     ----------
@@ -409,8 +409,8 @@ def cice_bcubed(
 
     Notes
     -----
-    Each mate counts as in `extended_bcubed`, times the mean, over the clusters that it shares with the item, of their
-    similarity to the match. The cost is about twice that of `extended_bcubed`.
+    Each mate counts as in `extended_bcubed`, times the mean similarity to the match of the clusters that it shares
+    with the item. The cost is about twice that of `extended_bcubed`.
 
     References
     ----------
@@ -433,6 +433,8 @@ def cice_bcubed(
     """
     for name, value, known in (("match", match, MATCHES), ("similarity", similarity, SIMILARITIES)):
         if not is_one_of(value, known):
-            raise OptionError(f"{arg(name)} is one of {', '.join(map(repr, known))}, not {quoted(value)}")
+            raise OptionError(
+                f"{arg(name)} must be one of {', '.join(map(repr, known))}, not {quoted(value)}"
+            )
     options.setdefault("metrics", list(cice(match, similarity)))
     return evaluate(truth, prediction, weight=weight, overlapping=True, **options)

@@ -156,13 +156,13 @@ class Coverage:
 
     @property
     def truth_coverage(self) -> float:
-        """Share of the weight of the truth whose items the prediction has."""
+        """Share of the truth's weight on items that the prediction has."""
         known = self.weight_common + self.weight_truth_only
         return self.weight_common / known if known else 1.0
 
     @property
     def prediction_coverage(self) -> float:
-        """Share of the weight of the prediction whose items the truth has; NaN if it is not known."""
+        """Share of the prediction's weight on items that the truth has; NaN if unknown."""
         known = self.weight_common + self.weight_prediction_only
         return self.weight_common / known if known else 1.0
 

@@ -126,7 +126,7 @@ def matched(
     nothing = found_nothing(prediction, policies)
     for side in (true_side, pred_side)[: 1 if nothing else 2]:
         if not side.labels.size:
-            raise EmptyInputError(f"{side.name} has no rows")
+            raise EmptyInputError(f"there are no rows in {side.name}")
     weigh = partial(row_weights, pair, weight_table, outer=outer, pool=pool, checked=checked)
     both = combine((true_side, pred_side), _items(*pair, pool), weigh, pool, join=join)
     if not both.coverage.n_common and not nothing:
@@ -189,7 +189,7 @@ def require_common(coverage: Coverage, truth: Facts, prediction: Facts) -> None:
     """Raise if the two sides have no item in common."""
     for side in (truth, prediction):
         if not side.n_rows:
-            raise EmptyInputError(f"{side.name} has no rows")
+            raise EmptyInputError(f"there are no rows in {side.name}")
         if side.n_absent == side.n_rows:
             raise EmptyInputError(
                 f"all {side.n_rows} clusters of {side.name} are null, so there is nothing to score"

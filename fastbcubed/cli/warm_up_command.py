@@ -51,7 +51,7 @@ def warm_up(*, two_processes: bool = False) -> str:
     """Compile the kernels, and return a message with the directory of their cache."""
     directory = None if kernels.jit.never_compiled() else _directory()
     if directory is None or directory in kernels.cache.fallbacks or kernels.cache.passed_over(directory):
-        raise FileFormatError(f"kernels cannot be compiled ahead: {kept()}")
+        raise FileFormatError(f"kernels are not compiled ahead: {kept()}")
     with announcing_compilation(N_KERNELS), tempfile.TemporaryDirectory() as work:
         with _second_process(work) if two_processes else nullcontext():
             _compile_all(Path(work))

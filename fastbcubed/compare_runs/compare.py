@@ -76,7 +76,7 @@ def compare(
     threads: int | None = None,
     progress: Progress = None,
 ) -> Comparison:
-    """Score several runs against one truth on the same items; return their differences, and whether these hold.
+    """Score several runs against one truth on the same items; return their differences and their significance.
 
     Parameters
     ----------
@@ -85,37 +85,38 @@ def compare(
     runs : dict of str to one of these
         The predictions, by name. With `table`, the names of their columns.
     baseline : str, optional
-        The run that the others are compared with; the first one when absent. "best" is the run of that name, or
-        else that of `Comparison.best`: with the best F1, where F1 is scored.
+        The run to compare the others with; by default the first. "best" means the run of that name if there is one,
+        or else `Comparison.best`, the run with the best F1.
     align : {"common", "each"}
         Whether all runs are scored on the items that every run scores, once policies have acted on each run; or each
-        run on all that it scores, so that differences are of items, too. Where runs lack items of the truth, a
-        warning has the F1 of each on its own items, and if those it lacks were alone; so has `Comparison.coverage`.
-        Coreference scores count mentions of both sides: whatever `align` is, they are of all mentions of the truth and
-        of the run, as `evaluate` has them.
+        run on all items it scores, so that differences also reflect the choice of items. Where runs lack items of the
+        truth, a warning and `Comparison.coverage` give the F1 of each run on its own items, and with its missing
+        items as singletons. Coreference scores always cover all mentions of the truth and of the run, as in
+        `evaluate`.
     level : float
         The confidence of intervals.
     bootstrap : int
-        Replicates of the bootstrap, whose percentiles take the place of intervals by Student's t; none when 0. It
-        takes 2 / (1 - `level`) for each run but the baseline, so that one is beyond each end: 40 for two runs at 0.95.
+        Number of bootstrap replicates for percentile intervals, which replace those by Student's t; 0 for none. At
+        least 2 / (1 - `level`) are needed per run other than the baseline, so that one lies beyond each end: 40 for
+        two runs at 0.95.
     seed : int
-        What replicates are drawn from. The same seed draws the same, whatever the engine and the order of rows and of
+        Seed of the replicates. The same seed gives the same replicates, whatever the engine and the order of rows and
         runs.
     unit : str
-        What could have been drawn otherwise, as a whole: "component", a connected component of the truth and all runs
+        The sampling unit: "component", a connected component of the truth and all runs
         (of the two runs compared where one of all runs is heavy: see `Comparison.deltas`); "true_cluster", which is
-        right only with ``unmatched="outside"``; or a column of the truth, in memory and with ``align="common"``.
+        valid only with ``unmatched="outside"``; or a column of the truth, in memory and with ``align="common"``.
     item, cluster : str, list of str, dict, or tuple of two of these
-        As for `evaluate`. Of a pair of columns the second is that of all runs, or a dict from the name of a run to its
-        columns; a dict alone leaves the truth's open, as it does those of runs that are not in it.
+        As for `evaluate`. In a pair of columns, the second applies to all runs, or is a dict from run name to
+        columns; a dict by itself leaves the columns of the truth, and of runs that it does not name, at their
+        defaults.
     weight, slices, attributes, metrics, beta, weighting, unmatched, nulls, duplicates, noise
-        As for `evaluate`. Policies are those of all runs: if one
-        is made of links, items that only the truth has are alone by default.
+        As for `evaluate`. Policies apply to all runs: if one run is built from links, items that only the truth has
+        are singletons by default.
     overlapping, max_pairs, table, paths, engine, memory_limit, spill_dir, threads, progress
-        As for `evaluate`. Differences of overlapping runs have standard errors by component alone. The disk engine
-        aligns one run after the other, those that turn out to have too many items again, and refuses runs with items
-        that the truth lacks if these are scored. The arguments `out`, `keep` and `repairs` are lacking: save the
-        evaluation of a run.
+        As for `evaluate`. Differences of overlapping runs have standard errors only by component. The disk engine
+        aligns the runs one by one, repeats those with too many items, and refuses runs with scored items that the
+        truth lacks. There are no arguments `out`, `keep` and `repairs`: save the evaluation of a run instead.
 
     Returns
     -------
@@ -124,13 +125,13 @@ def compare(
     Raises
     ------
     OptionError
-        If there is no run, the baseline is none, or there are too few replicates.
+        If there is no run, the baseline is not a run, or there are too few replicates.
     ColumnError, SliceError
-        If `unit` is a column that there is not, or that cannot be sliced by.
+        If `unit` is a column that does not exist or cannot be sliced by.
     EmptyInputError
         If no item is scored by every run.
     WeightError
-        If an item weighs differently in two runs.
+        If an item has different weights in two runs.
     FastBCubedError
         As `evaluate` does.
 

@@ -94,7 +94,7 @@ class Comparison(ClusterResult):
     runs : mapping of str to Evaluation
         The evaluations by name, in the order given.
     baseline : str
-        The run that the others are compared with.
+        The run to compare the others with.
     experiments : tuple of str
         The other runs.
     metrics : list of Metric
@@ -102,20 +102,19 @@ class Comparison(ClusterResult):
     n_items : int
         Items that are scored.
     align : {"common", "each"}
-        Whether all runs are scored on the items that each of them scores, or each on its own.
+        Whether all runs are scored on the items that every run scores, or each run on its own items.
     level : float
         The confidence of intervals.
     unit : str
-        What could have been drawn otherwise, as a whole.
+        The sampling unit.
     ranking : list of dict
         The runs by the score that `best` goes by, the best first: run, score, value; delta, se, low, high of the
         difference from the best; as_good, whether that interval includes 0. Empty where `ranks` refuses.
     warnings : list of dict
-        What a reader should know: code, level ("warning" or "note"), message, runs, figures. One, ``runs-lack-items``,
-        is on all runs that lack items of the truth.
+        Warnings and notes: code, level ("warning" or "note"), message, runs, figures. One of them,
+        ``runs-lack-items``, covers all runs that lack items of the truth.
     n_bootstrap, seed : int
-        Replicates of the bootstrap, and what they are drawn from; without any, intervals are those of
-        Student's t.
+        Number of bootstrap replicates, and their seed; without replicates, intervals are by Student's t.
 
     Examples
     --------
@@ -248,13 +247,13 @@ class Comparison(ClusterResult):
         return Table(table_of(columns))
 
     def deltas(self, *, adjust: str = "bonferroni") -> Table:
-        """Return how the scores of each experiment differ from the baseline's, and whether that holds.
+        """Return how the scores of each experiment differ from the baseline's, with intervals.
 
         Parameters
         ----------
         adjust : {"bonferroni", "none"}
-            With several experiments, whether the intervals of a score are widened, so that all of them hold together
-            with the confidence `level`; or each by itself.
+            With several experiments, whether the intervals of a score are widened to hold simultaneously with the
+            confidence `level`, or hold individually.
 
         Returns
         -------
@@ -262,21 +261,21 @@ class Comparison(ClusterResult):
             baseline, experiment, score, baseline_value, experiment_value, delta (experiment minus baseline), se, low,
             high, holds (whether the interval excludes 0). A score without a standard error has NaN, and null for
             holds; by ``unit="true_cluster"`` these are all that are no means over items. The text of the comparison
-            names such scores, and says why.
+            names such scores and gives the reason.
 
         Raises
         ------
         OptionError
-            If the unit does not serve here.
+            If the unit cannot be used here.
 
         Notes
         -----
         Errors are paired, and linearised: with D_u what a unit u adds to the score of the experiment less what it adds
         to that of the baseline, se² = U / (U - 1) Σ D_u². Units are the connected components of the truth and of
         all runs; where one of these has more than a tenth of the weight, the components of the truth, the baseline and
-        the experiment, so that a third run that joins much leaves the error as it is. A run that is equal to the
-        baseline differs by 0 ± 0. With align="each", se is NaN where the items of one of the two runs are a single
-        unit. Under "outside", items that only a run has connect nothing.
+        the experiment, so that a third run that joins much does not change the error. A run equal to the baseline
+        differs by 0 ± 0. With align="each", se is NaN where the items of one of the two runs are a single unit. Under
+        "outside", items that only a run has connect nothing.
 
         Examples
         --------
@@ -316,7 +315,7 @@ class Comparison(ClusterResult):
     def units(self) -> Units:
         """Number of independent units of all runs, effective number of them, and the share of the largest.
 
-        Errors may be by the units of two runs alone, of which there are more; see `deltas`.
+        Errors may use the units of only two runs, which are more numerous; see `deltas`.
 
         Raises
         ------
@@ -378,7 +377,7 @@ class Comparison(ClusterResult):
 
     @property
     def best(self) -> str:
-        """The run with the best F1, or the best of the first score of which more or less is better; the first if tied.
+        """The run with the best F1, or with the best value of the first score that has a direction; the first if tied.
 
         If there is no such score, or runs lack items of the truth (see `ranks`), it raises an OptionError.
 
@@ -391,12 +390,12 @@ class Comparison(ClusterResult):
         return rankings.ranked(self)[0]
 
     def against(self, run: str | None = None) -> Self:
-        """Return the same comparison with another baseline; no run is scored again.
+        """Return the same comparison with another baseline, without scoring any run again.
 
         Parameters
         ----------
         run : str, optional
-            The run that the others are compared with; the best one when absent.
+            The run to compare the others with; by default the best.
 
         Returns
         -------
@@ -405,7 +404,7 @@ class Comparison(ClusterResult):
         Raises
         ------
         OptionError
-            If there is no such run, or none is best (see `best`).
+            If there is no such run, or no run is best (see `best`).
 
         Examples
         --------
@@ -440,7 +439,7 @@ class Comparison(ClusterResult):
         Returns
         -------
         Table
-            run, then the scores of which more or less is better; null where a score is not defined.
+            run, then the scores that have a direction; null where a score is not defined.
 
         Raises
         ------
@@ -462,7 +461,7 @@ class Comparison(ClusterResult):
         return Table(rankings.ranks(self))
 
     def agreement(self) -> Table:
-        """Return how far each two scores rank the runs alike: Kendall's tau-b.
+        """Return how well each pair of scores agrees in ranking the runs: Kendall's tau-b.
 
         Returns
         -------
@@ -480,15 +479,15 @@ class Comparison(ClusterResult):
         return Table(rankings.agreement(self))
 
     def coverage(self) -> Table:
-        """Return how far each run has the items of the truth, before it is restricted to those of all runs.
+        """Return how many items of the truth each run has, before it is restricted to those of all runs.
 
         Returns
         -------
         Table
             run, n_common, n_truth_only, n_prediction_only (items on both sides, and on one of them), truth_coverage and
-            prediction_coverage (shares of weight), n_scored (items that the run scores), n_left_out (those of
-            them that another run does not score); own_precision, own_recall and own_f1 (on all items that the run
-            scores), and the same with `_if_alone`: if items of the truth that it lacks were alone. NaN if not known.
+            prediction_coverage (shares of weight), n_scored (items that the run scores), n_left_out (those that
+            another run does not score); own_precision, own_recall and own_f1 (on all items that the run scores), and
+            the same with `_if_alone`, which counts missing items of the truth as singletons. NaN if unknown.
 
         Examples
         --------
@@ -526,18 +525,18 @@ class Comparison(ClusterResult):
         Returns
         -------
         Table
-            run, the slice, n_items, weight, the scores and the losses. With `deltas`, behind each stands
-            <score>_delta, and <score>_delta_se, its standard error, where all runs have the same items in a slice, in
-            memory and with align="common", clusters do not overlap, and the score has one; null for the baseline; and
-            n_units, the units (those of `deltas`) that have items in the slice, null for the baseline where they
-            differ from run to run. An attribute that is called run is attribute.run here.
+            run, the slice, n_items, weight, the scores and the losses. With `deltas`, each score is followed by
+            <score>_delta, and by <score>_delta_se, its standard error, where all runs have the same items in a slice,
+            in memory and with align="common", clusters do not overlap, and the score has one; null for the baseline;
+            and n_units, the units (those of `deltas`) that have items in the slice, null for the baseline where they
+            differ from run to run. An attribute named run appears as attribute.run.
 
         Raises
         ------
         ColumnError, SliceError
             As `Evaluation.slices` does.
         OptionError
-            If `deltas` is neither True nor False, or there is no such order or number of rows.
+            If `deltas` is not a bool, or the order or number of rows is invalid.
 
         Examples
         --------
@@ -572,7 +571,7 @@ class Comparison(ClusterResult):
         columns : str or iterable of str
             Attributes to add, named as in `slices`.
         run : str, optional
-            The experiment that differences are of; the first one when absent.
+            The experiment whose differences to list; by default the first.
         order_by : {"delta", "worse", "better"} or None
             The largest change of precision and recall together first, or what got worse, or better; None for
             the order of the truth. Ties are broken by weight, then by id.
@@ -588,8 +587,8 @@ class Comparison(ClusterResult):
         Raises
         ------
         NotKeptError
-            If the rows of the runs are not kept in one order, as with align="each", the disk engine, or clusters that
-            may overlap.
+            If the rows of the runs are not kept in one order, as with align="each", the disk engine, or overlapping
+            clusters.
         OptionError
             If there is no such run.
 
@@ -619,7 +618,7 @@ class Comparison(ClusterResult):
         Parameters
         ----------
         side : "true"
-            Predicted clusters differ from run to run; those of one are listed by ``cmp["new"].clusters("pred")``.
+            Predicted clusters differ between runs; those of one run are listed by ``cmp["new"].clusters("pred")``.
         run, order_by, limit
             As for `items`.
 
@@ -627,13 +626,13 @@ class Comparison(ClusterResult):
         -------
         Table
             cluster, n_items, weight; for each run <run>.outcome, <run>.n_parts and the scores; precision_delta,
-            recall_delta and delta, as in `items`. Clusters that a policy has made of an item in each run are lacking
-            where the runs do not have the same items and the disk engine is used.
+            recall_delta and delta, as in `items`. With the disk engine, clusters that a policy has created are
+            missing if the runs have different items.
 
         Raises
         ------
         OptionError
-            If the side is another one, or there is no such run.
+            If the side is invalid, or there is no such run.
 
         Examples
         --------
@@ -679,14 +678,14 @@ class Comparison(ClusterResult):
         Returns
         -------
         ClusterInRuns
-            A dict that reads well, and that has as `table` all members.
+            A dict with a readable text form, whose `table` has all members.
 
         Raises
         ------
         SliceError
             If there is no such cluster.
         OptionError
-            If the side is no run.
+            If the side is not a run.
         NotKeptError
             As `items` does.
 
@@ -756,8 +755,8 @@ class Comparison(ClusterResult):
     def save(self, directory: Any) -> None:
         """Write scores, differences, the evaluations of the runs and the page; `fastbcubed.load` reads them back.
 
-        The comparison that was loaded shows the same, and compares no further: clusters, items, and slices and
-        baselines that were not requested take the runs again.
+        A loaded comparison shows the same results. Clusters, items, and slices and baselines that were not requested
+        need the runs again.
 
         Parameters
         ----------

@@ -177,7 +177,7 @@ class Constraint:
         for size in sizes:
             whole_number(size, f"a size of {self.name}", "items", least=1, most=MOST)
         if not is_one_of(context, ("bare", "amigo", "random")):
-            raise OptionError(f'context is "bare", "amigo" or "random", not {quoted(context)}.')
+            raise OptionError(f'context must be "bare", "amigo" or "random", not {quoted(context)}.')
         n, seed = whole_number(n_elsewhere, "n_elsewhere", "items", most=MOST), seed_of(seed)
         if context == "bare":
             return self.build(sizes, np.empty((0, 2), np.int64))
@@ -251,14 +251,18 @@ def _completeness(first: int, second: int) -> tuple[ArrayLike, ...]:
     return np.zeros_like(worse), worse, np.zeros_like(worse)
 
 
-@constraint("an odd item is worse in a clean cluster than in one where no two items belong together", (2,))
+@constraint(
+    "adding an unrelated item to a pure cluster is worse than adding it to one where no two items belong "
+    "together",
+    (2,),
+)
 def _rag_bag(n: int) -> tuple[ArrayLike, ...]:
     truth = [*[0] * n, *range(1, n + 1), n + 1]
     clean, noisy = [0] * n, [1] * n
     return truth, [*clean, *noisy, 0], [*clean, *noisy, 1]
 
 
-@constraint("n classes of two cut apart are worse than a class of n + 1 that loses one item", (2,))
+@constraint("splitting n classes of two items is worse than splitting one item off a class of n + 1", (2,))
 def _size_versus_quantity(n: int) -> tuple[ArrayLike, ...]:
     pairs = np.repeat(np.arange(1, n + 1), 2)
     large = np.zeros(n + 1, np.int64)
@@ -266,7 +270,7 @@ def _size_versus_quantity(n: int) -> tuple[ArrayLike, ...]:
     return tuple(map(np.concatenate, ([large, pairs], [large, np.arange(1, 2 * n + 1)], [cut_off, pairs])))
 
 
-@constraint("an item of a small class in a large one's cluster is worse than the converse", (2, 1))
+@constraint("an item of a small class in a large class's cluster is worse than the reverse", (2, 1))
 def _unbalanced(small: int, more: int) -> tuple[ArrayLike, ...]:
     large = small + more
     truth = np.repeat([0, 1], [large, small])

@@ -290,19 +290,20 @@ def _require_judgeable(truth: Any, unlabelled: Any, engine: Any, overlapping: bo
     if truth is None:
         if unlabelled != "drop":
             raise OptionError(
-                f"{arg('unlabelled', ...)} is for items that the truth lacks; pass {arg('truth', ...)}, too"
+                f"{arg('unlabelled', ...)} applies to items missing from the truth; pass {arg('truth', ...)} "
+                "as well"
             )
         return
     if is_one_of(engine, ("disk",)):
         raise OptionError(
-            "the disk engine does not judge a diff by a truth, for which all rows are needed; pass "
-            f"{arg('engine', 'memory')}, or leave {arg('truth', ...)} out. Two evaluations against the truth, each "
-            "on disk, give precision and recall of both"
+            "the disk engine cannot judge a diff against a truth, which needs all rows; pass "
+            f"{arg('engine', 'memory')}, or leave {arg('truth', ...)} out. Two evaluations against the "
+            "truth, each on disk, give precision and recall of both"
         )
     if overlapping:
         raise OptionError(
-            f"a truth judges clusterings that do not overlap; leave {arg('truth', ...)} out, or pass partitions, "
-            f"without {arg('overlapping', True)}"
+            f"a truth can only judge clusterings that do not overlap; leave {arg('truth', ...)} out, or "
+            f"pass partitions, without {arg('overlapping', True)}"
         )
 
 
@@ -324,7 +325,7 @@ def _split(metrics: Any, *, judged: bool, overlapping: bool) -> tuple[list[Any],
     }
     named = [name for name in asked if isinstance(name, str) and name in judging]
     if named and not judged:
-        raise MetricError(f"{named[0]} judges a change by a truth: it takes fb.diff(..., truth=truth)")
+        raise MetricError(f"{named[0]} judges a change against a truth; pass fb.diff(..., truth=truth)")
     rest = [name for name in asked if name not in named]
     return rest or ["split_rate", "merge_rate"], list(judging.values()) if judged else []
 

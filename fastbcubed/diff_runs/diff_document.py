@@ -73,8 +73,8 @@ TOLD = 0.05
 #: What became of items that one side lacks, in a sentence.
 FATES = {
     "drop": "left out (drop)",
-    "singleton": "taken as alone on the other side (singleton)",
-    "outside": "not scored, but merged to the items that they are clustered with (outside)",
+    "singleton": "treated as singletons on the other side (singleton)",
+    "outside": "not scored, but counted as merged into their cluster (outside)",
 }
 #: Scores that stand in the table of splits and merges: what was split off, merged, and both; all of it, good, bad.
 TABLE = {
@@ -237,7 +237,7 @@ def coverage(diff: Diff) -> list[str]:
         lines.append(f"{text}{_whose(diff, which, n)}{FATES.get(policy, policy)}.")
     if lines:
         lines.append(
-            f"All rates are about the {counted(diff.evaluation.contingency.n_items, 'item')} that are scored."
+            f"All rates cover the {counted(diff.evaluation.contingency.n_items, 'item')} that are scored."
         )
     return [*lines, *rows_lines(found, policies)]
 
@@ -297,7 +297,10 @@ def _iq(diff: Diff) -> str:
     if iq:
         direction = "nearer to the truth" if iq > 0 else "farther from the truth"
     known = with_interval(iq, *known_intervals(diff).get("iq", ()))
-    return f" All in all the change brings items {direction}: iq is {known}, where 1 is straight to it and -1 away."
+    return (
+        f" Overall, the change moves items {direction}: iq is {known}, where 1 means straight to the truth "
+        "and -1 straight away."
+    )
 
 
 # -- Tables ----------------------------------------------------------------------------------------
@@ -346,8 +349,8 @@ def notes(diff: Diff) -> list[str]:
     """Return the meaning of the figures, and the scores that were not computed."""
     found = definition(diff.evaluation)
     table = (
-        "A rate is the mean over items of what was split off, relative to the baseline cluster, or merged, relative to "
-        "the experiment cluster; a distance is relative to both clusters together."
+        "A rate is a mean over items: the share of the baseline cluster that was split off, or of the "
+        "experiment cluster that was merged in. A distance is relative to both clusters together."
     )
     if changes_grid(diff).rows:
         found.append(table)
@@ -360,7 +363,8 @@ def notes(diff: Diff) -> list[str]:
     if diff.verdict is not None and diff.verdict.n_unlabelled:
         among = "among each other" if diff.verdict.unlabelled == "drop" else "beside all others"
         found.append(
-            f"What is good and bad is about the {counted(diff.verdict.n_items, 'item')} that the truth labels, {among}."
+            f"Good and bad changes are judged on the {counted(diff.verdict.n_items, 'item')} that the truth "
+            f"labels, {among}."
         )
     return [*found, *not_computed(diff.not_computed)]
 
@@ -372,7 +376,7 @@ def _next_steps(diff: Diff) -> list[Block]:
         return []
     steps = [('.clusters("baseline", limit=5)', 'what changed most; or "experiment"')]
     if not ev.contingency.overlapping:
-        steps.insert(0, (".changes()", "what became of the clusters, as a table"))
+        steps.insert(0, (".changes()", "fate of the clusters, as a table"))
     if ev.has_items:
         items = ev.kept_items()
         attributes = [name for names in items.attribute_sides().values() for name in names]
@@ -389,8 +393,11 @@ def _verdict(diff: Diff, asked: Asked) -> Iterator[Block]:
     if asked.page and diff._changes is not None:
         of = "weight" if diff.evaluation.contingency.weighted else "items"
         said = f"Bar chart: share of the {of} in clusters that are unchanged, split, merged, gone or new"
-        text = "Split: in several clusters now. Merged: whole, with others. Gone, appeared: items of one side alone."
-        title = "What became of the clusters"
+        text = (
+            "Split: now in several clusters. Merged: whole, but with others. Gone, appeared: items on one "
+            "side only."
+        )
+        title = "Fate of the clusters"
         aside.append(Chart("changes", "changes", (diff._changes.to_pylist(), of), said, title, text))
     yield Beside([[Prose(what_changed(diff), "lead"), Prose(what_truth_says(diff), "lead")], aside])
     most = MESSAGES if asked.page else None
@@ -449,7 +456,7 @@ def _slices(diff: Diff, asked: Asked) -> Iterator[Block]:
     keys: dict[str, Any] = dict.fromkeys(diff.sliced) | {slice_name(key): key for key in asked.by}
     chosen = list(keys.items())[: asked.slicings]
     if chosen and asked.page:
-        yield about_slicings(len(chosen), len(keys), "Those that changed most.")
+        yield about_slicings(len(chosen), len(keys), "Most changed first.")
     for k, (name, key) in enumerate(chosen):
         table = diff._sliced[name] if name in diff.sliced else diff.slices(key)
         n = table.num_rows
@@ -459,13 +466,13 @@ def _slices(diff: Diff, asked: Asked) -> Iterator[Block]:
         elif asked.page or n > asked.whole:
             changes = [change_of(row) for row in table.to_pylist()]
             table = table.take(sorted(range(n), key=lambda k: -changes[k])[:most])
-        part = f": the {count(most)} of {count(n)} slices that changed most" * (table.num_rows < n)
+        part = f": the {count(most)} most changed of {count(n)} slices" * (table.num_rows < n)
         yield Heading(f"By {label(name)}{part}")
         if asked.page and table.num_rows and {"split_change", "merge_change"} <= set(table.column_names):
             names = name_columns(table.column_names)
             rows = [{**row, "slice": [row[each] for each in names]} for row in table.to_pylist()]
-            said = f"Stacked bars: split and merge rate by {label(name)}, as the table below has it"
-            text = "Added up over all slices, these are the split rate and the merge rate."
+            said = f"Stacked bars: split and merge rate by {label(name)}, with the values of the table below"
+            text = "Summed over all slices, these are the split rate and the merge rate."
             yield Chart(
                 f"slices-{k}", "slice_changes", (rows,), said, "Share of each slice in the change", text
             )
@@ -477,9 +484,7 @@ def _clusters(diff: Diff, asked: Asked) -> Iterator[Block]:
     if not asked.worst or not diff.evaluation.has_clusters:
         return
     if asked.page:
-        text = (
-            "Those that changed most. Each opens to its members, grouped by the clusters of the other side."
-        )
+        text = "Most changed first. Each opens to its members, grouped by the clusters of the other side."
         yield Prose([text], "note")
     whole = sum(diff.overall.get(name, 0.0) for name in ("split_rate", "merge_rate"))
     for side, mark, other in (("baseline", "true", "experiment"), ("experiment", "pred", "baseline")):
@@ -488,7 +493,7 @@ def _clusters(diff: Diff, asked: Asked) -> Iterator[Block]:
         of = f"{count(n)} of {count(diff.summary[side]['clusters'])}"
         if n:
             table = table.slice(0, n)
-            yield Heading(f"{side.capitalize()} clusters that changed most: {of}", side=mark)
+            yield Heading(f"Most changed {side} clusters: {of}", side=mark)
             opened = (
                 [_opened(diff, side, row, asked, whole, other) for row in table.to_pylist()]
                 if asked.page

@@ -78,7 +78,7 @@ OF_ONE_SIDE = {"true": GONE, "pred": APPEARED}
 def not_defined() -> MetricError:
     """Return the error for changes of clusters where these may overlap."""
     return MetricError(
-        "what became of clusters is not defined where clusters may overlap; pass partitions, without "
+        "the fate of clusters is not defined for overlapping clusters; pass partitions, without "
         f"{arg('overlapping', True)}"
     )
 
@@ -137,7 +137,7 @@ def changes_by(ev: Evaluation, key: SliceKey) -> pa.Table:
         raise not_defined()
     if isinstance(key, Mapping):
         raise SliceError(
-            f"changes are listed by an attribute or by bins, not by subsets ({first_few(list(key))})"
+            f"changes can be listed by an attribute or by bins, not by subsets ({first_few(list(key))})"
         )
     items, rows = ev.kept_items(), ev.kept.rows
     fate, cluster, n_clusters = _fates(ev, items)
@@ -345,7 +345,7 @@ def clusters_of(diff: Diff, side: str, order_by: str | None, limit: int | None, 
         if not is_one_of(outcome, by_name):
             names = ", ".join(map(repr, (*by_name, OF_ONE_SIDE[old])))
             kind = "a baseline" if old == "true" else "an experiment"
-            raise OptionError(f"the outcome of {kind} cluster is one of {names}, not {quoted(outcome)}")
+            raise OptionError(f"the outcome of {kind} cluster must be one of {names}, not {quoted(outcome)}")
         known = by_name[outcome]
     with in_words_of_a_diff():
         if known is not None:

@@ -298,15 +298,15 @@ class Diff(DiffWithIds):
             of_baseline = str(COLUMNS[TRUE_CLUSTER])
             if is_one_of(unit, (TRUE_CLUSTER,)):  # which the evaluation has for the baseline's
                 raise OptionError(
-                    f"units of a diff are {COMPONENT}, {of_baseline} or an attribute, not {TRUE_CLUSTER}: pass "
-                    f"{arg('unit', COMPONENT)}, which the truth takes no part in"
+                    f"units of a diff are {COMPONENT}, {of_baseline} or an attribute, not {TRUE_CLUSTER}: "
+                    f"pass {arg('unit', COMPONENT)}, which does not depend on the truth"
                 )
             with in_words_of_a_diff():
                 unit = TRUE_CLUSTER if is_one_of(unit, (of_baseline,)) else unit
                 return self.evaluation.interval(meant(which), level=level, unit=unit)
         if unit != COMPONENT:
             raise OptionError(
-                f"{metric.name} has intervals by {arg('unit', COMPONENT)} alone, not {quoted(unit)}"
+                f"{metric.name} has intervals only for {arg('unit', COMPONENT)}, not {quoted(unit)}"
             )
         judgement = self._require_judged(metric.name)
         value, found = judgement.overall([metric])[metric.name], judgement.errors([metric])
@@ -403,7 +403,8 @@ class Diff(DiffWithIds):
                 return Table(changes_by(self.evaluation, asked_key(self, by)))
         if self._changes is None:
             raise NotKeptError(
-                f"the cells were not kept; call fastbcubed.diff with {arg('keep', 'cells')} to know the changes"
+                f"the cells were not kept; call fastbcubed.diff with {arg('keep', 'cells')} to list the "
+                "changes"
             )
         return Table(self._changes)
 
@@ -777,14 +778,14 @@ class Diff(DiffWithIds):
         if self.verdict is not None and "errors" not in self._saved:
             raise NotKeptError(
                 "standard errors of the scores that judge the change were not kept; save with "
-                f"{arg('keep', 'items')}, or ask for .errors before you save"
+                f"{arg('keep', 'items')}, or access .errors before saving"
             )
         return dict(self._saved.get("errors", {}))
 
     def _require_judged(self, name: str) -> Judgement:
         if self._judgement is None:
             raise MetricError(
-                f"{name} judges a change by a truth; pass fb.diff(..., truth=truth)"
+                f"{name} judges a change against a truth; pass fb.diff(..., truth=truth)"
                 if self.verdict is None
                 else f"{name} was not computed before the diff was saved, and the items were not kept"
             )

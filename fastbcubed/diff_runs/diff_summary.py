@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
 #: Warnings of an evaluation that say something of a diff, too; and what they say there, where words do not suffice.
 TOLD: dict[str, str] = {
-    "same-input": "Baseline and experiment are the same data, so that nothing has changed.",
+    "same-input": "Baseline and experiment are the same data, so nothing has changed.",
     "few-ids-match": "",
-    "all-singleton-truth": "Every item is alone in the baseline, so that nothing can be split. Check that its column "
-    "of clusters is one, and not a column of ids.",
+    "all-singleton-truth": (
+        "Every item is a singleton in the baseline, so nothing can be split. Check that its cluster column "
+        "does not contain item ids."
+    ),
     "unlinked-alone": "",
     "giant-cluster": "",
     "labels-like-nulls": "",
@@ -65,9 +67,9 @@ def _partly_labelled(verdict: Verdict) -> list[dict[str, Any]]:
     if share >= ALL_BUT_FEW or verdict.unlabelled == "outside":
         return []
     message = Message(
-        f"The truth labels {percent(share)} of the {count(n)} items: it judges what happened among these, and the "
-        "others are left out of all clusters that it judges. If true clusters are complete, so that no other item "
-        f"belongs to them, pass {arg('unlabelled', 'outside')}."
+        f"The truth labels {percent(share)} of the {count(n)} items. Only changes among these are judged; "
+        "the other items are left out of all judged clusters. If true clusters are complete, so that no "
+        f"other item belongs to them, pass {arg('unlabelled', 'outside')}."
     )
     level = WARNING if share < MOSTLY_LABELLED else NOTE
     figures = {"share": share, "n_items": n}
@@ -202,7 +204,7 @@ def parts_of(ev: Evaluation, state: Mapping[str, Any]) -> dict[str, Any]:
     judgement = None
     if verdict is not None and ev.has_items and ev.policies.nulls != "singleton":
         if TRUE_CLUSTER not in ev.kept_items().attribute_sides().get("attributes", ()):
-            raise FileFormatError("the items have no true cluster, by which the diff was judged")
+            raise FileFormatError("the items lack the true clusters against which the diff was judged")
         judgement = Judgement(ev, labelled_again(ev), verdict.unlabelled)
     return {
         "evaluation": ev,

@@ -90,9 +90,10 @@ class Carried(NamedTuple):
         if not self.n_greedy:
             return []
         message = (
-            f"Ids of {counted(self.n_greedy, 'group')} of clusters, which hang together through "
-            f"{count(self.cells_of_greedy)} cells, were carried cell by cell, the heaviest first: the search for the "
-            "best matching took too long there. Slightly more of the weight may be able to keep its id."
+            f"Ids of {counted(self.n_greedy, 'group')} of clusters, connected by "
+            f"{count(self.cells_of_greedy)} cells, were carried over greedily, heaviest cell first, because "
+            "the search for the best matching took too long. A better matching might keep the ids of "
+            "slightly more of the weight."
         )
         figures = {"n_components": self.n_greedy, "n_cells": self.cells_of_greedy}
         return [{"code": TOO_TANGLED, "level": NOTE, "message": message, **figures}]
@@ -107,7 +108,8 @@ def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
         )
     if table.overlapping:
         raise MetricError(
-            f"ids are not carried where clusters may overlap; pass partitions, without {arg('overlapping', True)}"
+            "ids cannot be carried over between overlapping clusters; pass partitions, without "
+            f"{arg('overlapping', True)}"
         )
     labels = {side: _labels(ev, side) for side in OF_ONE_SIDE}
     valid = {side: np.asarray(to_numpy(each.is_valid()), np.bool_) for side, each in labels.items()}
@@ -121,9 +123,7 @@ def carry(ev: Evaluation, limit: int = LIMIT) -> Carried:
         cells = np.flatnonzero(valid["true"][codes["true"]] & valid["pred"][codes["pred"]])
         weight = weight[cells]
     if not cells.size:
-        raise EmptyInputError(
-            "no item is in a cluster with an id on both sides, so that no id can be carried"
-        )
+        raise EmptyInputError("no item has a cluster id on both sides, so no id can be carried over")
     whole = (table.fp[cells] == 0) & (table.fn[cells] == 0)
     sure, rest = cells[whole], cells[~whole]
     # Whole numbers make sums exact, so that the order of the items cannot break a tie; the unit is a power of two.
@@ -224,8 +224,8 @@ def _of_one_side(ev: Evaluation, carried: Carried, side: str) -> pa.Array:
     found = own.take(from_numpy(codes[~scored[codes]]))
     if found.null_count and ev.policies.noise_of(side) is None:
         raise NotKeptError(
-            f"the labels of {counted(found.null_count, 'cluster')} of which one side has no item were not kept; keep "
-            f"the items, with {arg('keep', 'items')}"
+            f"the labels of {counted(found.null_count, 'cluster')} without items on one of the sides were "
+            f"not kept; keep the items, with {arg('keep', 'items')}"
         )
     return found.drop_null()
 
@@ -279,7 +279,7 @@ def _or_null(values: pa.Array, at: NDArray[np.int64]) -> pa.Array:
 
 def _kind(labels: pa.Array, where: str) -> str:
     if pa.types.is_struct(labels.type):
-        raise OptionError(f"{where} have several columns, and ids are of one; join these before")
+        raise OptionError(f"{where} have several columns, but ids need one; join the columns first")
     return id_kind(labels.type, where)
 
 
@@ -299,7 +299,7 @@ def _known(known: Any, kind: str) -> pa.Array | None:
     column = as_column(known, "known_ids", f"{arg('known_ids')}")
     column.refuse_nulls()
     if len(column.parts) > 1:
-        raise OptionError(f"{arg('known_ids')} have {len(column.parts)} columns; pass ids")
+        raise OptionError(f"{arg('known_ids')} have {len(column.parts)} columns; pass one column of ids")
     found = combined(plain(column.parts[0]))
     if not len(found):
         return None
@@ -311,7 +311,8 @@ def _of_kind(values: pa.Array, kind: str, where: str) -> pa.Array:
         words = {"integer": "numbers", "string": "texts", "binary": "bytes"}
         raise IdTypeError(
             f"{where} {'has' if 'registry' in where else 'gives'} {words[own]} (first: "
-            f"{first_few(values.slice(0, 3).to_pylist())}), and the ids of the baseline are {words[kind]}; cast either"
+            f"{first_few(values.slice(0, 3).to_pylist())}), and the ids of the baseline are {words[kind]}; "
+            "cast one of them"
         )
     return values.cast(_wide(values.type))
 
@@ -332,12 +333,12 @@ def _require_rule(mint: IdRule, kind: str) -> None:
     if isinstance(mint, str):
         if kind != "string":
             raise IdTypeError(
-                f"{arg('mint', mint)} makes texts, and the ids of the baseline are not; leave it out to count on from "
-                "the largest number, or cast the ids to texts"
+                f"{arg('mint', mint)} creates strings, but the ids of the baseline are not strings; omit it to "
+                "continue from the largest number, or cast the ids to strings"
             )
     elif mint is not None and not callable(mint):
         raise OptionError(
-            f"{arg('mint')} is a function, a text that new ids begin with, or min, not {quoted(mint)}"
+            f"{arg('mint')} must be a function, a prefix for new ids, or min, not {quoted(mint)}"
         )
 
 
@@ -363,7 +364,7 @@ def _minted(
         first = max(0, pc.max(taken).as_py()) + 1
         if first + n > np.iinfo(_wide(taken.type).to_pandas_dtype()).max:
             raise OptionError(
-                f"the largest id is {first - 1}, after which no numbers are left; pass {arg('mint', ...)}"
+                f"the largest id is {first - 1}, beyond which no numbers are left; pass {arg('mint', ...)}"
             )
         found, is_free = (
             from_numpy(np.arange(first, first + n, dtype=_wide(taken.type).to_pandas_dtype())),
@@ -376,7 +377,7 @@ def _minted(
 
 def _require_free(ids: pa.Array, labels: pa.Array, taken: pa.Array) -> pa.Array:
     """Return new ids, or raise OptionError if another cluster has one of them."""
-    hint = f"Pass another rule, such as a text that new ids begin with: {arg('mint', 'new-')}"
+    hint = f"Pass another rule, such as a prefix for new ids: {arg('mint', 'new-')}"
     taken, used = taken.cast(ids.type), np.empty(0, np.int64)
     few, many = sorted((ids, taken), key=len)  # a table of the fewer ones is quicker
     if pc.any(pc.is_in(many, value_set=few)).as_py():
@@ -392,8 +393,8 @@ def _require_free(ids: pa.Array, labels: pa.Array, taken: pa.Array) -> pa.Array:
         first = counts.filter(pc.greater(counts.field("counts"), 1))[0].as_py()["values"]
         several = labels.filter(pc.equal(ids, first)).slice(0, 3).to_pylist()
         raise OptionError(
-            f"{count(len(ids))} new clusters have {count(distinct)} different new ids: {quoted(first)} is that of "
-            f"{first_few(several)}. {hint}"
+            f"{count(len(ids))} new clusters have only {count(distinct)} different new ids: "
+            f"{quoted(first)} is shared by {first_few(several)}. {hint}"
         )
     return ids
 
@@ -412,7 +413,7 @@ def _smallest(ev: Evaluation, labels: pa.Array, taken: pa.Array) -> pa.Array:
     wanted = at.is_valid()
     own, at = own.filter(wanted), at.filter(wanted)
     if pa.types.is_struct(own.type):
-        raise OptionError(f"items have ids of several columns; pass another {arg('mint', ...)} than min")
+        raise OptionError(f"item ids have several columns; pass a {arg('mint', ...)} other than min")
     free = (
         pc.invert(pc.is_in(own, value_set=taken.cast(own.type)))
         if _comparable(own, taken)
@@ -425,8 +426,9 @@ def _smallest(ev: Evaluation, labels: pa.Array, taken: pa.Array) -> pa.Array:
     if groups.size < len(labels):
         none = np.setdiff1d(np.arange(len(labels)), groups)
         raise OptionError(
-            f"all items of {counted(none.size, 'new cluster')} are ids of other clusters (first: "
-            f"{first_few(labels.take(from_numpy(none[:3])).to_pylist())}); pass another {arg('mint', ...)} than min"
+            f"all items of {counted(none.size, 'new cluster')} are already ids of other clusters (first: "
+            f"{first_few(labels.take(from_numpy(none[:3])).to_pylist())}); pass a {arg('mint', ...)} other "
+            "than min"
         )
     return own.take(from_numpy(order[first]))
 
@@ -441,7 +443,7 @@ def _rows(ev: Evaluation) -> tuple[pa.Array, pa.Array]:
     labels = plain_labels(without_noise(items.labels("pred"), ev.policies.noise_of("pred")))
     if pa.types.is_struct(labels.type):
         raise OptionError(
-            "clusters of the experiment have several columns; give them one to list ids by item"
+            "cluster labels of the experiment have several columns; use one column to list ids by item"
         )
     rows = np.flatnonzero(to_numpy(labels.is_valid()))
     return plain_labels(items.ids(rows)), labels.take(from_numpy(rows))
@@ -558,8 +560,9 @@ def checked_registry(given: Any, kind: str, release: str) -> pa.Table:
     counts = pc.value_counts(ids["id"])
     if len(twice := counts.filter(pc.greater(counts.field("counts"), 1))):
         raise DuplicateItemError(
-            f"{counted(len(twice), 'id')} {'is' if len(twice) == 1 else 'are'} in several rows of the registry (first: "
-            f"{first_few(twice.field('values').slice(0, 3).to_pylist())}); keep one row of each"
+            f"{counted(len(twice), 'id')} {'is' if len(twice) == 1 else 'are'} in several rows of the "
+            f"registry (first: {first_few(twice.field('values').slice(0, 3).to_pylist())}); keep one row "
+            "of each"
         )
     unknown = (
         ids["replaced_by"]
@@ -568,13 +571,13 @@ def checked_registry(given: Any, kind: str, release: str) -> pa.Table:
     )
     if len(unknown):
         raise OptionError(
-            f"replaced_by of the registry has {counted(len(unknown), 'id')} that it has no row of (first: "
-            f"{first_few(unknown.slice(0, 3).to_pylist())})"
+            f"replaced_by of the registry names {counted(len(unknown), 'id')} without a row of their own "
+            f"(first: {first_few(unknown.slice(0, 3).to_pylist())})"
         )
     seen = {name: table[name].cast(pa.string()) for name in ("first_seen", "last_seen")}
     if any(pc.any(pc.equal(own, release)).as_py() for own in seen.values()):
         raise OptionError(
-            f"the registry has the release {quoted(release)} already; restore the registry from before it, or name "
-            f"this release: {arg('release', ...)}"
+            f"the registry already contains the release {quoted(release)}; restore the registry from before "
+            f"it, or give this release another name: {arg('release', ...)}"
         )
     return pa.table({"id": ids["id"], **seen, "replaced_by": ids["replaced_by"]})

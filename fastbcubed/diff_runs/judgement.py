@@ -91,8 +91,8 @@ def label(
     rows, keys = rows[known], found.true_keys[known]
     if not (cell[rows] >= 0).any():
         raise OptionError(
-            f"none of the items that {truth.name} labels is in baseline and experiment, so that nothing can be judged "
-            f"by it; leave {arg('truth', ...)} out"
+            f"none of the items that {truth.name} labels is in baseline and experiment, so it cannot judge "
+            f"anything; leave {arg('truth', ...)} out"
         )
     assert isinstance(items, AlignedItems)
     labelled = _labelled(ev, rows, keys, items.in_prediction)
@@ -123,8 +123,8 @@ def labelled_again(ev: Evaluation) -> Labelled:
     """Return the result of `label`, from the attribute that was saved with the items."""
     if ev.policies.nulls == "singleton":
         raise NotKeptError(
-            f"with {arg('nulls', 'singleton')} a saved diff does not distinguish items whose true cluster is null "
-            "from those that the truth lacks; call fastbcubed.diff again"
+            f"with {arg('nulls', 'singleton')} a saved diff cannot distinguish items whose true cluster is "
+            "null from items missing from the truth; call fastbcubed.diff again"
         )
     values = ev.kept_items().attribute("attributes", TRUE_CLUSTER)
     known, keys = _keys(values, _noise_of_truth(ev.policies))
@@ -165,8 +165,8 @@ class TruthAttributes(AttributeTable):
         for where, names in ((truth.name, truth.attribute_names), ("the table of attributes", own)):
             if TRUE_CLUSTER in names:
                 raise ColumnError(
-                    f"{where} has a column {TRUE_CLUSTER!r}, which in a diff is what the clusters of the truth are "
-                    "called; give it another name"
+                    f"{where} has a column {TRUE_CLUSTER!r}, a name that a diff reserves for the clusters of "
+                    "the truth; rename the column"
                 )
         known = [name for name in (TRUE_CLUSTER, *truth.attribute_names) if name not in own]
         self.names = (*dict.fromkeys(known), *own)

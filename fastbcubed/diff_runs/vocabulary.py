@@ -74,7 +74,7 @@ MEANT = {"merge_distance": "merge_jaccard_distance", "split_distance": "split_ja
 def side_of(side: Any) -> str:
     """Return an evaluation's name for a side of a diff."""
     if not isinstance(side, str) or side not in SIDES:
-        raise OptionError(f'the side of a cluster is "baseline" or "experiment", not {quoted(side)}')
+        raise OptionError(f'the side of a cluster must be "baseline" or "experiment", not {quoted(side)}')
     return SIDES[side]
 
 
@@ -91,7 +91,8 @@ def as_policies(unmatched: Any, baseline: Any, experiment: Any) -> Any:
         return unmatched
     if strange := [side for side in unmatched if side not in PLACES]:
         raise OptionError(
-            f"{arg('unmatched', ...)} has a policy for {strange[0]!r}; the sides are called baseline and experiment"
+            f"{arg('unmatched', ...)} has a policy for {strange[0]!r}, but the sides are named baseline and "
+            "experiment"
         )
     return {PLACES[side]: policy for side, policy in unmatched.items()}
 
@@ -102,7 +103,8 @@ def as_noise(noise: Any) -> Any:
         return noise
     if strange := [side for side in noise if side not in PLACES]:
         raise OptionError(
-            f"{arg('noise', ...)} has a label for {strange[0]!r}; the sides are called baseline and experiment"
+            f"{arg('noise', ...)} has a label for {strange[0]!r}, but the sides are named baseline and "
+            "experiment"
         )
     return {PLACES[side]: label for side, label in noise.items()}
 
@@ -149,11 +151,11 @@ def asked_order(order_by: str | None) -> str:
         return LOSS
     if not isinstance(order_by, str):
         raise MetricError(
-            f"a listing is ordered by a score or another column by name, not {quoted(order_by)}"
+            f"a listing must be ordered by the name of a score or another column, not {quoted(order_by)}"
         )
     if order_by in COLUMNS or order_by == LOSS:
         raise MetricError(
-            f"cannot order by {quoted(order_by)}; in a diff it is called {COLUMNS.get(order_by, CHANGE)!r}"
+            f"cannot order by {quoted(order_by)}; a diff calls it {COLUMNS.get(order_by, CHANGE)!r}"
         )
     order_by = MEANT.get(order_by, order_by)
     return BACK.get(order_by, order_by)

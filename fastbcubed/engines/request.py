@@ -197,7 +197,9 @@ def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
         return None
     one = isinstance(metrics, str) or callable(metrics)
     if not one and not isinstance(metrics, Iterable):
-        raise MetricError(f"{arg('metrics', ...)} is names of scores, or formulas, not {quoted(metrics)}")
+        raise MetricError(
+            f"{arg('metrics', ...)} must be names of scores, or formulas, not {quoted(metrics)}"
+        )
     chosen = [lifted(m, outside=outside) if callable(m) else m for m in ([metrics] if one else metrics)]
     if not chosen:
         raise MetricError(f"{arg('metrics')} is empty; leave it out for the usual scores")
@@ -216,10 +218,10 @@ def as_metrics(metrics: Any, *, outside: bool) -> list[str | Metric] | None:
 def require_own_name(name: Any, *, twice: bool = False) -> None:
     """Raise if a score of the user's own cannot have this name."""
     if not isinstance(name, str) or not name:
-        raise MetricError(f"the name of a score is a text, not {quoted(name)}")
+        raise MetricError(f"the name of a score must be a string, not {quoted(name)}")
     if twice or name in METRICS:
         raise MetricError(
-            f"two scores would be called {name!r}; give each formula a name of its own (its __name__)"
+            f"two scores would be named {name!r}; give each formula a different name (its __name__)"
         )
     if name in COLUMNS or name in {m.item_name for m in METRICS.values()} or name.endswith(COLUMN_ENDINGS):
         raise MetricError(f"{name!r} is a column of listings; give the formula another name (its __name__)")
@@ -233,15 +235,15 @@ def as_slices(slices: Any) -> list[SliceKey]:
         return [check_key(slices)]
     if not isinstance(slices, Iterable):
         raise SliceError(
-            f"{arg('slices')} is an attribute, several of them, or a mapping, not {quoted(slices)}"
+            f"{arg('slices')} must be an attribute, several attributes, or a mapping, not {quoted(slices)}"
         )
     found: dict[str, SliceKey] = {}
     for key in map(check_key, slices):
         other = found.setdefault(name := slice_name(key), key)
         if other is not key and (not elements(key) or elements(other) != elements(key)):
             raise SliceError(
-                f"two of the slices would be called {name!r} in the result: {_shown(other)} and {_shown(key)}. Rename "
-                "one of them, or ask for it with Evaluation.slices"
+                f"two of the slices would be named {name!r} in the result: {_shown(other)} and "
+                f"{_shown(key)}. Rename one of them, or get it later with Evaluation.slices"
             )
     return list(found.values())
 

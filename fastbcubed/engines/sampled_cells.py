@@ -121,8 +121,8 @@ def _as_a_whole(sample: Clustering, request: Request, pool: Pool) -> tuple[Touch
     prediction = _prediction(request.given)
     if prediction.items is None:
         raise AlignmentError(
-            "the prediction has labels without item ids, so the sample cannot be found in it. Pass a table, a dict, "
-            "or Clustering.from_labels(labels, items=ids)."
+            "the prediction has labels without item ids, so the sample cannot be matched to it. Pass a "
+            "table, a dict, or Clustering.from_labels(labels, items=ids)."
         )
     rows = align(sample, prediction, request.policies, pool)
     there = _is_there(rows.pred_keys, rows.absent_pred)

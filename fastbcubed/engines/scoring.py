@@ -41,7 +41,7 @@ def scores_without_room(metrics: Iterable[Metric], n_rows: int, limit: int) -> d
     """Return the scores that need all cells at once and would exceed the limit, and why."""
     base = min(limit, COUNTED * n_rows) + BESIDE
     return {
-        metric.name: f"it takes all cells at once, for which the memory limit has no room; raise memory_limit to at "
+        metric.name: f"it needs all cells at once, which exceed the memory limit; raise memory_limit to at "
         f"least {((COUNTED + each) * n_rows + BESIDE - ALLOWED >> 20) + 1} MiB"
         for metric in metrics
         if (each := _held_by(metric)) * n_rows + base > limit + ALLOWED
@@ -74,8 +74,8 @@ def require_room(request: Request) -> None:
     path = f"{path_of(what[name])}, given as " if is_path(what[name]) else "the table given as "
     way_out = "" if name in ("weight", "attributes") else ", or write it as Parquet, which is read in blocks"
     raise OptionError(
-        f"{path}{arg(name, ...)} would take about {readable(held[name])} of memory, as it is held as a whole. Raise "
-        f"memory_limit to at least {(least >> 20) + 1} MiB{way_out}"
+        f"{path}{arg(name, ...)} would take about {readable(held[name])} of memory, because it is held as a whole. "
+        f"Raise memory_limit to at least {(least >> 20) + 1} MiB{way_out}"
     )
 
 

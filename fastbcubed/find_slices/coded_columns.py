@@ -102,10 +102,10 @@ def code_column(
     if values.null_count == len(values):
         return "it has no value"
     if pa.types.is_nested(kind):
-        return f"it is of type {kind}, not a plain value"
+        return f"it has type {kind}, not a plain one"
     if not named and not pa.types.is_floating(kind) and not pa.types.is_decimal(kind):
         if not pa.types.is_temporal(kind) and _is_id(values.slice(0, order.sampled), order):
-            return "nearly every value is in one group of items only, as ids are"
+            return "nearly every value occurs in one group of items only, as with ids"
     number = _as_numbers(values)
     if number is None:
         codes, known = number_values(values)
@@ -238,7 +238,7 @@ def _ranges(
     sample = number.values[: order.sampled]
     sample = np.sort(sample[sample == sample])
     if not sample.size:
-        return "it has no value on the half that is searched"
+        return "it has no value on the searched half"
     different = np.unique(sample)
     few = different.size <= FEW_NUMBERS
     if few:

@@ -139,9 +139,10 @@ def require_work(columns: Sequence[CodedColumn], depth: int, n_rows: int) -> int
         largest = sorted(n_values, key=lambda name: -max(n_values[name]))
         lower = f"pass {arg('depth', depth - 1)}, " if depth > 1 else "pass "
         raise OptionError(
-            f"{arg('depth', depth)} would look at {n:,} slices of {len(n_values):,} {Word('attributes')}, in "
-            f"{steps:,} steps; at most are {MOST_SLICES:,}, and {MOST_STEPS:,} steps. To look at fewer, {lower}fewer "
-            f"{arg('attributes', ...)} (most values have {first_few(largest)}), or a larger {arg('min_items', ...)}"
+            f"{arg('depth', depth)} would search {n:,} slices of {len(n_values):,} {Word('attributes')} in "
+            f"{steps:,} steps; the limits are {MOST_SLICES:,} slices and {MOST_STEPS:,} steps. To search "
+            f"fewer, {lower}fewer {arg('attributes', ...)} (most values have {first_few(largest)}), or a "
+            f"larger {arg('min_items', ...)}"
         )
     return n
 

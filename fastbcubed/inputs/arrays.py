@@ -50,17 +50,17 @@ def refuse_unread(values: Any, where: str) -> None:
     """
     kind = type(values).__name__
     if isinstance(values, type):
-        raise ColumnError(f"{where} is the class {values.__name__}. Pass an object of it.")
+        raise ColumnError(f"{where} is the class {values.__name__}. Pass an instance of it.")
     if kind.endswith("GroupBy"):
         raise ColumnError(
-            f"{where} is rows in groups ({kind}). Pass the table that was grouped, and name the column that it is "
-            f"grouped by with {arg('cluster', ...)}."
+            f"{where} is a grouped table ({kind}). Pass the ungrouped table, and name its grouping column "
+            f"with {arg('cluster', ...)}."
         )
     if is_sparse(values):
         raise ColumnError(
-            f"{where} is a sparse matrix ({kind}). Of links between items, pass Clustering.from_pairs(m.row, m.col, "
-            "items=range(m.shape[0])) with m = matrix.tocoo(); a contingency table goes to fastbcubed.metrics, as "
-            "contingency=."
+            f"{where} is a sparse matrix ({kind}). For links between items, pass "
+            "Clustering.from_pairs(m.row, m.col, items=range(m.shape[0])) with m = matrix.tocoo(); for a "
+            "contingency table, pass contingency= to a function of fastbcubed.metrics."
         )
     if is_pandas(values, "DataFrame", "Series", "Index") or hasattr(values, "__arrow_c_stream__"):
         return
@@ -68,7 +68,7 @@ def refuse_unread(values: Any, where: str) -> None:
         ask = next((name for name in AS_TABLE if hasattr(values, name)), None)
         advice = f"call .{ask}() first" if ask else "pass it as a table of pandas, Polars or Arrow"
         raise ColumnError(
-            f"{where} is a table or query of type {kind}, which is not read as it is: {advice}."
+            f"{where} is a table or query of type {kind}, which cannot be read directly: {advice}."
         )
 
 
@@ -162,14 +162,15 @@ def convert(values: Any, where: str) -> pa.ChunkedArray:
         )
     if hasattr(values, "readline"):
         raise ColumnError(
-            f"{where} should be a one-dimensional array or list, not an open file. Pass its path, or the table that is "
-            "read from it."
+            f"{where} should be a one-dimensional array or list, not an open file. Pass its path, or the "
+            "table read from it."
         )
     refuse_unread(values, where)
     if type(values).__module__.startswith("fastbcubed."):
         raise ColumnError(
-            f"{where} should be a clustering, not a result ({type(values).__name__}). Pass the clustering that was "
-            "scored; to compare with the scores of a result, evaluate the new clustering and subtract `overall`."
+            f"{where} should be a clustering, not a result ({type(values).__name__}). Pass the clustering "
+            "that was scored; to compare with the scores of a result, evaluate the new clustering and "
+            "subtract its `overall`."
         )
     if isinstance(values, (str, bytes)) or not (hasattr(values, "__len__") or hasattr(values, "__array__")):
         _refuse_tables(values if isinstance(values, Iterator) else (), where)
@@ -216,7 +217,7 @@ def _refuse_tables(values: Iterable[Any], where: str) -> None:
     """Raise if the first of these values is a table, not a label."""
     if has_columns(next(iter(values), None)):
         raise ColumnError(
-            f"{where} should be one column, but these are tables, one after the other. Pass one table, such as "
+            f"{where} should be one column, but is a sequence of tables. Pass one table, such as "
             "pandas.concat(...), polars.concat(...) or pyarrow.Table.from_batches(...) of them."
         )
 
@@ -235,8 +236,9 @@ def _from_numpy(values: np.ndarray, where: str) -> pa.ChunkedArray:
         return _from_objects(values.tolist(), where)
     if values.dtype.names:
         raise IdTypeError(
-            f"{where} cannot be read as one column: they are records ({', '.join(values.dtype.names)}). Give all "
-            "values one type: pass one field, or pandas.DataFrame(records) in place of all."
+            f"{where} cannot be read as one column: the values are records "
+            f"({', '.join(values.dtype.names)}). Pass one field, or pandas.DataFrame(records) for all "
+            "fields."
         )
     if values.dtype.kind in "biuf":
         mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
@@ -281,7 +283,8 @@ def _from_objects(values: Any, where: str) -> pa.ChunkedArray:
     kind = plain_type(data.type)
     if pa.types.is_floating(kind) and bool in set(map(type, values)):
         raise IdTypeError(
-            f"{where} cannot be read as one column: True or False is among numbers. Give all values one type."
+            f"{where} cannot be read as one column: it mixes True or False with numbers. Give all values one "
+            "type."
         )
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         if text := [value for value in values if isinstance(value, str)]:
@@ -342,12 +345,12 @@ def id_kind(kind: pa.DataType, where: str) -> str:
     if is_type.is_large_binary(plain) or is_type.is_binary_view(plain):
         return "binary"
     if is_type.is_floating(plain) or is_type.is_decimal(plain):
-        hint = "Floats that are whole numbers are taken as integers; cast others to string."
+        hint = "Whole-number floats are read as integers; cast other floats to string."
     elif is_type.is_boolean(plain):
-        hint = "Cast to int64 or string if true and false are really the names."
+        hint = "Cast to int64 or string if true and false really are labels."
     elif is_type.is_nested(plain):
         hint = (
-            'An id of several parts is given as several columns: ["source", "id"]; lists of items, one for each '
+            'Give an id of several parts as several columns: ["source", "id"]; lists of items, one for each '
             "cluster, go to Clustering.from_clusters, and records, one for each item, to pandas.DataFrame."
         )
     else:
@@ -788,7 +791,7 @@ def require_valid(data: pa.ChunkedArray, where: str) -> None:
         if not rows.size:
             raise IdTypeError(f"{where} is not valid Arrow data: {error}. Write it again.") from error
         raise IdTypeError(
-            f"{rows.size} of {len(data)} texts in {where} are not UTF-8 (first: "
+            f"{rows.size} of {len(data)} strings in {where} are not UTF-8 (first: "
             f"{first_few([values[row] for row in rows[:4]])} in rows {first_few(rows[:4].tolist())}). "
             "Write them in UTF-8, or cast the column to binary."
         ) from error
@@ -821,8 +824,8 @@ def _decodes(value: bytes | None) -> bool:
 
 #: Advice for floats that are not ids.
 HINT = (
-    "Whole numbers become float through nulls (pandas) or decimal points (CSV): cast them to int64 (or to pandas' "
-    "Int64, if there are nulls) or to string."
+    "Nulls (in pandas) or decimal points (in CSV) turn whole numbers into floats: cast them to int64 (or "
+    "to pandas' Int64, if there are nulls) or to string."
 )
 
 
@@ -851,7 +854,7 @@ def whole_numbers(part: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
         large += values[whole & (np.abs(values) >= exact)].tolist()
         chunks.append(from_numpy(np.where(np.abs(values) < exact, values, 0).astype(np.int64), nulls))
     if strange or large:
-        fault = "" if strange else f"{exact:,.0f} or more, where {part.type} cannot tell all numbers apart"
+        fault = "" if strange else f"{exact:,.0f} or more, where {part.type} cannot represent all integers"
         _refuse(part, where, strange or large, fault)
     return pa.chunked_array(chunks, pa.int64())
 

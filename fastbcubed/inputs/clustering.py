@@ -68,26 +68,28 @@ def by_position(truth: Any, prediction: Any, weight: Any, overlapping: bool) -> 
     if not overlapping:
         side = "truth" if _has_sets(truth) else "prediction"
         raise OverlapError(
-            f"the {Word(side)} is a list of sets, which can be read in two ways. If each set is a cluster and has "
-            "its items, pass Clustering.from_clusters(...) of both sides; if each has the clusters of an item, by "
-            f"position, pass {arg('overlapping', True)}"
+            f"the {Word(side)} is a list of sets, which is ambiguous. If each set holds the items of a "
+            "cluster, pass Clustering.from_clusters(...) of both sides; if each holds the clusters of the "
+            f"item at its position, pass {arg('overlapping', True)}"
         )
     for side, given in (("truth", truth), ("prediction", prediction)):
         if isinstance(given, str | Mapping) or not _is_list(given):
             raise AlignmentError(
-                f"One side is a list with a set of clusters for each item, the {Word(side)} is a "
-                f"{type(given).__name__}; they cannot be matched. Pass two lists, or two dicts from item to set."
+                f"One side is a list with a set of clusters per item, but the {Word(side)} is a "
+                f"{type(given).__name__}; they cannot be matched. Pass two lists, or two dicts from item to "
+                "set."
             )
     if len(truth) != len(prediction):
         raise AlignmentError(
-            f"Lists of sets correspond by position and should be equally long, but the {TRUTH} has {len(truth)} and "
-            f"the {PREDICTION} {len(prediction)}. To match by item, pass dicts from item to set; if each set is a "
-            "cluster and has its items, pass Clustering.from_clusters(...) of both sides."
+            f"Lists of sets correspond by position and should be equally long, but the {TRUTH} has "
+            f"{len(truth)} and the {PREDICTION} {len(prediction)}. To match by item, pass dicts from item "
+            "to set; if each set holds the items of a cluster, pass Clustering.from_clusters(...) of both "
+            "sides."
         )
     if weight is not None and not isinstance(weight, str | Mapping):
         if np.shape(weight) != (len(truth),):
             raise WeightError(
-                f"weight is of shape {np.shape(weight)} for {len(truth)} items; give one for each item."
+                f"weight has shape {np.shape(weight)} for {len(truth)} items; give one weight per item."
             )
         weight = dict(enumerate(weight))
     return dict(enumerate(truth)), dict(enumerate(prediction)), weight
@@ -135,7 +137,8 @@ def lift(labels: Column, items: RowNumbers, child: Column, parent: Column) -> tu
         if (circular := below[below == above]).size:
             names = values.take(firsts[circular[:4]]).to_pylist()
             raise OptionError(
-                f"{circular.size} clusters are each its own ancestor ({first_few(names)}); a hierarchy has no cycle"
+                f"{circular.size} clusters are their own ancestors ({first_few(names)}); remove the cycles "
+                "from the hierarchy"
             )
         labelled = np.arange(len(labels)) if labels.null_rows is None else np.flatnonzero(~labels.null_rows)
         rows, found = _equal(own[labelled], below)
@@ -157,8 +160,8 @@ def _refuse_null_children(child: Column, parent: Column) -> None:
     if child.null_rows is not None:
         rows = np.flatnonzero(child.null_rows)
         raise NullError(
-            f"{rows.size} of {len(child)} children are null (first rows: {first_few(rows[:4].tolist())}); a null "
-            "parent says that a cluster is within no other, but a null child says nothing"
+            f"{rows.size} of {len(child)} children are null (first rows: {first_few(rows[:4].tolist())}); a "
+            "null parent marks a top-level cluster, but a null child is meaningless; drop these rows"
         )
 
 
@@ -242,7 +245,7 @@ class Clustering:
             lengths["weights"] = len(self.weight)
         if len(set(lengths.values())) > 1:
             listed = ", ".join(f"{count} {what}" for what, count in lengths.items())
-            raise ColumnError(f"{self.name} should have one of each per row, but has {listed}.")
+            raise ColumnError(f"{self.name} should have one value per row in each column, but has {listed}.")
         if self.items is not None:
             self.items.refuse_nulls()
 
@@ -409,7 +412,7 @@ class Clustering:
         overlapping, name = true_or_false(overlapping, "overlapping"), a_text(name, "name")
         if not isinstance(mapping, Mapping):
             raise OptionError(
-                f"{name}: from_dict takes a dict from item to cluster, not {type(mapping).__name__}."
+                f"{name}: from_dict needs a dict from item to cluster, not {type(mapping).__name__}."
             )
         items, labels = list(mapping), list(mapping.values())
         refuse_retrieved(mapping, name, overlapping=overlapping)
@@ -417,8 +420,8 @@ class Clustering:
             items, labels = _flatten_sets(mapping, overlapping, name)
         elif _are_columns(mapping):
             raise OptionError(
-                f"{name}: a dict has a cluster or a set of clusters for each item, but some values "
-                "are lists, arrays or dicts. For several clusters per item use sets, for a dict of columns "
+                f"{name}: a dict maps each item to a cluster or a set of clusters, but some values are "
+                "lists, arrays or dicts. For several clusters per item use sets, for a dict of columns "
                 "Clustering.from_table, for lists of items Clustering.from_clusters."
             )
         return cls.from_labels(labels, items=items, name=name)
@@ -459,7 +462,7 @@ class Clustering:
         name = a_text(name, "name")
         if isinstance(clusters, (str, bytes)) or not isinstance(clusters, Iterable) or is_bare(clusters):
             raise OptionError(
-                f"{name}: from_clusters takes a list of clusters, each a list of items, not "
+                f"{name}: from_clusters needs a list of clusters, each a list of items, not "
                 f"{type(clusters).__name__}."
             )
         refuse_unread(clusters, name)
@@ -524,11 +527,11 @@ class Clustering:
         name = a_text(name, "name")
         if not is_pandas(series, "Series"):
             raise OptionError(
-                f"from_series takes a pandas Series, not {type(series).__name__}; "
+                f"from_series needs a pandas Series, not {type(series).__name__}; "
                 "for a table use Clustering.from_table, for labels Clustering.from_labels."
             )
         if is_pandas(weight, "Series") and not weight.index.equals(series.index):
-            raise ColumnError(f"The weights of {name} have another index than its labels.")
+            raise ColumnError(f"The weights of {name} have a different index from its labels.")
         return cls.from_labels(series, items=series.index, weight=weight, name=name)
 
     @classmethod
@@ -765,8 +768,8 @@ class Clustering:
             )
         if weight is not None and not isinstance(weight, str):
             raise OptionError(
-                f"weight is the name of a column of {name}, not {type(weight).__name__}. "
-                "Arrays of labels and weights go to Clustering.from_labels."
+                f"weight must be the name of a column of {name}, not {type(weight).__name__}. Pass arrays of "
+                "labels and weights to Clustering.from_labels."
             )
         reading = choose_columns(rows, asked, weight, typed)
         items, clusters = reading.item.columns, reading.cluster.columns
@@ -815,7 +818,7 @@ class Clustering:
         >>> len(found)
         2
         """
-        path_of(listed_paths(path), "from_parquet reads a path")
+        path_of(listed_paths(path), "from_parquet needs a path")
         return cls.from_table(path, item=item, cluster=cluster, weight=weight)
 
     def with_ancestors(self, child: Any, parent: Any) -> Clustering:
@@ -872,7 +875,7 @@ def _flatten_sets(mapping: Mapping[Any, Any], overlapping: bool, name: str) -> t
     if several and not overlapping:
         raise OverlapError(
             f"{len(several)} of {len(sets)} items of {name} are in more than one cluster "
-            f"(first: {first_few(several[:4])}). A partition has every item in one cluster: "
+            f"(first: {first_few(several[:4])}). In a partition every item is in exactly one cluster: "
             f"{MAY_OVERLAP} one for each."
         )
     items, labels = [], []

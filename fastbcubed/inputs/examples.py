@@ -23,7 +23,8 @@ ABOUT = {
         False,
     ),
     "wordnet_verbs": (
-        "English verbs and the senses that they share: an item may be in several clusters, so pass overlapping=True.",
+        "English verbs and the senses they share: an item may be in several clusters, so pass "
+        "overlapping=True.",
         "WordNet 3.0, Copyright 2006 by Princeton University.",
         True,
     ),

@@ -111,8 +111,8 @@ def _refuse_pipe(path: str) -> None:
         return
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode):
         raise FileFormatError(
-            f"{path} is a pipe or a device, but a table is read more than once, so it must be a file. "
-            "Write it to a file first."
+            f"{path} is a pipe or a device, but a table is read more than once and must be a file. Write it "
+            "to a file first."
         )
 
 
@@ -135,12 +135,12 @@ def reading(path: str, form: str) -> Iterator[None]:
 
 def _advice(error: BaseException) -> str:
     if isinstance(error, FileNotFoundError):
-        return "It was there before. A relative path is looked for where the process is now."
+        return "It existed before. A relative path is resolved against the current directory of the process."
     if "invalid UTF8" in str(error):
-        return "Text has to be UTF-8: write the file so, or convert it, as with iconv -f latin1 -t utf-8."
+        return "Text must be UTF-8: write the file in UTF-8, or convert it, as with iconv -f latin1 -t utf-8."
     if "deeply nested" in str(error):
-        return "Write it without these columns: ids and weights are plain values."
-    return "If the file exists and may be read, it is damaged: write or copy it again."
+        return "Write the file without these columns: ids and weights must be plain values."
+    return "If the file exists and is readable, it is damaged: write or copy it again."
 
 
 class ParquetFile:
@@ -166,8 +166,8 @@ class ParquetFile:
         too_many = n_bytes and n_rows > n_bytes // PAGE_BYTES * PAGE_ROWS  # some places do not know sizes
         if too_many or min([n_rows, *sizes]) < 0 or sum(sizes) != n_rows:
             raise FileFormatError(
-                f"{self.path} claims {n_rows:,} rows in {n_bytes:,} bytes, and {sum(sizes):,} in its row groups, which "
-                "is impossible. It is damaged: write or copy it again."
+                f"{self.path} claims {n_rows:,} rows in {n_bytes:,} bytes, and {sum(sizes):,} in its row "
+                "groups, which is impossible. The file is damaged: write or copy it again."
             )
 
     @contextmanager
@@ -399,7 +399,7 @@ def _bytes_of(values: pa.RecordBatch | pa.Array) -> int:
 def _require_unchanged(place: Place, path: str, state: tuple[int, int, int]) -> None:
     if place.state(path) != state:
         raise FileFormatError(
-            f"{path} changed since its first rows were read. When it is complete, evaluate what is there now."
+            f"{path} changed after its first rows were read. Evaluate it again when it is complete."
         )
 
 
@@ -450,7 +450,7 @@ class CsvFile(TextFile):
             head = _decoded(begin[:PROBED], path)
             if not head.strip():
                 raise FileFormatError(
-                    f"{path} has no text, not even names of columns. Was it written to the end?"
+                    f"{path} contains no text, not even column names. Was it written to the end?"
                 )
             # Arrow reports an unterminated header as empty; zero bytes are not text
             alone = len(begin.splitlines()) == 1 and b"\0" not in begin
@@ -473,7 +473,8 @@ class CsvFile(TextFile):
         self.untyped = self.names
         if self.names[0].startswith("#"):
             self.hint = (
-                " The first line begins with #: if it is a comment, leave it out; if it has names, the #."
+                " The first line begins with #: remove the line if it is a comment, or the # if the line "
+                "holds column names."
             )
         elif any(not name or any(map(str.isdigit, name)) for name in self.names):
             self.hint = _no_header(head.splitlines()[0], path, len(self.names))
@@ -521,7 +522,8 @@ def _refuse_comments(path: str, first: pa.ChunkedArray) -> None:
     if 0 < len(rows) < len(first):
         raise FileFormatError(
             f"{len(rows):,} of {len(first):,} rows of {path} begin with '# ' (first: row {rows[0]:,}, "
-            f"{first_few([first[rows[0]].as_py()])}), as comments do, which CSV has not. Leave these lines out."
+            f"{first_few([first[rows[0]].as_py()])}) like comments, which CSV does not have. Remove these "
+            "lines."
         )
 
 
@@ -549,16 +551,19 @@ def _uneven(path: str, line: int, row: list[str], names: list[str], delimiter: s
     n_names = len(names)
     fields = f"{len(row)} field{'s' * (len(row) != 1)}"
     if names[0].startswith("#"):
-        advice = "The first line is a comment: leave out such lines, so that the file begins with the names."
+        advice = (
+            "The first line is a comment: remove such lines, so that the file begins with the column names."
+        )
     elif row[0].startswith("#"):
-        advice = "It looks like a comment, which CSV has not: leave such lines out."
+        advice = "It looks like a comment, which CSV does not have: remove such lines."
     elif len(row) > n_names:
         mark = "a tab" if delimiter == "\t" else repr(delimiter)
-        advice = f"Quote values that contain {mark}, or leave out what is too much."
+        advice = f"Quote values that contain {mark}, or remove the extra fields."
     else:
-        advice = "Add the fields that are missing, which may be empty, or leave out the line."
+        advice = "Add the missing fields, which may be empty, or remove the line."
     return FileFormatError(
-        f"line {line:,} of {path} has {fields} ({first_few(row)}), and the names of columns are {n_names}. {advice}"
+        f"line {line:,} of {path} has {fields} ({first_few(row)}), but there are {n_names} column names. "
+        f"{advice}"
     )
 
 
@@ -614,13 +619,13 @@ def _decoded(head: bytes, path: str) -> str:
     for end, mark in MARKS.items():
         if head.startswith(mark):
             raise FileFormatError(
-                f"{path} is compressed, which its name does not say: call it {os.path.basename(path)}{end}, or "
-                "decompress it."
+                f"{path} is compressed, but its name does not show it: rename it to "
+                f"{os.path.basename(path)}{end}, or decompress it."
             )
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise FileFormatError(
-            f"{path} is text in UTF-16. Text has to be UTF-8: write the file so, or convert it, as with iconv -f "
-            "utf-16 -t utf-8."
+            f"{path} is text in UTF-16. Text must be UTF-8: write the file in UTF-8, or convert it, as "
+            "with iconv -f utf-16 -t utf-8."
         )
     return head.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
 
@@ -628,7 +633,7 @@ def _decoded(head: bytes, path: str) -> str:
 def _no_header(line: str, path: str, n_columns: int) -> str:
     shown = line if len(line) <= 80 else f"{line[:79]}…"
     names = json.dumps(path)
-    intro = f" The first line of {path} is {shown!r}. If that is no header, name the columns: pass "
+    intro = f" The first line of {path} is {shown!r}. If that is not a header, name the columns: pass "
     if n_columns != 2:
         return (
             f"{intro}pandas.read_csv({names}, header=None, names=[...]), with a name for each of the {n_columns}, "

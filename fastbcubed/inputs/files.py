@@ -164,8 +164,8 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
         if len(known) > 1:
             shown = " and ".join(f"{os.path.relpath(some[0], name)} among {len(some)}" for some in known)
             raise FileFormatError(
-                f"Directory {name} has files of several formats: {shown}. Name those of one by a glob, such as "
-                f"{os.path.join(name, '**', '*' + os.path.splitext(known[0][0])[1])}"
+                f"Directory {name} has files of several formats: {shown}. Select one format by a glob, "
+                f"such as {os.path.join(name, '**', '*' + os.path.splitext(known[0][0])[1])}"
             )
         if known:
             return known[0], name
@@ -183,9 +183,9 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
             every = os.path.join(name, "**")
             if not matching and place.matching(every):
                 raise FileFormatError(
-                    f"{name} matches directories alone. Pass {every} for the files below them."
+                    f"{name} matches only directories. Pass {every} for the files below them."
                 )
-            but = f" but {os.path.basename(matching[0])}, which is passed over" if matching else ""
+            but = f" but {os.path.basename(matching[0])}, which is ignored" if matching else ""
             raise FileFormatError(f"No file matches {name}{but}. Check the pattern and the folder.")
         return chosen, folder
     if place is not LOCAL:
@@ -193,7 +193,7 @@ def find_files(place: Place, name: str) -> tuple[list[str], str]:
     folder = os.path.dirname(name) or "."
     hint = "Check the path." if os.path.isdir(folder) else f"There is no folder {folder} either."
     if not os.path.splitext(name)[1] and folder == ".":
-        hint += f" The name of a column goes with {arg('table', ...)}, which evaluate, compare and diff have."
+        hint += f" To name a column instead, pass {arg('table', ...)} to evaluate, compare or diff."
     raise FileFormatError(f"There is no file {name or repr(name)}. {hint}")
 
 
@@ -206,9 +206,9 @@ def refuse_logs(name: str, below: Iterable[str]) -> None:
             form = ICEBERG
         if form is not None:
             raise FileFormatError(
-                f"Directory {name} is a table of {form[0]}: {first} says which of its files count, and all files "
-                f"together may have rows that were removed. Pass {form[1].format(json.dumps(name))}; or, to read all, "
-                f"{os.path.join(name, '**', '*.parquet')}"
+                f"Directory {name} is a table of {form[0]}: {first} lists which of its files are current; "
+                f"the others may contain removed rows. Pass {form[1].format(json.dumps(name))}; or, to "
+                f"read all, {os.path.join(name, '**', '*.parquet')}"
             )
 
 
@@ -244,8 +244,9 @@ def require_outside(out: Any, sources: Iterable[Any]) -> None:
         if read and not inside.startswith(".."):
             every = "below" if is_folder else "that match"
             raise OptionError(
-                f"{arg('out', ...)} is {out}, but all files {every} {source} are input: what is written there would "
-                "be read the next time. Name another directory, or one that begins with an underscore"
+                f"{arg('out', ...)} is {out}, but all files {every} {source} are input: output written there "
+                "would be read the next time. Name another directory, or one whose name begins with an "
+                "underscore"
             )
 
 
@@ -359,7 +360,7 @@ class Files(Source):
 
     def _says_absent(self, file: Any, name: str) -> str:
         return (
-            f"{file.path} has no column {name!r}, which {self.paths[0]} has; its columns are "
+            f"{file.path} lacks the column {name!r} of {self.paths[0]}; its columns are "
             f"{', '.join(file.names)}."
         )
 
@@ -380,8 +381,8 @@ class Files(Source):
             for name, data in zip(own, file.read(own) if own else [], strict=True):
                 if file.n_rows not in (None, len(data)):
                     raise FileFormatError(
-                        f"{file.path} had {file.n_rows} rows and now has {len(data)}: "
-                        "it changed while it was read. Try again when it is complete."
+                        f"{file.path} had {file.n_rows} rows and now has {len(data)}: the file changed "
+                        "while it was read. Try again when it is complete."
                     )
                 file.n_rows = len(data)
                 pieces[name].append(data)
@@ -443,8 +444,8 @@ class Group:
             ]
         if rows != self.n_rows:
             raise FileFormatError(
-                f"{self.file.path} had {self.n_rows} rows in group {self.number} and now has {rows}: it changed "
-                "while it was read. Try again when it is complete."
+                f"{self.file.path} had {self.n_rows} rows in group {self.number} and now has {rows}: the "
+                "file changed while it was read. Try again when it is complete."
             )
 
 
@@ -685,8 +686,9 @@ def _require_room(group: Group, held: dict[str, int], usual: int) -> None:
     least = ((sum(held.values()) - ROOM) // ROOM_WIDTH >> 10) + 1
     what, unit, smaller = group.file.held
     raise OptionError(
-        f"column {name!r} of {group.table.where} has {what} of about {held[name] >> 20} MiB in a {unit}, which are "
-        f"held while it is read. Raise memory_limit to at least {least} MiB, or write the file in smaller {smaller}"
+        f"column {name!r} of {group.table.where} has {what} of about {held[name] >> 20} MiB per {unit}, "
+        f"which must be held in memory while reading. Raise memory_limit to at least {least} MiB, or write "
+        f"the file in smaller {smaller}"
     )
 
 
@@ -751,7 +753,7 @@ def as_rows(source: Any, where: str) -> Source | None:
         streamed = from_stream(source)
     except pa.ArrowException as error:  # such as Polars' 128-bit integers
         raise IdTypeError(
-            f"{where} cannot be read as Arrow: {error}. Cast what is of an unusual type to int64 or to string."
+            f"{where} cannot be read as Arrow: {error}. Cast columns of unusual types to int64 or to string."
         ) from error
     if streamed is None and (table := arrow_table(source)) is not None:
         return of_arrow(table, where)
@@ -767,7 +769,7 @@ def _mapping_rows(source: Mapping[Any, Any], where: str) -> Source:
     for name, values in source.items():
         if not is_array(values):
             raise ColumnError(
-                f"A dict given as {where} has columns by name, each an array or a list; {name!r} is neither."
+                f"A dict given as {where} must map column names to arrays or lists, but {name!r} is neither."
             )
         lengths[str(name)] = len(values)
     if len(set(lengths.values())) > 1:

@@ -83,7 +83,7 @@ class Column:
         self.untyped: frozenset[str] = frozenset()
         self.kind = self.kinds[0] if len(self.kinds) == 1 else "composite"
         if not self.parts:
-            raise ColumnError(f"An id needs a part, but there is none in {where}.")
+            raise ColumnError(f"An id needs at least one part, but {where} has none.")
         if len({len(part) for part in self.parts}) > 1:
             lengths = ", ".join(str(len(part)) for part in self.parts)
             raise ColumnError(f"The parts of {where} differ in length: {lengths} rows.")
@@ -187,8 +187,8 @@ class Column:
         values = value if self.kind == "composite" else (value,)
         if not isinstance(values, (tuple, list)) or len(values) != len(self.parts):
             raise IdTypeError(
-                f"{self.where} has {len(self.parts)} parts ({self.name}), so an id of it is a "
-                f"tuple of {len(self.parts)} values, not {first_few([value])}."
+                f"{self.where} has {len(self.parts)} parts ({self.name}), so its ids are tuples of "
+                f"{len(self.parts)} values, not {first_few([value])}."
             )
         scalars = [_as_scalar(one, part, self.where) for one, part in zip(values, self.plain, strict=True)]
         found = []
@@ -300,7 +300,7 @@ def _as_scalar(value: Any, part: pa.ChunkedArray, where: str) -> pa.Scalar:
     try:
         return pa.scalar(value, type=plain)
     except UnicodeEncodeError as error:
-        raise IdTypeError(f"{first_few([value])} is not in {where}: it is no valid text.") from error
+        raise IdTypeError(f"{first_few([value])} is not in {where}: it is not valid text.") from error
     except (pa.ArrowException, OverflowError):
         return pa.scalar(None, type=plain)  # an integer too wide, bytes of another length
 
@@ -351,9 +351,10 @@ def in_order_of(ids: Column, column: Column, *, strict: bool = True) -> Column:
         return column.reordered([own.index(name) for name in names])
     if strict and Order.OWN in orders and _differ(names, own):
         raise AlignmentError(
-            f"The parts of ids have other names in {ids.where} ({first_few(names, 9)}) than in {column.where} "
-            f"({first_few(own, 9)}), so it cannot be told which part is which. Give both the same names, in any order "
-            f"(levels of a pandas index with .rename_axis({list(names)!r})); parts without names go by position."
+            f"The parts of ids have different names in {ids.where} ({first_few(names, 9)}) and in "
+            f"{column.where} ({first_few(own, 9)}), so they cannot be matched. Give both the same names, in "
+            f"any order (for the levels of a pandas index, use .rename_axis({list(names)!r})); parts without "
+            "names are matched by position."
         )
     return column
 

@@ -64,8 +64,9 @@ class Nesting:
         if (deep := np.flatnonzero(depths > DEEPEST)).size:
             line = self._line + np.count_nonzero(shown[: deep[0]] == _NEWLINE)
             raise FileFormatError(
-                f"{self._path} has arrays or objects nested more than {DEEPEST} deep, in line {line:,}. A line should "
-                "be an object of plain values: leave nested ones out, or write them as text."
+                f"{self._path} has arrays or objects nested more than {DEEPEST} levels deep, in line "
+                f"{line:,}. Each line should be an object of plain values: remove nested values, or write "
+                "them as text."
             )
         self._depth = int(depths[-1]) if depths.size else self._depth
         self._line += marks.count(b"\n")

@@ -44,7 +44,7 @@ class JsonDocument(TextFile):
                 document = json.loads(content)
             except RecursionError:
                 raise FileFormatError(
-                    f"{path} has arrays or objects nested too deep to be read. {ADVICE}"
+                    f"{path} has arrays or objects nested too deeply to be read. {ADVICE}"
                 ) from None
             columns = _columns(document, path)
             table = pa.table({name: _column(values, name, path) for name, values in columns.items()})
@@ -87,9 +87,9 @@ def _of_clusters(document: list[list[Any]], path: str) -> dict[str, list[Any]]:
     shared = [item for item, times in Counter(items).items() if times > 1]
     if shared and len({len(own) for own in document}) == 1:
         raise FileFormatError(
-            f"{path} is JSON, {len(document)} lists of {len(document[0])}; {len(shared)} values are in several of them "
-            f"(first: {first_few(shared[:4])}): they may be clusters and their items, rows of item and cluster, or "
-            f"links. {ADVICE}"
+            f"{path} is JSON, {len(document)} lists of {len(document[0])}; {len(shared)} values appear in "
+            f"several of them (first: {first_few(shared[:4])}): the lists may be clusters of items, rows of "
+            f"item and cluster, or links. {ADVICE}"
         )
     return {"item": items, "cluster": [k for k, own in enumerate(document) for _ in own]}
 

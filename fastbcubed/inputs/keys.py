@@ -733,13 +733,13 @@ def _kind_advice(first: Column, second: Column) -> str:
     if common := [name for name in other.names if name in longer.names]:
         more = " and ".join(name for name in longer.names if name not in common)
         return (
-            f"name the same columns on both sides, {Typed()({'item': list(longer.names)})}; or, if ids are unique "
-            f"without {more}, leave it out on both, {Typed()({'item': common})} (of links with {arg('left', ...)} and "
-            f"{arg('right', ...)})"
+            f"name the same columns on both sides, {Typed()({'item': list(longer.names)})}; or, if ids are "
+            f"unique without {more}, omit it on both, {Typed()({'item': common})} (for links, with "
+            f"{arg('left', ...)} and {arg('right', ...)})"
         )
     return (
-        f"name as many columns on both sides, with {arg('item', ...)} (of links with {arg('left', ...)} and "
-        f"{arg('right', ...)}), and cast one side to the type of the other if need be"
+        f"name the same number of columns on both sides with {arg('item', ...)} (for links, with "
+        f"{arg('left', ...)} and {arg('right', ...)}), and cast one side to the type of the other if needed"
     )
 
 

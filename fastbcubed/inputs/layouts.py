@@ -192,8 +192,8 @@ def choose_columns(
         raise _missing(rows, named, names)
     if len(ways) > 1:
         raise ColumnError(
-            f"The columns of {rows.where} can be read in {len(ways)} ways ({listed(rows.names)}). Say which: "
-            f"{'; or '.join(_alternatives(ways, typed))}."
+            f"The columns of {rows.where} can be read in {len(ways)} ways ({listed(rows.names)}). Say "
+            f"which: {'; or '.join(_alternatives(ways, typed))}."
         )
     (way,) = ways
     if common := [name for name in way.item.columns if name in way.cluster.columns]:
@@ -201,8 +201,8 @@ def choose_columns(
     judged = next((name for name in rows.names if name.lower() == "z_ismatch"), None)
     if judged is not None and way.cluster.columns[0].lower() == "z_cluster":
         raise ColumnError(
-            f"{rows.where} has a column {judged}: these are pairs that Zingg had labelled, and z_cluster "
-            "is the number of a pair. Pass what its match phase wrote."
+            f"{rows.where} has a column {judged}: these are labelled pairs from Zingg, whose z_cluster "
+            "numbers the pairs. Pass the output of its match phase."
         )
     for layout in LAYOUTS:
         if layout.links is not None and layout.names_cluster(way.cluster.columns[0]):
@@ -217,8 +217,8 @@ def choose_weights(rows: Source, item: ColumnName) -> tuple[list[str], str]:
     left = [name for name in rows.names if name not in (*ids, "weight")]
     if missing and not (len(missing) == len(left) == 1):
         raise ColumnError(
-            f"There is no column {missing[0]!r} in {rows.where} ({listed(rows.names)}). A table of weights has the "
-            f"columns of the item and weight; name those of the item with {arg('item', ...)}.{rows.hint}"
+            f"There is no column {missing[0]!r} in {rows.where} ({listed(rows.names)}). A table of weights "
+            f"needs the item columns and weight; name the item columns with {arg('item', ...)}.{rows.hint}"
         )
     found = dict(zip(missing, left, strict=True)) if missing else {}
     return [found.get(name, name) for name in ids], found.get("weight", "weight")
@@ -369,8 +369,8 @@ def _refuse_links(rows: Source, column: str) -> None:
     if linking.size:
         raise ColumnError(
             f"{linking.size} of {len(values)} rows of {rows.where} have a {name} other than 0 (first: row "
-            f"{first_few(linking[:4].tolist())}): they tell which clusters are related, not which items are in one. "
-            "Leave them out, or export without relations."
+            f"{first_few(linking[:4].tolist())}): these rows relate clusters to each other and assign no "
+            "items. Remove them, or export without relations."
         )
 
 
@@ -386,8 +386,8 @@ def refuse_retrieved(mapping: Mapping[Any, Any], name: str, *, overlapping: bool
         named = [each for each in others if isinstance(each, str) and each != item and each in mapping]
         if any(isinstance(others, list | tuple) or each not in mapping[each] for each in named):
             raise OptionError(
-                f"{name}: a dict has a cluster or a set of clusters for each item, but {quoted(item)} has other items "
-                f"of it (such as {quoted(named[0])}), as a map from images to duplicates has. These are links: pass "
-                "Clustering.from_links([(item, other) for item, others in found.items() for other in others], "
-                "items=list(found))."
+                f"{name}: a dict maps each item to a cluster or a set of clusters, but {quoted(item)} maps "
+                f"to other items of the dict (such as {quoted(named[0])}), like a map from images to "
+                "duplicates. These are links: pass Clustering.from_links([(item, other) for item, others "
+                "in found.items() for other in others], items=list(found))."
             )

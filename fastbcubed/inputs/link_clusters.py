@@ -77,8 +77,8 @@ def connected(
 PERCENT = Span(2.0, 100.0)
 #: Warnings of clusters that links connect, by code: when they are given.
 CODES = {
-    "all-links-joined": "Links with low scores join items, too, as no threshold was given.",
-    "threshold-out-of-range": "The threshold is beyond all scores of links.",
+    "all-links-joined": "Without a threshold, links with low scores join items, too.",
+    "threshold-out-of-range": "The threshold is beyond all link scores.",
     "verdicts-contradicted": "Links connect items that were judged not to match.",
 }
 
@@ -110,9 +110,9 @@ def _of_scores(made: Connected) -> Iterator[tuple[str, str, dict[str, Any]]]:
         weak = 0.0 if "weight" in score.lower() or span.least < 0 else span.most / 2
         if span.least < weak:
             said = (
-                f"All {made.n_links:,} links of {made.name} were joined, whatever their {score}, which goes {ends}: "
-                f"{made.n_clusters:,} cluster{'s' * (made.n_clusters != 1)}, the largest of {made.largest:,} items. "
-                f"Pass {arg('threshold', ...)} to say what score a link needs."
+                f"All {made.n_links:,} links of {made.name} were joined, whatever their {score}, which "
+                f"ranges {ends}: {made.n_clusters:,} cluster{'s' * (made.n_clusters != 1)}, the largest of "
+                f"{made.largest:,} items. Pass {arg('threshold', ...)} to set the minimum score of a link."
             )
             yield "all-links-joined", said, figures
         return
@@ -135,12 +135,12 @@ def _out_of_range(
     beyond = is_percent if ascending else are_shares and threshold < 0
     if n_connecting and not beyond:
         return ""
-    ends = f"those in column {quoted(score)} go from {as_typed(span.least)} to {as_typed(span.most)}"
-    hint = f" Of scores up to 1, {asked} % is {as_typed(threshold / 100)}." if is_percent else ""
+    ends = f"those in column {quoted(score)} range from {as_typed(span.least)} to {as_typed(span.most)}"
+    hint = f" For scores up to 1, write {asked} % as {as_typed(threshold / 100)}." if is_percent else ""
     few = "less" if ascending else "more"
     if n_connecting:
         return f"All links of {name} have a score of {asked} or {few}: {ends}. All are joined.{hint}"
-    return f"No link of {name} has a score of {asked} or {few}: {ends}. Every item is alone.{hint}"
+    return f"No link of {name} has a score of {asked} or {few}: {ends}. Every item is a singleton.{hint}"
 
 
 def warn_if_out_of_range(
@@ -160,9 +160,10 @@ def _of_verdicts(made: Connected) -> Iterator[tuple[str, str, dict[str, Any]]]:
     if made.n_contradicted:
         n, total = made.n_contradicted, made.n_apart
         said = (
-            f"{n:,} of the {total:,} pairs of {made.name} that were judged not to match {'is' if n == 1 else 'are'} "
-            f"in one cluster all the same, as matches connect them by way of other items (first: "
-            f"{first_few(made.contradicted)}). Either such a verdict or one of these matches is wrong."
+            f"{n:,} of the {total:,} pairs of {made.name} that were judged not to match "
+            f"{'is' if n == 1 else 'are'} nevertheless in one cluster, because matches connect them "
+            f"through other items (first: {first_few(made.contradicted)}). In each case the verdict or one "
+            "of these matches is wrong."
         )
         first = [list(pair) for pair in made.contradicted]
         yield (
@@ -235,22 +236,22 @@ def as_thresholds(thresholds: Any) -> list[float]:
         return [as_threshold(thresholds)]
     if isinstance(thresholds, (str, bytes)) or not isinstance(thresholds, Iterable) or is_bare(thresholds):
         raise OptionError(
-            f"thresholds is a list of numbers, scores that links have to reach, not {quoted(thresholds)}."
+            f"thresholds must be a list of numbers, the minimum scores of links, not {quoted(thresholds)}."
         )
     found = list(map(as_threshold, thresholds))
     if not found:
-        raise OptionError("thresholds is empty. Name the scores that links have to reach.")
+        raise OptionError("thresholds is empty. Give at least one minimum score of links.")
     return found
 
 
 def as_threshold(threshold: Any) -> float:
     """Return a threshold, or raise OptionError."""
-    found = number(threshold, "threshold", "a number, the score that links have to reach", lambda _: True)
+    found = number(threshold, "threshold", "a number, the minimum score of links", lambda _: True)
     beyond = math.isinf(found) and not isinstance(threshold, float | np.floating)
     if beyond or (is_whole(threshold) and int(threshold) != found):
         raise OptionError(
-            f"{arg('threshold')} is {quoted(threshold)}, which as a float, as all scores are, would be rounded to "
-            f"{found:.0f}. Pass a smaller number, for smaller scores, or a float."
+            f"{arg('threshold')} is {quoted(threshold)}, but scores are floats, and it would be rounded to "
+            f"{found:.0f}. Use smaller scores and a smaller threshold, or pass a float."
         )
     return found
 

@@ -66,7 +66,7 @@ class LinkRequest:
         """Return the columns that were named, by part; names that are none, or one item alone, raise OptionError."""
         if not (self.verdict is None or self.verdict is False or isinstance(self.verdict, str)):
             raise OptionError(
-                f"{arg('verdict')} is the name of a column, or False if no column has verdicts, not "
+                f"{arg('verdict')} must be the name of a column, or False if no column has verdicts, not "
                 f"{quoted(self.verdict)}."
             )
         if (self.left is None) != (self.right is None):
@@ -79,7 +79,9 @@ class LinkRequest:
             found = {"left": column_names(self.left, "left"), "right": column_names(self.right, "right")}
         if self.score is not None:
             if not isinstance(self.score, str):
-                raise OptionError(f"{arg('score')} is the name of a column, not {type(self.score).__name__}.")
+                raise OptionError(
+                    f"{arg('score')} must be the name of a column, not {type(self.score).__name__}."
+                )
             found["score"] = [self.score]
         return found | ({"verdict": [self.verdict]} if self.verdict else {})
 
@@ -154,8 +156,8 @@ def choose_links(rows: Source, asked: LinkRequest) -> LinkColumns:
         raise _score_of_item(rows, chosen)
     if verdict and verdict in (*found.left, *found.right, chosen):
         raise ColumnError(
-            f"The verdicts of {rows.where} are the column of an item or of scores: {verdict}. Name another with "
-            f"{arg('verdict', ...)}."
+            f"The column of verdicts of {rows.where} is also that of an item or of scores: {verdict}. Name "
+            f"another with {arg('verdict', ...)}."
         )
     if both is not None:
         found = _with_sources(rows, found, both)
@@ -180,8 +182,9 @@ def choose_links(rows: Source, asked: LinkRequest) -> LinkColumns:
 def ask_sources(why: str) -> NoReturn:
     """Raise ColumnError, as ids may be those of two tables that number their rows alike."""
     raise ColumnError(
-        f"{why}, which may number their rows alike. Name the tables with {TWO_TABLES}, so that an item is its table "
-        f"and its number; if an id means one item in both, pass {Either('sources=False', '--no-link-sources')}."
+        f"{why}, which may use the same ids for different rows. Name the tables with {TWO_TABLES}, so that "
+        "an id includes its table; if equal ids mean the same item, pass "
+        f"{Either('sources=False', '--no-link-sources')}."
     )
 
 
@@ -204,8 +207,8 @@ def _with_sources(rows: Source, found: LinkColumns, sources: tuple[str, str]) ->
         name for name in (*found.left, *found.right) if "source" in name.lower() and len(found.left) > 1
     ]:
         raise OptionError(
-            f"The items of {rows.where} have a column for their source, {own[0]}, so that "
-            f"{Either('sources', '--link-sources')} says it twice."
+            f"The items of {rows.where} have a column for their source, {own[0]}, so "
+            f"{Either('sources', '--link-sources')} is redundant; omit it."
         )
     return found._replace(sources=sources, items=["source", *found.items])
 
@@ -226,15 +229,16 @@ def _doubtful(rows: Source, rest: list[str], scores: set[Any], *, judged: bool) 
 
 def _score_of_item(rows: Source, score: str | None) -> ColumnError:
     return ColumnError(
-        f"The score of {rows.where} is the column of an item: {score}. Name another with {arg('score', ...)}."
+        f"The score column of {rows.where} is also an item column: {score}. Name another with "
+        f"{arg('score', ...)}."
     )
 
 
 def _as_named(rows: Source, left: list[str], right: list[str]) -> LinkColumns:
     if len(left) != len(right):
         raise OptionError(
-            f"{arg('left', ...)} and {arg('right', ...)} name {len(left)} and {len(right)} columns; an item has as "
-            "many parts on either side."
+            f"{arg('left', ...)} and {arg('right', ...)} name {len(left)} and {len(right)} columns, but "
+            "items must have the same number of parts on both sides."
         )
     if common := [name for name in left if name in right]:
         raise ColumnError(
@@ -263,8 +267,8 @@ def _recognised(rows: Source, others: Sequence[str]) -> LinkColumns:
     if len(ids) > 1:
         ways = [Typed()({"left": [pair.left], "right": [pair.right]}) for pair in ids[:4]]
         raise ColumnError(
-            f"The items of {rows.where} may be in {len(ids)} pairs of columns ({listed(rows.names)}). Say which: "
-            f"{'; or '.join(ways)}."
+            f"The items of {rows.where} may be in {len(ids)} pairs of columns ({listed(rows.names)}). "
+            f"Say which: {'; or '.join(ways)}."
         )
     if ids:
         sources = [pair for pair in pairs if pair.stem.lower() in SOURCES and pair not in ids]
@@ -283,12 +287,10 @@ def _recognised(rows: Source, others: Sequence[str]) -> LinkColumns:
     if named := [name for pair in _pairs(rows.names) for name in (pair.left, pair.right) if name in others]:
         raise _score_of_item(rows, named[0])
     clusters = {"item", "cluster"} <= set(rows.names)
-    hint = (
-        " With item and cluster it looks like a clustering, which is no table of links." if clusters else ""
-    )
+    hint = " With item and cluster it looks like a clustering, not a table of links." if clusters else ""
     raise ColumnError(
-        f"There are no columns left and right in {rows.where} ({listed(rows.names)}). Name the columns of the two "
-        f"items of a link with {arg('left', ...)} and {arg('right', ...)}.{hint}{rows.hint}"
+        f"There are no columns left and right in {rows.where} ({listed(rows.names)}). Name the columns of "
+        f"the two linked items with {arg('left', ...)} and {arg('right', ...)}.{hint}{rows.hint}"
     )
 
 

@@ -280,10 +280,10 @@ DISTANCE = re.compile(r"distance|(^|_)dist($|_)", re.IGNORECASE)
 
 #: Faults of scores, and what to do.
 NO_NUMBER = "null or NaN"
-INEXACT = "beyond 2**53, where floats round integers, and different ones become equal"
+INEXACT = "beyond 2**53, where rounding to float makes different integers equal"
 ADVICE = {
     NO_NUMBER: "Give each link a score, or drop these rows.",
-    INEXACT: "Subtract a number from all scores, or number them in their order, so that they are smaller.",
+    INEXACT: "Make the scores smaller: subtract a constant from all of them, or replace them by their ranks.",
 }
 
 
@@ -333,8 +333,8 @@ def warn_if_distances(column: str | None, name: str, *, ascending: bool, stackle
     """Warn if scores are named distances but large ones are treated as strong."""
     if not ascending and column is not None and DISTANCE.search(column):
         warnings.warn(
-            f"Scores in column {column!r} of {name} are called distances, and large ones are taken for strong. Pass "
-            f"{arg('ascending', True)} if small distances are.",
+            f"Scores in column {column!r} of {name} are named as distances, but large scores are read as "
+            f"strong links. Pass {arg('ascending', True)} if small distances mean strong links.",
             EvaluationWarning,
             stacklevel=stacklevel,
         )
@@ -351,9 +351,9 @@ def refuse_unknown(items: Column, n_known: int, left: NDArray[Any], right: NDArr
         touching = int(np.count_nonzero((left >= n_known) | (right >= n_known)))
         first = items.first_of(np.arange(n_known, n_known + min(n, 4)))
         raise LinkError(
-            f"{n} item{' of' if n == 1 else 's of'} {name} {_are(n)} not among the {n_known} that were given with "
-            f"{arg('items', ...)} (first: {first_few(first)}). Links that have one: {touching} of {left.size}. Add "
-            "such items, or drop these links."
+            f"{n} item{' of' if n == 1 else 's of'} {name} {_are(n)} not among the {n_known} items given "
+            f"with {arg('items', ...)} (first: {first_few(first)}). They occur in {touching} of "
+            f"{left.size} links. Add these items, or drop these links."
         )
 
 
@@ -364,9 +364,9 @@ def warn_if_no_probabilities(scores: NDArray[np.float64], column: str, name: str
     strange = scores[(scores < 0) | (scores > 1)]
     if strange.size:
         warnings.warn(
-            f"{strange.size} of {scores.size} scores in column {column!r} of {name} {_are(strange.size)} not between 0 "
-            f"and 1, as probabilities are (first: {first_few(strange[:4].tolist())}). If the column has weights, "
-            "thresholds are weights, too.",
+            f"{strange.size} of {scores.size} scores in column {column!r} of {name} {_are(strange.size)} not "
+            f"between 0 and 1, as probabilities must be (first: {first_few(strange[:4].tolist())}). If the "
+            "column holds match weights, thresholds are match weights, too.",
             EvaluationWarning,
             stacklevel=4,
         )
@@ -420,8 +420,8 @@ def _of_tuples(links: list[Any], name: str) -> pa.Table:
     ]
     if wrong:
         raise ColumnError(
-            f"{name}: each link is a tuple of two items, or of two items and a score, as the first one, but "
-            f"{len(wrong)} of {len(links)} are not (first: {first_few(wrong[:4])})."
+            f"{name}: like the first, each link must be a tuple of two items, or of two items and a score, "
+            f"but {len(wrong)} of {len(links)} are not (first: {first_few(wrong[:4])})."
         )
     return _table(list(zip(*rows, strict=True)) if rows else [(), (), ()], name)
 
@@ -607,8 +607,8 @@ def rows_of_links(source: Any, name: str) -> Source:
     """Return a table of links, or raise ColumnError if it is none."""
     if isinstance(source, Mapping) and not any(map(is_array, source.values())):
         raise ColumnError(
-            f"{name} should be a table of links, or a list of pairs, not a dict of single values. Items and their "
-            "clusters are given before links."
+            f"{name} should be a table of links, or a list of pairs, not a dict of single values. Pass items "
+            "and their clusters as the argument before the links."
         )
     rows = as_rows(source, name)
     if rows is None:
@@ -631,8 +631,8 @@ def items_column(items: Any, item: ColumnName, names: list[str], where: str) -> 
             )
         if missing := [name for name in asked if name not in rows.names]:
             raise ColumnError(
-                f"There is no column {missing[0]!r} in {rows.where} ({listed(rows.names)}), which should have all "
-                f"items. Name the right one with {arg('item', ...)}.{rows.hint}"
+                f"There is no column {missing[0]!r} in {rows.where} ({listed(rows.names)}), which should "
+                f"list all items. Name the right column with {arg('item', ...)}.{rows.hint}"
             )
         column = read_columns(rows, [asked])[0][0]
     column.refuse_nulls()

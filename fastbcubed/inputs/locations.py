@@ -183,8 +183,8 @@ def _by_fsspec(uri: str) -> tuple[Place, str]:
         from fsspec.core import url_to_fs
     except ImportError as error:
         raise FileFormatError(
-            f"{name} cannot be opened: pyarrow does not know {scheme}://. Install fsspec, and the package "
-            "that gives it this scheme if it has one of its own; or copy the data to a disk."
+            f"{name} cannot be opened: pyarrow does not know {scheme}://. Install fsspec and, if the scheme "
+            "needs one, its own package; or copy the data to a local disk."
         ) from error
     from pyarrow.fs import FSSpecHandler, PyFileSystem
 

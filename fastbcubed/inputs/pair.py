@@ -69,10 +69,10 @@ def refuse_items_of_clusters(truth: Mapping[Any, Any], prediction: Mapping[Any, 
     if not more or 2 * common < min(map(len, labels)):
         return
     raise OptionError(
-        f"The dicts have {len(truth)} and {len(prediction)} keys, and more values in their sets, of which {common} "
-        "are on both sides: they look like clusters and the items of each, but a dict goes from an item to the set "
-        "of its clusters. Pass Clustering.from_clusters(...) of both; or, if the keys are items, "
-        f"Clustering.from_dict(..., {arg('overlapping', True)})."
+        f"The dicts have {len(truth)} and {len(prediction)} keys, and more values in their sets, of which "
+        f"{common} are on both sides: they look like dicts from cluster to items, but a dict must map each "
+        "item to the set of its clusters. Pass Clustering.from_clusters(...) of both; or, if the keys are "
+        f"items, Clustering.from_dict(..., {arg('overlapping', True)})."
     )
 
 
@@ -81,8 +81,9 @@ def refuse_items_with_clusters(truth: Any, prediction: Any) -> None:
     if isinstance(truth, list | tuple) and all(map(_are_items_with_clusters, (truth, prediction))):
         raise OptionError(
             f"The {TRUTH} and the {PREDICTION} are lists of pairs (first: {first_few(truth[:1])} and "
-            f"{first_few(prediction[:1])}), no two of which begin alike: they look like items and their clusters, but "
-            "a list has the label of each item, by position. Pass dict(truth) and dict(prediction)."
+            f"{first_few(prediction[:1])}), whose first elements are all different: they look like items "
+            "and their clusters, but a list must hold the label of each item, by position. Pass "
+            "dict(truth) and dict(prediction)."
         )
 
 
@@ -113,8 +114,8 @@ def refuse_weights_by_row(weight: Any, tables: Iterable[tuple[Any, Any]]) -> Non
         if any(np.array_equal(frame.iloc[:, at].to_numpy(), index.to_numpy()) for at in columns):
             return
     raise WeightError(
-        f"weight is a Series with the index of the rows of a table (first: {first_few(index[:4].tolist())}), but it is "
-        "looked up by item. Name the column of weights, or pass a dict from item to weight."
+        f"weight is a Series with the index of the rows of a table (first: {first_few(index[:4].tolist())}), "
+        "but weights are looked up by item. Name the column of weights, or pass a dict from item to weight."
     )
 
 
@@ -200,8 +201,8 @@ def read_pair(given: Given) -> Pair:
     if given.table is not None:
         if not is_one_of(given.cluster, ("cluster",)):
             raise OptionError(
-                f"With {arg('table', ...)}, the columns of clusters are given in place of the {TRUTH} and the "
-                f"{PREDICTION}, so {arg('cluster', given.cluster)} has no use."
+                f"With {arg('table', ...)}, name the columns of clusters as the {TRUTH} and the "
+                f"{PREDICTION}; {arg('cluster', given.cluster)} has no use."
             )
         sides = pair_of_table(truth, prediction, given.table, given.item, weight, given.names)
     else:
@@ -241,9 +242,7 @@ def read_pair(given: Given) -> Pair:
         joins = weight_table is not None or attribute_table is not None
         for name, asked in (("item", given.item), ("cluster", given.cluster)):
             if asked != name and not (name == "item" and joins):
-                raise OptionError(
-                    f"{name}={asked!r} names a column, but no table was given that could have it."
-                )
+                raise OptionError(f"{name}={asked!r} names a column, but no table was given to take it from.")
     ids = sides[0].items
     return Pair.of(
         *sides,
@@ -329,9 +328,8 @@ def _from_two(truth: Any, prediction: Any, weight: Any, asked: Given) -> tuple[C
     if positional[0] != positional[1]:
         bare, full = (TRUTH, PREDICTION) if positional[0] else (PREDICTION, TRUTH)
         raise AlignmentError(
-            f"The {bare} is an array of labels without item ids, the {full} has item ids; they "
-            f"cannot be matched. Pass the {bare} as a table, or as Clustering.from_labels(labels, "
-            "items=ids)."
+            f"The {bare} is an array of labels without item ids, but the {full} has item ids; they cannot "
+            f"be matched. Pass the {bare} as a table, or as Clustering.from_labels(labels, items=ids)."
         )
     return sides[0], in_one_order(*sides)
 
@@ -350,8 +348,8 @@ def refuse_one_result(truth: Any, prediction: Any) -> None:
     """Raise if both sides are the same DuckDB connection."""
     if truth is prediction and is_result(truth):
         raise OptionError(
-            f"the {TRUTH} and the {PREDICTION} are one connection of DuckDB, which holds the result of its last "
-            "execute() alone; pass con.sql(...) of each, or two cursors"
+            f"the {TRUTH} and the {PREDICTION} are the same DuckDB connection, which holds only the result "
+            "of its last execute(); pass con.sql(...) of each, or two cursors"
         )
 
 
@@ -422,7 +420,7 @@ def require_weight(sides: tuple[Clustering, Clustering], weight: str) -> None:
         names = [name for side in sides if side.attributes for name in side.attributes.names]
         hint = did_you_mean(weight, names)
         if os.path.exists(weight):
-            hint = f" A name is that of a column; for weights in a file pass pathlib.Path({weight!r})."
+            hint = f" A string names a column; for weights in a file pass pathlib.Path({weight!r})."
         raise ColumnError(f"There is no weight column {weight!r}. Columns: {'; '.join(known)}.{hint}")
 
 
@@ -440,8 +438,8 @@ def _given_weight(
     rows = None if by_key else as_rows(weight, "the weight table")
     if ids is None and (by_key or rows is not None):
         raise WeightError(
-            f"weight is a {'dict' if by_key else 'table'} with a weight for each item, but the labels have "
-            "no item ids to join it by. Pass an array with a weight for each label."
+            f"weight is a {'dict' if by_key else 'table'} of weights by item, but the labels have no item "
+            "ids to join it on. Pass an array with one weight per label."
         )
     if by_key:
         items = as_column(list(weight), "item", "the items of weight")
@@ -454,13 +452,13 @@ def _given_weight(
         return sides, (columns[0], values)
     if by_item:
         raise WeightError(
-            "The clusterings are matched by item, not by position, so weight is the name of a column, "
-            "a table with the columns item and weight, or a dict from item to weight, not "
+            "The clusterings are matched by item, not by position, so weight must be the name of a "
+            "column, a table with the columns item and weight, or a dict from item to weight, not "
             f"{type(weight).__name__}."
         )
     if is_pandas(weight, "Series"):
         if not all(weight.index.equals(each.index) for each in labels if is_pandas(each, "Series")):
-            raise WeightError("weight is a Series with another index than the labels have.")
+            raise WeightError("weight is a Series whose index differs from that of the labels.")
     values = weight_array(weight, "weight")
     if len(values) != len(sides[0]):
         raise WeightError(f"weight has {len(values)} values for {len(sides[0])} rows; give one per row.")

@@ -142,5 +142,5 @@ def _read(file: BinaryIO) -> pa.Buffer:
             return pa.py_buffer(mmap.mmap(spooled.fileno(), 0, access=mmap.ACCESS_READ))
     except OSError as error:
         raise SpillError(
-            f"what came through a pipe cannot be held in {directory}: {error.strerror or error}"
+            f"data from a pipe cannot be stored in {directory}: {error.strerror or error}"
         ) from error

@@ -65,8 +65,8 @@ def notes_of_side(side: Clustering) -> list[dict[str, Any]]:
 def unmatched_attributes(n_rows: int) -> dict[str, Any]:
     """Return the warning about a table of attributes of which no row is of an item."""
     message = (
-        f"None of the {n_rows:,} rows of the attributes is of an item of the clusterings, so that all attributes are "
-        "null. Check that both name the items in the same way: type, prefixes, zeros in front, case."
+        f"None of the {n_rows:,} rows of the attributes match an item of the clusterings, so all attributes "
+        "are null. Check that both write ids in the same way: type, prefixes, leading zeros, case."
     )
     return {"code": "attributes-match-none", "level": "warning", "message": message, "n_rows": n_rows}
 
@@ -83,7 +83,7 @@ def _read_as(name: str, reading: Reading) -> str:
 def _of_links(which: str, side: Clustering, made: Connected) -> dict[str, Any]:
     columns, n, total = made.columns, made.n_connecting, made.n_links
     connecting = f"{n:,} of {total:,}" if n < total else f"{n:,}"
-    message = f"The {Word(which)} is made of {connecting} link{'s' * (total != 1)}"
+    message = f"The {Word(which)} is built from {connecting} link{'s' * (total != 1)}"
     if made.threshold is not None:
         few = "less" if made.ascending else "more"
         message += f", those with a {columns.score} of {made.threshold:g} or {few}."
@@ -92,7 +92,7 @@ def _of_links(which: str, side: Clustering, made: Connected) -> dict[str, Any]:
     else:
         message += "."
     if columns.verdict is not None:
-        message += f" Of pairs judged not to match, {made.n_apart:,} were kept apart"
+        message += f" {made.n_apart:,} pairs judged not to match were kept apart"
         message += f"; {made.n_unsure:,} without a verdict join nothing." if made.n_unsure else "."
     if columns.recognised:
         how = f"as {columns.tool} writes them" if columns.tool else "as follows"

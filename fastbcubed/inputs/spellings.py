@@ -21,9 +21,9 @@ def _replaced(pattern: str, by: str = "") -> Change:
 
 #: Differences between spellings, as an error says them, and the changes that undo them: tried in order, and together.
 WAYS: dict[str, Change] = {
-    "without the spaces around them": lambda texts: pc.utf8_trim_whitespace(texts),
+    "without surrounding spaces": lambda texts: pc.utf8_trim_whitespace(texts),
     "in lower case": lambda texts: pc.utf8_lower(texts),
-    "in one form of Unicode (NFC)": lambda texts: pc.utf8_normalize(texts, "NFC"),
+    "in one Unicode normal form (NFC)": lambda texts: pc.utf8_normalize(texts, "NFC"),
     "without the .0 of whole numbers": _replaced(rf"(^|{SEPARATOR})(-?\d+)\.0+($|{SEPARATOR})", r"\1\2\3"),
     "without what is before the last of : / _ # -": _replaced(
         rf"[^{SEPARATOR}]*[:/#_-]([^:/#_{SEPARATOR}-])", r"\1"

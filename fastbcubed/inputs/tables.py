@@ -191,8 +191,8 @@ def refuse_deep(schema: pa.Schema, where: str) -> None:
     """Raise IdTypeError for columns nested so deep that Arrow takes minutes for them, or ends the process."""
     if deep := [field.name for field in schema if _is_deep(field.type)]:
         raise IdTypeError(
-            f"{where} has columns nested more than {DEEPEST} deep (first: {first_few(deep)}). Leave them out: ids and "
-            "weights are plain values."
+            f"{where} has columns nested more than {DEEPEST} levels deep (first: {first_few(deep)}). Remove "
+            "them: ids and weights must be plain values."
         )
 
 
@@ -239,7 +239,7 @@ def of_pandas(frame: Any, where: str) -> Source:
     levels = [str(n) for n in frame.index.names if n is not None and str(n) not in columns]
     hint = ""
     if frame.index.names == [None] and not is_pandas(frame.index, "RangeIndex"):
-        hint = " If its index holds the items, give that a name: frame.rename_axis('item')."
+        hint = " If its index holds the items, name the index: frame.rename_axis('item')."
     return Source([*columns, *levels], where, len(frame), partial(_of_pandas, frame, where), hint=hint)
 
 
@@ -272,8 +272,8 @@ def refuse_other_indexes(values: Iterable[Any], where: str) -> None:
     first, *others = [each.index for each in values if is_pandas(each, "Series", "DataFrame")] or [None]
     if not all(first.equals(other) for other in others):
         raise AlignmentError(
-            f"Series of {where} have different indexes. If rows correspond by position, pass .to_numpy() of each; else "
-            "pass a DataFrame of them, which matches their rows by index."
+            f"Series of {where} have different indexes. If rows correspond by position, pass .to_numpy() of "
+            "each; otherwise combine them in a DataFrame, which matches rows by index."
         )
 
 
@@ -284,8 +284,8 @@ class PathList:
         self.paths = [path_of(path) for path in paths]
         if twice := [path for path, times in Counter(self.paths).items() if times > 1]:
             raise OptionError(
-                f"a list of files has {len(twice)} of them more than once (first: {first_few(twice)}). Leave one of "
-                "each; if these are labels, pass Clustering.from_labels(...)."
+                f"a list of files names {len(twice)} of them more than once (first: {first_few(twice)}). "
+                "Name each once; if these are labels, pass Clustering.from_labels(...)."
             )
 
     def __fspath__(self) -> str:
@@ -319,9 +319,9 @@ def column_names(names: Any, argument: str) -> list[str]:
     if not isinstance(listed, list) or not listed or not all(isinstance(name, str) for name in listed):
         numbered = isinstance(names, int) and not isinstance(names, bool)
         raise OptionError(
-            f"{argument} is the name of a column, or a list of names that make a composite id, not "
+            f"{argument} must be the name of a column, or a list of names that form a composite id, not "
             f"{type(names).__name__} ({first_few([names])})."
-            + (f' If that is what a column is called, pass "{names}".' if numbered else "")
+            + (f' If a column has that name, pass "{names}".' if numbered else "")
         )
     if len(set(listed)) < len(listed):
         raise OptionError(f"{argument} names the same column twice: {first_few(listed)}.")
@@ -381,7 +381,9 @@ def float_column(
     except (ColumnError, IdTypeError) as fault:
         raise error(str(fault)) from fault
     except CONVERSION as fault:
-        raise error(f"{where} should be numbers, but cannot be read as such: {str(fault)[:200]}.") from fault
+        raise error(
+            f"{where} should be numbers, but cannot be read as numbers: {str(fault)[:200]}."
+        ) from fault
     if text:
         data = _numbers(data, where, error)
     numeric = pa.types.is_integer(data.type) or pa.types.is_floating(data.type)
@@ -515,8 +517,8 @@ def _asked(source: Any, methods: tuple[str, ...], *arguments: int) -> Any:
             raise
         cause = str(error).splitlines()[0].rstrip(".")
         raise ColumnError(
-            f"The connection of DuckDB has no result to read: {cause}. It holds that of its last execute(), which can "
-            "be read once; pass con.sql(...) instead."
+            f"The DuckDB connection has no result to read: {cause}. It holds only the result of its last "
+            "execute(), which can be read once; pass con.sql(...) instead."
         ) from error
 
 

@@ -58,8 +58,8 @@ def refuse_strange(strange: Iterable[str], n: int, n_rows: int, where: str) -> N
     """Raise JudgementError, as these texts of n rows are no verdicts."""
     listed = list(strange)
     raise JudgementError(
-        f"a verdict is {', '.join(map(repr, VERDICTS))}, yes, no, 1, 0 or empty, and {n} of {n_rows} in {where} are "
-        f"not (first: {first_few(listed)}).{did_you_mean(listed[0], VERDICTS)}"
+        f"a verdict must be {', '.join(map(repr, VERDICTS))}, yes, no, 1, 0 or empty, but {n} of {n_rows} in "
+        f"{where} are not (first: {first_few(listed)}).{did_you_mean(listed[0], VERDICTS)}"
     )
 
 
@@ -103,7 +103,7 @@ def refuse_verdicts(found: Mapping[str, Any], where: str) -> None:
     first = [word for word in _encoded(values)[0] if word is not None]
     columns = f"Column {names[0]!r} of {where} has" if len(names) == 1 else f"Columns {names} of {where} have"
     raise ColumnError(
-        f"{columns} verdicts on pairs (such as {first_few(first)}), so that not every row is a link. Pass "
+        f"{columns} verdicts on pairs (such as {first_few(first)}), so not every row is a link. Pass "
         f"{arg('verdict', *names)}: matches are joined, other pairs kept apart. If all rows are links, pass "
         f"{Either('verdict=False', '--no-verdict')}."
     )

@@ -318,7 +318,7 @@ class Rewriter(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        """Invert 64 bits of words."""
+        """Invert all 64 bits of a word."""
         self.generic_visit(node)
         wraps = self.words and isinstance(node.op, ast.Invert)
         return ast.BinOp(node.operand, ast.BitXor(), ast.Constant(ALL_BITS)) if wraps else node

@@ -440,7 +440,8 @@ class Cover(Contingency):
         raise TooMuchWorkError(
             f"{visits.total:.2g} pairs of cells with common clusters would have to be compared, more than "
             f"{arg('max_pairs', max_pairs)} ({'; '.join(blamed)}). Leave such clusters out, or pass "
-            f"{arg('max_pairs', 1.05 * visits.total)} or more and wait: about {visits.total / 2e8:.0f} seconds a core."
+            f"{arg('max_pairs', 1.05 * visits.total)} or more and wait: about {visits.total / 2e8:.0f} "
+            "seconds per core."
         )
 
     # By cluster

@@ -342,6 +342,7 @@ class ByItem:
         if differ.size:
             raise ColumnError(
                 f"column {name!r} of {self._source.where} has several values for {differ.size} of "
-                f"{self._firsts.size} items, whose rows differ (first: {first_few(self._items.first_of(differ))}). To "
-                f"slice by it or to list it, give each item one value, in {arg('attributes', ...)}."
+                f"{self._firsts.size} items, whose rows differ (first: "
+                f"{first_few(self._items.first_of(differ))}). To slice by this column or list it, give "
+                f"each item one value in {arg('attributes', ...)}."
             )

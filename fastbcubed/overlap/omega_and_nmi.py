@@ -111,9 +111,9 @@ class _Distinct(NamedTuple):
         work = sum(each.n_pairs for each in (*groups, blocks))
         if work > max_pairs:
             raise TooMuchWorkError(
-                f"Omega would have to compare {work:.2g} pairs of cells that are in one cluster and also in a"
-                f" larger one, more than {arg('max_pairs', max_pairs)}. Leave it out, or pass {arg('max_pairs', work)}"
-                f" or more and wait: about {work / 1e8:.0f} seconds."
+                f"Omega would have to compare {work:.2g} pairs of cells that share more than one cluster, "
+                f"more than {arg('max_pairs', max_pairs)}. Leave it out, or pass {arg('max_pairs', work)} "
+                f"or more and wait: about {work / 1e8:.0f} seconds."
             )
         return cls(true, pred, cells, firsts, groups, blocks)
 

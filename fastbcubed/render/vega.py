@@ -59,8 +59,9 @@ def svg_of(spec: str) -> str:
             answer = json.loads(answered.readline())
         except (OSError, ValueError) as error:
             raise FastBCubedError(
-                "charts cannot be made in a process that was forked from one that has made charts, and no other could "
-                f"be started to make them: {error}. Start this process anew (spawn), or make the page in the parent"
+                "charts cannot be drawn in a process forked from one that has drawn charts, and no other "
+                f"process could be started to draw them: {error}. Start this process by spawn, or draw the "
+                "page in the parent process"
             ) from error
         except BaseException:  # such as Ctrl-C: the next question must not get the answer to this one
             if _state.other is not None:

@@ -126,24 +126,22 @@ def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0
     table: Contingency = self.contingency
     if not table.has_cells:
         raise NotKeptError(
-            f"a test takes the sizes of clusters, and these were not kept; save with {arg('keep', 'cells')}"
+            f"a test needs the cluster sizes, which were not kept; save with {arg('keep', 'cells')}"
         )
     fault = _why_not(table)
     if fault:
-        raise OptionError(f"the test takes partitions without weights, but {fault}")
+        raise OptionError(f"the test needs partitions without weights, but {fault}")
     metric = resolved(table, score, self.beta, self.metrics)
     if (own := self.figures.elsewhere(metric)) is not None:
         return better_than_chance(own, score, draws=draws, seed=seed)
     if metric.best == "neither":
-        raise MetricError(
-            f"no value of {metric.name} is better than another; test a score that is best somewhere"
-        )
+        raise MetricError(f"{metric.name} has no direction; test a score that has a best value")
     statistic = overall(table, [metric], beta=self.beta)[metric.name]
     true, pred = (np.sort(sizes[sizes > 0])[::-1] for sizes in (table.true_n, table.pred_n))
     alone = Contingency.from_cells(table.true, table.pred, table.n)
     if not _equal(overall(alone, [metric], beta=self.beta)[metric.name], statistic):
         raise MetricError(
-            f"{metric.name} counts items that one side lacks, which have no place among shuffled labels; evaluate the "
+            f"{metric.name} counts items missing from one side, which cannot be shuffled; evaluate only the "
             "items that both sides have"
         )
     every = _n_labelings(pred)
@@ -162,9 +160,9 @@ def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0
 def _why_not(table: Contingency) -> str:
     """Return why labels cannot be shuffled so that margins stay; nothing if they can."""
     if table.overlapping:
-        return "clusters overlap: an item would take its clusters along, or their sizes would change"
+        return "clusters overlap, so labels cannot be shuffled without changing cluster sizes"
     if table.weighted:
-        return "items have weights, so that the weights of clusters would change"
+        return "items have weights, so shuffling would change the cluster weights"
     return "the prediction has items that the truth lacks" if table.outside else ""
 
 

@@ -116,8 +116,10 @@ def slicing_of(
 
 #: Title of the chart of outcomes of each side, and what they mean.
 OUTCOMES = {
-    "true": ("What became of the true clusters", "Exact: a predicted cluster holds the same items. Split: in several. "
-             "Merged: whole, but with others."),
+    "true": ("Fate of the true clusters", (
+        "Exact: a predicted cluster has the same items. Split: in several clusters. Merged: whole, but with "
+        "others."
+    )),
     "pred": ("What the predicted clusters are", "Fragment: part of one true cluster. Union: several whole ones. "
              "Mixed: parts of several."),
 }  # fmt: skip
@@ -127,15 +129,13 @@ def about_slices(slicing: Mapping[str, Any] | None = None) -> str:
     """Return what the marks of a chart of slices mean, or of any chart of slices."""
     rows, scores = ([], ["any"]) if slicing is None else (slicing["rows"], slicing["scores"])
     if slicing and len(slicing["names"]) == 2:
-        said = (
-            f"{'F1' if scores[-1] == 'f1' else scores[-1]}: digits behind the point; the darker, the lower."
-        )
+        said = f"{'F1' if scores[-1] == 'f1' else scores[-1]}: decimal digits; darker is lower."
         return said + " Grey digits: few items." * any(row["few"] for row in rows)
     spans = not slicing or any(row.get(f"{score}_low") is not None for row in rows for score in scores)
     few = not slicing or any(row["few"] for row in rows)
     said = "Dots: scores. " + f"Lines: 95 % intervals{'; arrows: beyond the frame' * few}. " * spans
     said += "Dashed: all items."
-    grey = f" Grey: fewer than {FEW} independent groups of items, or {FEW} items where groups are not known."
+    grey = f" Grey: fewer than {FEW} independent groups of items (or items, if groups are unknown)."
     return said + grey * few
 
 

@@ -54,7 +54,7 @@ def require_defined(table: Contingency) -> None:
     """Raise MetricError where clusters may overlap."""
     if table.overlapping:
         raise MetricError(
-            "outcomes of clusters are not defined where clusters may overlap; pass partitions, without "
+            "outcomes of clusters are not defined for overlapping clusters; pass partitions, without "
             f"{arg('overlapping', True)}"
         )
 

@@ -253,8 +253,8 @@ class _Labels:
         """Raise if labels were not found."""
         if n_missing:
             raise FileFormatError(
-                f"{n_missing} of {n} clusters of {self._name} were not found when it was read again for their "
-                "names. Has it changed since it was evaluated? Evaluate it anew"
+                f"{n_missing} of {n} clusters of {self._name} were not found when it was read again for "
+                "their names. Has it changed since it was evaluated? Evaluate it again"
             )
 
     def look_for(self, wanted: NDArray[np.int64], pool: Pool) -> tuple[pa.Array, NDArray[np.int64]]:
@@ -305,8 +305,8 @@ def require_items(table: Contingency, metrics: list[Metric], beta: float, *, by_
 def _not_kept(names: Sequence[str]) -> Message:
     """Say that scores take the weights of the items, which were not kept."""
     return Message(
-        f"{', '.join(names)} take{'s' * (len(names) == 1)} the weight of each item, and the items were not kept; "
-        f"evaluate or save with {arg('keep', 'items')} to have it"
+        f"{', '.join(names)} take{'s' * (len(names) == 1)} the weight of each item, but the items were not "
+        f"kept; evaluate or save with {arg('keep', 'items')} to have it"
     )
 
 
@@ -314,7 +314,7 @@ def warn_of_left_out(table: Contingency, metrics: list[Metric], beta: float, *, 
     """Warn of scores that a listing of clusters lacks, as they take the weights of the items."""
     known = known_by_cluster(table, metrics, beta)
     if left_out := [m.name for m in metrics if m not in known and not m.overall_only]:
-        message = f"the clusters are listed without some scores: {_not_kept(left_out)}"
+        message = f"the listing of clusters lacks some scores: {_not_kept(left_out)}"
         warnings.warn(EvaluationWarning(message), stacklevel=stacklevel + 1)
 
 

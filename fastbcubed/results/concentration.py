@@ -130,7 +130,7 @@ def loss_curves(
         held = sum(curve.losses.size for curve in found.values()) * LOSS_BYTES
         if room is not None and held > room // 2:
             raise OptionError(
-                f"the memory limit has no room for the losses of all clusters, which take {readable(held)} or more; "
+                f"the losses of all clusters need at least {readable(held)}, more than the memory limit; "
                 "raise memory_limit"
             )
     return found

@@ -89,7 +89,7 @@ FEW, FIRST = 20, 10
 #: Scores of the default that are listed where scores were requested.
 ON_REQUEST = ("mean_f1", "jaccard_distance")
 #: Explanation of the last columns of slices.
-SHARES = "of P loss, of R loss: share of what all items lose; excess: loss per item beyond that of all"
+SHARES = "of P loss, of R loss: share of the total loss; excess: loss per item above the average"
 
 
 def document(ev: Evaluation, asked: Asked = IN_BRIEF) -> Document:
@@ -164,8 +164,8 @@ def _headline(ev: Evaluation) -> list[Block]:
         marks = {"alone": "▲ every item alone", "one": "■ all items in one cluster"}
         shown = ", ".join(text for name, text in marks.items() if name in trivial)
         text = (
-            "● this prediction. A score means little by itself, so the grey marks are what useless predictions would "
-            f"reach on the same truth: {shown}."
+            "● this prediction. For comparison, grey marks show what useless predictions would score on the "
+            f"same truth: {shown}."
         )
         told = ", ".join(f"{row['label']} {score_text(row['value'])}" for row in defined)
         data, said = {"scores": rows, "extremes": trivial}, f"Dot plot from 0 to 1: {told}"
@@ -185,7 +185,7 @@ def _sides(ev: Evaluation, asked: Asked) -> Iterator[Block]:
         yield Beside([left])
     lines, others = coverage(ev), list(if_otherwise(ev)) if asked.page else []
     if lines or others:
-        yield Only("page", [Heading("Items that one side lacks")])
+        yield Only("page", [Heading("Items missing from one side")])
     yield Prose(lines, "indented")
     yield Prose(others)
 
@@ -214,16 +214,16 @@ def _sides_on_page(ev: Evaluation, left: list[Block]) -> Iterator[Block]:
         ev.contingency.overlapping,
     )
     for side, (title, text) in chart_data.OUTCOMES.items() if found else ():
-        said = f"Stacked bars: what became of {KINDS[side]}s"
+        said = f"Stacked bars: outcomes of {KINDS[side]}s"
         left.append(Chart(f"outcomes-{side}", "outcomes", (found, side), said, title, text))
     if not found and overlapping:
-        why = "an item of clusters that overlap can be split from some and stay with others."
+        why = "with overlapping clusters, an item can be split from some items and stay with others."
         left.append(Prose([f"The outcome of each cluster is not defined: {why}"], "note"))
     right: list[Block] = []
     if ev.contingency.has_cells:
         text = (
-            "Share of the items that are in clusters of a size. More orange at small sizes points to splitting, more "
-            "orange at large ones to merging."
+            "Share of items by cluster size. More orange at small sizes points to splitting, more orange at "
+            "large sizes to merging."
         )
         said = "Bar chart: share of the items in clusters of each size, truth beside prediction"
         data = (chart_data.size_rows(ev), "memberships" if overlapping else "items")
@@ -242,9 +242,9 @@ def _sides_on_page(ev: Evaluation, left: list[Block]) -> Iterator[Block]:
 def scores_of(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     """Yield the scores with their definitions, the average, and the calls to make next."""
     text = (
-        "Precision asks of each item how many of the items it is clustered with belong with it; recall, how many of "
-        "those that belong with it are clustered with it. Both are means over items; the item itself counts. F1 is "
-        "high only if both are."
+        "Precision is the share of an item's predicted cluster that belongs with it; recall is the share of "
+        "its true cluster that is clustered with it. Both are means over items, and each item counts "
+        "itself. F1 is high only if both are."
     )
     yield Only("page", [Prose([text])])
     yield _scores(ev, ev.standard_errors.intervals_at_hand())
@@ -297,7 +297,7 @@ def _meaning(metric: Metric | None) -> str:
         return ""
     meaning = metric.definition.replace("mean over items of ", "mean of ", 1)
     meaning = meaning.replace("with P = precision and R = recall", "of precision and recall")
-    return f"low is good; {meaning}" if metric.best == "lower" else meaning
+    return f"lower is better; {meaning}" if metric.best == "lower" else meaning
 
 
 def steps_grid(steps: Iterable[tuple[str, str]]) -> list[Block]:
@@ -337,21 +337,23 @@ def _losses(ev: Evaluation, asked: Asked) -> Iterator[Block]:
             if curve["n_half"]
         )
         text = (
-            "Share of the loss that the costliest clusters have together: of precision in predicted ones (dashed), of "
-            "recall in true ones. Where half of it is in few clusters, fix these; otherwise look for a "
-            "systematic cause."
+            "Cumulative share of the loss in the costliest clusters: precision loss in predicted clusters "
+            "(dashed), recall loss in true clusters. If few clusters hold half of it, fix these; otherwise "
+            "look for a systematic cause."
         )
         said = f"Line chart: share of the loss in the costliest clusters; {halves}"
-        charts.append([Chart("lorenz", "lorenz", (curves,), said, "In few clusters, or in many?", text)])
+        charts.append([Chart("lorenz", "lorenz", (curves,), said, "How concentrated is the loss?", text)])
     texts = {
-        "pred_size": ("Precision by the size of the predicted cluster", "The dashed line is all items. Grey: fewer "
-                      "than 30 independent groups, so that little is known."),
+        "pred_size": ("Precision by the size of the predicted cluster", (
+            "The dashed line marks all items. Grey: fewer than 30 independent groups, so the value is "
+            "uncertain."
+        )),
         "true_size": ("Recall by the size of the true cluster", "The dashed line is all items."),
     }  # fmt: skip
     for key, (title, text) in texts.items():
         if key in by_size:
             if key == "true_size" and any(row["n_units"] for row in by_size[key]["rows"]):
-                text = "Lines are intervals of 95 %, where these are known; the dashed line is all items."
+                text = "Lines are 95 % intervals, where known; the dashed line marks all items."
             charts.append([_slice_chart(by_size[key], by_size[key]["scores"][0], key, title, text)])
     if charts:
         yield Beside(charts)
@@ -415,7 +417,7 @@ def slicing_charts(slicing: Mapping[str, Any], name: str) -> list[Chart]:
     if len(slicing["names"]) == 2 and slicing["scores"]:
         score, part = slicing["scores"][-1], len(slicing["rows"]) < slicing["n"]
         by = " and ".join(map(label, slicing["names"]))
-        said = f"Heat map: {score} by {by}, as the table below has it"
+        said = f"Heat map: {score} by {by}, with the values of the table below"
         text = chart_data.about_slices(slicing)
         text += f" Of {count(slicing['n'])} pairs, those that cost most." * part
         title = f"{'F1' if score == 'f1' else score} of each pair"
@@ -424,7 +426,7 @@ def slicing_charts(slicing: Mapping[str, Any], name: str) -> list[Chart]:
 
 
 def _slice_chart(slicing: Mapping[str, Any], score: str, name: str, title: str = "", text: str = "") -> Chart:
-    said = f"Dot plot: {score} by {label(slicing['by'])}, as the table below has it"
+    said = f"Dot plot: {score} by {label(slicing['by'])}, with the values of the table below"
     return Chart(name, "slices", (slicing, score), said, title, text)
 
 
@@ -453,8 +455,8 @@ def _clusters(ev: Evaluation, asked: Asked) -> Iterator[Block]:
     if asked.page:
         lost = ' The members were not kept; save with keep="items" to have them here.'
         yield Prose([
-            "Those that cost most. Each opens to its members, grouped by the clusters of the other side; a marked "
-            f"value differs from what most of the members shown have.{'' if ev.has_items else lost}"
+            "Those that cost most. Each opens to its members, grouped by the clusters of the other side; a "
+            f"marked value differs from that of most members shown.{'' if ev.has_items else lost}"
         ], "note")  # fmt: skip
     numbers = {side: _n_lossy(ev, side) for side in SIDES}
     tables = {side: _costliest(ev, side, asked, numbers[side]) for side in SIDES[::-1]}
@@ -498,7 +500,7 @@ def _clusters_of(
     rows, n = table.to_pylist(), ev.summary[side]["clusters"]
     share = percent(sum(row[lost] for row in rows) / total if total else 0.0)
     title = f"{kind.capitalize()} clusters {how}"
-    part = f"{count(len(rows))} of {count(n)}, with {share} of what is lost"
+    part = f"{count(len(rows))} of {count(n)}, with {share} of the loss"
     yield Heading(f"{title}: {part}", id=f"clusters-{side}", side=side)
     if n_lossy is not None:
         yield Only("page", [Prose([f"{count(n_lossy)} of {counted(n, 'cluster')} cost anything."], "note")])
@@ -620,15 +622,15 @@ def _repairs(ev: Evaluation, asked: Asked) -> Iterator[Block]:
         return
     if asked.page:
         yield Prose([
-            "If somebody could fix one cluster after the other by the truth, these would bring most. To split a "
-            "predicted cluster parts it by the truth; to gather a true one brings its items together."
+            "Repairing these clusters one by one to match the truth would gain most. Splitting divides a "
+            "predicted cluster by the truth; gathering brings the items of a true cluster together."
         ])  # fmt: skip
     n, start, end = len(rows), rows[0]["running"] - rows[0]["gain"], rows[-1]["running"]
     gain = f"F1 +{score_text(end - start)}, from {score_text(start)} to {score_text(end)}"
     yield Heading(f"Repair {f'these {count(n)}' if n > 1 else 'this one'}: {gain}")
     rows, charts = rows if n <= FEW else rows[: LISTED if asked.page else FIRST], list[Block]()
     if asked.page:
-        said = "Line chart: F1 after each repair, as the table below has it"
+        said = "Line chart: F1 after each repair, with the values of the table below"
         charts.append(Chart("repairs", "repairs", (rows, start), said, "F1 after each repair"))
     yield Beside([charts, [repairs_grid(ev, rows)]], "two aside")
     if len(rows) < n:
@@ -668,6 +670,6 @@ def _origin(ev: Evaluation, asked: Asked) -> Iterator[Block]:
         return
     made = origin_of(ev.manifest, ev.names)
     if not any(isinstance(block, Code) for block in made):
-        text = "The result was made of data in memory, so that there is no command that makes it again."
+        text = "The result was computed from data in memory, so no command can reproduce it."
         yield Prose([text], "note")
     yield from made

@@ -68,8 +68,8 @@ def groups_of(units: Units, few: Mapping[str, int]) -> str:
     """Return what intervals are from, and how little that is: `few` are scores whose error so few units carry."""
     text = f"{count(units.n)} groups of items that share clusters"
     if are_uneven(units):
-        text += f", so uneven that they carry no more information than {units.effective:.1f} equal ones: "
-        text += "these are too narrow"
+        text += f", so uneven that their effective number is only {units.effective:.1f}: "
+        text += "these intervals are too narrow"
     elif few:
         scores = listed([HEADLINE.get(name, name) for name in list(few)[:NAMED]])
         text += f", about {count(min(few.values()))} of which carry the error of {scores}"
@@ -133,8 +133,8 @@ def outcomes(ev: Evaluation) -> list[str]:
 #: What became of items that one side lacks, in a sentence.
 FATES = {
     "drop": "left out (drop)",
-    "singleton": "each in a cluster of its own on the other side (singleton)",
-    "outside": "not scored, but false positives for the items they are clustered with (outside)",
+    "singleton": "singletons on the other side (singleton)",
+    "outside": "not scored, but counted as false positives for the items they are clustered with (outside)",
 }
 #: What became of items with a null cluster; in one table a null always means that the side lacks the item.
 FATES_OF_NULLS = {
@@ -206,8 +206,8 @@ def definition(evaluation: Evaluation) -> list[str]:
         lines.append(f"Weights count {where}.")
     if table.overlapping:
         lines.append(
-            "Clusters may overlap (Extended BCubed): tp, fp and fn are in proportion to the mean share of the common "
-            "clusters over the items that an item is clustered with."
+            "Clusters may overlap (Extended BCubed): tp, fp and fn are proportional to the mean share of "
+            "common clusters over the items that an item is clustered with."
         )
     return [*lines, *[f"Beta is {evaluation.beta:g}."] * (evaluation.beta != 1)]
 
@@ -249,7 +249,7 @@ def if_otherwise(ev: Evaluation) -> Iterator[str]:
             f"would be between {score_text(bounds.precision_lower)} and {score_text(bounds.precision_upper)}."
         )
     if not (found.n_truth_only or found.n_prediction_only):
-        yield "Both sides have the same items, so that no policy for unmatched items changes a figure."
+        yield "Both sides have the same items, so policies for unmatched items change nothing."
 
 
 def believe(ev: Evaluation) -> str:
@@ -375,7 +375,7 @@ class Cluster(Shown, dict[str, Any]):
         """Return the notes below the members."""
         found = []
         if any(text.endswith(MARK) for column in self._texts().values() for text in column):
-            found.append(f"{MARK} differs from the commonest value of the members shown")
+            found.append(f"{MARK} differs from the most common value of the members shown")
         alone = self["one_sided"]
         if alone["n_items"]:
             items, lacking = counted(alone["n_items"], "item"), self.others[self["side"]]

@@ -191,14 +191,14 @@ def explained(table: Contingency, loss: Any, beta: float, known: Sequence[Metric
     metric = resolved(table, loss, beta, known)
     if not is_mean(metric) or metric.saved:
         raise MetricError(
-            f"{metric.name} is no mean over items, so that items have no share of its loss; explain precision, recall, "
-            "f1 or a score of items, such as jaccard_distance"
+            f"{metric.name} is not a mean over items, so its loss cannot be attributed to items; explain "
+            "precision, recall, f1 or a score of items, such as jaccard_distance"
         )
     if metric.best == "neither" or not all(
         math.isfinite(_perfect(each)) for each in needed_by([metric], beta)
     ):
         raise MetricError(
-            f"{metric.name} has no best value that items could lose from; explain precision, recall or f1"
+            f"{metric.name} has no best value to measure loss from; explain precision, recall or f1"
         )
     return metric
 
@@ -251,7 +251,7 @@ def score_of_rows(table: Contingency, metric: Metric, beta: float, rows: NDArray
     if not np.isfinite(values).all():
         n = int(np.count_nonzero(~np.isfinite(values).all(axis=0)))
         raise MetricError(
-            f"{metric.name} is not defined for {n:,} of {rows.size:,} items, so that their loss is unknown"
+            f"{metric.name} is not defined for {n:,} of {rows.size:,} items, so their loss is unknown"
         )
     return RowScore(metric, needed, values, beta)
 
@@ -320,19 +320,19 @@ def columns_of(kept: Kept, attributes: Any) -> list[Attribute]:
         names: Sequence[Any] = extra.names if is_table else _all_names(items, extra)
         if not names:
             raise ColumnError(
-                "there is no attribute to look at: the inputs have no columns besides items, clusters and weights. "
-                f"Evaluate tables with more columns, or with {arg('attributes', ...)}"
+                "there is no attribute to search: the inputs have no columns besides items, clusters and "
+                f"weights. Evaluate tables with more columns, or with {arg('attributes', ...)}"
             )
     else:
         names = list(dict.fromkeys(as_several(attributes)))
         if strange := [each for each in names if not isinstance(each, str | Bins) or not each]:
-            raise SliceError(f"attributes are names, or bins of them, not {first_few(strange)}")
+            raise SliceError(f"attributes must be names, or bins of them, not {first_few(strange)}")
         if not names:
-            raise ColumnError("attributes names none; leave it out to look at all columns of the inputs")
+            raise ColumnError("attributes is empty; omit it to search all columns of the inputs")
     if len(names) > MOST_COLUMNS:
         raise OptionError(
-            f"there are {len(names):,} attributes, and at most {MOST_COLUMNS:,} are looked at; name those that may "
-            "matter in attributes"
+            f"there are {len(names):,} attributes, more than the limit of {MOST_COLUMNS:,}; name those that "
+            "may matter in attributes"
         )
     is_named = attributes is not None and not is_table
     found = [Attribute(each, items, extra, kept.cells, is_named) for each in names]
@@ -396,8 +396,8 @@ def explain_rows(
     n_units = int(np.unique(units).size)
     if n_units < FEWEST:
         raise OptionError(
-            f"the items are in {counted(n_units, 'component')} of truth and prediction, and at least {FEWEST} are "
-            "needed: half of them are searched, half tested, as items of one depend on each other. See which "
+            f"the items are in {counted(n_units, 'component')} of truth and prediction, but at least {FEWEST} are "
+            "needed: half of the components are searched and half tested. See which "
             'clusters join them with .clusters("pred", limit=5); slices that you name need no search: .slices(...)'
         )
     what = f"explaining the loss by {counted(len(columns), 'attribute')}"
@@ -461,8 +461,8 @@ def _coded(
     if not coded:
         reasons = "; ".join(f"{quoted(name)}: {reason}" for name, reason in list(left_out.items())[:3])
         raise SliceError(
-            f"none of {counted(len(columns), 'attribute')} can be looked at ({reasons}). Name attributes that say what "
-            f"kind an item is, such as a country, a year or a source, or lower {arg('min_items', ...)}"
+            f"none of {counted(len(columns), 'attribute')} can be searched ({reasons}). Name attributes that "
+            f"describe items, such as a country, a year or a source, or lower {arg('min_items', ...)}"
         )
     return coded, left_out | {name: f"it says what {other} says" for name, other in same.items()}
 

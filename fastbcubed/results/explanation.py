@@ -214,7 +214,7 @@ def document(found: Explanation, asked: Asked = IN_BRIEF) -> Document:
     """Return an explanation as a document."""
     title = asked.title or f"What kind of items lose {score_name(found.loss)}?"
     if found.run is not None:
-        title = asked.title or f"What kind of items differ in {label(found.run)}?"
+        title = asked.title or f"Which slices differ in {label(found.run)}?"
     facts = [("Run", label(found.run)), ("Baseline", label(found.baseline))]
     if found.run is None:
         facts = [("Prediction", found.names.get("prediction") or "the prediction")]
@@ -225,7 +225,7 @@ def document(found: Explanation, asked: Asked = IN_BRIEF) -> Document:
     ]
     return Document("explanation", title, head, [
         Section("explanation", "Where it is worse" if found.run is None else "Where it differs", list(blocks(found))),
-        Section("looked-at", "What was looked at", [Prose(looked_at(found), "note")]),
+        Section("looked-at", "What was searched", [Prose(looked_at(found), "note")]),
     ])  # fmt: skip
 
 
@@ -279,9 +279,7 @@ def looked_at(found: Explanation) -> list[str]:
     rare = {name: own["rare"] for name, own in found.attributes.items() if len(own["rare"]) > 1}
     if rare:
         said = [f"{label(name)} ({count(len(own))})" for name, own in list(rare.items())[:NAMED]]
-        lines.append(
-            f"Rare values are taken together: {', '.join(said)}{', …' if len(rare) > NAMED else ''}."
-        )
+        lines.append(f"Rare values are grouped: {', '.join(said)}{', …' if len(rare) > NAMED else ''}.")
     by_reason: dict[str, list[str]] = {}
     for name, reason in found.left_out.items():
         by_reason.setdefault(reason, []).append(label(name))

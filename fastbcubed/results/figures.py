@@ -135,18 +135,19 @@ class Bounds:
             between = "very different (the weights of unlabelled items are not known)"
         way_out = f", or use {ESTIMATE} if they are a random sample of all" if estimable else ""
         return (
-            f"{percent(self.unlabelled_mates)} of the scored weight is clustered with items that the truth does "
-            f"not label. Those were dropped; if they had labels, precision could be {between}. If the true clusters "
-            f"are complete, pass {arg('unmatched', {'prediction': 'outside'})}{way_out}. "
-            "If the truth labels a sample of records, and not whole clusters, recall is too high as well, since the "
-            "other records of a true cluster are not looked for."
+            f"{percent(self.unlabelled_mates)} of the scored weight is clustered with items that the truth "
+            "does not label. These items were dropped; if they were labelled, precision could be "
+            f"{between}. If the true clusters are complete, pass "
+            f"{arg('unmatched', {'prediction': 'outside'})}{way_out}. If the truth labels a sample of "
+            "records, and not whole clusters, recall is too high as well, since the unsampled records of "
+            "a true cluster are not counted."
         )
 
 
 #: What is said of a score that counts mentions which other runs lack, and whose cells were not kept.
 NOT_ALL_MENTIONS = Message(
-    "counts all mentions of the run, also those that other runs lack, which were not kept; name it in "
-    f"{arg('metrics', ...)} of compare, or evaluate the run by itself"
+    "counts all mentions of the run, including those that other runs lack, which were not kept; name it in "
+    f"{arg('metrics', ...)} of compare, or evaluate the run separately"
 )
 
 

@@ -153,10 +153,11 @@ def require_bound(bound: Bound, written: str, instead: str = "", scores: Sequenc
 def require_interval(bound: Bound, written: str) -> None:
     """Raise OptionError if a bound is on the interval of what has none: no score, or a difference in a slice."""
     if bound.end and not is_score(bound.name):
-        raise OptionError(f"{written}: only scores have intervals, and {bound.name} has none")
+        raise OptionError(f"{written}: only scores have intervals, but {bound.name} is not a score")
     if bound.end == SIGNIFICANT and bound.where:
         raise OptionError(
-            f"{written}: no gate is on the interval of a difference in a slice; bound the score there"
+            f"{written}: gates on the interval of a difference do not apply to slices; set a bound on the "
+            "score there"
         )
 
 
@@ -176,7 +177,7 @@ def subject_of(bound: Bound, written: str, scores: Sequence[Metric] = ()) -> Sub
         found = Subject(metric.name, metric.low, metric.high, metric.best)
         overall_only = metric.overall_only and not metric.saved  # slices may have been saved
     if bound.where and overall_only:
-        raise OptionError(f"{written}: {found.name} is of all items at once, and slices have none")
+        raise OptionError(f"{written}: {found.name} is defined for all items at once, not for slices")
     return found
 
 
@@ -194,17 +195,15 @@ def as_bounds(
     """
     found = [require_bound(_parsed(text), repr(text), scores=scores) for text in written]
     for name, given in named.items():
-        value = number(given, f"{name}=", f"the value that {name} has to reach", lambda _: True)
+        value = number(given, f"{name}=", f"the bound of {name}", lambda _: True)
         best = subject_of(Bound.of(name, 0.0), f"{name}=", scores).best
         if best == "neither":
-            raise OptionError(
-                f'no value of {name} is better; write "{name}>={value:g}" or "{name}<={value:g}"'
-            )
+            raise OptionError(f'{name} has no direction; write "{name}>={value:g}" or "{name}<={value:g}"')
         found.append(
             require_bound(Bound.of(name, value, best == "higher"), f"{name}={value:g}", scores=scores)
         )
     if not found:
-        raise OptionError('name what has to be reached, such as f1=0.9 or "f1>=0.9@country=US"')
+        raise OptionError('name the bounds, such as f1=0.9 or "f1>=0.9@country=US"')
     return found
 
 
@@ -219,8 +218,8 @@ def _parsed(text: Any) -> Bound:
         if isinstance(error, FastBCubedError):
             raise
         raise OptionError(
-            f'a gate is written as "f1>=0.9", "f1.low>=0.8", "jaccard_distance<=0.1" or "f1>=0.9@country=US", not '
-            f"{quoted(text)}"
+            'write a gate as "f1>=0.9", "f1.low>=0.8", "jaccard_distance<=0.1" or '
+            f'"f1>=0.9@country=US", not {quoted(text)}'
         ) from None
 
 
@@ -234,7 +233,7 @@ def as_where(text: str) -> dict[Element, str]:
     parts = [part.partition("=") for part in COMMA.split(text)]
     found = {element_of(name.strip()): value.strip().replace("\\,", ",") for name, _, value in parts}
     if len(found) < len(parts) or any(not (name.strip() and sign) for name, sign, _ in parts):
-        raise OptionError(f"a slice is written as country=US or country=US,year=2020, not {quoted(text)}")
+        raise OptionError(f"write a slice as country=US or country=US,year=2020, not {quoted(text)}")
     return found
 
 
@@ -269,7 +268,7 @@ def on_part(
     if min(covered(coverage), n / n_truth) >= MOSTLY_COMMON and not flattered >= FLATTERED:
         return gate
     value = known.get(f"{bound.name}_if_alone", math.nan)
-    others = "" if math.isnan(value) else f"; {score_text(value)} if the others were alone"
+    others = "" if math.isnan(value) else f"; {score_text(value)} if the others were singletons"
     part = f"on {count(n)} of {count(n_truth)} items of the truth{others}"
     return replace(gate, found=f"{gate.found} ({part})")
 
@@ -462,7 +461,7 @@ def value_in_slice(bound: Bound, slices: SlicesBy) -> float:
     """Return the score of a slice; raise OptionError if it has no such score."""
     row = slice_of(bound, slices)
     if bound.name not in row:
-        raise OptionError(f"the slices have no {bound.name}; name it in {arg('metrics', ...)}, too")
+        raise OptionError(f"the slices have no {bound.name}; add it to {arg('metrics', ...)}")
     return math.nan if row[bound.name] is None else float(row[bound.name])
 
 
@@ -484,7 +483,7 @@ def _meant(where: Mapping[Element, str], names: Sequence[Element], known: Sequen
     """Return suggestions for an unknown slice, to end a message with."""
     for name in names:
         if isinstance(name, str) and BIN.fullmatch(where[name]):
-            return f" A bin is written with its width or edges, such as {name}:10={where[name]}."
+            return f" Write a bin with its width or edges, such as {name}:10={where[name]}."
     bins = [{where[name], *(name.holding(where[name]) if isinstance(name, Bins) else ())} for name in names]
     exact = [each for each in map(",".join, product(*bins)) if each in known]
     if exact:

@@ -116,10 +116,10 @@ class AlignedItems:
         strange = [i for i in wanted if isinstance(i, bool) or not isinstance(i, int | np.integer)]
         if strange:
             raise SliceError(
-                f"items without ids go by their position, an integer, not {first_few(strange[:4])}"
+                f"items without ids are named by position, an integer, not {first_few(strange[:4])}"
             )
         if len(set(map(int, wanted))) < len(wanted):
-            raise SliceError("an item is requested twice; name each once")
+            raise SliceError("an item is requested twice; name each item once")
         return np.array([int(i) if 0 <= int(i) < len(self) else -1 for i in wanted], np.int64)
 
     def label_kind(self, side: str) -> str:
@@ -277,8 +277,8 @@ class AttributeTable:
         self.names = tuple(name for name in table.names if name not in own)
         if column is None and len(table) != len(items):
             raise AlignmentError(
-                f"the attributes have {len(table)} rows and no item column, and there are "
-                f"{len(items)} items; add an item column, or give one row for each item in their order"
+                f"the attributes have {len(table)} rows and no item column, but there are {len(items)} "
+                "items; add an item column, or give one row per item in the same order"
             )
 
     @classmethod
@@ -352,7 +352,7 @@ def _find_all(items: Column, wanted: Column) -> RowNumbers:
         matches = match(*key_pair(items, wanted, pool), pool)
     if matches.pred_repeats:
         raise SliceError(
-            f"{matches.pred_repeats} of the {len(wanted)} requested items are named twice; name each once"
+            f"{matches.pred_repeats} of the {len(wanted)} requested items are repeated; name each item once"
         )
     return matches.true_of_pred
 

@@ -45,10 +45,13 @@ def few_items_labelled(ev: Any, n_items: int) -> Iterator[Notice]:
     made_up = ev.policies.prediction == "singleton"
     if made_up or is_unchallenged(ev):
         message += (
-            " The others are scored as if each were alone in the truth, and most of the score comes from them."
+            " The others are scored as if each were a singleton in the truth, and they dominate the score."
             if made_up
-            else " The others are left out, so precision is 1 by construction unless labelled clusters are merged "
-            "with each other: it tells neither how good the prediction is nor which of two is better."
+            else (
+                " The others are left out, so precision is 1 by construction unless labelled clusters are "
+                "merged with each other. It shows neither how good a prediction is nor which of two is "
+                "better."
+            )
         )
         message += f" If true clusters are complete, pass {arg('unmatched', {'prediction': 'outside'})}"
         message += f", or use {ESTIMATE} if they are a random sample of all." if is_estimable(ev) else "."
@@ -91,7 +94,9 @@ def like_nulls(
     they, each = ("it stands", "it") if len(found) == 1 else ("they stand", "them")
     advice = f"write {each} as null, and pass {arg('nulls', ...)}"
     if len(found) == 1 and noise:
-        advice = f"pass {arg('noise', {word: first})}, which takes each such item as alone; or {advice}"
+        advice = (
+            f"pass {arg('noise', {word: first})}, which treats each such item as a singleton; or {advice}"
+        )
     message = (
         f"{about}{count(total)} items have labels in the {Word(word)} that read as missing values "
         f"({first_few(found, SHOWN)}), and each such label is one cluster. If {they} for no cluster, {advice}."
@@ -116,7 +121,7 @@ def with_spaces(word: str, sizes: Mapping[str, int]) -> Iterator[Notice]:
     several = len(found) > 1
     message = (
         f"{count(len(found))} label{'s' * several} of the {Word(word)} differ{'' if several else 's'} from "
-        f"another by the white space around alone ({pairs}{', …' * (len(found) > SHOWN)}), which makes two "
+        f"another only by surrounding white space ({pairs}{', …' * (len(found) > SHOWN)}), which makes two "
         "clusters of one. Strip the labels."
     )
     figures = {"side": word, "n_clusters": len(found), "n_items": sum(sizes[text] for text in found)}
@@ -160,10 +165,11 @@ def counts_as_weights(ev: Any, n_items: int) -> Iterator[Notice]:
         return
     shown = ", ".join(of_pairs[:SHOWN]) + ", …" * (len(of_pairs) > SHOWN)
     message = (
-        f"The weights are whole numbers, and no two of the {count(n_items)} rows have the same labels on both sides, "
-        f"as in a contingency table. A row counts as one item, whatever its weight, so that there are no pairs within "
-        f"it in the scores of pairs ({shown}). If these are numbers of items, pass "
-        f"fb.Contingency.from_cells(true, pred, n) as {arg('contingency', ...)} to the functions of fb.metrics."
+        f"The weights are whole numbers, and no two of the {count(n_items)} rows have the same labels on "
+        "both sides, as in a contingency table. A row counts as one item, whatever its weight, so pair "
+        f"scores count no pairs within it ({shown}). If the weights are numbers of items, pass "
+        f"fb.Contingency.from_cells(true, pred, n) as {arg('contingency', ...)} to the functions of "
+        "fb.metrics."
     )
     yield Notice(NOTE, message, {"n_rows": n_items, "scores": of_pairs})
 

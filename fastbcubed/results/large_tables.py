@@ -109,9 +109,9 @@ class LargeTable(Table):
         if self._limit is not None and needed * SHARE > self._limit:
             least = (SHARE * needed >> 20) + 1
             raise OptionError(
-                f"{self._what} would take {readable(needed)}, and {arg('memory_limit')} is {readable(self._limit)}. "
-                f"Ask for those that cost most, as with {arg('limit', 100)}, write them to files with "
-                f"{arg('out', ...)}, or raise memory_limit to at least {least} MiB"
+                f"{self._what} would take {readable(needed)}, and {arg('memory_limit')} is "
+                f"{readable(self._limit)}. Request only the costliest, as with {arg('limit', 100)}, write "
+                f"them to files with {arg('out', ...)}, or raise memory_limit to at least {least} MiB"
             )
         none = self.schema.empty_table() if names is None else self.schema.empty_table().select(names)
         return pa.concat_tables([none, *self._batches(names)]).combine_chunks()

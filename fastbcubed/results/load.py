@@ -129,7 +129,7 @@ def _own_score(name: str, about: Mapping[str, Any]) -> Metric:
 
 def _not_saved(name: str, *_: Any) -> float:
     """Stand in for the function of a loaded score."""
-    raise NotKeptError(f"the function of {name} is not saved with a result; evaluate anew")
+    raise NotKeptError(f"results are saved without the function of {name}; evaluate again")
 
 
 @contextmanager
@@ -138,7 +138,7 @@ def _told(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise FileFormatError(f"{path} holds no saved evaluation: {error}") from error
+        raise FileFormatError(f"{path} contains no saved evaluation: {error}") from error
 
 
 def _unread(
@@ -157,7 +157,9 @@ def _unread(
         require_within(limit, needed, f"all cells and clusters of {path}", "they", verb="load")
         ev, now = read_saved(path, lambda *found: found)
         if now["crc32"] != head["crc32"]:
-            raise FileFormatError(f"{path} holds another result than when it was opened; load it again")
+            raise FileFormatError(
+                f"{path} contains a different result from when it was opened; load it again"
+            )
         assert isinstance(ev, Evaluation)
         return ev
 
@@ -222,7 +224,7 @@ def _open_all(
         else:
             return head, files
     raise FileFormatError(
-        f"the files of {directory} are replaced again and again; load them when that is over"
+        f"the files of {directory} keep being replaced; load them when the writer has finished"
     )
 
 
@@ -242,7 +244,7 @@ def _open(directory: Path, name: str, head: Mapping[str, Any], *, whole: bool) -
         file.close()
         faults.append(f"{path} is not the file that {MANIFEST} was saved with, which had {stamp.bytes} bytes")
     raise FileFormatError(
-        f"{faults[0]}. It is damaged, or the files are of several evaluations: evaluate and save anew"
+        f"{faults[0]}. It is damaged, or its files belong to several evaluations: evaluate and save again"
     )
 
 

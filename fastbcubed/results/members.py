@@ -43,7 +43,7 @@ from fastbcubed.types import RowNumbers
 #: Bytes of a row, listed or not, while items are listed: whether it is listed, and a score.
 ROW_BYTES = 24
 #: What takes less than a listing of all items.
-LISTED_ALONE = Message(f". The items of one cluster, as with {arg('pred_cluster', ...)}, take less")
+LISTED_ALONE = Message(f". The items of one cluster, as with {arg('pred_cluster', ...)}, need less")
 
 #: What opens a cluster, given its side, code and label.
 OpenOne = Callable[[str, int, Any], Cluster]
@@ -121,8 +121,8 @@ def rows_of_cluster(kept: Kept, side: str, label: Any) -> RowNumbers:
     noise = kept.policies.noise_of(side)
     if noise is not None and label == plain_id(noise):
         raise SliceError(
-            f"{first_few([label])} is the noise label: each of its {rows.size:,} items is a cluster of its own. "
-            "Open one of them with item()"
+            f"{first_few([label])} is the noise label: each of its {rows.size:,} items is a singleton. Open "
+            "one of them with item()"
         )
     return rows
 
@@ -173,7 +173,7 @@ def chosen_columns(kept: Kept, columns: Any) -> list[str]:
     if columns is not None:
         names = as_several(columns)
         if strange := [name for name in names if not isinstance(name, str)]:
-            raise OptionError(f"columns are attributes by name, not {first_few(strange)}")
+            raise OptionError(f"columns must be names of attributes, not {first_few(strange)}")
         for name in names:
             attribute_values(name, kept.require_items(), kept.attributes, np.empty(0, np.int64))
         return list(dict.fromkeys(names))

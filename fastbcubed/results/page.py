@@ -148,7 +148,7 @@ def command_blocks(command: str | None) -> list[Block]:
     """Return the command that makes a result again; nothing where there is none."""
     if not command:
         return []
-    return [Prose(["This command makes the result again where its files are:"]), Code(command)]
+    return [Prose(["This command reproduces the result in the directory of its files:"]), Code(command)]
 
 
 def title_of(names: Mapping[str, Any]) -> str:
@@ -268,7 +268,7 @@ def require_packages(what: str) -> None:
 
 def require_place(path: Any, *, overwrite: bool) -> Path:
     """Return where a page is to be written; raise if that cannot be, or if a file is there that is to stay."""
-    file = Path(at_home(path_of(path, "path is where to write the page, such as 'report.html'")))
+    file = Path(at_home(path_of(path, "path must be the file to write, such as 'report.html'")))
     if os.path.isdir(file):
         raise OptionError(f"{file} is a directory; name a file, such as {file / 'report.html'}")
     if file.suffix.lower() not in ("", ".html", ".htm"):
@@ -277,7 +277,7 @@ def require_place(path: Any, *, overwrite: bool) -> Path:
         )
     if os.path.exists(file) and not overwrite:
         raise OptionError(
-            f"{file} is there already; pass {arg('overwrite', True)} to replace it, or another path"
+            f"{file} already exists; pass {arg('overwrite', True)} to replace it, or another path"
         )
     require_writable(file.parent)
     return file

@@ -60,7 +60,7 @@ def list_repairs(
     limit = require_limit(limit)
     wanted = as_several(kinds)
     if not wanted or not all(is_one_of(kind, KINDS) for kind in wanted):
-        raise OptionError(f'kinds are "split", "gather" or both, not {quoted(kinds)}')
+        raise OptionError(f'kinds must be "split", "gather" or both, not {quoted(kinds)}')
     wanted = [kind for kind in KINDS if kind in wanted]
     order = order_of_repairs(order_by, kept.cells)
     found = None if limit is None or order.text != "gain" else _in_tables(kept, lost, wanted, limit)
@@ -81,7 +81,7 @@ def order_of_repairs(text: str, table: Contingency) -> Expression:
     """Return what repairs are ordered by; raise if it is no figure of theirs, or pairs are not defined here."""
     if not isinstance(text, str):
         raise OptionError(
-            f"{arg('order_by')} is a figure of repairs or an expression of these, not {quoted(text)}"
+            f"{arg('order_by')} must be a column of repairs or an expression of columns, not {quoted(text)}"
         )
     order = parse_expression(text, arg("order_by"))
     unknown = [name for name in order.names if name not in FIGURES]
@@ -120,9 +120,10 @@ def _require_room(table: Contingency, limit: int | None, *, listed: bool) -> Non
     needed = (CLUSTER_BYTES + LISTED_BYTES * listed) * n_clusters + CELL_BYTES * table.n_cells
     if limit is not None and needed > limit // 2 + BESIDE:
         raise OptionError(
-            f"repairs would take about {readable(needed)} of memory, as clusters are held as a whole; evaluate with "
-            f"memory_limit of at least {(2 * (needed - BESIDE) >> 20) + 1} MiB, or save the result: the first repairs "
-            "of one that is loaded with check=False are read from its tables"
+            f"repairs would take about {readable(needed)} of memory, because all clusters are held at "
+            f"once; evaluate with memory_limit of at least {(2 * (needed - BESIDE) >> 20) + 1} MiB, or "
+            "save the result: the first repairs of one that is loaded with check=False are read from its "
+            "tables"
         )
 
 
@@ -131,12 +132,12 @@ def require_repairable(n: int, *, keep: str, overlapping: bool) -> None:
     whole_number(n, "repairs")
     if n and keep == "scores":
         raise OptionError(
-            f"{arg('repairs', ...)} takes the cells, which {arg('keep', 'scores')} does not keep; pass "
+            f"{arg('repairs', ...)} needs the cells, which {arg('keep', 'scores')} does not keep; pass "
             f"{arg('keep', 'cells')}"
         )
     if n and overlapping:
         raise MetricError(
-            "repairs: they are not defined where clusters may overlap; pass partitions, without "
+            "repairs are not defined for overlapping clusters; pass partitions, without "
             f"{arg('overlapping', True)}"
         )
 

@@ -72,7 +72,7 @@ def require_names(files: Mapping[str, Any]) -> None:
         name for name in files if PurePath(name).name != name or name in ("", "..") or {*"\0\\:"} & {*name}
     ]
     if outside:
-        raise FileFormatError(f"it names files outside of its directory: {first_few(outside)}")
+        raise FileFormatError(f"it names files outside its directory: {first_few(outside)}")
 
 
 def require_sound(tables: Mapping[str, pa.Table], head: Mapping[str, Any]) -> None:
@@ -155,7 +155,7 @@ def _refuse_rows(file: str, name: str, wrong: NDArray[np.bool_], values: NDArray
     rows = np.flatnonzero(wrong)
     if rows.size:
         raise FileFormatError(
-            f"{file}: column {name!r} has {rows.size:,} values that no result has (rows {first_few(rows.tolist())}: "
+            f"{file}: column {name!r} has {rows.size:,} impossible values (rows {first_few(rows.tolist())}: "
             f"{first_few(values[rows[:4]].tolist())})"
         )
 
@@ -171,7 +171,7 @@ def _whole(
     span = pc.min_max(column).as_py()
     if span["min"] is not None and (span["min"] < least or span["max"] >= below):
         raise FileFormatError(
-            f"{file}: column {name!r} is from {least:,} to {below - 1:,} in any result, and here from "
+            f"{file}: column {name!r} must range from {least:,} to {below - 1:,}, but ranges from "
             f"{span['min']:,} to {span['max']:,}"
         )
     return np.ascontiguousarray(column.cast(pa.int64()).fill_null(-1).to_numpy())
@@ -223,7 +223,7 @@ def _require_items(items: pa.Table, n: NDArray[np.int64], *, every: bool) -> Non
     other = (counted != n) & ((counted > 0) | every)
     if other.any():
         raise FileFormatError(
-            f"{file} has other rows than cells.parquet counts, in {np.count_nonzero(other):,} cells"
+            f"{file} disagrees with the counts of cells.parquet in {np.count_nonzero(other):,} cells"
         )
 
 
@@ -233,7 +233,7 @@ def _require_lists(file: str, cells: pa.Table, n_clusters: Mapping[str, int]) ->
     for name in _PARTS:
         column = cells[name]
         if column.null_count != len(cells) - n_scored or column.slice(0, n_scored).null_count:
-            raise FileFormatError(f"{file}: column {name!r} has values for other cells than {_PARTS[0]!r}")
+            raise FileFormatError(f"{file}: column {name!r} does not cover the same cells as {_PARTS[0]!r}")
         if name.endswith("mates"):
             _whole(file, name, column, least=0, nulls=True)
         else:

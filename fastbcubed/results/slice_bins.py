@@ -120,7 +120,7 @@ class Bins:
                 return self._of_dates(values)
             if self.unit not in ("", "year"):
                 raise SliceError(
-                    f"{self.name!r} has no {self.unit}s: it is of type {kind}, and these are of dates"
+                    f"{self.name!r} cannot be binned by {self.unit}: it has type {kind}, not dates"
                 )
             if is_type.is_string(kind) or is_type.is_large_string(kind):
                 return _of_text(values)
@@ -132,12 +132,11 @@ class Bins:
             if first := list(islice(_no_numbers(values), 3)):
                 raise SliceError(
                     f"cannot make bins of {self.name!r}: some of its values are not numbers (first: "
-                    f"{first_few(first)}). Slice by the attribute itself, or put nulls in their place"
+                    f"{first_few(first)}). Slice by the attribute itself, or replace them by nulls"
                 ) from None
             raise SliceError(f"cannot make bins of {self.name!r}: {str(error).splitlines()[0]}") from error
         raise SliceError(
-            f"cannot make bins of {self.name!r}, which is of type {kind}; they are ranges of numbers, or of years of "
-            "dates"
+            f"cannot make bins of {self.name!r}, which has type {kind}; bins need numbers or dates"
         )
 
     def _of_dates(self, values: pa.Array) -> pa.Array:
@@ -145,8 +144,8 @@ class Bins:
         is_date = pc.match_substring_regex(values, DATE if self.unit == "year" else DATE.replace("?$", "$"))
         if strange := values.filter(pc.invert(is_date)).drop_null()[:4].to_pylist():
             raise SliceError(
-                f"cannot make bins of {self.name!r}: some of its values are no dates such as 2020-03-31 (first: "
-                f"{first_few(strange)})"
+                f"cannot make bins of {self.name!r}: some of its values are not dates such as 2020-03-31 "
+                f"(first: {first_few(strange)})"
             )
         months = pc.utf8_slice_codeunits(values, 5, 7)
         return self._units(
@@ -254,7 +253,7 @@ def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
     ['2019-Q4', '2020-Q1', '2020-Q2', None]
     """
     if not isinstance(name, str) or not name:
-        raise SliceError(f"bins are of an attribute, by its name, not {quoted(name)}")
+        raise SliceError(f"bins need the name of an attribute, not {quoted(name)}")
     if isinstance(by, str) and (found := CALENDAR.fullmatch(by)):
         return Bins(name, int(found["width"] or 1), unit=next(unit for unit in UNITS if found[unit]))
     if (
@@ -268,7 +267,7 @@ def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
         )
     if not isinstance(by, Iterable):
         if not by > 0:
-            raise SliceError(f"the width of the bins of {name!r} is above 0, not {quoted(by)}")
+            raise SliceError(f"the width of the bins of {name!r} must be above 0, not {quoted(by)}")
         return Bins(name, _plain(by))
     edges = list(by)
     if (
@@ -276,7 +275,7 @@ def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
         or not all(map(math.isfinite, map(as_float, edges)))
         or any(a >= b for a, b in pairwise(edges))
     ):
-        raise SliceError(f"the edges of the bins of {name!r} are numbers that ascend, not {quoted(edges)}")
+        raise SliceError(f"the edges of the bins of {name!r} must be ascending numbers, not {quoted(edges)}")
     return Bins(name, None, tuple(map(_plain, edges)))
 
 

@@ -387,7 +387,7 @@ def side_by_side(
 
 
 def directory_of(tables: Iterable[Table]) -> Path:
-    """Return the directory where the file of one of some tables is, or where files go by default."""
+    """Return the directory of the first file-backed table, or the default spill directory."""
     homes = (table.directory for table in tables if isinstance(table, LargeTable))
     return next(filter(None, homes), None) or spill_directory(None)
 
@@ -520,7 +520,7 @@ def _lower_bounds(texts: pa.Array) -> pa.Array:
 
 
 #: Why an attribute of both sides needs a prefix here.
-NOT_COMPARED = "the disk engine does not look whether they are equal"
+NOT_COMPARED = "the disk engine does not check whether they are equal"
 
 
 @dataclass(frozen=True)

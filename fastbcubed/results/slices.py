@@ -179,8 +179,8 @@ def require_clear(name: str, what: str, sides: Mapping[str, Sequence[str]]) -> N
             for sep, begin, end in ((" and ", "the ", ""), (" or ", "'", f".{name}'"))
         )
         raise ColumnError(
-            f"{name!r} is a column of {where}, and {what} is called so, too: write {prefixed} for the column, "
-            f"'{OURS}{name}' for {what}"
+            f"{name!r} is a column of {where}, and {what} has the same name: write {prefixed} for the "
+            f"column, '{OURS}{name}' for {what}"
         )
 
 
@@ -193,14 +193,15 @@ def check_key(key: Any) -> SliceKey:
         if of_sizes := [part.name for part in parts if isinstance(part, Bins) and size_named(part.name)]:
             name = Word(of_sizes[0])
             raise SliceError(
-                f"{name} is in powers of two; it has no bins of its own. An attribute of that name is "
-                f"'{Word('truth')}.{name}', '{Word('prediction')}.{name}' or 'attributes.{name}'"
+                f"{name} is always binned by powers of two and takes no other bins. For an attribute of "
+                f"that name, write '{Word('truth')}.{name}', '{Word('prediction')}.{name}' or "
+                f"'attributes.{name}'"
             )
         if len(set(map(str, parts))) == len(parts):
             return key
     raise SliceError(
-        f"{arg('slices')} are by an attribute or bins of one, by a tuple of different ones (crossed), or a mapping "
-        f"from names to masks or lists of items, not {quoted(key)}"
+        f"{arg('slices')} must be an attribute or bins of one, a tuple of different attributes (crossed), or "
+        f"a mapping from names to masks or lists of items, not {quoted(key)}"
     )
 
 
@@ -343,7 +344,7 @@ def encoded(name: str, values: pa.ChunkedArray) -> Sliced:
             return Sliced(codes, {name: known})
     except pa.ArrowNotImplementedError:
         pass
-    raise SliceError(f"cannot slice by {name!r}, which is of type {kind}; use a plain column")
+    raise SliceError(f"cannot slice by {name!r}, which has type {kind}; use a plain column")
 
 
 def attribute_values(
@@ -477,8 +478,8 @@ def _rows_of_mask(
         )
     if not np.array_equal(found[0], found[-1]):
         raise SliceError(
-            f"the mask of {name} has as many values as the {TRUTH} has rows, and as items() lists, which are other "
-            "items, so it can be read in two ways; pass a list of items"
+            f"the mask of {name} has as many values as the {TRUTH} has rows, and as items() lists, which "
+            "are other items, so it is ambiguous; pass a list of items"
         )
     return found[0]
 
@@ -488,14 +489,14 @@ def as_subset(which: Any, name: str) -> tuple[NDArray[np.bool_] | None, Any]:
     if isinstance(which, set | frozenset):
         which = list(which)
     if isinstance(which, str | Mapping) or is_bare(which) or not hasattr(which, "__len__"):
-        raise SliceError(f"{name} is a list of items or a mask, not {quoted(which)}")
+        raise SliceError(f"{name} must be a list of items or a mask, not {quoted(which)}")
     if not len(which):
         raise nothing_scored(name)
     mask = _as_mask(which, name)
     if mask is not None and is_pandas(which, "Series"):
         if not np.array_equal(which.index, np.arange(len(which))):
             raise SliceError(
-                f"the mask of {name} is a Series with an index of its own, but masks go by position; pass "
+                f"the mask of {name} is a Series with its own index, but masks are matched by position; pass "
                 "mask.to_numpy(), or a list of items"
             )
     return mask, which
@@ -688,7 +689,7 @@ def with_quick_errors(result: Any, ev: Evaluation) -> dict[str, Table]:
 
 
 def without_errors(table: Table) -> Table:
-    """Return slices without the columns that `errors` adds, whose names those of slices may then have."""
+    """Return slices without the columns added by `errors`, so that attributes may use these names."""
     names = name_columns(table.column_names)
     figures = table.column_names[len(names) :]
     added = {"n_units", *(f"{score}_se" for score in figures)}

@@ -75,7 +75,7 @@ def source_pairs(self: Any, by: str | Bins, *, attributes: Any = None, by_slice:
 def list_source_pairs(kept: Kept, by: Any, attributes: Any, by_slice: bool = False) -> Table:
     """Return the pairs of sources, as `Evaluation.source_pairs` does."""
     if not isinstance(by, str | Bins) or not by:
-        raise SliceError(f"sources are distinguished by one attribute, or bins of one, not by {quoted(by)}")
+        raise SliceError(f"sources must be given by one attribute, or bins of one, not by {quoted(by)}")
     items, contingency = kept.require_items(), kept.cells
     metric, how = METRICS["pair_f1"], {"outside": contingency.outside, "overlapping": contingency.overlapping}
     if reason := metric.undefined(weighted=False, weighting="pointwise", **how):
@@ -85,8 +85,8 @@ def list_source_pairs(kept: Kept, by: Any, attributes: Any, by_slice: bool = Fal
     n = len(names)
     if n * (n + 1) // 2 > MOST:
         raise SliceError(
-            f"{by!s} has {n:,} values, which are {n * (n + 1) // 2:,} pairs of sources, of {MOST:,} at most; choose an "
-            "attribute with fewer values, or bins of it"
+            f"{by!s} has {n:,} values, which make {n * (n + 1) // 2:,} pairs of sources, more than the "
+            f"limit of {MOST:,}; choose an attribute with fewer values, or bins of it"
         )
     cell = kept.rows.cell
     here = cell >= 0

@@ -110,8 +110,8 @@ def true_clusters(table: Contingency) -> CellUnits:
     """Return the true clusters as units."""
     if table.overlapping:
         raise OptionError(
-            f"{arg('unit', 'true_cluster')} needs true clusters that share no item, and with "
-            f"{arg('overlapping', True)} they may; take {arg('unit', 'component')}"
+            f"{arg('unit', 'true_cluster')} needs true clusters that share no item, but with "
+            f"{arg('overlapping', True)} they may; pass {arg('unit', 'component')}"
         )
     return true_clusters_of_runs([table])[0]
 
@@ -119,29 +119,31 @@ def true_clusters(table: Contingency) -> CellUnits:
 def check_unit(unit: Any) -> str:
     """Return the units of an error, or raise OptionError."""
     if not isinstance(unit, str):
-        raise OptionError(f'unit is "component", "true_cluster" or a column, not {quoted(unit)}')
+        raise OptionError(f'unit must be "component", "true_cluster" or a column, not {quoted(unit)}')
     return unit
 
 
 def too_small(unit: str, reason: str) -> Message:
     """Return the warning that standard errors by units that depend on each other are too small."""
-    return Message(f"standard errors by {unit} are too small: {reason}. Take {arg('unit', 'component')}")
+    return Message(f"standard errors by {unit} are too small: {reason}. Pass {arg('unit', 'component')}")
 
 
 def why_none(metric: Metric, *, overlapping: bool = False) -> str | None:
     """Return why a score has no standard error; None if it has one."""
     if metric.saved:
         return (
-            f"the standard error of {metric.name} was not saved, nor was its function; ask for .errors before you "
-            "save, or evaluate anew"
+            f"neither the standard error of {metric.name} nor its function was saved; access .errors before "
+            "saving, or evaluate again"
         )
     if is_mean(metric) or has_sums_by_unit(metric, overlapping=overlapping):
         return None
     if not metric.overall_only:
         reason = "it needs the true negatives of overlapping clusters, or of items that leave out themselves"
     else:
-        reason = "it is a function of all cells at once, of no known sums over independent units"
-    instead = "evaluate samples of whole components, and see how it differs"
+        reason = (
+            "it depends on all cells at once and cannot be written in terms of sums over independent units"
+        )
+    instead = "evaluate samples of whole components to see how it varies"
     return f"{metric.name} has no standard error: {reason}; {instead}"
 
 
@@ -258,7 +260,7 @@ def _require_room(units: CellUnits, others: Iterable[Metric], limit: int | None)
     n_cells = table.n_cells if table.weighted or table.overlapping else table.n_cells - table.n_exact
     needed = n_cells * (FIRST_SUM_BYTES + SUM_BYTES * n_sums) + UNIT_BYTES * units.n_joined * n_sums
     what = "standard errors of scores that are no means over items"
-    require_within(limit, needed - BESIDE, what, "cells, and sums by component,", ", or ask for fewer scores")
+    require_within(limit, needed - BESIDE, what, "cells, and sums by component,", ", or request fewer scores")
 
 
 def errors_of_sums(by_unit: SumsByUnit, metrics: Iterable[Metric], n_units: int) -> Found:
@@ -489,7 +491,7 @@ class ScoreErrors:
         not_kept = f"and the items were not kept; save with {arg('keep', 'items')} to have it"
         return {
             m.name: self._why_none(m)
-            or Message(f"the standard error of {m.name} takes the weight of each item, {not_kept}")
+            or Message(f"the standard error of {m.name} needs the weight of each item, {not_kept}")
             for m in self._figures.metrics
             if m.name not in known
         }
@@ -504,8 +506,8 @@ class ScoreErrors:
         table = self._kept.cells
         if not table.has_cells:
             raise NotKeptError(
-                "neither standard errors nor the cells that they come from were kept; ask for .errors before you save "
-                f"with {arg('keep', 'scores')}, or evaluate and save with {arg('keep', 'cells')}"
+                "neither standard errors nor the cells they are computed from were kept; access .errors "
+                f"before saving with {arg('keep', 'scores')}, or evaluate and save with {arg('keep', 'cells')}"
             )
         return table
 
@@ -643,7 +645,7 @@ class ScoreErrors:
             return errors_of_units(true_clusters(table), means, figures.beta, known, pool)
 
     def _by_column(self, rows: RowUnits) -> SumsByUnit:
-        """Return the cells by the values of a column, which have whole components."""
+        """Return the cells by the values of a column; each value holds whole components."""
         table = self._kept.cells
         units = unit_of_cells(table, rows.rows, rows.code)
         return SumsByUnit(table, units, rows.group_of_code.size, Pool(1))
@@ -703,8 +705,8 @@ class ScoreErrors:
         found, value = self.by([metric], unit, stacklevel=3), figures.overall.get(metric.name)
         if metric.name not in found.of:
             raise MetricError(
-                f"{metric.name} has no standard error by {unit}: clusters with items of several units are of none; "
-                f"take {arg('unit', COMPONENT)}"
+                f"{metric.name} has no standard error by {unit}: clusters whose items are in several units "
+                f"belong to no unit; pass {arg('unit', COMPONENT)}"
             )
         if value is None:
             value = overall(self._kept.cells, [metric], beta=figures.beta)[metric.name]
@@ -779,12 +781,11 @@ def are_uneven(units: Units) -> bool:
 def warn_of_units(units: Units, unit: str, *, stacklevel: int, of: str = "") -> None:
     """Warn of a single unit, and of very uneven units; `of` says whose they are."""
     if units.n == 1:
-        message = f"there is no standard error, as all items are in one unit ({unit})"
+        message = f"there is no standard error because all items are in one unit ({unit})"
     elif are_uneven(units):
         message = (
             f"standard errors and intervals are too small: one of {units.n:,} units ({unit}) has "
-            f"{units.largest_share:.0%} of the weight, and all carry no more information than "
-            f"{units.effective:.1f} equal ones"
+            f"{units.largest_share:.0%} of the weight, and their effective number is {units.effective:.1f}"
         )
     else:
         return

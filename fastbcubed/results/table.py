@@ -81,7 +81,7 @@ class Table:
 
     def __init__(self, arrow: pa.Table) -> None:
         if not isinstance(arrow, pa.Table):
-            raise OptionError(f"arrow is a table of pyarrow, not {quoted(arrow)}")
+            raise OptionError(f"arrow must be a pyarrow table, not {quoted(arrow)}")
         self._arrow = arrow
 
     def to_arrow(self) -> pa.Table:
@@ -199,7 +199,7 @@ class Table:
 def refuse_table_verb(name: str, what: str, tables: str) -> None:
     """Raise AttributeError for a method name of tables: `what` is none, but has `tables`."""
     if hasattr(Table, name) or hasattr(pa.Table, name):
-        raise AttributeError(f"{what} is no table and has no {name!r}; its tables have it, such as {tables}")
+        raise AttributeError(f"{what} is not a table and has no {name!r}; its tables do, such as {tables}")
 
 
 def _handed_on(thing: Any) -> Any:

@@ -104,15 +104,11 @@ def dropping_truth_flatters(ev: Any, n_items: int) -> Iterator[Notice]:
     if known:
         about = "" if figures["exact"] else "about "
         message += (
-            f" If each were alone in the prediction, f1 would be {about}{score_text(alone)} instead of "
+            f" If each were a singleton in the prediction, f1 would be {about}{score_text(alone)} instead of "
             f"{score_text(f1)} (precision {score_text(figures['precision_if_alone'])}, "
             f"recall {score_text(figures['recall_if_alone'])})."
         )
-    who = (
-        "If it lists linked records only"
-        if linked
-        else "If the prediction lacks items that nothing was linked to"
-    )
+    who = "If it lists linked records only" if linked else "If the prediction omits unlinked items"
     hint = "The prediction has no cluster of one item. " if linked else ""
     message += f" {hint}{who}, pass {arg('unmatched', {'truth': 'singleton'})}."
     yield Notice(level, message, figures)
@@ -130,7 +126,8 @@ def unlinked_alone(ev: Any, n_items: int) -> Iterator[Notice]:
         else f"{count(n)} items that only the {TRUTH} has are each"
     )
     message = (
-        f"{items} alone in the {PREDICTION}, which was made of links: without a link an item is not missing."
+        f"{items} a singleton in the {PREDICTION}, which was built from links: items without links are not "
+        "missing."
     )
     yield Notice(NOTE, message, {"n_items": n})
 
@@ -329,7 +326,7 @@ def few_ids_match(ev: Any, n_items: int) -> Iterator[Notice]:
         message += f" Only the {TRUTH} has {named[0]}; only the {PREDICTION} has {named[1]}."
         if alike := _alike(*ids.values()):
             message += f" {alike}"
-    message += " Check that the item columns name the same things in the same way."
+    message += " Check that both item columns write the same ids in the same way."
     shown = {f"{side}_only": list(map(str, own[:SHOWN])) for side, own in ids.items()}
     yield Notice(WARNING, message, {"share": share, "n_common": found.n_common, **shown})
 
@@ -478,7 +475,7 @@ def maybe_swapped(ev: Any, n_items: int) -> Iterator[Notice]:
 
 
 def same_source(given: Any) -> str | None:
-    """Return the common source of both sides, if they are one: "file", "column", "object"."""
+    """Return what both sides were read from if it is the same: "file", "column" or "object"."""
     truth, prediction = given.truth, given.prediction
     if given.table is not None:
         return "column" if truth == prediction else None
@@ -623,8 +620,8 @@ def all_singleton_truth(ev: Any, n_items: int) -> Iterator[Notice]:
     if n_items >= FEW_ITEMS and shape_of(ev, "true", n_items).largest == 1:
         yield Notice(
             WARNING,
-            f"Each of the {count(n_items)} items is alone in the truth, so that recall is 1 whatever the "
-            "prediction is. Check that the truth's column of clusters is one, and not a column of ids.",
+            f"Each of the {count(n_items)} items is alone in the truth, so recall is 1 whatever the "
+            "prediction. Check that the truth's cluster column does not contain item ids.",
             {"n_items": n_items},
         )
 
@@ -664,9 +661,9 @@ def giant_cluster(ev: Any, n_items: int) -> Iterator[Notice]:
     if mixed >= MANY_MIXED:
         yield Notice(
             WARNING,
-            f"One {Word('predicted cluster')} has {count(largest)} items, {percent(share)} of all, of at least "
-            f"{count(mixed)} {Word('true cluster')}s. A few wrong links, or a value that stands for none, join that "
-            f"many: look at the worst {Word('predicted cluster')} first.",
+            f"One {Word('predicted cluster')} has {count(largest)} items, {percent(share)} of all, of at "
+            f"least {count(mixed)} {Word('true cluster')}s. A few wrong links, or a placeholder for "
+            f"missing values, can join that many: look at the worst {Word('predicted cluster')} first.",
             {"n_items": largest, "share": share, "n_true_clusters": mixed},
         )
 
@@ -722,8 +719,8 @@ def slices_without_scores(ev: Any, n_items: int) -> Iterator[Notice]:
     names = [metric.name for metric in ev.metrics]
     are = "is" if len(names) == 1 else "are"
     message = (
-        f"The slices have no score: {', '.join(names)} {are} of all items at once. Name a mean over items, too, "
-        "such as f1."
+        f"The slices have no scores: {', '.join(names)} {are} defined only for all items at once. Add a mean "
+        "over items, such as f1."
     )
     yield Notice(WARNING, message, {"scores": names})
 
@@ -738,8 +735,8 @@ def slices_of_nulls(ev: Any, n_items: int) -> Iterator[Notice]:
         lacking |= dict.fromkeys(name for name in names if n_nulls[name] == table.num_rows > 0)
     for name in lacking:
         message = (
-            f"No item has a value of {name}, so that slices by it say nothing. Check the column and, if it is one of "
-            "a table of attributes, that this names the items in the same way."
+            f"No item has a value of {name}, so slices by it are empty. Check the column and, if it comes "
+            "from a table of attributes, that this table uses the same item ids."
         )
         yield Notice(WARNING, message, {"by": name})
 
@@ -779,7 +776,7 @@ def not_checked(ev: Any, n_items: int) -> Iterator[Notice]:
         )
         if any(note["code"] == "cells-not-kept" for note in ev.origin.notes):
             why = "the disk had no room for these."
-        message = f"Not checked in full: {', '.join(codes)}, which take cells, and {why}"
+        message = f"Not checked in full: {', '.join(codes)}; these checks need cells, and {why}"
         yield Notice(NOTE, message, {"codes": codes})
 
 
@@ -803,7 +800,7 @@ CODES = {
         few_ids_match,
     ),
     "dropping-truth-flatters": Code(
-        "Items that only the truth has were dropped; the scores would be lower if they were alone.",
+        "Items that only the truth has were dropped; as singletons they would lower the scores.",
         dropping_truth_flatters,
     ),
     "runs-lack-items": Code(
@@ -820,34 +817,32 @@ CODES = {
     ),
     "few-items-labelled": Code("The truth labels a small share of the prediction.", few_items_labelled),
     "all-singleton-truth": Code("Every item is alone in the truth.", all_singleton_truth),
-    "pure-by-construction": Code(
-        "Precision or recall is 1 whatever the clusters hold.", pure_by_construction
-    ),
+    "pure-by-construction": Code("Precision or recall is 1 whatever the clusters are.", pure_by_construction),
     "giant-cluster": Code(
         "One predicted cluster holds a large share of all items, of many true clusters.",
         giant_cluster,
     ),
     "labels-like-nulls": Code("Labels read as missing values, and are clusters.", labels_like_nulls),
-    "labels-with-spaces": Code("Labels differ by the white space around them alone.", labels_with_spaces),
+    "labels-with-spaces": Code("Labels differ only by surrounding white space.", labels_with_spaces),
     "several-in-one-label": Code("Labels look like several clusters in one text.", several_in_one_label),
     "counts-as-weights": Code("Weights look like the counts of a contingency table.", counts_as_weights),
-    "few-units": Code("The scores stand on few clusters, or on one of great weight.", few_units),
-    "slices-without-scores": Code("There are slices, and no score that slices have.", slices_without_scores),
-    "slices-of-nulls": Code(
-        "No item has a value of an attribute that slices were asked for.", slices_of_nulls
+    "few-units": Code("The scores rest on few clusters, or on one of large weight.", few_units),
+    "slices-without-scores": Code(
+        "Slices were requested, but no score is defined for slices.", slices_without_scores
     ),
+    "slices-of-nulls": Code("No item has a value of an attribute to slice by.", slices_of_nulls),
     "small-slice": Code("Some slices have very few items.", small_slices),
-    "not-checked": Code("Some warnings take cells, which were not kept.", not_checked),
+    "not-checked": Code("Some checks need cells, which were not kept.", not_checked),
     "cells-not-kept": Code("The disk had no room for the cells, so that only scores were kept."),
     "few-carry-error": Code("Few components carry a score or its error, so its interval may be too narrow."),
-    "best-at-end": Code("The best threshold of a sweep is that of the weakest or the strongest link."),
+    "best-at-end": Code("The best threshold of a sweep is the score of the weakest or the strongest link."),
     "links-cut": Code("Weak links seem to be missing, so that blocking and scoring cannot be told apart."),
     "links-not-judged": Code("Stages of a sweep have links with items without a true cluster."),
     "columns-recognised": Code("Columns of ids and clusters were found by their names."),
     "whole-floats": Code("Floats or decimals were read as integers."),
     "made-of-links": Code("The clusters of a side are the connected components of links."),
     "ids-partly-greedy": Code("Ids of some clusters were carried greedily, since the search took too long."),
-    "attributes-match-none": Code("A table of attributes has none of the items."),
+    "attributes-match-none": Code("A table of attributes contains none of the items."),
     **{code: Code(meaning) for code, meaning in OF_LINKS.items()},
 }
 #: Those that only items on one side give rise to, and only slices.

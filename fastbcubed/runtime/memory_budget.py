@@ -45,7 +45,8 @@ def memory_limit(given: Any) -> int:
     limit = 0 if found is None else int(min(float(found[1]) * UNITS[found[2] or ""], sys.maxsize))
     if not limit:
         raise OptionError(
-            f'{arg("memory_limit")} is a number of bytes, or a text such as "2GiB" or "600MB", not {quoted(given)}'
+            f'{arg("memory_limit")} must be a number of bytes, or a string such as "2GiB" or "600MB", not '
+            f"{quoted(given)}"
         )
     return limit
 
@@ -56,8 +57,8 @@ def require_within(
     """Raise OptionError if work that holds some things as a whole takes more bytes than a limit; None is no limit."""
     if limit is not None and needed > limit:
         raise OptionError(
-            f"{what} would take about {readable(needed)} of memory, as {held} are held as a whole; {verb} with "
-            f"memory_limit of at least {(needed >> 20) + 1} MiB{instead}"
+            f"{what} would take about {readable(needed)} of memory, because {held} are held as a whole; "
+            f"{verb} with a memory_limit of at least {(needed >> 20) + 1} MiB{instead}"
         )
 
 

@@ -18,7 +18,7 @@ def under_old_name(function: Callable[P, R], old: str) -> Callable[P, R]:
     new = function.__name__
 
     def by_old_name(*args: P.args, **options: P.kwargs) -> R:
-        warnings.warn(f"{old}() is now called {new}()", DeprecationWarning, stacklevel=2)
+        warnings.warn(f"{old}() has been renamed {new}()", DeprecationWarning, stacklevel=2)
         return function(*args, **options)
 
     by_old_name.__name__ = old

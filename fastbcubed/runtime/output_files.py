@@ -37,7 +37,7 @@ def require_writable(directory: Path) -> None:
             pass
     except OSError as error:
         raise FileFormatError(
-            f"cannot write to {directory}: {error.strerror}. Name a directory that can be written to"
+            f"cannot write to {directory}: {error.strerror}. Name a writable directory"
         ) from error
 
 
@@ -211,9 +211,8 @@ class Staging:
         with suppress(AttributeError, OSError):  # no hidden directory yet, or the manifest is unreadable
             if _is_published(self.directory, self._path, self.manifest):
                 return FileFormatError(
-                    f"the new result in {self.directory} is complete and can be loaded, but not all of its files could "
-                    f"be moved to their places: {cause}. The next one that is saved there, or this one saved again, "
-                    "moves or replaces them"
+                    f"the new result in {self.directory} is complete and can be loaded, but not all of its "
+                    f"files could be moved into place: {cause}. Saving there again moves or replaces them"
                 )
         return FileFormatError(f"cannot write to {self.directory}: {cause}")
 
@@ -265,7 +264,7 @@ def _require_room(directory: Path, names: Iterable[str]) -> None:
     """Raise if a file's place is taken by a directory."""
     for name in names:
         if (directory / name).is_dir():
-            raise IsADirectoryError(errno.EISDIR, "there is a directory of this name", str(directory / name))
+            raise IsADirectoryError(errno.EISDIR, "a directory of this name exists", str(directory / name))
 
 
 def _is_published(directory: Path, hidden: Path, manifest: str) -> bool:
@@ -346,14 +345,14 @@ def open_regular(path: Path) -> BinaryIO:
     """Open a file for reading; raise FileFormatError for a pipe, a device, a directory, or a missing file."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise FileFormatError(f"{path} is no regular file")
+            raise FileFormatError(f"{path} is not a regular file")
         file = open(path, "rb", opener=_open_at_once)
     except (OSError, ValueError) as error:
         raise FileFormatError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):  # the file may have been replaced
         return file
     file.close()
-    raise FileFormatError(f"{path} is no regular file")
+    raise FileFormatError(f"{path} is not a regular file")
 
 
 def _open_at_once(path: str, flags: int) -> int:

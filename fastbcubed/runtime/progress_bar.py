@@ -31,7 +31,7 @@ _announced: list[bool] = []
 def require_progress(progress: Any) -> None:
     """Raise OptionError for anything that cannot receive progress."""
     if progress is not None and not isinstance(progress, bool | np.bool_) and not callable(progress):
-        raise OptionError(f"progress is True, False or a function, not {quoted(progress)}")
+        raise OptionError(f"progress must be True, False or a function, not {quoted(progress)}")
 
 
 def reporting(progress: bool | Report | None) -> AbstractContextManager[Report | None]:
@@ -155,7 +155,7 @@ def announcing_compilation(
         if bar is not None:
             bar.close()
         if kernels.jit.failures:
-            _say(f"compiled kernels could not be kept: {kernels.jit.failures[0]}")
+            _say(f"compiled kernels could not be cached: {kernels.jit.failures[0]}")
             kernels.jit.failures.clear()
 
 

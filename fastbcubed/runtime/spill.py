@@ -65,7 +65,7 @@ class Spill:
         if not named and _is_in_memory(self.directory):
             raise OptionError(
                 f"{self.directory} is in memory ({' or '.join(IN_MEMORY)}), so nothing is gained by spilling "
-                f"there. Name a directory on a disk with {arg('spill_dir', ...)}, or this one if you mean it"
+                f"there. Name a directory on a disk with {arg('spill_dir', ...)}, or name this one explicitly"
             )
         self._lock = threading.Lock()
         self._idle: list[Pages] = []
@@ -83,9 +83,10 @@ class Spill:
         free = self.free()
         if expected and free < expected + LEAVE_FREE:
             raise SpillError(
-                f"about {readable(expected)} would be spilled to {self.directory}, which has {readable(free)} free, "
-                f"of which {readable(LEAVE_FREE)} are left alone. {alternatives}Name a larger disk with "
-                f"{arg('spill_dir', ...)}, or raise {arg('memory_limit', ...)}"
+                f"about {readable(expected)} would be spilled to {self.directory}, which has "
+                f"{readable(free)} free, of which {readable(LEAVE_FREE)} must remain free. "
+                f"{alternatives}Name a larger disk with {arg('spill_dir', ...)}, or raise "
+                f"{arg('memory_limit', ...)}"
             )
 
     def describe(self, expected: int) -> str:
@@ -189,8 +190,9 @@ class Spill:
     def _error(self, error: OSError) -> SpillError:
         if error.errno == errno.ENOSPC:
             return SpillError(
-                f"the disk of {self.directory} is full after {readable(self.written)} of spill, which is removed "
-                f"now. Name a larger disk with {arg('spill_dir', ...)}, or raise {arg('memory_limit', ...)}"
+                f"the disk of {self.directory} is full after {readable(self.written)} of spilled data, now "
+                f"removed. Name a larger disk with {arg('spill_dir', ...)}, or raise "
+                f"{arg('memory_limit', ...)}"
             )
         return SpillError(
             f"cannot spill to {self.directory}: {error.strerror}. Name a directory with {arg('spill_dir', ...)}"
@@ -217,7 +219,7 @@ def spill_directory(given: Any) -> Path:
     """Return the directory to spill to: the given one, else /var/tmp, else that for temporary files."""
     if given is None:
         given = "/var/tmp" if os.path.isdir("/var/tmp") else tempfile.gettempdir()
-    return Path(local_path(given, f"{arg('spill_dir')} is a directory")).expanduser()
+    return Path(local_path(given, f"{arg('spill_dir')} must be a directory")).expanduser()
 
 
 def readable(size: float) -> str:

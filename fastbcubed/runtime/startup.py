@@ -31,8 +31,8 @@ def lacking(error: ImportError) -> str | None:
         return None
     cause = (str(error).strip() or type(error).__name__).splitlines()[0]
     return (
-        f"a package that this command needs cannot be loaded: {cause.rstrip('.')}. Install fastbcubed again with what "
-        f"it depends on: {install()}"
+        f"a package that this command needs cannot be loaded: {cause.rstrip('.')}. Install fastbcubed again "
+        f"with its dependencies: {install()}"
     )
 
 

@@ -350,7 +350,7 @@ def choose(names: Any, beta: float) -> tuple[list[Estimable], dict[str, str]]:
                 elif known:
                     left[known] = _reason(METRICS[known])
     if not chosen:
-        raise MetricError("metrics names no score that can be estimated; leave it out for the usual ones")
+        raise MetricError("metrics names no score that can be estimated; omit it for the default scores")
     roots = {name: METRICS[name].alias_of for name in chosen if name in METRICS}
     return [each for name, each in chosen.items() if roots.get(name) not in chosen], left
 
@@ -359,7 +359,7 @@ def _members(name: Any) -> list[str]:
     """Return a score, or the members of a family, by the names that they have here."""
     if not isinstance(name, str):
         raise MetricError(
-            f"a score is named by a string, not {quoted(name)}; formulas of one's own are not served"
+            f"scores must be named by strings, not {quoted(name)}; custom formulas are not supported"
         )
     known = str(known_as(name))
     if known == SIZES:
@@ -376,8 +376,8 @@ def _why_not(name: str) -> str:
         return f"unknown score {quoted(name)}; fastbcubed.estimate has {', '.join(DEFAULT)} by default"
     why = f": {_reason(METRICS[name])}" if name in METRICS else ""
     return (
-        f"{name} cannot be estimated from a sample of true clusters{why}. What can: means over items that take no true "
-        f"negatives, such as jaccard_distance, and {', '.join(DEFAULT[3:])}"
+        f"{name} cannot be estimated from a sample of true clusters{why}. Scores that can: means over items "
+        f"that need no true negatives, such as jaccard_distance, and {', '.join(DEFAULT[3:])}"
     )
 
 
@@ -390,16 +390,19 @@ OF_PREDICTED = {
 
 def _reason(metric: Metric) -> str:
     if metric.takes_three or metric.covers_only:
-        return "it compares overlapping clusterings, or a change with a truth"
+        return "it compares overlapping clusterings, or judges a change against a truth"
     if metric.best == "neither" or metric.high == inf:
-        return "it is no rate, and the chances of true clusters to be drawn may be known but for a factor"
+        return "it is not a ratio, and sampling probabilities may be known only up to a factor"
     if metric.uses_tn or {"pairs", "links", "shared clusters"} & {*metric.sums}:
         return (
-            "it takes the pairs of all items that are apart, which are in true clusters that were not drawn"
+            "it needs the separated pairs of all items, most of which are in true clusters that were not "
+            "drawn"
         )
     if OF_PREDICTED & {*metric.sums}:
-        return "it takes predicted clusters with the true clusters of all their items, of which the sample has some"
-    return "it takes the sizes of all true clusters, in another way than by a mean over them"
+        return (
+            "it needs the true clusters of all items in each predicted cluster, but the sample has only some"
+        )
+    return "it depends on the sizes of all true clusters in a way that is not a mean over them"
 
 
 def _estimable(name: str, beta: float) -> Estimable | None:
@@ -469,14 +472,14 @@ def read_sample(side: Clustering, policies: Policies, sampling: Any, draws: Any,
     """Return the clusters of a sample by number, with their draws; raise for an impossible sample."""
     if side.items is None:
         raise AlignmentError(
-            "the sample has labels without item ids, so it cannot be found in the prediction. Pass a table, a dict, "
-            "or Clustering.from_labels(labels, items=ids)."
+            "the sample has labels without item ids, so it cannot be matched to the prediction. Pass a "
+            "table, a dict, or Clustering.from_labels(labels, items=ids)."
         )
     for name, value in (("sampling", sampling), ("draws", draws)):
         if not isinstance(value, str) and not (name == "draws" and value is None):
             known = '"uniform", "cluster_size" or ' if name == "sampling" else ""
             raise OptionError(
-                f"{arg(name)} is {known}the name of a column of the sample, not {quoted(value)}"
+                f"{arg(name)} must be {known}the name of a column of the sample, not {quoted(value)}"
             )
     rows = Side.of(side, policies, side.labels.keys(pool), side.labels.null_rows)
     items = side.items.keys(pool)
@@ -536,8 +539,9 @@ def _weights(by_cluster: _ByCluster, sampling: str, size: Counts) -> Floats:
             f" from {least} to {most}" if (found[bad] > 0).all() and np.isfinite(found[bad]).all() else ""
         )
         raise WeightError(
-            f"{bad.size} of {found.size} sampled clusters have a weight in column {sampling!r} that is not a positive "
-            f"number{range_of} ({by_cluster.first(bad, found)}). It is one over the chance of the cluster to be drawn."
+            f"{bad.size} of {found.size} sampled clusters have a weight in column {sampling!r} that is not "
+            f"a positive number{range_of} ({by_cluster.first(bad, found)}). It must be the inverse of the "
+            "cluster's sampling probability."
         )
     return found
 
@@ -557,7 +561,7 @@ class _ByCluster(NamedTuple):
             known = (UNIFORM, CLUSTER_SIZE) if argument == "sampling" else ()
             names = () if table is None else self.side.attribute_names
             raise ColumnError(
-                f"{arg(argument, name)} is no column of {self.side.name}"
+                f"{arg(argument, name)} is not a column of {self.side.name}"
                 + (f" ({', '.join(names) or 'which has no other columns'})" if table is not None else "")
                 + f"{''.join(f', nor {each!r}' for each in known)}.{did_you_mean(name, (*known, *names))}"
             )
@@ -569,9 +573,9 @@ class _ByCluster(NamedTuple):
         if differ.size:
             clusters = np.unique(self.codes[differ])
             raise WeightError(
-                f"{clusters.size} of {by_cluster.size} sampled clusters have items with different values of "
-                f"{name!r} (first: {first_few(self.labels(clusters[:4]))}). A cluster is drawn as a whole: give all "
-                "of its items the same value."
+                f"{clusters.size} of {by_cluster.size} sampled clusters have items with different values "
+                f"of {name!r} (first: {first_few(self.labels(clusters[:4]))}). Clusters are drawn as a "
+                "whole: give all items of a cluster the same value."
             )
         return by_cluster
 
@@ -580,8 +584,8 @@ class _ByCluster(NamedTuple):
         found = self.values(name, "draws")
         if (bad := np.flatnonzero(~((found >= 1) & (found == np.floor(found)) & (found < 2**31)))).size:
             raise WeightError(
-                f"{bad.size} of {found.size} sampled clusters have a number of draws in column {name!r} that is not "
-                f"1, 2, 3 and so on ({self.first(bad, found)})."
+                f"{bad.size} of {found.size} sampled clusters have a number of draws in column {name!r} that "
+                f"is not a positive integer ({self.first(bad, found)})."
             )
         return found.astype(np.int64)
 

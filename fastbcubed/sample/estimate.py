@@ -106,15 +106,16 @@ def _missing(sample: Mapping[str, Any], missing: str, alone: Mapping[str, float]
     message += "is not in the prediction" if n == 1 else "are not in the prediction"
     if missing == "drop":
         message += (
-            ", and left out of the true clusters, which are then scored as if complete. If each were alone in the "
-            f"prediction, f1 would be {score_text(alone['f1_if_alone'])} instead of {score_text(alone['f1'])}."
+            " and left out of the true clusters, which are then scored as if complete. If each were a "
+            f"singleton in the prediction, f1 would be {score_text(alone['f1_if_alone'])} instead of "
+            f"{score_text(alone['f1'])}."
         )
     else:
-        message += ": each is taken as predicted to be alone."
-        message += f" If the prediction was not given these items, pass {arg('missing', 'drop')}."
+        message += ": each is treated as a predicted singleton."
+        message += f" If these items were not part of the prediction's input, pass {arg('missing', 'drop')}."
     much = share > MOSTLY_MISSING and sample["n_items"] >= FEW_ITEMS
     if much:
-        message += " Check that the item columns name the same things in the same way."
+        message += " Check that both item columns write the same ids in the same way."
     flattered = missing == "drop" and alone["f1"] - alone["f1_if_alone"] >= FLATTERED
     level = WARNING if much or (flattered and sample["n_items"] >= FEW_ITEMS) else NOTE
     yield Notice(level, message, {"n_items": n, "share": share, **alone})
@@ -129,14 +130,16 @@ def _partial(drawn: Drawn) -> Iterator[Notice]:
         return
     if drawn.size.max() == 1:
         message = (
-            f"Each of the {count(int(drawn.draws.sum()))} sampled clusters has one item, and {count(mixed)} of these "
-            "are in a larger predicted cluster. The sample is of whole true clusters: give all items of each."
+            f"Each of the {count(int(drawn.draws.sum()))} sampled clusters has one item, and {count(mixed)} "
+            "of these are in a larger predicted cluster. The sample must contain whole true clusters: give "
+            "all items of each."
         )
     else:
         message = (
-            f"Of {count(n)} predicted clusters with several items, some of a sampled cluster, {count(mixed)} "
-            f"({percent(mixed / n)}) have items of others. If the sample does not have all items of its clusters, "
-            "precision is underestimated and recall overestimated; if it does, the prediction merges most clusters."
+            f"Of {count(n)} predicted clusters with several items, including some of a sampled cluster, "
+            f"{count(mixed)} ({percent(mixed / n)}) also contain items outside it. If the sample lacks items "
+            "of its clusters, precision is underestimated and recall overestimated; if it is complete, the "
+            "prediction merges most clusters."
         )
     yield Notice(WARNING, message, {"n_clusters": mixed, "share": mixed / n})
 
@@ -148,17 +151,20 @@ def _unlike(drawn: Drawn, sampling: str) -> Iterator[Notice]:
     found = _pred_clusters(drawn, drawn.weight)
     if found is None or found.low <= drawn.n_clusters <= found.high:
         return
-    message = f"By the sample the prediction would have {_between(found)} clusters. It has {count(drawn.n_clusters)}: "
+    message = (
+        f"According to the sample, the prediction would have {_between(found)} clusters, but it has "
+        f"{count(drawn.n_clusters)}: "
+    )
     by_size = _pred_clusters(drawn, 1.0 / drawn.size)
     if sampling == UNIFORM and by_size is not None and by_size.low <= drawn.n_clusters <= by_size.high:
         message += (
-            "the sampled clusters are as large as if drawn in proportion to their size. If they were, as when items "
-            f"are drawn, pass {arg('sampling', 'cluster_size')}."
+            "the sizes of the sampled clusters look as if clusters were drawn in proportion to size. If "
+            f"they were, as when items are drawn, pass {arg('sampling', 'cluster_size')}."
         )
     else:
         message += (
-            f"the sampled clusters are of other sizes than the rest, were not drawn as {arg('sampling')} says, or are "
-            "not of all items of the prediction."
+            f"the sampled clusters differ in size from the rest, were not drawn as {arg('sampling')} says, "
+            "or do not cover all items of the prediction."
         )
     yield Notice(WARNING, message, {"n_clusters": drawn.n_clusters, "low": found.low, "high": found.high})
 
@@ -181,8 +187,8 @@ def _population(drawn: Drawn, population_clusters: int | None) -> Iterator[Notic
     to_draw = population_clusters - drawn.size.size
     if not drawn.missing.any() and (to_draw > rest or (rest and not to_draw)):
         message = (
-            f"{arg('population_clusters')} is {count(population_clusters)}, which leaves {count(to_draw)} true "
-            f"clusters beside those of the sample, and the prediction has {count(rest)} other items: errors and "
+            f"{arg('population_clusters')} is {count(population_clusters)}, which leaves {count(to_draw)} "
+            f"true clusters outside the sample, but the prediction has {count(rest)} other items: errors and "
             "intervals are wrong."
         )
         yield Notice(WARNING, message, {"n_items": rest, "n_clusters": to_draw})
@@ -194,9 +200,9 @@ def _population(drawn: Drawn, population_clusters: int | None) -> Iterator[Notic
     if found is None or found.low <= drawn.n_items <= found.high:
         return
     message = (
-        f"By the sample {count(population_clusters)} true clusters would have {_between(found)} items, and the "
-        f"prediction has {count(drawn.n_items)}: {arg('population_clusters')} is not their number, or clusters of some "
-        "sizes were drawn more often than others."
+        f"According to the sample, {count(population_clusters)} true clusters would have {_between(found)} "
+        f"items, but the prediction has {count(drawn.n_items)}: {arg('population_clusters')} is wrong, or "
+        "clusters of some sizes were drawn more often than others."
     )
     yield Notice(WARNING, message, {"n_items": drawn.n_items, "low": found.low, "high": found.high})
 
@@ -219,7 +225,7 @@ def _few(estimated: Mapping[str, Estimate], sample: Mapping[str, Any], sampling:
     n, unknown = sample["n_draws"], [name for name, each in estimated.items() if math.isnan(each.error)]
     without = f" No standard error is known for {', '.join(unknown)}." if unknown else ""
     if n == 1:
-        message = "A single cluster shows no standard error, and its estimates are not adjusted."
+        message = "A single cluster gives no standard error, and its estimates are not adjusted."
         yield Notice(
             NOTE, message + without, {"scores": list(estimated), "df": 0.0, "without_error": unknown}
         )
@@ -236,7 +242,7 @@ def _few(estimated: Mapping[str, Estimate], sample: Mapping[str, Any], sampling:
         "without_error": unknown,
     }
     if few and n <= FEW:
-        message = f"{count(n)} clusters are few: intervals are wide, and may still be too narrow."
+        message = f"With only {count(n)} clusters, intervals are wide and may still be too narrow."
         yield Notice(NOTE, message + without, figures)
     elif uneven and n > FEW:
         effective, larger = (
@@ -244,16 +250,16 @@ def _few(estimated: Mapping[str, Estimate], sample: Mapping[str, Any], sampling:
             f"Draw clusters in proportion to their size, and pass {arg('sampling', 'cluster_size')}.",
         )
         message = (
-            f"A few large clusters decide {', '.join(uneven)}: {effective:.1f} equal ones would be as informative as "
-            f"the {count(n)} that were drawn, and intervals may be far too narrow. "
+            f"A few large clusters dominate {', '.join(uneven)}: the {count(n)} drawn clusters have an "
+            f"effective number of {effective:.1f}, and intervals may be far too narrow. "
         )
         message += "Take a larger sample." if sampling == CLUSTER_SIZE else larger
         level = WARNING if effective < VERY_FEW else NOTE
         yield Notice(level, message + without, figures | {"effective": effective})
     elif few:
         message = (
-            f"A few of the sampled clusters decide {', '.join(few)}: the intervals are wide for that, and may still be "
-            "too narrow. Take a larger sample, or draw clusters in proportion to their size."
+            f"A few of the sampled clusters dominate {', '.join(few)}: the intervals are therefore wide and "
+            "may still be too narrow. Take a larger sample, or draw clusters in proportion to their size."
         )
         yield Notice(NOTE, message + without, figures)
 
@@ -262,8 +268,7 @@ def _nothing(estimated: Mapping[str, Estimate]) -> Iterator[Notice]:
     names = [name for name, each in estimated.items() if math.isnan(each.unadjusted)]
     if names:
         message = (
-            f"Nothing observed of {', '.join(names)}: no sampled cluster has what it is a share of, so it is not known "
-            "(NaN)."
+            f"No estimate of {', '.join(names)} (NaN): its denominator is zero in every sampled cluster."
         )
         yield Notice(NOTE, message, {"scores": names})
 
@@ -280,12 +285,12 @@ def _beyond(estimated: Mapping[str, Estimate], ranges: Mapping[str, tuple[float,
     surely = [name for name in names if _is_surely_beyond(estimated[name], *ranges[name])]
     if surely:
         message = (
-            f"Estimates that cannot be: {told}. They are beyond the range by more than their errors: the sample was "
-            f"not drawn as {arg('sampling')} says, or does not have all items of its clusters."
+            f"Impossible estimates: {told}. They exceed the range by more than their errors: the sample was "
+            f"not drawn as {arg('sampling')} says, or lacks items of its clusters."
         )
     else:
         message = (
-            f"Estimates are not cut off at the ends of the range: {told}. Read them as close to that end; their "
+            f"Estimates beyond the range are not clipped: {told}. Read them as close to that end; their "
             "intervals are symmetric."
         )
     yield Notice(WARNING if surely else NOTE, message, {"scores": names})
@@ -477,7 +482,7 @@ def estimate(
     names = [None] if None in runs else names_of_runs(runs, baseline)
     if names == [None] and baseline is not None:
         raise OptionError(
-            f"{arg('baseline')} is one of several runs, and there is one prediction. Leave it out."
+            f"{arg('baseline')} names one of several runs, but there is only one prediction. Omit it."
         )
     items, clusters = (
         columns_by_run(own, names, part) for part, own in (("item", item), ("cluster", cluster))
@@ -623,8 +628,8 @@ def _left_to_draw(sample: ClusterSample, population_clusters: int | None, sampli
         )
     if sampling != UNIFORM or (sample.draws > 1).any():
         raise OptionError(
-            f"{arg('population_clusters')} is for {arg('sampling', 'uniform')} without repetition; the errors of "
-            "other samples do not depend on it. Leave it out."
+            f"{arg('population_clusters')} applies to {arg('sampling', 'uniform')} without repetition; the "
+            "errors of other samples do not depend on it. Omit it."
         )
     return 1.0 - n / population_clusters
 
@@ -761,14 +766,14 @@ def estimate_pairs(
         of_labelled = {"left": left, "right": right, "verdict": verdict, "weight": weight, "sources": sources}
         if given := [arg(name) for name, value in of_labelled.items() if value is not None]:
             raise OptionError(
-                f"{', '.join(map(str, given))}: this is for labelled pairs, which need the clusters that are scored. "
-                f"Pass {Either('prediction=', '--prediction')}."
+                f"{', '.join(map(str, given))}: this applies to labelled pairs, which need the clusters to "
+                f"score. Pass {Either('prediction=', '--prediction')}."
             )
         return judged_pairs.estimate(labelled, by_stratum, level)
     if by_stratum:
         raise OptionError(
-            f"{Either('by_stratum', '--by-stratum')} is for pairs that sample_pairs drew, not for labelled pairs "
-            "with a prediction."
+            f"{Either('by_stratum', '--by-stratum')} applies to pairs drawn by sample_pairs, not to labelled "
+            "pairs with a prediction."
         )
     pairs = labelled_pairs.read_labelled(
         labelled, LinkRequest(left, right, weight, verdict=verdict, sources=sources)

@@ -97,8 +97,8 @@ class EstimatedComparison(Comparison):
     """
 
     _of_pairs = (
-        "Those of scores of pairs and of whole clusters may be too narrow: where 50 clusters are drawn, they held in "
-        "73 % of the samples at worst."
+        "Intervals of pair scores and whole-cluster scores may be too narrow: with 50 drawn clusters, their "
+        "coverage was 73 % at worst."
     )
     _without_drops = arg("missing", "singleton")
 
@@ -224,7 +224,7 @@ class EstimatedComparison(Comparison):
     def _require_paired(self) -> Paired:
         if self._paired is None:
             raise NotKeptError(
-                f"a comparison that was saved has differences from {self.baseline!r} alone; estimate the runs again"
+                f"a saved comparison has only differences from {self.baseline!r}; estimate the runs again"
             )
         return self._paired
 
@@ -281,7 +281,7 @@ class EstimatedComparison(Comparison):
         """
         deltas = true_or_false(deltas, "deltas")
         if order_by is not None or limit is not None:
-            raise OptionError("slices of estimates come in their order, all of them; sort the table")
+            raise OptionError("slices of estimates take neither order nor limit; sort the returned table")
         name = slice_name(check_key(by))
         self._estimates(self.baseline).slices(by)
         table = self._sliced[name].to_arrow()
@@ -356,8 +356,8 @@ class EstimatedComparison(Comparison):
     def items(self, *args: Any, **options: Any) -> NoReturn:
         """Raise NotKeptError: a sample shows sampled items alone; evaluate it to list them."""
         raise NotKeptError(
-            "estimates list no items and no clusters, as they are of all, and the sample has some. To see those, pass "
-            f"the sample to compare with {arg('unmatched', {'truth': 'singleton', 'prediction': 'outside'})}"
+            "estimates cover all items, so they list no items or clusters. To see those of the sample, pass "
+            f"it to compare with {arg('unmatched', {'truth': 'singleton', 'prediction': 'outside'})}"
         )
 
     def clusters(self, *args: Any, **options: Any) -> NoReturn:
@@ -421,7 +421,7 @@ class EstimatedComparison(Comparison):
 
     def _worse(self, run: str, bound: Bound) -> Gate:
         if not is_score(bound.name):
-            raise OptionError(f"estimates are of scores, and have no {bound.name}")
+            raise OptionError(f"only scores are estimated, not {bound.name}")
         if not bound.end:
             now, before = (
                 value_in_slice(bound, slices_of(own)) if bound.where else own.overall[bound.name]
@@ -568,7 +568,7 @@ def document(cmp: EstimatedComparison, asked: Asked = IN_BRIEF) -> Document:
             list(differences_section(cmp, asked, shown)) if cmp.experiments else [],
         ),
         Section("slices", "Slices", list(_slices(cmp, asked))),
-        Section("basis", "What it rests on", [Prose([how(estimates)])]),
+        Section("basis", "What it is based on", [Prose([how(estimates)])]),
     ]
     title = asked.title or f"{title_of_runs(cmp)}, estimated"
     return Document("estimate", title, head, [each for each in sections if each.blocks])
@@ -583,7 +583,9 @@ def _sentences(cmp: EstimatedComparison) -> Iterator[str]:
     yield from best_by_score(cmp)
     n = count(cmp._estimates(cmp.baseline).summary["sample"]["n_draws"])
     if has_intervals(cmp):
-        yield f"In parentheses, {intervals_of(cmp)}: runs are compared on the same {n} draws of true clusters."
+        yield (
+            f"In parentheses, {intervals_of(cmp)}: runs are compared on the same {n} draws of true clusters."
+        )
     else:
         yield "No interval is known: a single cluster was drawn."
 

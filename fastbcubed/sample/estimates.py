@@ -466,7 +466,7 @@ def document(estimates: Estimates, asked: Asked = IN_BRIEF) -> Document:
         Section("estimates", "Estimates", [*sentences, *charts(of_1, estimates.level), notices]),
         Section("figures", "Figures", [grid, Prose([text for name, text in MEANT.items() if name in told])]),
         Section("slices", "Slices", [block for by in estimates.sliced for block in in_slices(estimates, by)]),
-        Section("basis", "What it rests on", [Prose([how(estimates)])]),
+        Section("basis", "What it is based on", [Prose([how(estimates)])]),
     ]
     sections = [each for each in sections if each.blocks]
     head: list[Block] = [Only("text", [Prose(lines, "title")]), Only("page", [Facts(facts, "sides")])]
@@ -531,7 +531,7 @@ def slices_of_run(
 def try_estimate(bound: Bound, estimates: Estimates) -> Gate:
     """Return the gate of a bound on an estimate; NaN fails."""
     if not is_score(bound.name):
-        raise OptionError(f"estimates are of scores, and have no {bound.name}; the summary has sizes")
+        raise OptionError(f"only scores are estimated, not {bound.name}; the summary has sizes")
     if bound.where:
         value = value_in_slice(bound, slices_of(estimates))
         gate = gate_of(bound, value)
@@ -542,7 +542,7 @@ def try_estimate(bound: Bound, estimates: Estimates) -> Gate:
         return (
             gate
             if value == value
-            else replace(gate, reason=f"The slice has fewer than {ENOUGH} clusters, too few")
+            else replace(gate, reason=f"The slice has fewer than {ENOUGH} clusters, which is too few")
         )
     value = estimates.overall[bound.name]
     if bound.end:
@@ -580,7 +580,8 @@ def said(estimates: Estimates) -> list[str]:
     if {"cluster_precision", "cluster_recall"} <= estimates.estimated.keys():
         p, r = (_with_interval(estimates, f"cluster_{name}", percent) for name in ("precision", "recall"))
         lines.append(
-            f"Of predicted clusters {p} are a true cluster, item for item; of true ones {r} are found so."
+            f"{p} of predicted clusters match a true cluster exactly; {r} of true clusters are matched "
+            "exactly."
         )
     if "mean_cluster_size" in estimates.estimated:
         size = _with_interval(estimates, "mean_cluster_size", _size)
@@ -597,14 +598,15 @@ def how(estimates: Estimates) -> str:
     """Return the basis of the estimates, in sentences."""
     definition = estimates.definition
     ways = {
-        "uniform": "every true cluster had the same chance to be drawn",
+        "uniform": "every true cluster had the same probability of being drawn",
         "cluster_size": "true clusters were drawn in proportion to their size",
     }
     way = ways.get(
         definition["sampling"],
-        f"true clusters are weighted by {label(definition['sampling'])}, one over their chance to be drawn",
+        f"true clusters are weighted by {label(definition['sampling'])}, the inverse of their sampling "
+        "probability",
     )
-    text = f"Right if the sampled clusters are complete and {way}. Intervals are of {100 * estimates.level:.4g} %"
+    text = f"Valid if the sampled clusters are complete and {way}. Intervals are of {100 * estimates.level:.4g} %"
     if definition["population_clusters"] is not None:
         text += f", for {count(definition['population_clusters'])} true clusters in all"
     if definition["beta"] != 1:
@@ -640,6 +642,6 @@ def charts(rows: Sequence[Mapping[str, Any]], level: float) -> list[Block]:
          "value": row["estimate"], "low": row["low"], "high": row["high"]}
         for row in rows[:CHARTED]
     ]  # fmt: skip
-    text = f"Lines are intervals of {100 * level:g} %."
+    text = f"Lines are {100 * level:g} % intervals."
     said = f"Estimates. {text}"
     return [Chart("intervals", "intervals", ({"rows": shown},), said, "Estimates", text)] if shown else []

@@ -142,7 +142,7 @@ class PairEstimates(Table, Result):
             f"In parentheses, intervals of {100 * self.level:g} %; judged, unsure, not judged: "
             f"{'pairs' if of_labelled else 'draws of pairs'} of the score"
         ]
-        notes += ["if unsure: the estimate if all that is unsure went the one way, or the other"] * unsure
+        notes += ["if unsure: the estimate if all unsure pairs were decided one way, or the other"] * unsure
         most = min(LISTED, len(rows)) if asked.page else len(rows)
         notes += [f"The first {most} of {count(len(rows))} rows."] * (most < len(rows))
         grid = Grid.of(rows[:most], columns, names, about="Figures")
@@ -150,7 +150,7 @@ class PairEstimates(Table, Result):
             Section("verdict", "Verdict", [Prose(self.sentences, "lead"), *charts(rows, self.level)]),
             Section("figures", "Figures", [grid, Prose(notes)]),
         ]
-        title = f"What people say of the {'clusters' if of_labelled else 'change'}"
+        title = f"Human verdicts on the {'clusters' if of_labelled else 'change'}"
         return Document("judged pairs", asked.title or title, [], sections)
 
     def __repr__(self) -> str:
@@ -165,10 +165,10 @@ class PairEstimates(Table, Result):
 
 #: What a sample of labelled pairs cannot say, with weights and without them.
 NOT_SAID = (
-    "Shares are of pairs like the labelled ones, not of all pairs, unless they were drawn at random or weight= has one "
-    "over the chance of each. Recall is of the matches that were labelled: pairs that no blocking rule proposed are "
-    "missing.",
-    "Recall is of the matches that could be drawn: pairs that no blocking rule proposed are missing.",
+    "Shares describe pairs like the labelled ones, not all pairs, unless they were drawn at random or "
+    "weight= holds the inverse of each pair's sampling probability. Recall covers labelled matches: pairs "
+    "that no blocking rule proposed are missing.",
+    "Recall covers matches that could be drawn: pairs that no blocking rule proposed are missing.",
 )
 
 
@@ -193,7 +193,7 @@ def of_labelled(rows: Sequence[Mapping[str, Any]], *, weighted: bool) -> list[st
             have = "pair has" if n == 1 else "pairs have"
             text += f" {count(n)} {have} an item in no cluster, and count{'s' * (n == 1)} as apart."
         if any(math.isnan(row["se"]) and row["n_components"] == 1 for row in (precision, recall)):
-            text += " Pairs that share items make a single component, so that no interval is known."
+            text += " Shared items connect all pairs into one component, so no interval is known."
         lines.append(text[0].upper() + text[1:] if "run" not in precision else text)
     return [*lines, NOT_SAID[weighted]]
 
@@ -212,7 +212,7 @@ def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
         if good is None or bad is None:
             without.append(f"{name} was not judged")
         elif math.isnan(good["estimate"]):
-            without.append(f"of the {name} nothing is known, as all verdicts are unsure")
+            without.append(f"nothing is known of the {name} because all verdicts are unsure")
         elif not (whole := good["estimate"] + bad["estimate"]) > 0:
             without.append(f"there was no {name}")
         else:
@@ -306,7 +306,7 @@ def pair_score(name: object) -> PairScore:
     if isinstance(name, str) and name in known:
         return known[name]
     asked = did_you_mean(name, known)
-    raise MetricError(f"judged pairs estimate {', '.join(known)}, not {quoted(name)}.{asked}")
+    raise MetricError(f"judged pairs can estimate {', '.join(known)}, not {quoted(name)}.{asked}")
 
 
 #: What is in the columns that the estimate needs: texts, whole numbers, numbers.
@@ -320,7 +320,7 @@ OF_STRATA, OF_ITEMS = ("stratum", "share"), "self_pairs"
 #: Figures that differ by less than this share of themselves were rounded on the way.
 ROUNDING = 1e-6
 #: What to do about a table that is not as it was drawn.
-AS_DRAWN = "leave all columns but verdict, and all rows, as they were drawn"
+AS_DRAWN = "change only the column verdict, and keep all rows as they were drawn"
 
 #: A number as spreadsheets of many languages write it.
 DECIMAL_COMMA = re.compile(r"-?\d+,\d+([eE][+-]?\d+)?")
@@ -373,14 +373,14 @@ def read_judged(labelled: Any) -> Judged:
     source = as_rows(labelled, "the judged pairs")
     if source is None:
         raise ColumnError(
-            "the judged pairs are a table (path, data frame, Arrow table, dict of columns), not "
+            "the judged pairs must be a table (path, data frame, Arrow table, dict of columns), not "
             f"{type(labelled).__name__}"
         )
     where = source.where
     if not {"pair", "probability", "z"} & set(source.names):
         raise ColumnError(
-            f"There is no column 'pair' in {where} ({listed(source.names)}), as sample_pairs writes it. Of other "
-            f"labelled pairs, pass the clusters that are to be scored as {Either('prediction=', '--prediction')}."
+            f"There is no column 'pair' in {where} ({listed(source.names)}), as sample_pairs writes it. For "
+            f"other labelled pairs, pass the clusters to score as {Either('prediction=', '--prediction')}."
         )
     rows = _read(source)
     score = _one_score(rows, source)
@@ -457,7 +457,8 @@ def _one_score(rows: list[Row], source: Source) -> PairScore:
     names = list(dict.fromkeys(row["score"] for row in rows))
     if len(names) > 1:
         raise JudgementError(
-            f"{source.where} has pairs of several samples, for {first_few(names)}; estimate from each of them alone"
+            f"{source.where} has pairs of several samples, for {first_few(names)}; estimate from each sample "
+            "separately"
         )
     score = pair_score(names[0])
     if score.signed:
@@ -496,8 +497,8 @@ def _require_as_drawn(rows: list[Row], score: PairScore, where: str) -> None:
             )
     if lost := [pair for pair in range(1, n + 1) if pair not in count]:
         raise JudgementError(
-            f"{len(lost)} of the {n} pairs that were drawn are not in {where} (first: {first_few(lost)}); leave in "
-            "what was not judged, with an empty verdict"
+            f"{len(lost)} of the {n} pairs that were drawn are not in {where} (first: {first_few(lost)}); "
+            "keep unjudged pairs, with an empty verdict"
         )
 
 
@@ -513,8 +514,9 @@ def _share_verdicts(rows: list[Row], where: str) -> None:
         first = by_items.setdefault(row["repeats"] or row["pair"], row)
         if row["verdict"] is not None and first["verdict"] not in (None, row["verdict"]):
             raise JudgementError(
-                f"pair {row['pair']} of {where} repeats pair {first['pair']}, and one is {first['verdict']!r}, the "
-                f"other {row['verdict']!r}; decide on one verdict, and leave the other row empty"
+                f"pair {row['pair']} of {where} repeats pair {first['pair']}, but one is "
+                f"{first['verdict']!r}, the other {row['verdict']!r}; keep one verdict, and leave the other "
+                "row empty"
             )
         first["verdict"] = first["verdict"] or row["verdict"]
     if strange:

@@ -65,7 +65,7 @@ def read_labelled(labelled: Any, asked: LinkRequest) -> Labelled:
         named = [name for name in rows.names if name.lower() in NAMES]
         if len(named) != 1 and NAMES[0] not in named:
             raise ColumnError(
-                f"{'Several columns' if named else 'No column'} of {rows.where} may have the verdicts "
+                f"{'Several columns' if named else 'No column'} of {rows.where} may hold the verdicts "
                 f"({listed(named or rows.names)}). Name it with {arg('verdict', *named or (...,))}."
             )
         asked = replace(asked, verdict=NAMES[0] if NAMES[0] in named else named[0])
@@ -85,9 +85,9 @@ def read_labelled(labelled: Any, asked: LinkRequest) -> Labelled:
         weights = np.concatenate([each.scores for each in found if each.scores is not None])
         if (wrong := np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))).size:
             raise WeightError(
-                f"Weights of pairs are positive numbers, one over the chance to be drawn, but {wrong.size} of "
-                f"{weights.size} in column {weight!r} of {rows.where} are not (first rows: "
-                f"{first_few(wrong.tolist())})."
+                "Weights of pairs must be positive numbers, the inverse of their sampling probability, "
+                f"but {wrong.size} of {weights.size} in column {weight!r} of {rows.where} are not (first "
+                f"rows: {first_few(wrong.tolist())})."
             )
     right_ends = in_order_of(ends[0], ends[1], strict=False)
     return _each_once(ends[0], right_ends, verdicts, weights, rows.where)._replace(reading=columns.to_dict())
@@ -123,8 +123,8 @@ def _each_once(left: Column, right: Column, verdicts: Int64s, weights: Floats, w
     one, other = codes[: judged.size].astype(np.int64), codes[judged.size :].astype(np.int64)
     if (alone := judged[one == other]).size:
         raise JudgementError(
-            f"{alone.size} of {judged.size} judged pairs of {where} are of an item with itself (first: "
-            f"{shown(alone)}). Leave them out; of two tables that are numbered alike, name these with "
+            f"{alone.size} of {judged.size} judged pairs of {where} pair an item with itself (first: "
+            f"{shown(alone)}). Remove them; if two tables use the same ids, name the tables with "
             f"{TWO_TABLES}."
         )
     pairs = np.minimum(one, other) * ids.size + np.maximum(one, other)
@@ -140,8 +140,8 @@ def _each_once(left: Column, right: Column, verdicts: Int64s, weights: Floats, w
         )
     if (wrong := judged[order[weights[judged][order] != weights[judged][of_first]]]).size:
         raise WeightError(
-            f"{wrong.size} rows of {where} have another weight than another row of the same two items (first: "
-            f"{shown(wrong)}). A pair has one chance to be drawn."
+            f"{wrong.size} rows of {where} have a different weight from another row of the same two items "
+            f"(first: {shown(wrong)}). Give each pair one weight."
         )
     components = np.arange(ids.size)
     kernels.components.find_components(one, other, components)
@@ -157,7 +157,7 @@ def runs_of(prediction: Any) -> dict[str | None, Any]:
     """Return the predictions by run; None is the name of a single one. A dict from item to cluster is a single one."""
     if isinstance(prediction, Mapping) and prediction and all(map(_is_clustering, prediction.values())):
         if strange := [name for name in prediction if not isinstance(name, str)]:
-            raise OptionError(f"The names of runs are texts, not {first_few(strange)}.")
+            raise OptionError(f"Run names must be strings, not {first_few(strange)}.")
         return dict(prediction)
     return {None: prediction}
 
@@ -176,7 +176,7 @@ def are_together(labelled: Labelled, side: Clustering) -> tuple[Any, int]:
     """Return which pairs are in one cluster, and how many have an item in none. Shapes: returns (n_pairs,)."""
     if side.items is None:
         raise ColumnError(
-            f"{side.name} has labels without ids of items, so that pairs cannot be looked up in it. Give a table with "
+            f"{side.name} has labels without item ids, so pairs cannot be looked up in it. Give a table with "
             "items, a dict from item to cluster, or Clustering.from_labels(labels, items=ids)."
         )
     side.items.refuse_nulls()
@@ -191,8 +191,8 @@ def are_together(labelled: Labelled, side: Clustering) -> tuple[Any, int]:
             first_few(each.first_of(np.arange(min(3, len(each))))) for each in (labelled.left, items)
         )
         raise AlignmentError(
-            f"No item of {labelled.where} is in {side.name} (items such as {there} there, {here} here). Ids have to be "
-            "equal."
+            f"No item of {labelled.where} is in {side.name} (items such as {there} there, {here} here). "
+            "Write ids alike on both sides."
         )
     at, labels = at[rows], side.labels.keys()[rows]
     row_of = np.full(ids.size, -1)
@@ -200,7 +200,8 @@ def are_together(labelled: Labelled, side: Clustering) -> tuple[Any, int]:
     if (twice := rows[labels != labels[row_of[at]]]).size:
         raise OverlapError(
             f"{twice.size} rows of {side.name} put an item of {labelled.where} into a second cluster (first: "
-            f"{first_few(side.items.first_of(twice))}). Pairs of clusters that overlap cannot be estimated."
+            f"{first_few(side.items.first_of(twice))}). Pair scores of overlapping clusters cannot be "
+            "estimated."
         )
     one, other = row_of[codes[: left.size]], row_of[codes[left.size :]]
     known = (one >= 0) & (other >= 0)

@@ -220,14 +220,15 @@ class Slicing:
 
     @classmethod
     def of(cls, ev: Evaluation, by: SliceKey | None) -> Slicing:
-        """Cut the items by attributes; without any, all are one slice, which has no name."""
+        """Slice the items by attributes; without attributes, all items form one unnamed slice."""
         table, rows = ev.contingency, _rows(ev)
         if by is None:
             return cls(np.zeros(rows.cell.size, np.int64), [None], np.ones(1))
         key = check_key(by)
         if isinstance(key, Mapping):
             raise SliceError(
-                "strata are by an attribute, bins of one, or several of these crossed; subsets may share items"
+                "strata must be given by an attribute, bins of one, or several of these crossed, because "
+                "subsets may share items"
             )
         cut = slice_codes(key, table, ev.kept_items(), ev.attributes)
         parts = [[label(value) for value in column.to_pylist()] for column in cut.values.values()]
@@ -235,7 +236,7 @@ class Slicing:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise SliceError(
-                f"two strata would be written alike, as {twice!r}; rename these values of the attribute"
+                f"two strata would have the same name, {twice!r}; rename these values of the attribute"
             )
         scored = (rows.cell >= 0) & (cut.codes >= 0)
         weights = sums_by_stratum(rows.weight[scored], cut.codes[scored], len(names))
@@ -258,7 +259,7 @@ class Frame:
         """Find the items that are in a pair of the score."""
         table = ev.contingency
         if table.overlapping:
-            raise MetricError("pairs are drawn from changed partitions; here, clusters may overlap")
+            raise MetricError("pairs can only be drawn from partitions, but clusters may overlap here")
         slicing, rows = Slicing.of(ev, by), _rows(ev)
         differs = (table.fp > 0) | (table.fn > 0)
         chosen = np.flatnonzero((rows.cell >= 0) & differs[rows.cell])
@@ -414,8 +415,9 @@ def sample_pairs(
     strata = _strata(frame, asked)
     if n < LEAST * len(strata):
         raise OptionError(
-            f"n is {n}, and there are {len(strata)} strata ({_told(frame, strata)}), each of which needs {LEAST} "
-            f"pairs: draw {LEAST * len(strata)} or more{'' if by is None else ', or by an attribute of fewer values'}"
+            f"n is {n}, but there are {len(strata)} strata ({_told(frame, strata)}) that need {LEAST} pairs "
+            f"each: draw {LEAST * len(strata)} or "
+            f"more{'' if by is None else ', or by an attribute of fewer values'}"
         )
     sizes = np.array([each.z for each in strata])
     if asked is RATES:  # splitting and merging are judged each by itself, however little of one there is
@@ -456,7 +458,7 @@ def _strata(frame: Frame, score: PairScore) -> list[Stratum]:
         changed = "separated from another" if SPLIT in score.counts else "joined with another"
     which = "each rate" if score is RATES else score.name
     raise EmptyInputError(
-        f"there is no pair to judge: no item was {changed}, and so {which} is 0, whatever is true"
+        f"there is no pair to judge: no item was {changed}, so {which} is 0 whatever the truth"
     )
 
 
@@ -540,7 +542,7 @@ NOT_IN_CSV = pa.types.is_nested, pa.types.is_binary, pa.types.is_large_binary, p
 
 
 def require_name(path: str | Path) -> None:
-    """Raise OptionError unless the name of a file ends as CSV or Parquet."""
+    """Raise OptionError unless a file name ends in .csv or .parquet."""
     if Path(path_of(path)).suffix.lower() not in (CSV, PARQUET):
         raise OptionError(f"pairs are written to a file that ends in {CSV} or {PARQUET}, not to {path}")
 
@@ -554,8 +556,8 @@ def require_place(path: str | Path) -> None:
         judged = 0
     if judged:
         raise OptionError(
-            f"{path} has {judged:,} verdict{'s' if judged > 1 else ''}, which would be lost; name another file, or "
-            "move this one away"
+            f"{path} has {judged:,} verdict{'s' if judged > 1 else ''}, which would be lost; name another "
+            "file, or move this one"
         )
 
 

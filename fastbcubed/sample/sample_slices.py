@@ -72,7 +72,8 @@ def _codes(side: Clustering, rows: Counts, key: SliceKey) -> Sliced:
     """Return the slice of each of some rows of the sample."""
     if isinstance(key, Mapping):
         raise SliceError(
-            f"{arg('slices')} of a sample are by its columns, not subsets by name such as {quoted(next(iter(key)))}"
+            f"{arg('slices')} of a sample must be its columns, not named subsets such as "
+            f"{quoted(next(iter(key)))}"
         )
     columns = []
     for each in elements(key):
@@ -81,7 +82,7 @@ def _codes(side: Clustering, rows: Counts, key: SliceKey) -> Sliced:
             known = side.attribute_names
             there = ", ".join(known) or "which has no others"
             raise ColumnError(
-                f"{arg('slices', name)} is no column of {side.name} ({there}).{did_you_mean(name, known)}"
+                f"{arg('slices', name)} is not a column of {side.name} ({there}).{did_you_mean(name, known)}"
             )
         columns.append(sliced_by(each, take_or_null(attribute(side.attributes, name), rows)))
     return crossed(columns, np.ones(rows.size, np.bool_))
@@ -135,7 +136,7 @@ def scores_in_slices(chosen: Sequence[Estimable]) -> list[Estimable]:
     found = [each for each in chosen if each.of_items]
     if not found:
         raise MetricError(
-            f"{arg('slices')}: {', '.join(each.name for each in chosen)} are of clusters or pairs, and slices have "
-            f"means over items alone. Name one in {arg('metrics', 'f1')}, too"
+            f"{arg('slices')}: {', '.join(each.name for each in chosen)} are scores of clusters or pairs, "
+            f"but slices have only means over items. Add one, as in {arg('metrics', 'f1')}"
         )
     return found

@@ -352,14 +352,14 @@ def _named(text: str) -> FastBCubedError:
     """Return the error of a kernel found in the text of one of Spark's, or one with Spark's message."""
     start = text.find("Traceback (most recent call last)")
     if start < 0:
-        return SparkJobError(f"Spark could not do its part: {_first_lines(text)}")
+        return SparkJobError(f"Spark failed: {_first_lines(text)}")
     raised = RAISED.search(text, start)
     name, message = ("an error", _first_lines(text[start:])) if raised is None else raised.groups()
     kind = getattr(errors, name, None)
     if isinstance(kind, type) and issubclass(kind, FastBCubedError):
         return kind(message)
     if name == "ModuleNotFoundError" and "fastbcubed" in message:
-        message += ". Install fastbcubed where the executors run, as well"
+        message += ". Install fastbcubed on the executors as well"
     return SparkJobError(f"a kernel failed on an executor: {name}: {message}")
 
 

@@ -127,8 +127,8 @@ def _summed(cells: Any, question: Question, join: Join, looked: list[Looked]) ->
         explain_repeats(join, n_rows)
     if sums is None or lost:
         raise SparkJobError(
-            f"{lost or 'all'} of the {sum(n_rows)} rows that were given are missing from the sums: the DataFrames do "
-            "not give the same rows each time they are read. Write them to a table first"
+            f"{lost or 'all'} of the {sum(n_rows)} rows that were given are missing from the sums: the "
+            "DataFrames return different rows each time they are read. Write them to a table first"
         )
     _require_weight(sums, join, looked)
     _require_common(sums, join, looked)
@@ -155,8 +155,9 @@ def _require_weight(sums: Sums, join: Join, looked: list[Looked]) -> None:
         found = sums.floats["weight_0"] + sums.floats[f"weight_{kind}"]
         if not math.isclose(found, own.weight, rel_tol=WEIGHT_BOUND):
             raise SparkJobError(
-                f"the weights of {side.name} add up to {own.weight}, and those of its items in the sums to {found}: "
-                "the DataFrames do not give the same rows each time they are read. Write them to a table first"
+                f"the weights of {side.name} add up to {own.weight}, and those of its items in the sums to "
+                f"{found}: the DataFrames return different rows each time they are read. Write them to a "
+                "table first"
             )
         return  # weights of the truth come before those of the prediction
 
@@ -171,9 +172,9 @@ def _require_common(sums: Sums, join: Join, looked: list[Looked]) -> None:
         truth, prediction = join.sides
         examples = [first_few(_ids(side)) for side in join.sides]
         raise EmptyInputError(
-            f"no item of {truth.name} is in {prediction.name}: {sums.counts['n_1']} items are only in the first, "
-            f"{sums.counts['n_2']} only in the second ({examples[0]} against {examples[1]}). Check that the item "
-            "columns name the same things in the same way."
+            f"no item of {truth.name} is in {prediction.name}: {sums.counts['n_1']} items are only in the "
+            f"first, {sums.counts['n_2']} only in the second ({examples[0]} against {examples[1]}). Check "
+            "that both item columns write the same ids in the same way."
         )
 
 

@@ -50,7 +50,8 @@ def functions() -> Any:
         from pyspark.sql import functions as sql
     except ImportError as error:
         raise MissingPackageError(
-            f"Spark's Python package is not installed. A cluster has it; elsewhere {install('spark-local')}"
+            "Spark's Python package is not installed. Clusters provide it; elsewhere "
+            f"{install('spark-local')}"
         ) from error
     return sql
 
@@ -138,18 +139,18 @@ def _require_frames(given: Given) -> None:
     }
     if given.table is not None:
         raise OptionError(
-            f"the Spark engine does not serve {arg('table', ...)}; select the columns of either side: "
+            f"the Spark engine does not support {arg('table', ...)}; select the columns of either side: "
             'evaluate(df.select("item", "true_cluster"), df.select("item", "pred_cluster"))'
         )
     if given.overlapping:
         raise OptionError(
-            f"the Spark engine does not serve {arg('overlapping', True)}, for which all items are needed at once"
+            f"the Spark engine does not support {arg('overlapping', True)}, which needs all items at once"
         )
     for name, frame in others.items():
         if frame is not None and not is_spark(frame):
             raise OptionError(
-                f"the Spark engine takes DataFrames of Spark, but {name}= is a {type(frame).__name__}; read it with "
-                "spark.read or spark.createDataFrame first"
+                f"the Spark engine needs Spark DataFrames, but {name}= is a {type(frame).__name__}; read "
+                "it with spark.read or spark.createDataFrame first"
             )
 
 
@@ -245,9 +246,9 @@ class Weighted:
         least, most = kernels.sums.LEAST, kernels.sums.MOST
         raise WeightError(
             f"{found['bad']} of {found['rows']} weights of {self.where} are out of range "
-            f"({first_few(each[0] for each in few)} of items {first_few(named)}). They have to be positive and "
-            f"finite, from {least} to {most}; zeros are allowed with {arg('weighting', 'outer')}. Multiplying all by "
-            "some number changes no score; leave other items out."
+            f"({first_few(each[0] for each in few)} of items {first_few(named)}). Weights must be positive "
+            f"and finite, from {least} to {most}; zeros are allowed with {arg('weighting', 'outer')}. "
+            "Multiply all weights by one number, which changes no score, or leave such items out."
         )
 
 

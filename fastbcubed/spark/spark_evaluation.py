@@ -87,7 +87,7 @@ OF_PAIRS, OF_ENTROPIES = ("pairs", "wrong pairs"), ("entropies", "chance", "code
 OF_CLUSTERS = {"means of true clusters": "true", "means of pred clusters": "pred"}
 SERVED = (*OF_PAIRS, *OF_ENTROPIES, *OF_CLUSTERS)
 WAY_OUT = (
-    "it takes all cells at once, which on Spark are in many places; evaluate tables that one machine can read with "
+    "it needs all cells at once, but Spark distributes them; evaluate tables that one machine can read with "
     f"{arg('engine', 'disk')} or {arg('engine', 'memory')}"
 )
 
@@ -214,7 +214,7 @@ def summary_of(sums: Sums) -> dict[str, dict[str, Any]]:
 
 
 #: Reason why an attribute of both sides needs a prefix here.
-NOT_COMPARED = "the Spark engine does not look whether they are equal"
+NOT_COMPARED = "the Spark engine does not check whether they are equal"
 
 
 @dataclass(frozen=True)
@@ -244,8 +244,8 @@ def find(request: Request, sides: tuple[FrameSide, FrameSide]) -> Slicing:
     for key in request.slices:
         if isinstance(key, Mapping):
             raise OptionError(
-                f"the Spark engine does not serve subsets by name ({', '.join(map(repr, key))}), as rows have no order "
-                "there; add a column that tells them, and slice by it"
+                f"the Spark engine does not support named subsets ({', '.join(map(repr, key))}), because "
+                "rows have no order; mark them in a column, and slice by it"
             )
     rows = {"truth": truth.rows, "prediction": prediction.rows}
     extra: tuple[str, ...] = ()
@@ -514,7 +514,7 @@ class Stored:
 def joined(uri: Any) -> str:
     """Return a URI without a trailing slash."""
     if not isinstance(uri, str) and not hasattr(uri, "__fspath__"):
-        raise OptionError(f"a directory is named by a path or URI, not {quoted(uri)}")
+        raise OptionError(f"a directory must be a path or URI, not {quoted(uri)}")
     return str(uri).rstrip("/")
 
 
@@ -601,9 +601,9 @@ class KeptOnSpark(Kept):
     def require_items(self) -> NoReturn:
         """Raise NotKeptError."""
         raise NotKeptError(
-            f"the items stay on Spark. Slices are made while cells are added up: name them in {arg('slices', ...)} "
-            f"of evaluate; items are listed by items(limit=…) and items_df() where {arg('keep', 'items')} and "
-            "out=URI have written them"
+            "the items stay on Spark. Slices are computed while cells are counted: name them in "
+            f"{arg('slices', ...)} of evaluate; items are listed by items(limit=…) and items_df() where "
+            f"{arg('keep', 'items')} and out=URI have written them"
         )
 
 
@@ -684,7 +684,7 @@ class SparkEvaluation(Evaluation):
         """Return the outcomes of the clusters as `Evaluation.outcomes` does, from the clusters written to `out`."""
         if not self.has_clusters:
             raise NotKeptError(
-                "outcomes are counted over the clusters that were written, and none were: on Spark, evaluate with "
+                "outcomes need the written clusters, but none were written: on Spark, evaluate with "
                 f"out=URI and {arg('keep', 'cells', 'items')}"
             )
         return super().outcomes()
@@ -717,8 +717,8 @@ class SparkEvaluation(Evaluation):
         if isinstance(which, str) and (known := self.overall.named(which)) is not None:
             return float(self.overall[known])
         raise NotKeptError(
-            f"the cells stay on Spark, where scores are added up once: name this one in {arg('metrics', ...)} of "
-            "evaluate"
+            "the cells stay on Spark, where scores are computed once: name this score in "
+            f"{arg('metrics', ...)} of evaluate"
         )
 
     def save(self, directory: Any, *, keep: str = "scores", repairs: int = 0) -> None:
@@ -743,7 +743,7 @@ class SparkEvaluation(Evaluation):
         """
         if repairs:
             raise OptionError(
-                f"repairs take all cells at once, which Spark does not serve; leave {arg('repairs', ...)} out"
+                f"repairs need all cells at once, which Spark does not support; omit {arg('repairs', ...)}"
             )
         uri = joined(directory)
         if keep not in DIRECTORIES:
@@ -752,8 +752,8 @@ class SparkEvaluation(Evaluation):
             )
         if keep != "scores" and (uri, keep) != (self.stored.uri, self.stored.keep):
             raise NotKeptError(
-                f"cells and items are written while they are made: pass {arg('out', ...)} and {arg('keep', ...)} to "
-                f"evaluate; {arg('keep', 'scores')} writes the rest"
+                f"cells and items are written while they are computed: pass {arg('out', ...)} and "
+                f"{arg('keep', ...)} to evaluate; {arg('keep', 'scores')} writes the rest"
             )
         with named_errors():
             Stored(self.stored.session, uri).write_text("overall", self.to_json(indent=None))

@@ -56,7 +56,7 @@ DEFAULT = (
 #: The reason that a score is known at requested thresholds only, and how to request it.
 NOT_KEPT, AT_SOME = (
     "cannot be updated at every threshold: {}",
-    f"{arg('thresholds', ...)} to have it at those that you name",
+    f"{arg('thresholds', ...)} to compute it at named thresholds",
 )
 #: Figures of the clusters, which are always there.
 COUNTED = ("clusters", "largest", "singletons")
@@ -173,9 +173,9 @@ def why_not_kept(metric: Metric, *, weighted: bool) -> str | None:
     """Return why a score cannot be updated at every threshold; None if it can."""
     family = family_of(metric)
     if family is None:
-        return "it is no sum over what changes where clusters meet"
+        return "it is not a sum that can be updated when clusters merge"
     if weighted and family == "elm":
-        return "with weights it is not the same for all items that share both clusters"
+        return "with weights it differs between items that share both clusters"
     return None
 
 
@@ -195,7 +195,7 @@ def as_given(metrics: Iterable[str | Metric]) -> list[Any]:
 
 
 class Choice(NamedTuple):
-    """The scores at every threshold, those at requested thresholds only, and those left out, with the reason."""
+    """Scores kept at every threshold, scores at requested thresholds only, and omitted scores with the reason."""
 
     kept: list[Metric]
     others: list[Metric]
@@ -394,15 +394,12 @@ def _condition(text: str, names: Collection[str], weighted: bool) -> Condition:
             f"{how_to_have(name, names, weighted)}"
         )
     if "," in value and not THOUSANDS.fullmatch(value):
-        raise OptionError(
-            f"{arg('where')} has numbers with a decimal point and commas between thousands, such as 0.98 or 1,000, "
-            f"not {quoted(value)}"
-        )
+        raise OptionError(f"{arg('where')} needs numbers such as 0.98 or 1,000, not {quoted(value)}")
     try:
         return Condition(known, sign, float(value.replace(",", "")))
     except ValueError:
         raise OptionError(
-            f"{arg('where')} is a condition with a number, and {quoted(value)} is none"
+            f"{arg('where')} needs a condition with a number, but {quoted(value)} is not a number"
         ) from None
 
 
@@ -415,8 +412,9 @@ def how_to_have(name: str, names: Collection[str], weighted: bool) -> str:
     if reason is None:
         return f" Name {metric.name} in {arg('metrics', ...)} to have it"
     return (
-        f" {metric.name} {NOT_KEPT.format(reason)}, so that no threshold can be chosen by it. Choose by another score. "
-        f"Pass {AT_SOME}, with {metric.name} in {arg('metrics', ...)}, and compare them in the points"
+        f" {metric.name} {NOT_KEPT.format(reason)}, so no threshold can be chosen by it. Choose by another "
+        f"score, or pass {AT_SOME}, with {metric.name} in {arg('metrics', ...)}, and compare them in the "
+        "points"
     )
 
 
@@ -517,11 +515,11 @@ class Best:
     def end(self) -> str:
         """The caution that the threshold is at an end of the curve; empty where it is not."""
         if self.until is None and self.figures["clusters"] > 1:
-            return "It is at the weak end of the curve: the best may lie beyond the links that are given."
+            return "It is at the weak end of the curve: the best may lie beyond the given links."
         if self.strongest and not self._no_link and self.until is not None:
             return (
-                "It is at the strong end of the curve: no link is stronger, and a score that tells these links apart "
-                "may do better."
+                "It is at the strong end of the curve: no link is stronger, but a link score that separates "
+                "these links may do better."
             )
         return ""
 
@@ -624,7 +622,7 @@ def cost_of(curve: Curve, text: str) -> Expression | None:
     for name in cost.names:
         if _source(curve, name) is None:
             raise MetricError(
-                f"the curve has no {name!r}; a cost may have {', '.join(curve.names)}."
+                f"the curve has no {name!r}; a cost may use {', '.join(curve.names)}."
                 f"{how_to_have(name, curve.names, curve.weighted)}"
             )
     if not cost.names:
@@ -665,9 +663,7 @@ def known_score(curve: Curve, name: str) -> str:
     """Return the score of the curve that goes by this name; raise MetricError if there is none."""
     names = [metric.name for metric in curve.metrics]
     if is_one_of(name, (*COUNTED, "threshold")):
-        raise MetricError(
-            f"{name!r} is no score that is best somewhere; put a condition on it with {arg('where', ...)}"
-        )
+        raise MetricError(f"{name!r} has no best value; put a condition on it with {arg('where', ...)}")
     known = name if is_one_of(name, names) else computed_as(name, names) if isinstance(name, str) else None
     if known is None:
         raise MetricError(
@@ -675,7 +671,7 @@ def known_score(curve: Curve, name: str) -> str:
             f"{how_to_have(name, names, curve.weighted) if isinstance(name, str) else ''}"
         )
     if METRICS[known].best == "neither":
-        raise MetricError(f"no value of {known} is better than another; name a score that is best somewhere")
+        raise MetricError(f"{known} has no direction; name a score that has a best value")
     return known
 
 
@@ -694,7 +690,7 @@ def _nearest(curve: Curve, conditions: list[Condition]) -> str:
             told.append(
                 f"{each.name} is {'at most' if each.sign[0] == '>' else 'at least'} {score_text(most)}"
             )
-    return f"{'; '.join(told)}." if told else "Each can be met, but not together."
+    return f"{'; '.join(told)}." if told else "Each can be met, but not all together."
 
 
 #: Merges that are put in order together, if only the first ones are listed.
@@ -709,7 +705,7 @@ def list_merges(
     """Return merges, the most telling first; those used at a point of the curve, or all."""
     order_by = "f1_change" if order_by is None else order_by
     if not is_one_of(order_by, ORDERS):
-        raise OptionError(f"order_by is one of {', '.join(ORDERS)}, not {quoted(order_by)}")
+        raise OptionError(f"order_by must be one of {', '.join(ORDERS)}, not {quoted(order_by)}")
     rows = sweep._placed.rows
     first = len(sweep._curve) - sweep.tree.n_levels  # the point of the first level
     used = sweep.tree.n_levels if point is None else point - first + 1

@@ -23,8 +23,8 @@ from fastbcubed.types import Codes, Floats
 #: The scores, and what each is called in a sentence; that of pairs is told first where it is known.
 RECALLS = {"pair_recall": "pair recall", "recall": "recall"}
 NOT_THERE = (
-    "stages take the links, which a sweep lets go if they have no room in its memory limit, and which are not saved "
-    f"with it; sweep again with a larger {arg('memory_limit', ...)}, or name stages where it is saved"
+    "stages need the links, which a sweep drops when they exceed its memory limit, and which are not saved "
+    f"with it; sweep again with a larger {arg('memory_limit', ...)}, or compute stages before saving"
 )
 
 
@@ -86,12 +86,12 @@ class Stages:
             return f"At threshold {self.shown} no {RECALLS[name]} is lost."
         if self.cut:
             part = _points(lost["blocking"] + lost["threshold"])
-            told = f"{part} of {RECALLS[name]} are lost by blocking and scoring, which cannot be told apart"
+            told = f"{part} of {RECALLS[name]} are lost by blocking and scoring, which cannot be separated"
             return f"At threshold {self.shown} {told}."
         stage = max(("blocking", "threshold"), key=lambda each: lost[each])
         where, then = {
             "blocking": ("before scoring", "no threshold brings them back"),
-            "threshold": ("by the threshold", "a weaker one brings them back, with wrong links"),
+            "threshold": ("by the threshold", "a weaker threshold brings them back, with wrong links"),
         }[stage]
         of = f"the {_points(whole)}" if lost[stage] <= whole else "points"
         part = f"{100 * lost[stage]:.1f} of {of} of {RECALLS[name]} lost at threshold {self.shown}"
@@ -120,13 +120,15 @@ class Stages:
                 else f"no link is weaker than threshold {self.shown}"
             )
             yield "links-cut", (
-                f"Blocking and scoring cannot be told apart, as {why}: links that scored less may have been left out, "
-                "and their recall counts as lost by blocking. Sweep all candidate links, with their scores."
+                f"Blocking and scoring cannot be separated because {why}: weaker links may have been left "
+                "out, and then their recall counts as lost by blocking. Sweep all candidate links with "
+                "their scores."
             ), {"n_links": self.n_links}  # fmt: skip
         if self.n_unjudged:
             yield "links-not-judged", (
-                f"{count(self.n_unjudged)} of {counted(self.n_links, 'link')} have an item without a true cluster. The "
-                "truth cannot confirm them, so that they count as wrong; recall by way of them counts as regained."
+                f"{count(self.n_unjudged)} of {counted(self.n_links, 'link')} have an item without a true "
+                "cluster. The truth cannot confirm these links, so they count as wrong; recall gained "
+                "through them counts as regained."
             ), {"n_unjudged": self.n_unjudged}  # fmt: skip
 
     def table(self) -> Table:

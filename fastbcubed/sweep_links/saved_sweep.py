@@ -28,7 +28,7 @@ LISTED = 1000
 #: The advice where a part of a sweep was not saved with it.
 NOT_SAVED = (
     "a sweep is saved with its scores, the clusters at one threshold (clusters.parquet), and the first "
-    f"{LISTED:,} merges, there and of all, and weakest links; sweep again to have more"
+    f"{LISTED:,} merges, at that threshold and overall, and weakest links; sweep again to get more"
 )
 
 

@@ -44,7 +44,7 @@ def slice_thresholds(
     metrics = [metric for metric in sweep.metrics if family_of(metric) in OF_ITEMS]
     if name not in [metric.name for metric in metrics]:
         raise MetricError(
-            f"slices have no {name}, which is of all items at once; name a score that items have"
+            f"slices have no {name}, which is defined for all items at once; name a score of items"
         )
     common = sweep._n_used(sweep.best(name, where=where).threshold)
     subsets = Subsets(sweep._placed.rows)
@@ -125,9 +125,7 @@ def _slices(sweep: Any, key: SliceKey) -> tuple[dict[str, Any], Iterator[NDArray
         return {"slice": from_texts(list(key))}, found
     sides, extra = items.attribute_sides(), () if ev.attributes is None else ev.attributes.names
     if any(size_named(each, sides, extra) == "pred_size" for each in elements(key)):
-        raise SliceError(
-            "pred_size differs from threshold to threshold, so that it makes no slices of a sweep"
-        )
+        raise SliceError("pred_size changes with the threshold, so it cannot define slices of a sweep")
     cut = slice_codes(key, ev.contingency, items, ev.attributes)
     codes = np.where(scored, cut.codes[placed.aligned], -1)
     order = np.argsort(codes, kind="stable")

@@ -187,7 +187,7 @@ def sweep(
     if isinstance(noise, Mapping):  # links have no labels
         if set(noise) != {"truth"}:
             raise OptionError(
-                f"{arg('noise', ...)} of a sweep is a label of the truth alone, not {quoted(noise)}"
+                f"{arg('noise', ...)} of a sweep must be a label of the truth, not {quoted(noise)}"
             )
         noise = noise["truth"]
     policies = Policies.of(unmatched, nulls, duplicates, noise, truth_only=truth_only)
@@ -204,8 +204,8 @@ def sweep(
     warn_if_out_of_range(links, asked, ascending=ascending, stacklevel=2)
     if not len(links.items):
         raise EmptyInputError(
-            f"there is no link in {links.name}, and so no item. Pass {arg('items', ...)} to say which items there "
-            "are, all alone"
+            f"{links.name} contains no link, and so no item. Pass {arg('items', ...)} to name the items, all of "
+            "them singletons"
         )
     with without_advice(), reporting(progress) as report, Pool(as_threads(threads), report) as pool:
         side, links, n_items = _beside(truth, links, item, cluster, weight, attributes, noise, allowance)
@@ -335,16 +335,16 @@ def _by_position(links: Links, n_items: int) -> Links:
     """Return the links with positions in place of codes of items."""
     if len(links) and links.items.kind != "integer":
         raise IdTypeError(
-            f"the truth has labels without item ids, so that links name items by position, an integer; those of "
-            f"{links.name} are of kind {links.items.kind}. Give the truth as a table with its items"
+            "the truth has labels without item ids, so links must name items by integer position, but the "
+            f"ids in {links.name} are of kind {links.items.kind}. Give the truth as a table with its items"
         )
     positions = links.items.keys()
     strange = np.flatnonzero((positions < 0) | (positions >= n_items))
     if strange.size:
         raise AlignmentError(
-            f"{strange.size} of {positions.size} items of {links.name} {'is' if strange.size == 1 else 'are'} no "
-            f"position of the {n_items} labels of the truth (first: {first_few(positions[strange[:4]].tolist())}). "
-            "Positions count from 0"
+            f"{strange.size} of {positions.size} items of {links.name} "
+            f"{'is' if strange.size == 1 else 'are'} not a position among the {n_items} labels of the "
+            f"truth (first: {first_few(positions[strange[:4]].tolist())}). Positions count from 0"
         )
     dtype = np.int32 if n_items < 2**31 else np.int64
     left, right = (positions[codes].astype(dtype) for codes in (links.left, links.right))

@@ -66,7 +66,7 @@ def _sections(sweep: Any, leading: Leading, asked: Asked) -> Iterator[Section]:
     if asked.page:
         yield Section("origin", "How it was made", [Prose([
             what_was_swept(sweep), *coverage(sweep.at_best), *definition(sweep.at_best),
-            *(f"{name} is not known at every threshold: {reason}." for name, reason in sweep.not_computed.items()),
+            *(f"{name} is not available at every threshold: {reason}." for name, reason in sweep.not_computed.items()),
         ], "note")])  # fmt: skip
 
 
@@ -80,7 +80,8 @@ def _how_certain(sweep: Any, best: Best) -> list[str]:
         return []
     known = f"With its interval of 95 %, {best.score} there is {with_interval(best.value, *ends)}"
     return [
-        f"{known}, which does not allow for the choice of the threshold by these data, as Sweep.chosen and --draws do."
+        f"{known}, which ignores that the threshold was chosen on these data; Sweep.chosen and --draws "
+        "account for it."
     ]
 
 
@@ -134,7 +135,7 @@ def _along(sweep: Any, best: Best) -> Iterator[Section]:
     rows = [{"threshold": float(sweep._curve.thresholds[at]), **sweep._curve.at(at, *SHOWN)} for at in points]
     if rows:
         grid = replace(_figures(rows, threshold=sweep.shown), about="Along the curve")
-        along = Prose(["The thresholds that the curve names, and the best one."])
+        along = Prose(["The thresholds marked on the curve, and the best one."])
         yield Section("along", "Along the curve", [along, grid])
 
 
@@ -195,13 +196,13 @@ def tables(sweep: Any, leading: Leading, asked: Asked) -> Iterator[tuple[str, st
     """Yield tables, each after a title and a line on it: merges to look at, the requested thresholds, each slicing."""
     best, n_merges = leading.best, leading.merges
     if best is not None and n_merges:
-        said = f"Merges to look at, of those at threshold {best.shown}: a stronger one undoes them"
+        said = f"Costliest merges at threshold {best.shown}; a stronger threshold undoes them"
         rows = _costly(sweep, n_merges, best.threshold)
         if not rows:
-            said = f"Merges to look at: threshold {best.shown} makes none that lowers F1; a weaker one makes these"
+            said = f"No merge at threshold {best.shown} lowers F1; a weaker threshold makes these merges"
             rows = _costly(sweep, n_merges, None)
         said = said if rows else "No merge lowers F1"
-        yield "Merges to look at", said, _merges(rows, partial(sweep.shown, stronger=True))
+        yield "Costliest merges", said, _merges(rows, partial(sweep.shown, stronger=True))
     if sweep.asked:
         yield "At the requested thresholds", "", _figures(sweep.points().to_pylist())
     for name, table in sweep.sliced.items():
@@ -216,7 +217,10 @@ def _slicing(sweep: Any, name: str, table: Table, asked: Asked) -> tuple[str, Gr
     n = table.num_rows
     said = f"By {label(name)}: best threshold per slice, and F1 lost by using one for all"
     if n > asked.whole:
-        said = f"By {label(name)}: the {count(asked.slices)} of {count(n)} slices that lose most F1 by one threshold"
+        said = (
+            f"By {label(name)}: the {count(asked.slices)} of {count(n)} slices that lose most F1 by sharing "
+            "one threshold"
+        )
         table = table.slice(0, asked.slices)
     columns = table.column_names
     names = columns[: columns.index("n_items")]

@@ -264,7 +264,7 @@ class Sweep(Result):
         >>> sweep = fb.sweep(truth, links)
         >>> sweep.chosen("pair_f1", draws=200)
         pair_f1 is best at threshold 0.2: 0.90000 (precision 0.91667, recall 1, f1 0.95652), with 65 clusters, the largest of 2 items.
-        It was chosen by the same data. On other data of this kind, expect 0.89133, from 0.79360 to 0.94416 (95 %), by 200 draws of 60 components, each with its own best threshold; in 95 % of these it was from 0.2 to 0.4.
+        The threshold was chosen on the same data. On other data of this kind, expect 0.89133, from 0.79360 to 0.94416 (95 %), by 200 draws of 60 components, each with its own best threshold; in 95 % of these it was from 0.2 to 0.4.
         """  # noqa: E501
         level, draws = check_level(level), whole_number(draws, "draws", "samples", least=1)
         seed, best = seed_of(seed), self.best(score, where=where)
@@ -300,9 +300,9 @@ class Sweep(Result):
             self._curve.thresholds[len(self._units.curve) - 1].item(),
         )
         message = (
-            f"there are no standard errors at thresholds weaker than {self.shown(weakest)}, whose links leave too few "
-            f"independent components (all links: as many as {units.effective:.1f} equal ones, with "
-            f"{units.largest_share:.0%} of the weight in one). Leave weak links out of the sweep"
+            f"there are no standard errors at thresholds weaker than {self.shown(weakest)}, whose links "
+            f"leave too few independent components (all links: an effective number of {units.effective:.1f}, "
+            f"with {units.largest_share:.0%} of the weight in one). Leave weak links out of the sweep"
         )
         warnings.warn(message, EvaluationWarning, stacklevel=3)
 
@@ -338,7 +338,7 @@ class Sweep(Result):
         >>> sweep = fb.sweep({"a": 1, "b": 1, "c": 2, "d": 2}, links)
         >>> sweep.best("recall", where="precision >= 0.98")
         recall is best at threshold 0.9, where precision >= 0.98: 0.75000 (precision 1, f1 0.85714), with 3 clusters, the largest of 2 items.
-        Any threshold from there to just before 0.8 gives the same clusters. It is at the strong end of the curve: no link is stronger, and a score that tells these links apart may do better.
+        Any threshold from there to just before 0.8 gives the same clusters. It is at the strong end of the curve: no link is stronger, but a link score that separates these links may do better.
         >>> best = sweep.best("5*pair_fp + pair_fn")  # no pair is wrong, and one of two is missed
         >>> best.threshold, best.value
         (0.9, 1.0)
@@ -806,7 +806,7 @@ class Sweep(Result):
         """
         merges = None if merges is None else whole_number(merges, "merges", "merges")
         if not isinstance(chosen, Chosen | None):
-            raise OptionError(f"chosen is what `chosen` returned, not {quoted(chosen)}")
+            raise OptionError(f"chosen must be the result of `chosen`, not {quoted(chosen)}")
         best = self.best(score, where=where) if chosen is None else chosen.best
         found = self.stages(best.threshold) if true_or_false(stages, "stages") else None
         saved_sweep.save(self, directory, Leading(best, chosen, merges, found))
@@ -862,7 +862,7 @@ class Sweep(Result):
     def to_dict(self, *, limit: int = 1000, best: Best | None = None) -> dict[str, Any]:
         """Return the content of `to_json` as plain dicts, lists, numbers and strings; `best` replaces the best F1."""
         if not isinstance(best, Best | None):
-            raise OptionError(f"best is what `best` returned, not {quoted(best)}")
+            raise OptionError(f"best must be the result of `best`, not {quoted(best)}")
         return self._content(self._leading if best is None else Leading(best), limit)
 
     def _content(self, leading: Leading, limit: int = 1000) -> dict[str, Any]:

@@ -75,9 +75,10 @@ class Chosen:
         same = self.shown_low == self.shown_high
         where = f"was {self.shown_low}" if same else f"was from {self.shown_low} to {self.shown_high}"
         text = (
-            f"It was chosen by the same data. On other data of this kind, expect {score_text(self.expected)}, from "
-            f"{score_text(self.low)} to {score_text(self.high)} ({share}), by {counted(self.draws, 'draw')} of "
-            f"{counted(self.n_units, 'component')}, each with its own best threshold; in {share} of these it {where}."
+            "The threshold was chosen on the same data. On other data of this kind, expect "
+            f"{score_text(self.expected)}, from {score_text(self.low)} to {score_text(self.high)} "
+            f"({share}), by {counted(self.draws, 'draw')} of {counted(self.n_units, 'component')}, each "
+            f"with its own best threshold; in {share} of these it {where}."
         )
         if self.without:
             text += f" In {counted(self.without, 'draw')} no threshold meets the conditions."

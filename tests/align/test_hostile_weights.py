@@ -94,7 +94,7 @@ def test_weights_of_another_length_or_form() -> None:
         evaluate(TRUTH, PREDICTION, weight=[1.0, 2.0, 3.0])
     with refused(WeightError, "no item ids", "an array"):
         evaluate(LABELS, OTHER, weight=pa.table({"item": [0, 1, 2], "weight": [1, 2, 3]}))
-    with refused(WeightError, "another index"):
+    with refused(WeightError, "index differs"):
         evaluate(pd.Series(LABELS), pd.Series(OTHER), weight=pd.Series([1, 2, 3], index=[2, 1, 0]))
 
 

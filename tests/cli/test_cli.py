@@ -205,9 +205,9 @@ def test_text_has_scores_slices_and_worst_clusters(paths, capsys) -> None:
     country = lines.index("By country")
     assert lines[country + 1].split()[:2] == ["country", "items"]
     assert [line.split()[0] for line in lines[country + 2 : country + 5]] == ["DE", "FR", "(null)"]
-    pred = lines.index("Predicted clusters that cost most precision: 1 of 2, with 100 % of what is lost")
+    pred = lines.index("Predicted clusters that cost most precision: 1 of 2, with 100 % of the loss")
     assert lines[pred + 2].split()[:4] == ["1", "mixed", "3", "2"]  # cluster, outcome, items, parts
-    true = lines.index("True clusters that cost most recall: 1 of 2, with 100 % of what is lost")
+    true = lines.index("True clusters that cost most recall: 1 of 2, with 100 % of the loss")
     assert lines[true + 2].startswith("日本 ")
     assert "\x1b" not in out and not any(line != line.rstrip() for line in lines)
     assert not [line for line in err.splitlines() if not re.search(r"compil|\[few-units\]", line)]
@@ -225,14 +225,14 @@ def test_clusters_by_score_instead_of_loss(tmp_path, capsys) -> None:
     truth = _write(tmp_path / "t.parquet", item=list(range(12)), cluster=[0, 1, *[2] * 9, 3])
     prediction = _write(tmp_path / "p.parquet", item=list(range(12)), cluster=["pair"] * 2 + ["big"] * 10)
     for flags, words, first in [
-        ([], "that cost most precision: 2 of 2, with 100 % of what is lost", "big"),
+        ([], "that cost most precision: 2 of 2, with 100 % of the loss", "big"),
         (
             ["--order-by", "loss", "--worst", "1"],
-            "that cost most precision: 1 of 2, with 64.3 % of what is lost",
+            "that cost most precision: 1 of 2, with 64.3 % of the loss",
             "big",
         ),
-        (["--order-by", "precision"], "of worst precision: 2 of 2, with 100 % of what is lost", "pair"),
-        (["--order-by", "mcc", "--worst", "1"], "of worst mcc: 1 of 2, with 35.7 % of what is lost", "pair"),
+        (["--order-by", "precision"], "of worst precision: 2 of 2, with 100 % of the loss", "pair"),
+        (["--order-by", "mcc", "--worst", "1"], "of worst mcc: 1 of 2, with 35.7 % of the loss", "pair"),
         (["--order-by", "f1", "--metric", "precision,recall"], "of worst f1: 2 of 2, with", "pair"),
     ]:
         assert cli.main(["evaluate", truth, prediction, *flags]) == 0
@@ -300,7 +300,7 @@ def test_slices_are_ordered_by_their_share_of_the_loss(tmp_path, capsys) -> None
         "%",
         "+0.4750",
     ]
-    assert lines[at + 4].startswith("of P loss, of R loss: share of what all items lose")
+    assert lines[at + 4].startswith("of P loss, of R loss")
 
 
 def test_scores_that_were_named_are_listed(paths, capsys) -> None:
@@ -448,7 +448,7 @@ def test_a_perfect_score_passes_a_gate_of_1(paths) -> None:
         ("evaluate columns.parquet P", "Name the right one with --item and --cluster."),
         ("evaluate /dev/null P", "/dev/null is a pipe or a device"),
         ("evaluate T P --out T", "--out truth.parquet would replace truth.parquet, which is an input"),
-        ("evaluate T P --memory-limit 5x", "--memory-limit is a number of bytes"),
+        ("evaluate T P --memory-limit 5x", "--memory-limit must be a number of bytes"),
         ("evaluate T P --engine disk --memory-limit 1KB", "--memory-limit is 1,000 bytes"),
         ("evaluate T P --beta nan", "--beta is a number"),
         ("evaluate T P --metric f1,,mcc", "one of them is empty"),
@@ -594,7 +594,8 @@ def test_slices_without_a_score_are_warned_of(paths, capsys) -> None:
     assert _json(capsys, *paths, *flags)["warnings"][1]["code"] == "slices-without-scores"
     assert cli.main(["evaluate", *paths, *flags]) == 0
     assert (
-        "warning: The slices have no score: pair_f1, rand are of all items at once" in capsys.readouterr().err
+        "warning: The slices have no scores: pair_f1, rand are defined only for all items"
+        in capsys.readouterr().err
     )
     (note,) = _json(capsys, *paths, "--metric", "pair_f1,f1", "--slice", "country")["warnings"]
     assert note["code"] == "few-units"

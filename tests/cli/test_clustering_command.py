@@ -116,14 +116,14 @@ def test_no_links(capsys: pytest.CaptureFixture[str]) -> None:
     ("flags", "message"),
     [
         ("--threshold high", "--threshold takes a number, or several separated by commas, not 'high'"),
-        ("--threshold nan", "--threshold is a number, the score that links have to reach, not nan"),
+        ("--threshold nan", "--threshold is a number, the minimum score of links, not nan"),
         ("--out clusters.csv", "--out is a Parquet file"),
         ("--out no/where/c.parquet --threshold 0.9", ""),
         ("--left unique_id_l", "--right is missing"),
         ("--left unique_id_l --right unique_idr", "Did you mean --right unique_id_r?"),
         (
             "--threshold 0.9 --items few.parquet",
-            "4 items of links.parquet are not among the 1 that were given",
+            "4 items of links.parquet are not among the 1 items given",
         ),
     ],
 )

@@ -152,7 +152,7 @@ def test_files_of_ids(paths: dict[str, str], tmp_path: Path, capsys: pytest.Capt
         "id": "n1", "first_seen": "next", "last_seen": "next", "replaced_by": None,
     }  # fmt: skip
     code, _, err = run(capsys, *again, "--mint", "n")
-    assert code == 2 and "has the release 'next' already" in err and "--release" in err
+    assert code == 2 and "already contains the release 'next'" in err and "--release" in err
 
 
 def test_ids_lost_as_they_are_named(paths: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:

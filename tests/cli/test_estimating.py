@@ -34,7 +34,7 @@ def test_what_is_printed(command, capsys) -> None:
     # 1.5 items more than one, with an error of 0.5: times and over e^(12.7062 * 0.5 / 1.5) = 69.09
     assert "A true cluster has 2.5 (1.02 to 104.63) items on average, a predicted one 2." in text
     assert "pair_f1 0.417 (0.000 to 1.000)" in text
-    assert "fastbcubed: note: 2 clusters are few" in found.err
+    assert "fastbcubed: note: With only 2 clusters" in found.err
 
 
 def test_a_page(command, capsys) -> None:
@@ -44,7 +44,7 @@ def test_a_page(command, capsys) -> None:
     page = Path("page.html").read_text(encoding="utf-8")
     for told in (
         "Scores of a prediction of 8 items in 4 clusters",
-        "2 clusters are few",
+        "With only 2 clusters",
         "Intervals are of",
         "<svg",
     ):

@@ -46,9 +46,9 @@ def test_the_best_threshold_the_curve_and_merges_to_look_at(capsys: pytest.Captu
     merge = next(line for line in lines if line.startswith("0.85")).split()
     assert merge[:6] == ["0.85", "c", "d", "1", "+", "2"]
     assert "threshold  left item  right item  cluster sizes  F1 change  P change  R change" in out
-    assert "Merges to look at: threshold 0.9 makes none that lowers F1; a weaker one makes these" in out
+    assert "No merge at threshold 0.9 lowers F1; a weaker threshold makes these merges" in out
     used, _ = ran(capsys, "--best", "recall")
-    assert "Merges to look at, of those at threshold 0.8: a stronger one undoes them" in used
+    assert "Costliest merges at threshold 0.8; a stronger threshold undoes them" in used
 
 
 def test_the_choice_of_the_threshold_is_allowed_for_with_draws(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +57,7 @@ def test_the_choice_of_the_threshold_is_allowed_for_with_draws(capsys: pytest.Ca
     flags = ("--best", "recall", "--draws", "30", "--seed", "2")
     out, err = ran(capsys, *flags)
     assert expected.sentence in " ".join(out.split())
-    assert "warning: there is no standard error, as all items are in one unit (component)" in err
+    assert "warning: there is no standard error because all items are in one unit (component)" in err
     out, _ = ran(capsys, *flags, "--json")
     assert json.loads(out)["chosen"] == json.loads(as_json(expected.to_dict()))  # all is one component: null
     assert "chosen" not in json.loads(ran(capsys, "--json")[0])
@@ -68,7 +68,7 @@ def test_the_best_under_a_condition(capsys: pytest.CaptureFixture[str]) -> None:
     assert "recall is best at threshold 0.9, where precision >= 0.98 and largest <= 2" in " ".join(
         out.split()
     )
-    assert "threshold 0.9 makes none that lowers F1; a weaker one makes these" in out
+    assert "threshold 0.9 lowers F1; a weaker threshold makes these merges" in out
     out, _ = ran(capsys, "--best", "pair_f1", "--merges", "0")
     assert "B pair_f1" in out and "erge" not in out.partition("B pair_f1")[2]
 
@@ -105,7 +105,9 @@ def test_of_many_slices_those_that_lose_most_are_listed(capsys: pytest.CaptureFi
     costs = fb.sweep("truth.parquet", "links.parquet").slices("city")["cost"].to_pylist()
     assert len(costs) == n and costs == sorted(costs, reverse=True)
     out, _ = ran(capsys, "--slice", "city", "--merges", "0")
-    heading, _, rest = out.partition("By city: the 5 of 30 slices that lose most F1 by one threshold\n")
+    heading, _, rest = out.partition(
+        "By city: the 5 of 30 slices that lose most F1 by sharing one threshold\n"
+    )
     assert heading and len([line for line in rest.splitlines() if line.startswith("c")]) == 1 + 5
     assert "weight" not in rest  # it is the number of items
     found = json.loads(ran(capsys, "--slice", "city", "--json")[0])
@@ -132,7 +134,7 @@ def test_what_is_wrong_with_the_links_is_said(capsys: pytest.CaptureFixture[str]
     )
     pq.write_table(pa.table(LINKS).rename_columns(["id1", "id2", "distance"]), "links.parquet")
     _, err = ran(capsys, "--merges", "0")
-    assert err.count("Pass --ascending if small distances are.") == 1
+    assert err.count("Pass --ascending if small distances mean strong links.") == 1
     assert "distances" not in ran(capsys, "--merges", "0", "--ascending")[1]
 
 

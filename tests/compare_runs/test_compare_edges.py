@@ -253,15 +253,15 @@ def test_runs_changed_later_do_not_change_the_comparison():
         (
             {"old": TRUTH, "new": SPLIT},
             {"bootstrap": 39},
-            "bootstrap is 39; 95.0 % intervals .* take 40 replicates",
+            "bootstrap is 39; 95.0 % intervals .* need 40 replicates",
         ),
-        ({"a": TRUTH, "b": SPLIT, "c": SPLIT}, {"bootstrap": 39, "level": 0.9}, "take 40 replicates"),
-        ({"old": TRUTH, "new": SPLIT}, {"bootstrap": 3, "level": 0.5}, "take 4 replicates"),
+        ({"a": TRUTH, "b": SPLIT, "c": SPLIT}, {"bootstrap": 39, "level": 0.9}, "need 40 replicates"),
+        ({"old": TRUTH, "new": SPLIT}, {"bootstrap": 3, "level": 0.5}, "need 4 replicates"),
         ({"old": TRUTH}, {"seed": "x", "bootstrap": 10}, "seed"),
         ({"old": TRUTH, "new": SPLIT}, {"unit": 3}, "unit"),
         ({"old": TRUTH, "new": SPLIT}, {"engine": "spark"}, "not on Spark"),
         ({"old": TRUTH, 7: TRUTH}, {}, "7"),
-        ({"old": TRUTH, "\ud800": TRUTH}, {}, r"the names of runs are texts, not '\\ud800'"),
+        ({"old": TRUTH, "\ud800": TRUTH}, {}, r"run names must be strings, not '\\ud800'"),
         ([TRUTH, SPLIT], {}, "name"),
     ],
 )
@@ -406,7 +406,7 @@ def test_scores_none_of_which_has_an_error(metrics, unit):
 @pytest.mark.parametrize("function", [fb.compare, fb.diff, fb.estimate, fb.evaluate])
 def test_progress_that_is_none(function):
     other = {"old": TRUTH} if function is fb.compare else TRUTH
-    with pytest.raises(OptionError, match="progress is True, False or a function, not 'yes'"):
+    with pytest.raises(OptionError, match="progress must be True, False or a function, not 'yes'"):
         function(TRUTH, other, progress="yes")
 
 
@@ -471,7 +471,7 @@ def test_a_column_of_units_that_is_not_there_is_refused_before_the_work(tmp_path
         ("src", "source"),
         ("truth.colour", "colour"),
     ):
-        told = f'^unit is "component", .* there is no attribute {wrong!r}.* Did you mean {meant!r}'
+        told = f'^unit must be "component", .* there is no attribute {wrong!r}.* Did you mean {meant!r}'
         with pytest.raises(ColumnError, match=told):
             fb.compare(truth, runs, unit=wrong, **options)
     for wrong in ("", "cluster", "item"):

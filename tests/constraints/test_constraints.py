@@ -593,7 +593,7 @@ def test_command(capsys):
     assert cli.main(["constraints", "--metric", "f1,elm", "--random", "2", "--examples"]) == 0
     shown = capsys.readouterr().out
     assert shown.splitlines()[1].split()[:2] == ["f1", "YYYY"]
-    assert "rag: rag_bag, an odd item" in shown
+    assert "rag: rag_bag, adding an unrelated item" in shown
     assert "homogeneity: tie, as in truth" in shown
     assert cli.main(["constraints", "--metric", "f1", "--json", "--seed", "1"]) == 0
     report = json.loads(capsys.readouterr().out)

@@ -145,28 +145,36 @@ def test_weights_in_the_truth_alone() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"metrics": "iq"}, MetricError, r"iq judges a change by a truth.*fb\.diff\(\.\.\., truth=truth\)"),
-        ({"unlabelled": "outside"}, OptionError, "pass truth=, too"),
+        (
+            {"metrics": "iq"},
+            MetricError,
+            r"iq judges a change against a truth.*fb\.diff\(\.\.\., truth=truth\)",
+        ),
+        ({"unlabelled": "outside"}, OptionError, "pass truth= as well"),
         ({"truth": TRUTH, "unlabelled": "x"}, OptionError, 'unlabelled is "drop" or "outside"'),
         ({"truth": TRUTH, "engine": "disk"}, OptionError, 'pass engine="memory"'),
         (
             {"truth": TRUTH, "overlapping": True},
             OptionError,
-            "a truth judges clusterings that do not overlap",
+            "a truth can only judge clusterings that do not",
         ),
         ({"truth": {"z": 1}}, ValueError, "truth"),
-        ({"unmatched": {"truth": "drop"}}, OptionError, "the sides are called baseline and experiment"),
+        ({"unmatched": {"truth": "drop"}}, OptionError, "but the sides are named baseline and experiment"),
         ({"slices": "true_size"}, ColumnError, "a diff has baseline_size and experiment_size"),
         ({"slices": "nothing"}, ColumnError, "baseline: none; experiment: none.*baseline_size"),
         ({"slices": "true_cluster"}, ColumnError, "no attribute 'true_cluster'.*always: baseline_size"),
         ({"slices": "baseline.x"}, ColumnError, "no attribute 'baseline.x'"),
         ({"slices": "true_size"}, ColumnError, "no attribute 'true_size'; a diff has baseline_size"),
-        ({"slices": fb.bins("baseline_size", 2)}, SliceError, "baseline_size is in powers of two"),
+        (
+            {"slices": fb.bins("baseline_size", 2)},
+            SliceError,
+            "baseline_size is always binned by powers of two",
+        ),
         ({"truth": TRUTH, "slices": "x"}, ColumnError, "attributes: true_cluster; always: baseline_size"),
         (
             {"unmatched": {"prediction": "drop"}},
             OptionError,
-            "policy for 'prediction'; the sides are called baseline",
+            "policy for 'prediction', but the sides are named baseline",
         ),
         ({"metrics": []}, MetricError, "metrics is empty"),
         ({"metrics": "splitrate"}, MetricError, "Did you mean 'split_rate'"),
@@ -199,7 +207,7 @@ def test_messages_speak_of_baseline_and_experiment() -> None:
         OptionError, match="'unchanged', 'split', 'merged', 'split and merged', 'gone', not 'exact'"
     ):
         d.clusters("baseline", outcome="exact")
-    with pytest.raises(MetricError, match="in a diff it is called 'split_change'"):
+    with pytest.raises(MetricError, match="a diff calls it 'split_change'"):
         d.clusters("baseline", order_by="recall_loss")
     with pytest.raises(FileFormatError, match="There is no file run/truth/prediction"):
         fb.diff("run/truth/prediction.parquet", EXPERIMENT)
@@ -407,10 +415,10 @@ def test_items_of_one_side_are_told() -> None:
         "2 items (25.0 % of the experiment's 8) are new: 1 in 1 cluster of new items alone, 1 in other"
         in text
     )
-    assert "All rates are about the 6 items that are scored." in text
+    assert "All rates cover the 6 items that are scored." in text
     assert ", 1 gone. 1 experiment cluster appeared." in text
     d = fb.diff({**BASELINE, "h": "x"}, {**EXPERIMENT, "j": "p"}, unmatched="singleton")
-    assert "taken as alone on the other side (singleton)" in _line(repr(d))
+    assert "treated as singletons on the other side" in _line(repr(d))
 
 
 def test_only_warnings_of_a_diff() -> None:
@@ -431,7 +439,7 @@ def test_only_warnings_of_a_diff() -> None:
     with pytest.warns(EvaluationWarning, match="same data"):
         fb.diff(old, old)
     alone = {k: k for k in range(50)}
-    with pytest.warns(EvaluationWarning, match="alone in the baseline, so that nothing can be split"):
+    with pytest.warns(EvaluationWarning, match="singleton in the baseline, so nothing can be split"):
         fb.diff(alone, {k: k // 2 for k in range(50)})
 
 
@@ -442,8 +450,9 @@ def test_a_truth_of_some_items() -> None:
     with pytest.warns(EvaluationWarning, match='labels 30.0 % of the 100 items.*pass unlabelled="outside"'):
         d = fb.diff(old, new, truth=truth)
     assert "which labels 30 of them (30.0 %)" in _line(repr(d))
-    assert "What is good and bad is about the 30 items that the truth labels, among each other." in _line(
-        repr(d)
+    assert (
+        "Good and bad changes are judged on the 30 items that the truth labels, among each other."
+        in _line(repr(d))
     )
     assert (d.verdict.n_items, d.verdict.n_unlabelled) == (30, 70)
     outside = fb.diff(old, new, truth=truth, unlabelled="outside")
@@ -515,7 +524,7 @@ def test_gates() -> None:
     assert d.check("split_rate<=0.3", "bad_distance<=0.2", iq=0.5)["passed"].to_pylist() == [True] * 3
     with pytest.raises(GateError, match=r"failed: split_rate of colour=r is 0\.33333, wanted at most 0\.1"):
         d.check("split_rate<=0.1@colour=r")
-    with pytest.raises(OptionError, match="no value of split_rate is better"):
+    with pytest.raises(OptionError, match="split_rate has no direction"):
         d.check(split_rate=0.1)
 
 
@@ -757,7 +766,7 @@ def test_scores_of_pairs() -> None:
     assert d.adjusted_rand == fb.evaluate(BASELINE, EXPERIMENT, metrics="adjusted_rand").adjusted_rand
     assert d.metric("rand") == fb.evaluate(BASELINE, EXPERIMENT).metric("rand")
     assert fb.diff(BASELINE, EXPERIMENT, truth=TRUTH).metric("good_index") == close(8 / 15)
-    with pytest.raises(MetricError, match="judges a change by a truth"):
+    with pytest.raises(MetricError, match="judges a change against a truth"):
         fb.diff(BASELINE, EXPERIMENT).metric("good_index")
     with pytest.raises(AttributeError, match="a diff has no attribute or computed score 'nonsense'"):
         _ = d.nonsense
@@ -788,7 +797,7 @@ def test_slices_of_a_saved_diff_are_ordered_as_before(tmp_path: Path, keep: str,
             found = again.slices("part", order_by=order, limit=limit)
             assert found.column_names == expected.column_names
             assert found["part"].to_pylist() == expected["part"].to_pylist()
-    with pytest.raises(MetricError, match="in a diff it is called 'merge_change'"):
+    with pytest.raises(MetricError, match="a diff calls it 'merge_change'"):
         again.slices("part", order_by="precision_loss")
     assert again.report().content["sections"]
 
@@ -805,9 +814,9 @@ def test_odd_questions_are_refused_by_name() -> None:
     diff = fb.diff({"a": 1, "b": 1}, {"a": 1, "b": 2}, keep="items")
     for ask, message in (
         (lambda: diff.changes({"VIP": ["a"]}), "by an attribute or by bins, not by subsets"),
-        (lambda: diff.items(5), "columns are attributes by name, not 5"),
-        (lambda: diff.items(order_by=["f1"]), "ordered by a score or another column by name"),
-        (lambda: diff.clusters(["baseline"]), 'the side of a cluster is "baseline"'),
+        (lambda: diff.items(5), "columns must be names of attributes, not 5"),
+        (lambda: diff.items(order_by=["f1"]), "ordered by the name of a score or another"),
+        (lambda: diff.clusters(["baseline"]), "the side of a cluster must be"),
         (lambda: diff.evaluation.interval(["f1", "recall"]), "A score is named by a string"),
     ):
         with pytest.raises(fb.FastBCubedError, match=message):
@@ -841,7 +850,7 @@ def test_columns_called_as_what_a_diff_has() -> None:
             if place == "truth"
             else {"truth": TRUTH, "attributes": own.drop_columns(["cluster"])}
         )
-        with pytest.raises(ColumnError, match=r"has a column 'true_cluster'.*give it another name"):
+        with pytest.raises(ColumnError, match=r"has a column 'true_cluster'.*rename the column"):
             fb.diff(BASELINE, EXPERIMENT, cluster=(None, None, "cluster"), **given)
 
 

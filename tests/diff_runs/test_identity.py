@@ -60,7 +60,7 @@ def test_ids_by_hand(engine: Any, keep: Any, tmp_path: Path) -> None:
         assert d.retired().to_pylist() == RETIRED
         assert d.id_stability == (0, (2 + 2) / 6)  # x of 7 and z of 8, of the six items that both have
     if not saved.evaluation.has_items:
-        with pytest.raises(NotKeptError, match="1 cluster of which one side has no item"):
+        with pytest.raises(NotKeptError, match="1 cluster without items on one of the sides"):
             saved.ids()
         assert saved.id_stability == made.id_stability
     if keep == "items":
@@ -228,7 +228,7 @@ def test_the_smallest_item_that_is_no_id() -> None:
     ids = {row["experiment_cluster"]: row["id"] for row in fb.diff(old, new).ids(mint=min).to_pylist()}
     assert ids == {1: "b", 2: "f", 3: "g"}
     split = fb.diff({"b": "b", "c": "b", "d": "b"}, {"b": 1, "c": 2, "d": 2})
-    with pytest.raises(OptionError, match="all items of 1 new cluster are ids of other clusters"):
+    with pytest.raises(OptionError, match="all items of 1 new cluster are already ids of other clusters"):
         split.ids(mint=min)  # 2 keeps b
     assert split.ids(mint="n")["id"].to_pylist() == ["n1", "b"]
 
@@ -246,12 +246,12 @@ def test_known_ids_return_only_if_they_may() -> None:
     ("error", "match", "how"),
     [
         (IdTypeError, "gives texts", {"mint": str}),
-        (IdTypeError, "makes texts", {"mint": "P"}),
+        (IdTypeError, "creates strings, but the ids of the baseline are", {"mint": "P"}),
         (IdTypeError, "known_ids.*texts", {"known_ids": ["a"]}),
         (NullError, "no id to 2 of 2 new clusters", {"mint": lambda _: None}),
         (NullError, "null", {"known_ids": [1, None]}),
-        (OptionError, "2 new clusters have 1 different", {"mint": lambda _: 50}),
-        (OptionError, "is a function, a text", {"mint": 3}),
+        (OptionError, "2 new clusters have only 1 different", {"mint": lambda _: 50}),
+        (OptionError, "must be a function, a prefix for new ids,", {"mint": 3}),
         (OptionError, "True or False", {"revive": "yes"}),
         (OptionError, '"cluster" or "item"', {"by": "row"}),
     ],
@@ -315,7 +315,7 @@ def test_clusters_without_ids() -> None:
     noisy = fb.diff([1, 1, -1, 2], [-1, 3, 3, -1], noise=-1)
     assert noisy.ids().to_pylist() == [{"experiment_cluster": 3, "id": 1, "event": "kept"}]
     assert noisy.ids(by="item")["cluster"].to_pylist() == [1, 1]
-    with pytest.raises(EmptyInputError, match="no item is in a cluster with an id on both sides"):
+    with pytest.raises(EmptyInputError, match="no item has a cluster id on both sides,"):
         fb.diff([1, -1], [-1, 3], noise=-1).ids()
     with pytest.raises(MetricError, match="overlap"):
         fb.diff({"a": {1, 2}}, {"a": {1}}, overlapping=True).ids()
@@ -343,7 +343,7 @@ def test_a_registry_by_hand() -> None:
     assert [row["id"] for row in second] == [5, 9, 7, 8, 10, 11, 12]
     assert second[5] == {"id": 11, "first_seen": "May", "last_seen": "May", "replaced_by": 7}
     assert second[6] == {"id": 12, "first_seen": "June", "last_seen": "June", "replaced_by": None}
-    with pytest.raises(OptionError, match="has the release 'May' already"):
+    with pytest.raises(OptionError, match="already contains the release 'May'"):
         d.registry(first, release="May")
 
 
@@ -359,7 +359,7 @@ GOOD = {"id": [1, 4], "first_seen": ["a", "b"], "last_seen": ["b", "b"], "replac
         (IdTypeError, "replaced_by of the registry has texts", {"replaced_by": ["4", None]}),
         (NullError, "1 row of the registry has no id", {"id": [4, None]}),
         (NullError, "1 row of the registry has no first_seen", {"first_seen": [None, "b"]}),
-        (OptionError, "no row of.*77", {"replaced_by": [77, None]}),
+        (OptionError, "without a row.*77", {"replaced_by": [77, None]}),
     ],
 )
 def test_registries_that_are_wrong(error: type[FastBCubedError], match: str, change: dict[str, Any]) -> None:

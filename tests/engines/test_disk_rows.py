@@ -343,7 +343,7 @@ def test_many_slices_of_a_diff_are_shown_and_written_in_part(many_runs, tmp_path
         table.to_pandas()
     found, expected = (of_section(each.report().content, "slices") for each in (d, whole))
     n = whole.sliced["name"].num_rows
-    title = "By name: the {} of " + f"{n} slices that changed most"
+    title = "By name: the {} most changed of " + f"{n} slices"
     assert parts(found, "Heading")[0]["title"] == parts(expected, "Heading")[0]["title"] == title.format(20)
     names = [row["name"] for row in slices_of(found)]
     assert names == [row["name"] for row in slices_of(expected)]

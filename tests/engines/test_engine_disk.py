@@ -237,9 +237,9 @@ def test_what_is_kept():
             {"engine": "disk", "memory_limit": 1},
             "memory_limit is 1 bytes, but the disk engine needs at least 64 MiB",
         ),
-        ({"memory_limit": "0.5"}, "memory_limit is a number of bytes"),
-        ({"engine": "disk", "memory_limit": "2 potatoes"}, "memory_limit is a number of bytes"),
-        ({"memory_limit": 0}, "memory_limit is a number of bytes"),
+        ({"memory_limit": "0.5"}, "memory_limit must be a number of bytes"),
+        ({"engine": "disk", "memory_limit": "2 potatoes"}, "memory_limit must be a number of bytes"),
+        ({"memory_limit": 0}, "memory_limit must be a number of bytes"),
         ({"engine": "disk", "weighting": "inner"}, "weighting"),
     ],
 )
@@ -286,12 +286,12 @@ def test_errors_are_those_of_the_memory_engine(many_shards):
     strangers = {"item": [f"j{k}" for k in range(5)], "cluster": [1] * 5}
     on_disk, _ = raised(pa.table(truth), pa.table(strangers))
     assert "no item of the truth is in the prediction" in on_disk and "'i0'" in on_disk
-    assert "Check that the item columns name the same things" in on_disk
+    assert "Check that both item columns write the same ids" in on_disk
     upper = [item.upper() for item in truth["item"]]
     for written, how in (
-        ([f" {item}\t" for item in truth["item"]], "match without the spaces around them: write"),
+        ([f" {item}\t" for item in truth["item"]], "match without surrounding spaces: write"),
         (pa.array(upper).dictionary_encode(), "match in lower case: write"),
-        ([f" {item}" for item in upper], "match in lower case, without the spaces around them: write"),
+        ([f" {item}" for item in upper], "match in lower case, without surrounding spaces: write"),
     ):
         for error in raised(pa.table(truth), pa.table({**truth, "item": written})):
             assert "Ids such as 'i" in error and how in error
@@ -498,7 +498,7 @@ def test_scores_are_kept_where_the_disk_has_no_room_for_cells(monkeypatch, tmp_p
     note = next(note for note in ev.warnings if note["code"] == "cells-not-kept")
     assert note["level"] == "note" and "no room for 8 KiB more" in note["message"]
     (unchecked,) = (note["message"] for note in ev.warnings if note["code"] == "not-checked")
-    assert "which take cells, and the disk had no room for these." in unchecked
+    assert "these checks need cells, and the disk had no room for these." in unchecked
     with pytest.raises(NotKeptError, match="cells were not kept"):
         ev.clusters("pred")
     assert fb.evaluate(true, pred, keep="scores", **options).overall == ev.overall

@@ -25,7 +25,7 @@ from fastbcubed.errors import (
 NAN = math.nan
 
 BAD_OPTIONS: list[tuple[str, Any, type[FastBCubedError], tuple[str, ...]]] = [
-    ("item", 0, OptionError, ("item is the name of a column", "not int (0)")),
+    ("item", 0, OptionError, ("item must be the name of a column", "not int (0)")),
     ("unmatched", "keep", OptionError, ("drop", "singleton", "'keep'")),
     ("unmatched", 1, OptionError, ("policy",)),
     ("unmatched", {"pred": "drop"}, OptionError, ("'pred'", "prediction")),
@@ -266,7 +266,7 @@ def test_slices_of_one_name_are_not_mixed_up(engine: str) -> None:
         ("x,y", ("x", "y"), {"x": [0], "y": [1]}),
     ):
         for slices in ([first, second], [second, first]):
-            with refused(SliceError, "two of the slices would be called", repr(name)):
+            with refused(SliceError, "two of the slices would be named", repr(name)):
                 evaluate(LABELS, OTHER, attributes=attributes, slices=slices, engine=engine)
     ev = evaluate(LABELS, OTHER, attributes=attributes, slices=["x", ("x",), "y"], engine=engine)
     assert list(ev.sliced) == ["x", "y"]

@@ -76,7 +76,7 @@ WRONG: dict[str, tuple[type[Exception], str, pa.Table, pa.Table, dict[str, Any]]
               changed(TRUTH), changed(PREDICTION, cluster=[1.5, 2.5, 3.5]), {}),
     "no column": (errors.ColumnError, "There is no weight column 'v'",
                   changed(TRUTH), changed(PREDICTION), {"weight": "v"}),
-    "not served": (errors.OptionError, "cannot compute purity: it takes all cells at once",
+    "not served": (errors.OptionError, "cannot compute purity: it needs all cells at once",
                    changed(TRUTH), changed(PREDICTION), {"metrics": "purity"}),
 }  # fmt: skip
 
@@ -119,7 +119,7 @@ def test_a_kernel_that_fails_is_an_error_of_ours(spark: Any) -> None:
     ):
         with named_errors():
             spark.range(3).mapInArrow(fail, "id long").collect()
-    with pytest.raises(errors.SparkJobError, match="Spark could not do its part"), named_errors():
+    with pytest.raises(errors.SparkJobError, match="Spark failed"), named_errors():
         spark.range(3).select("nonsense").collect()
 
 

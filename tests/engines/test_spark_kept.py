@@ -88,11 +88,9 @@ def test_what_was_not_kept_says_so(spark: Any) -> None:
     for ask in (ev.items, ev.cells, lambda: ev.clusters("true"), ev.cells_df, lambda: ev.slices("country")):
         with pytest.raises(NotKeptError, match=r"on Spark"):
             ask()
-    with pytest.raises(
-        NotKeptError, match=r"outcomes are counted over the clusters .* evaluate with out=URI"
-    ):
+    with pytest.raises(NotKeptError, match=r"outcomes need the written clusters.* evaluate with out=URI"):
         ev.outcomes()
-    with pytest.raises(NotKeptError, match="name this one in metrics="):
+    with pytest.raises(NotKeptError, match="name this score in metrics="):
         ev.metric("mcc")
     with pytest.raises(OptionError, match="repairs"):
         ev.save("nowhere", repairs=3)

@@ -198,7 +198,7 @@ def test_attributes_are_taken_as_they_are() -> None:
     frame.loc[frame.index[::7], "country"] = None
     frame.loc[frame.index[::7], "same"] = None
     found = evaluated(frame).explain(min_items=30)
-    ids = "nearly every value is in one group of items only, as ids are"
+    ids = "nearly every value occurs in one group of items only, as with ids"
     assert found.left_out == {
         "same": "it says what country says", "id": ids, "text_id": ids, "nothing": "it has no value",
         "one": "it has one value",
@@ -289,19 +289,19 @@ def test_bad_input_is_refused_before_the_work() -> None:
     ev = evaluated(frame)
     cases: list[tuple[dict[str, Any], type[FastBCubedError], str]] = [
         ({"attributes": "contry"}, ColumnError, "Did you mean 'country'"),
-        ({"attributes": []}, ColumnError, "attributes names none"),
-        ({"attributes": [3]}, SliceError, "attributes are names, or bins of them, not 3"),
+        ({"attributes": []}, ColumnError, "attributes is empty"),
+        ({"attributes": [3]}, SliceError, "attributes must be names, or bins of them, not 3"),
         (
             {"attributes": [f"a{k}" for k in range(10_000)]},
             OptionError,
-            "10,000 attributes, and at most 1,000",
+            "10,000 attributes, more than the limit of 1,000",
         ),
         (
             {"attributes": ["noise"], "min_items": 10**6},
             SliceError,
             "none of its 3 values has 1,000,000 items",
         ),
-        ({"loss": "pair_f1"}, MetricError, "is no mean over items"),
+        ({"loss": "pair_f1"}, MetricError, "is not a mean over items"),
         ({"loss": "nonsense"}, MetricError, "nonsense"),
         ({"depth": 0}, OptionError, "depth"),
         ({"depth": 9}, OptionError, "depth"),
@@ -317,11 +317,11 @@ def test_bad_input_is_refused_before_the_work() -> None:
 
 def test_no_attribute_all_nulls_and_a_value_for_each_item() -> None:
     plain = evaluated(made(300)[["item", "cluster", "pred"]])
-    with pytest.raises(ColumnError, match="there is no attribute to look at"):
+    with pytest.raises(ColumnError, match="there is no attribute to search"):
         plain.explain()
     frame = made(300)[["item", "cluster", "pred"]].assign(nothing=None, each=lambda f: f["item"].str.upper())
     with pytest.raises(
-        SliceError, match=r"none of 2 attributes can be looked at \('nothing': it has no value; 'each'"
+        SliceError, match=r"none of 2 attributes can be searched \('nothing': it has no value; 'each'"
     ):
         evaluated(frame).explain()
 
@@ -331,7 +331,7 @@ def test_too_many_slices_are_refused_with_what_to_change() -> None:
     frame = made(300)
     frame = frame.assign(**{f"a{k}": rng.integers(0, 60, len(frame)).astype(str) for k in range(60)})
     with pytest.raises(
-        OptionError, match=r"depth=4 would look at [\d,]+ slices .* pass depth=3, fewer attributes="
+        OptionError, match=r"depth=4 would search [\d,]+ slices .* pass depth=3, fewer attributes="
     ):
         evaluated(frame).explain(min_items=1, depth=4)
 
@@ -352,7 +352,7 @@ def test_few_components_are_refused() -> None:
         {"item": range(100), "cluster": 1, "pred": np.arange(100) // 50, "kind": ["a", "b"] * 50}
     )
     with pytest.raises(
-        OptionError, match="in 1 component of truth and prediction, and at least 20 are needed"
+        OptionError, match="in 1 component of truth and prediction, but at least 20 are needed"
     ):
         evaluated(frame).explain()
 
@@ -490,8 +490,8 @@ def test_a_page_that_cannot_explain_says_so_and_is_not_written(tmp_path) -> None
     bare = evaluated(frame[["item", "cluster", "pred"]])
     cases: list[tuple[Any, Any, type[FastBCubedError], str]] = [
         (ev, "contry", ColumnError, "Did you mean 'country'"),
-        (ev, 3, SliceError, "attributes are names"),
-        (bare, True, ColumnError, "there is no attribute to look at"),
+        (ev, 3, SliceError, "attributes must be names, or bins of them, not"),
+        (bare, True, ColumnError, "there is no attribute to search"),
         (fb.load(tmp_path / "cells"), True, NotKeptError, 'keep="items"'),
         (fb.diff([0, 0, 1], [0, 1, 1]), True, OptionError, "a diff has no loss to explain"),
     ]

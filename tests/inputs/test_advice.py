@@ -72,13 +72,13 @@ BODY = "item,cluster\na,x\n{}b,x\n"
         ("# by a tool\n" + BODY.format(""), "The first line is a comment"),
         (
             "# by a tool, today\n" + BODY.format(""),
-            "first line begins with #: if it is a comment, leave it out",
+            "remove the line if it is a comment, or",
         ),
         ("# a, b\n# c, d\n" + BODY.format(""), r"begin with '# ' \(first: row 0, '# c'\)"),
         (BODY.format("# half\n"), "line 3 .* looks like a comment"),
         (BODY.format("# half, of it\n"), r"1 of 3 rows .* begin with '# ' \(first: row 1, '# half'\)"),
         (BODY.format("") + "# the end, of it\n", r"begin with '# ' \(first: row 2"),
-        (BODY.format("c,x,y\n"), "line 3 .* has 3 fields .* leave out what is too much"),
+        (BODY.format("c,x,y\n"), "line 3 .* has 3 fields .* remove the extra fields"),
     ],
 )
 def test_comments_and_long_rows_of_csv(text: str, said: str, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_rows_in_groups_and_fitted_models_are_refused_by_what_to_pass() -> None:
     for groups in (pd.DataFrame(table).groupby("cluster"), pl.DataFrame(table).group_by("cluster")):
         for call in (fb.evaluate, fb.diff):
             with pytest.raises(
-                ColumnError, match=r"rows in groups \(.*GroupBy\)\. Pass the table that was grouped"
+                ColumnError, match=r"a grouped table \(.*GroupBy\)\. Pass the ungrouped table"
             ):
                 call(groups, groups)
     with pytest.raises(ColumnError, match=r"not KMeans\. Pass its labels_\."):
@@ -178,9 +178,7 @@ def test_values_of_wrapped_types_are_no_ids_as_little_as_without_the_wrapping() 
 def test_clusters_and_their_items_in_dicts_of_sets_are_asked_for_without_overlaps_too() -> None:
     truth, prediction = {"a": {1, 2}, "b": {3, 4}}, {10: {1, 2, 3}, 20: {4}}
     for options in ({}, {"overlapping": True}):
-        with pytest.raises(
-            OptionError, match=r"clusters and the items of each.*from_clusters\(\.\.\.\) of both"
-        ):
+        with pytest.raises(OptionError, match=r"from cluster to items.*from_clusters\(\.\.\.\) of both"):
             fb.evaluate(truth, prediction, **options)
 
 

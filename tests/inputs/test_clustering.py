@@ -104,13 +104,13 @@ def test_columns_are_found() -> None:
     with pytest.raises(OptionError, match="item names the same column twice: 'id', 'id'"):
         names(row, item=["id", "id"])
     for wrong in (5, None, [], ("id", "item"), [1], {"id"}):
-        with pytest.raises(OptionError, match="item is the name of a column, or a list of names"):
+        with pytest.raises(OptionError, match="item must be the name of a column, or a list of names"):
             names(row, item=wrong)
-        with pytest.raises(OptionError, match="cluster is the name"):
+        with pytest.raises(OptionError, match="cluster must be the name"):
             names(row, cluster=wrong)
     with pytest.raises(ColumnError, match=r"in the table \(which has none\)"):
         names(pd.DataFrame())
-    with pytest.raises(OptionError, match="weight is the name of a column of the table, not list"):
+    with pytest.raises(OptionError, match="weight must be the name of a column of the table, not list"):
         names(row, weight=[1.0])
 
 
@@ -181,7 +181,7 @@ def test_from_clusters() -> None:
     with pytest.raises(OptionError, match="one is 5"):
         Clustering.from_clusters([5])  # type: ignore[list-item]
     for wrong in (5, None, "ab"):
-        with pytest.raises(OptionError, match="takes a list of clusters"):
+        with pytest.raises(OptionError, match="from_clusters needs a list of clusters, each a list"):
             Clustering.from_clusters(wrong)  # type: ignore[arg-type]
 
 
@@ -193,7 +193,7 @@ def test_from_series() -> None:
     items = Clustering.from_series(pd.Series([1, 1], index=index)).items
     assert items is not None
     assert items.names == ("source", "item_1")
-    with pytest.raises(ColumnError, match="another index"):
+    with pytest.raises(ColumnError, match="a different index"):
         Clustering.from_series(series, weight=pd.Series([1.0, 2.0, 3.0]))
     with pytest.raises(OptionError, match="from_table"):
         Clustering.from_series([1, 2])
@@ -307,7 +307,7 @@ def test_series_of_different_index() -> None:
     with pytest.raises(AlignmentError, match="from_series"):
         read_pair(a, b)
     assert read_pair(a, a).first[0].items is None
-    with pytest.raises(WeightError, match="another index"):
+    with pytest.raises(WeightError, match="index differs"):
         read_pair(a, a, weight=b)
     pair = read_pair(Clustering.from_series(a), Clustering.from_series(b), weight=b)
     assert pair.weight_table is not None

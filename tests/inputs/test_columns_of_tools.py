@@ -173,7 +173,7 @@ MAGELLAN = {
 def test_pairs_of_magellan(kept: bool) -> None:
     """The column of its predictions is no score, and comes before kept labels: 2 of 3 matches, none wrong."""
     pairs = pa.table(MAGELLAN | ({"label": [1, 1, 1, 0]} if kept else {}))
-    with pytest.raises(ColumnError, match="may number their rows alike"):
+    with pytest.raises(ColumnError, match="which may use the same ids for different rows"):
         fb.Clustering.from_links(pairs)
     with pytest.raises(ColumnError, match='Pass verdict="predicted"'):
         fb.Clustering.from_links(pairs, sources=("a", "b"))
@@ -199,7 +199,7 @@ def test_pairs_of_recordlinkage() -> None:
 
 def test_pairs_that_zingg_had_labelled_are_no_clusters() -> None:
     table = pa.table({"z_zid": [1, 2], "z_cluster": ["p", "p"], "z_isMatch": [0, 0], "recId": [1, 2]})
-    with pytest.raises(ColumnError, match="pairs that Zingg had labelled"):
+    with pytest.raises(ColumnError, match="these are labelled pairs from Zingg, whose z_cluster numbers"):
         fb.evaluate({1: 1, 2: 2}, table)
 
 

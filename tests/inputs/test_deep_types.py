@@ -37,7 +37,7 @@ def test_other_columns_may_be_nested() -> None:
 
 
 def test_columns_that_are_nested_too_deep() -> None:
-    with refused(IdTypeError, "the truth", "nested more than 100 deep", "'tags'", "Leave them out"):
+    with refused(IdTypeError, "the truth", "nested more than 100 deep", "'tags'", "Remove them"):
         evaluate(TRUTH.append_column("tags", nested(101)), PREDICTION)
     with refused(IdTypeError, "the prediction", "nested more than 100 deep"):
         evaluate(TRUTH, PREDICTION.append_column("tags", nested(101)))

@@ -94,21 +94,21 @@ FOREIGN = {
     "begun.arrow": (b"ARROW1" + b"\0" * 100, "truncated"),
     "old.feather": (b"FEA1" + b"\0" * 100 + b"FEA1", "not Parquet"),
     "sheet.xlsx": (b"PK\3\4" + b"\0" * 100, "not Parquet"),
-    "latin1.csv": (b"item,cluster\n\xe9,1\n", "Text has to be UTF-8"),
-    "utf16.csv": ("item,cluster\n1,1\n".encode("utf-16"), "is text in UTF-16. Text has to be UTF-8"),
+    "latin1.csv": (b"item,cluster\n\xe9,1\n", "Text must be UTF-8"),
+    "utf16.csv": ("item,cluster\n1,1\n".encode("utf-16"), "is text in UTF-16. Text must be UTF-8"),
     "utf16be.jsonl": (b"\xfe\xff" + '{"item": 1}\n'.encode("utf-16-be"), "is text in UTF-16"),
     "short.csv": (
         b"item,cluster\na,1\n\nb\n",
-        "has 1 field ('b'), and the names of columns are 2. Add the fields that are missing",
+        "has 1 field ('b'), but there are 2 column names. Add the missing fields",
     ),
     "long.csv": (
         b'item,cluster\n"a\n,a",1\nb,1\nc,Smith, John\n',
-        "has 3 fields ('c', 'Smith', ' John'), and the names of columns are 2. Quote values that contain ','",
+        "has 3 fields ('c', 'Smith', ' John'), but there are 2 column names. Quote values that contain ','",
     ),
     "long.tsv": (b"item\tcluster\na\t1\t\n", "Quote values that contain a tab"),
     "comment.csv": (
         b"# made by a tool\nitem,cluster\na,1\n",
-        "has 2 fields ('item', 'cluster'), and the names of columns are 1. The first line is a comment",
+        "has 2 fields ('item', 'cluster'), but there are 1 column names. The first line is a comment",
     ),
     "open quote.csv": (b'item,cluster\n"a,1\nb,1\nc,2\n', "cannot be read as CSV"),
     "not zipped.csv.gz": (b"item,cluster\na,1\n", "cannot be read as CSV"),
@@ -162,7 +162,7 @@ def test_nested_lines_are_refused_before_arrow_parses_them(end: str, tmp_path: P
     for name, (content, said) in NESTED.items():
         path = tmp_path / f"{name}.jsonl{end}"
         path.write_bytes(pack(content))
-        with refused(FileFormatError, path.name, "nested more than 64 deep", said):
+        with refused(FileFormatError, path.name, "nested more than 64 levels deep", said):
             evaluate(path, PREDICTION)
     for name, content in NOT_NESTED.items():
         path = tmp_path / f"{name}.jsonl{end}"
@@ -264,7 +264,7 @@ CSV = {
     "no item": (b"item,cluster\n,1\nb,1\nc,2\n", (NullError, "1 of 3", "rows: 0")),
     "semicolons": (b"item;cluster\na;1\nb;1\nc;2\n", SCORES),
     "semicolons that do not fit": (b"item;cluster\na;1;x\n", (ColumnError, "item;cluster", "item=")),
-    "no header": (b"a,1\nb,1\n", (ColumnError, "a, 1", "item=")),
+    "If that is not a header, name the columns": (b"a,1\nb,1\n", (ColumnError, "a, 1", "item=")),
     "the same header twice": (
         b"item,item,cluster\na,b,1\n",
         (ColumnError, "2 columns named 'item'", "Rename"),
@@ -274,7 +274,7 @@ CSV = {
     "a header alone": (b"item,cluster\n", (EmptyInputError, "there are no rows in")),
     "a header alone, without its end": (b"item,cluster", (EmptyInputError, "there are no rows in")),
     "another header without its end": (b"\xef\xbb\xbfa,1", (ColumnError, "a, 1", "item=")),
-    "nothing": (b"\r\n\n", (FileFormatError, "not even names of columns")),
+    "nothing": (b"\r\n\n", (FileFormatError, "contains no text, not even column names")),
     "compressed in secret": (gzip.compress(b"item,cluster\na,1\n"), (FileFormatError, "rows.csv.gz")),
     "numbers for names": (b"item,cluster\n1,1\n2,1\n", (EmptyInputError, "'1', '2' against 'a', 'b', 'c'")),
 }
@@ -494,7 +494,7 @@ def test_a_glob_passes_over_marks_and_checksums(remote: bool, tmp_path: Path) ->
     assert len(open_files(f"{folder}/*")) == 2
     assert scores(f"{folder}/**", PREDICTION) == SCORES
     assert len(open_files(f"{folder}/_temp*/*")) == len(TRUTH) - 2
-    with refused(FileFormatError, "No file matches", "_SUCCESS, which is passed over"):
+    with refused(FileFormatError, "No file matches", "_SUCCESS, which is ignored"):
         open_files(f"{folder}/[_]SUC*")
 
 
@@ -507,7 +507,9 @@ def test_folders_whose_log_says_which_files_count(log: str, tmp_path: Path) -> N
     (tmp_path / log).write_text("{}")
     (tmp_path / "year=1").mkdir()
     pq.write_table(TRUTH, tmp_path / "year=1" / "part.parquet")
-    with refused(FileFormatError, f"{log.partition('/')[0]} says which of its files count", "/**/*.parquet"):
+    with refused(
+        FileFormatError, f"{log.partition('/')[0]} lists which of its files are current", "/**/*.parquet"
+    ):
         evaluate(tmp_path, PREDICTION)
     assert scores(tmp_path / "**" / "*.parquet", PREDICTION) == SCORES
     (tmp_path / log).rename(tmp_path / "metadata.json")

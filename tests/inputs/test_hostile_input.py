@@ -181,7 +181,7 @@ def test_an_item_in_two_clusters() -> None:
                 evaluate(table(["a", "a", "b"], odd), TRUTH, nulls="drop", noise=-1, duplicates=duplicates)
         heavier = REPEATED.append_column("w", pa.array([1.0, 2.0, 3.0, 4.0]))
         for sides in ((heavier, PREDICTION), (TRUTH, heavier)):
-            with refused(DuplicateItemError, "1 of 4 rows", "another weight", "'a'", "one weight"):
+            with refused(DuplicateItemError, "1 of 4 rows", "a different weight", "'a'", "one weight"):
                 evaluate(*sides, weight="w", duplicates=duplicates)
     with refused(OverlapError, "1 of 1", "'a'", "the truth"):
         evaluate({"a": {1, 2}}, {"a": 1})
@@ -229,7 +229,7 @@ def test_duplicates_in_one_table() -> None:
     for other, named in (({"x": [1, 3, 2]}, "'x'"), ({"y": [1, 3, 2]}, "'y'"), ({"y": [1, None, 2]}, "'y'")):
         with refused(OverlapError, named, "(1)"):
             evaluate("x", "y", table=rows | other, nulls="drop", duplicates="drop")
-    with refused(DuplicateItemError, "another weight"):
+    with refused(DuplicateItemError, "a different weight"):
         evaluate("x", "y", table=rows | {"w": [1.0, 2.0, 3.0]}, weight="w", duplicates="drop")
 
 

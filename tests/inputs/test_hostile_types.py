@@ -371,7 +371,7 @@ def test_series_with_different_indexes() -> None:
             compare(truth, prediction)
     assert scores(truth, pd.Series(OTHER, index=[5, 6, 7])) == SCORES
     assert scores(Clustering.from_series(truth), Clustering.from_series(prediction)) == (1.0, 1.0)
-    with refused(ColumnError, "another index"):
+    with refused(ColumnError, "a different index"):
         Clustering.from_series(truth, weight=pd.Series([1, 2, 3], index=[1, 2, 3]))
 
 
@@ -476,7 +476,7 @@ def test_a_file_without_rows_is_named_whatever_its_types(tmp_path, column, engin
 @pytest.mark.parametrize("weight", [[1.0, True, 2.0], np.array([1.0, True, 2.0], object)])
 def test_true_is_no_weight(weight) -> None:
     with pytest.raises(
-        WeightError, match="weight cannot be read as one column: True or False is among numbers"
+        WeightError, match="weight cannot be read as one column: it mixes True or False with numbers"
     ):
         evaluate([1, 1, 2], [1, 1, 2], weight=weight)
 

@@ -49,14 +49,14 @@ def test_json_lines_may_be_called_json(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "[[1, 2], [2, 3]]": "2 lists of 2; 1 values are in several of them (first: 2)",
+    "[[1, 2], [2, 3]]": "2 lists of 2; 1 values appear in several of them (first: 2)",
     '{"a": [1, 2], "b": [3]}': "an object of lists",
     '[1, "a"]': "a list of single values",
     "[]": "a list of nothing",
     '[{"item": 1}, {"item": "a"}]': "values of several types in 'item' (int, str)",
     "[[[1]], [[2]]]": "lists of lists of lists",
     '{"item": 1': "cannot be read as JSON",
-    "[" * 100_000: "nested too deep",
+    "[" * 100_000: "nested too deeply",
 }
 
 

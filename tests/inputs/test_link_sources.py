@@ -76,7 +76,7 @@ def test_sources_that_are_none(sources: Any) -> None:
 
 def test_a_source_that_is_there_is_not_named_again() -> None:
     links = {"source_dataset_l": ["a"], "source_dataset_r": ["b"], "unique_id_l": [1], "unique_id_r": [1]}
-    with pytest.raises(OptionError, match="says it twice"):
+    with pytest.raises(OptionError, match="omit it"):
         fb.Clustering.from_links(links, sources=("a", "b"))
 
 

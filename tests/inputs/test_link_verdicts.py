@@ -185,11 +185,11 @@ def test_what_is_no_verdict_is_told_with_count() -> None:
     with pytest.raises(JudgementError, match=r"1 of 4 in column 'is_match' of the links .*first: 'perhaps'"):
         fb.Clustering.from_links(table("is_match", ["yes", "no", "perhaps", "yes"]), verdict="is_match")
     for wrong in (1, True, ["is_match"]):
-        with pytest.raises(FastBCubedError, match="verdict is the name of a column"):
+        with pytest.raises(FastBCubedError, match="verdict must be the name of a column"):
             fb.Clustering.from_links(table("is_match", MATCH), verdict=wrong)
     with pytest.raises(ColumnError, match="no column 'x'"):
         fb.Clustering.from_links(table("is_match", MATCH), verdict="x")
-    with pytest.raises(ColumnError, match="column of an item or of scores"):
+    with pytest.raises(ColumnError, match="is also that of an item or of scores"):
         fb.Clustering.from_links(
             table("is_match", MATCH), "record_id_a", "record_id_b", verdict="record_id_a"
         )

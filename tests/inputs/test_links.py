@@ -128,7 +128,7 @@ def test_many_links_as_scipy_connects_them() -> None:
 @pytest.mark.parametrize("name", ["distance", "edit_distance", "dist", "dist_name"])
 def test_distances_that_are_taken_for_similarities_warn(name: str) -> None:
     links = {"left": ["a", "b"], "right": ["b", "c"], name: [0.1, 0.9]}
-    with pytest.warns(EvaluationWarning, match=f"'{name}' .* are called distances, .* ascending=True"):
+    with pytest.warns(EvaluationWarning, match=f"'{name}' .* are named as distances, .* ascending=True"):
         Clustering.from_links(links, score=name, threshold=0.5)
     Clustering.from_links(links, score=name, threshold=0.5, ascending=True)
     Clustering.from_links({**links, "distinct": [1, 2]}, score="distinct", threshold=1)
@@ -355,8 +355,8 @@ TABLE = {"a": [1, 2], "b": [2, 3], "c": [3, 4], "d": [0.5, 0.6]}
         (TABLE, {"left": "a", "right": "a"}, ColumnError, "are the same column of the links: a"),
         (TABLE, {"left": "a", "right": ["b", "c"]}, OptionError, "name 1 and 2 columns"),
         (TABLE, {"left": "a", "right": "z"}, ColumnError, r"no column 'z' in the links \(columns: a, b, c, d\)"),
-        (TABLE, {"left": "a", "right": "b", "score": "a"}, ColumnError, "is the column of an item: a"),
-        (TABLE, {"left": "a", "right": "b", "score": 1}, OptionError, "score is the name of a column, not int"),
+        (TABLE, {"left": "a", "right": "b", "score": "a"}, ColumnError, "is also an item column: a"),
+        (TABLE, {"left": "a", "right": "b", "score": 1}, OptionError, "score must be the name of a column, not int"),
         (TABLE, {"left": "a", "right": "b", "scored": True}, ColumnError, "no column of scores.*with score="),
         ({"id_l": [1], "id_r": [2], "key_1": [1], "key_2": [2]}, {}, ColumnError,
          r'in 2 pairs of columns.*Say which: left="id_l" and right="id_r"; or left="key_1" and right="key_2"'),
@@ -400,7 +400,7 @@ def test_faults_are_counted(block: int, tmp_path: Path, monkeypatch: Any) -> Non
     with pytest.raises(LinkError, match=r"2 of 4 scores .* null or NaN \(first rows: 1, 2\)"):
         read_links(scores, scored=True)
     with pytest.raises(
-        LinkError, match=r"2 items .* the 2 that were given .*first: 4, 5\). Links .*: 2 of 3"
+        LinkError, match=r"2 items .* the 2 items given .*first: 4, 5\). They occur in 2 of 3"
     ):
         read_links([(1, 2), (2, 4), (4, 5)], items=[1, 2])
     with pytest.raises(NullError, match=r"1 of 2 item ids are null in the items of the links"):
@@ -538,7 +538,7 @@ def test_items_without_a_link_are_alone(engine: Any) -> None:
     notes = {found["code"]: found for found in ev.warnings}
     assert notes["unlinked-alone"]["n_items"] == 6
     assert "6 items that only the truth has are each alone" in notes["unlinked-alone"]["message"]
-    assert notes["made-of-links"]["message"] == "The prediction is made of 2 links."
+    assert notes["made-of-links"]["message"] == "The prediction is built from 2 links."
     same = fb.evaluate(TRUTH, Clustering.from_pairs([0, 2], [1, 3]), **how)
     assert same.overall == ev.overall
     ev = fb.evaluate(TRUTH, made, unmatched={"prediction": "singleton"}, **how)
@@ -562,7 +562,7 @@ def test_what_is_asked_for_goes_before_what_links_say() -> None:
 def test_a_truth_of_links() -> None:
     ev = fb.evaluate(Clustering.from_links([(0, 1), (2, 3)]), {item: 0 for item in range(4)})
     assert (ev.precision, ev.recall) == (0.5, 1.0)
-    assert ev.warnings[-1]["message"] == "The truth is made of 2 links."
+    assert ev.warnings[-1]["message"] == "The truth is built from 2 links."
     assert ev.definition["unmatched"] == {"truth": "drop", "prediction": "drop"}
 
 
@@ -575,15 +575,15 @@ def test_notes_say_which_links_connect(tmp_path: Path) -> None:
         return found
 
     assert note(threshold=0.5)["message"] == (
-        "The prediction is made of 2 of 3 links, those with a score of 0.5 or more. Their columns are read as "
+        "The prediction is built from 2 of 3 links, those with a score of 0.5 or more. Their columns are read as "
         "follows: left = id1, right = id2."
     )
     assert note(threshold=0.5, ascending=True)["message"].startswith(
-        "The prediction is made of 1 of 3 links, those with a score of 0.5 or less."
+        "The prediction is built from 1 of 3 links, those with a score of 0.5 or less."
     )
     assert "3 links, whatever their score: no threshold was given." in note()["message"]
     named = note(left="id1", right="id2", threshold=0.1)
-    assert named["message"] == "The prediction is made of 3 links, those with a score of 0.1 or more."
+    assert named["message"] == "The prediction is built from 3 links, those with a score of 0.1 or more."
     assert {name: named[name] for name in ("n_links", "n_connecting", "score", "threshold")} == {
         "n_links": 3, "n_connecting": 3, "score": "score", "threshold": 0.1,
     }  # fmt: skip
@@ -614,12 +614,16 @@ def test_weak_links_that_join_are_warned_of() -> None:
 @pytest.mark.parametrize(
     ("threshold", "how", "message"),
     [
-        (90, {}, r"No link .* 90 or more: .* Every item is alone. Of scores up to 1, 90 % is 0.9"),
+        (
+            90,
+            {},
+            r"No link .* 90 or more: .* Every item is a singleton. For scores up to 1, write 90 % as 0.9",
+        ),
         (-5, {}, "All links .* -5 or more: .* All are joined"),
         (
             90,
             {"ascending": True},
-            "All links .* 90 or less: .* All are joined. Of scores up to 1, 90 % is 0.9",
+            "All links .* 90 or less: .* All are joined. For scores up to 1, write 90 % as 0.9",
         ),
     ],
 )
@@ -655,7 +659,7 @@ def test_either_end_may_say_that_its_bytes_are_uuids() -> None:
 @pytest.mark.parametrize("kind", [list, set, frozenset, tuple])
 def test_a_map_to_duplicates_is_to_be_read_as_links(kind: type) -> None:
     found = {"a": kind(["b"]), "b": kind(["a", "c"]), "c": kind([]), "d": kind([])}
-    with pytest.raises(OptionError, match=r"'a' has other items of it \(such as 'b'\).*from_links"):
+    with pytest.raises(OptionError, match=r"'a' maps to other items of the dict \(such as 'b'\).*from_links"):
         fb.Clustering.from_dict(found)
     with pytest.raises(OptionError, match="from_links"):
         fb.evaluate({"a": 1, "b": 1, "c": 1, "d": 2}, found)

@@ -52,7 +52,7 @@ def test_records() -> None:
 
 def test_columns_called_by_numbers() -> None:
     frame = pd.DataFrame([["a", 1], ["b", 1]])
-    with refused(OptionError, "item is the name of a column", 'pass "0"'):
+    with refused(OptionError, "item must be the name of a column", 'pass "0"'):
         evaluate(frame, frame, item=0, cluster=1)  # type: ignore[arg-type]
     assert scores(frame, frame, item="0", cluster="1") == (1, 1)
 
@@ -117,7 +117,7 @@ def test_series_that_pandas_would_match_by_index() -> None:
     ):
         with refused(AlignmentError, "different indexes", "to_numpy", "a DataFrame"):
             make()
-    with refused(WeightError, "another index"):
+    with refused(WeightError, "index differs"):
         evaluate(LABELS, truth, weight=weight)
     with refused(AlignmentError, "the table and the weights", "different indexes"):
         evaluate("x", "y", table=pd.DataFrame({"x": truth, "y": OTHER}), weight=weight)
@@ -158,7 +158,7 @@ def test_lists_of_tables(tables: Any, table: Any) -> None:
     """What reads a file in parts gives one after the other."""
     part = table({"item": ["a"], "cluster": [1]})
     for sides in ((tables([part]), PREDICTION), (TRUTH, tables([part]))):
-        with refused(ColumnError, "tables, one after the other", "pandas.concat"):
+        with refused(ColumnError, "Pass one table, such as", "pandas.concat"):
             evaluate(*sides)
 
 

@@ -89,7 +89,7 @@ CSV: dict[str, tuple[str | bytes, str]] = {
     "a comment between": ("item,cluster\na,1\n# half\nb,1\nc,2\n", REFUSED),
     "sep line of Excel": ("sep=,\n" + TEXT, REFUSED),
     "the same header twice": ("item,cluster,cluster\na,1,2\n", REFUSED),
-    "no header": ("a,1\nb,1\nc,2\n", REFUSED),
+    "If that is not a header, name the columns": ("a,1\nb,1\nc,2\n", REFUSED),
     "only a header": ("item,cluster\n", REFUSED),
     "a header without names": (",\na,1\n", REFUSED),
     "one column": ("item\na\nb\n", REFUSED),

@@ -104,7 +104,7 @@ class Record:
         (Lazy(), r"call \.compute\(\) first"),
         (Convertible(), r"call \.to_pandas\(\) first"),
         (Broken(), "pass it as a table of pandas, Polars or Arrow"),
-        (pd.DataFrame, "is the class DataFrame. Pass an object of it"),
+        (pd.DataFrame, "is the class DataFrame. Pass an instance of it"),
         (sp.coo_matrix(np.eye(3)), r"Clustering\.from_pairs\(m\.row, m\.col"),
         (sp.coo_array(np.array(LABELS)), "is a sparse matrix"),
     ],

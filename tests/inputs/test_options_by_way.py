@@ -471,7 +471,7 @@ def test_noise_of_one_side_in_all_verbs(
     assert fb.compare("true", {"a": "pred"}, noise={"prediction": -1}, **rest)["a"].recall == 3 / 4
     diff = fb.diff("true", "pred", noise={"experiment": -1}, **rest)
     assert (diff.split_rate, diff.merge_rate) == (1 / 4, 0)
-    with pytest.raises(OptionError, match="the sides are called baseline and experiment"):
+    with pytest.raises(OptionError, match="but the sides are named baseline and experiment"):
         fb.diff("true", "pred", noise={"prediction": -1}, **rest)
     words = ["evaluate", "true", "pred", "--table", path, "--engine", engine, "--json"]
     assert main([*words, "--noise", "prediction=-1"]) == 0

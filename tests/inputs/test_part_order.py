@@ -103,7 +103,7 @@ def test_pairs_go_by_name() -> None:
 @pytest.mark.parametrize("names", [["src", "nr"], ["source", "nr"], ["id", None], ["id", "id"]])
 def test_other_names_are_refused(of_truth: Make, names: list[Any]) -> None:
     told = (
-        r"names in .* \('source', 'id'\) than in .* \('.*', '.*'\), so .* \.rename_axis\(\['source', 'id'\]\)"
+        r"names in .* \('source', 'id'\) and in .* \('.*', '.*'\), so .* \.rename_axis\(\['source', 'id'\]\)"
     )
     with pytest.raises(AlignmentError, match=told):
         fb.evaluate(of_truth(TRUE, NAMES, False), of_index(PRED, names, False))

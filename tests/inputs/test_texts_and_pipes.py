@@ -107,7 +107,7 @@ def test_a_file_without_a_header_says_what_to_pass(options: Any, tmp_path: Path)
     with pytest.raises(ColumnError) as caught:
         fb.evaluate(TRUTH, path, **options)
     told = str(caught.value)
-    assert f"The first line of {path} is '17,a'. If that is no header" in told
+    assert f"The first line of {path} is '17,a'. If that is not a header" in told
     assert 'header=None, names=["item", "cluster"])' in told
     assert f"(echo item,cluster; cat {path}) | fastbcubed evaluate TRUTH -" in told
     path.write_text("17,a,x\n18,b,x\n")
@@ -398,7 +398,7 @@ def test_more_than_is_held_in_memory(
     assert scores("-", tmp_path / "p.parquet", engine=engine) == SCORES
     monkeypatch.setattr(pipes, "spill_directory", lambda _: tmp_path / "none")
     stdin(forms()["parquet"])
-    with pytest.raises(fb.FastBCubedError, match=r"what came through a pipe cannot be held in .*none"):
+    with pytest.raises(fb.FastBCubedError, match=r"data from a pipe cannot be stored in .*none"):
         fb.evaluate("-", PREDICTION)
 
 

@@ -235,7 +235,7 @@ def test_where_they_are_not_defined():
     for base in (0, 1, -2, math.inf, math.nan, "e"):
         with pytest.raises(OptionError, match="base"):
             fbm.mutual_info(*labels, base=base)
-    with pytest.raises(OptionError, match="average_method is one of arithmetic, geometric"):
+    with pytest.raises(OptionError, match="average_method must be one of arithmetic, geometric"):
         fbm.nmi(*labels, average_method="mean")
     with pytest.raises(OptionError, match="beta"):
         fbm.v_measure(*labels, beta=-1)

@@ -643,8 +643,8 @@ def always_one(*_):
 @pytest.mark.parametrize(
     ("scores", "why"),
     [
-        (["f1", own("precision", formula=always_one)], "two scores would be called 'precision'"),
-        ([own("own", score=always_one), own("own", formula=always_one)], "two scores would be called 'own'"),
+        (["f1", own("precision", formula=always_one)], "two scores would be named 'precision'"),
+        ([own("own", score=always_one), own("own", formula=always_one)], "two scores would be named 'own'"),
         ([own("n_items", score=always_one)], "'n_items' is a column"),
         ([own("item_f1", formula=always_one)], "'item_f1' is a column"),
         ([own("f1_se", formula=always_one)], "'f1_se' is a column"),

@@ -65,7 +65,7 @@ def on_disk(case, **others):
             hypothesis.reject()
         return found
     except OptionError as error:
-        if "The disk engine does not check which of them all runs have" in str(error):
+        if "The disk engine does not check which of these all runs share" in str(error):
             hypothesis.reject()
         raise
 

@@ -195,7 +195,7 @@ def test_a_page_in_a_forked_child_of_a_process_that_made_one():
 def test_charts_of_a_forked_child_fail_by_name(monkeypatch):
     monkeypatch.setattr(vega, "_state", vega._State(lost=True))
     monkeypatch.setattr(vega.sys, "executable", "/no/such/python")
-    with pytest.raises(FastBCubedError, match="forked from one that has made charts"):
+    with pytest.raises(FastBCubedError, match="drawn in a process forked from one that has"):
         vega.svg_of("{}")
 
 

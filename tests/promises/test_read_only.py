@@ -124,11 +124,7 @@ def test_where_nothing_can_be_written_kernels_are_not_kept(image: Image) -> None
     (line,) = (each for each in done.stderr.splitlines() if "cannot be kept" in each)
     assert "NUMBA_CACHE_DIR" in line
     done = image.run("-m", "fastbcubed", "warm-up")
-    assert (
-        done.returncode == 2
-        and "cannot be compiled ahead" in done.stderr
-        and "NUMBA_CACHE_DIR" in done.stderr
-    )
+    assert done.returncode == 2 and "not compiled ahead" in done.stderr and "NUMBA_CACHE_DIR" in done.stderr
 
 
 @pytest.mark.process

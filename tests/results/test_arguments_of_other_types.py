@@ -82,9 +82,9 @@ def test_arrays_without_dimensions() -> None:
     """NumPy says that they can be iterated over."""
     none = np.array(3)
     for columns in (lambda: ev.items(none), lambda: ev.item("a", columns=none), lambda: diff.items(none)):
-        with refused(OptionError, "columns are attributes by name"):
+        with refused(OptionError, "columns must be names of attributes, not"):
             columns()
-    with refused(OptionError, "kinds are"):
+    with refused(OptionError, "kinds must be"):
         ev.repairs(none)
 
 
@@ -108,7 +108,7 @@ def test_limits_beyond_64_bits() -> None:
 
 
 def test_slices_that_are_a_number_of_numpy() -> None:
-    with refused(SliceError, "slices is an attribute"):
+    with refused(SliceError, "slices must be an attribute"):
         fb.evaluate(*SIDES, slices=np.float64(2.0))
     with refused(ColumnError, "'nope'"):
         fb.evaluate(LABELS, OTHER, slices=np.array(["nope"]))

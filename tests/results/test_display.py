@@ -129,8 +129,8 @@ def test_text_names_tables_attributes_and_coverage(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("policy", "fate"),
     [
-        ("singleton", "each in a cluster of its own on the other side (singleton)"),
-        ("outside", "not scored, but false positives for the items they are clustered with (outside)"),
+        ("singleton", "singletons on the other side"),
+        ("outside", "false positives for the items they are clustered with"),
     ],
 )
 def test_text_says_what_the_policies_did(policy: str, fate: str) -> None:

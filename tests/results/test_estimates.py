@@ -198,7 +198,7 @@ def test_units_that_depend_on_each_other_are_told() -> None:
         assert outside.interval("f1", unit="true_cluster").low < outside.f1
     with pytest.raises(ColumnError, match="there is no attribute 'town'"):
         ev.interval("f1", unit="town")
-    with pytest.raises(OptionError, match='unit is "component", "true_cluster" or a column, not 3'):
+    with pytest.raises(OptionError, match='unit must be "component", "true_cluster" or a column, not 3'):
         ev.interval("f1", unit=3)  # type: ignore[arg-type]
 
 
@@ -278,15 +278,13 @@ def test_large_results_keep_them_once_asked_for(tmp_path, keep: str, monkeypatch
     assert dict(fb.load(tmp_path / "after").errors) == expected
     loaded = fb.load(tmp_path / "before")
     if keep == "scores":
-        with pytest.raises(
-            NotKeptError, match=re.escape('ask for .errors before you save with keep="scores"')
-        ):
+        with pytest.raises(NotKeptError, match=re.escape('access .errors before saving with keep="scores"')):
             _ = loaded.errors
         with pytest.raises(NotKeptError):
             _ = loaded.units
     elif keep == "cells":
         assert dict(loaded.errors) == pytest.approx({"f1": expected["f1"]}, rel=1e-12)
-        with pytest.raises(MetricError, match=r'elm_f1 takes the weight of each item.*keep="items"'):
+        with pytest.raises(MetricError, match=r'elm_f1 needs the weight of each item.*keep="items"'):
             loaded.errors["elm_f1"]
     else:
         assert dict(loaded.errors) == pytest.approx(expected, rel=1e-12)
@@ -296,7 +294,7 @@ def test_a_single_component_is_saved_without_a_number(tmp_path) -> None:
     ev = fb.evaluate([0, 0, 1], [5, 6, 6])
     ev.save(tmp_path, keep="scores")
     assert set(json.loads(ev.to_json())["errors"].values()) == {None}
-    with pytest.warns(EvaluationWarning, match="no standard error, as all items are in one unit"):
+    with pytest.warns(EvaluationWarning, match="no standard error because all items are in one"):
         assert all(map(math.isnan, fb.load(tmp_path).errors.values()))
 
 
@@ -305,12 +303,12 @@ def test_uneven_units_are_told() -> None:
     true = np.concatenate([np.zeros(50, int), np.arange(1, 51)])
     ev = fb.evaluate(true, np.concatenate([np.arange(50) % 2 - 2, true[50:]]))
     assert ev.units == (51, pytest.approx(1 / 0.255), pytest.approx(0.5))
-    told = r"one of 51 units \(component\) has 50% of the weight, and all carry no more information than 3.9 equal ones"
+    told = r"one of 51 units \(component\) has 50% of the weight, and their effective number is 3.9"
     with pytest.warns(EvaluationWarning, match=told) as warned:
         _ = ev.errors
         ev.interval("f1")
     assert [each.filename for each in warned] == [__file__] * 2
-    assert "so uneven that they carry no more information than 3.9 equal ones" in " ".join(repr(ev).split())
+    assert "so uneven that their effective number is only 3.9" in " ".join(repr(ev).split())
 
 
 @pytest.mark.filterwarnings("default:few of")

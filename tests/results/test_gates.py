@@ -109,21 +109,26 @@ def test_a_score_that_is_not_defined_fails(ev) -> None:
 @pytest.mark.parametrize(
     ("gates", "named", "error", "message"),
     [
-        ((), {}, OptionError, "name what has to be reached"),
-        (("f1>0.9",), {}, OptionError, "a gate is written as"),
-        ((0.9,), {}, OptionError, "a gate is written as"),
-        (("f1>=0.9@",), {}, OptionError, "a gate is written as"),
-        (("f1>=0.9@ ",), {}, OptionError, "a gate is written as"),
-        (("f1>=0.9@US",), {}, OptionError, "a slice is written as country=US"),
+        ((), {}, OptionError, "name the bounds, such as"),
+        (("f1>0.9",), {}, OptionError, "write a gate as"),
+        ((0.9,), {}, OptionError, "write a gate as"),
+        (("f1>=0.9@",), {}, OptionError, "write a gate as"),
+        (("f1>=0.9@ ",), {}, OptionError, "write a gate as"),
+        (("f1>=0.9@US",), {}, OptionError, "write a slice as country=US or country=US,year=2020, not"),
         (("f1<=0.9",), {}, OptionError, 'higher is better there; use "f1>=0.9"'),
         ((), {"f1": 90}, OptionError, "f1 is from 0 to 1. Write 90 % as 0.9"),
-        ((), {"f1": "0.9"}, OptionError, "the value that f1 has to reach"),
+        ((), {"f1": "0.9"}, OptionError, "the bound of f1"),
         ((), {"truth_coverage": 1.1}, OptionError, "truth_coverage is from 0 to 1"),
         ((), {"f2": 0.9}, MetricError, "Unknown score 'f2'"),
         ((), {"elm": 0.9}, OptionError, "elm is a family"),
         ((), {"expected_mutual_info": 1}, OptionError, 'write "expected_mutual_info>=1" or "'),
-        (("rand>=0.9@country=US",), {}, OptionError, "rand is of all items at once"),
-        (("truth_coverage>=0.9@country=US",), {}, OptionError, "slices have none"),
+        (("rand>=0.9@country=US",), {}, OptionError, "rand is defined for all items at once"),
+        (
+            ("truth_coverage>=0.9@country=US",),
+            {},
+            OptionError,
+            "defined for all items at once, not for slices",
+        ),
         (("accuracy>=0.9@country=US",), {}, OptionError, "the slices have no accuracy"),
     ],
 )
@@ -403,7 +408,7 @@ def test_a_gate_says_of_how_few_items_a_score_is(linked, capsys, engine) -> None
     few = "on 4 of 10 items of the truth"
     assert cli.main(["evaluate", truth, pred, *flags]) == 0
     assert capsys.readouterr().out.splitlines()[-2:] == [
-        f"passed: recall is 1 ({few}; 0.70000 if the others were alone), wanted at least 0.9",
+        f"passed: recall is 1 ({few}; 0.70000 if the others were singletons), wanted at least 0.9",
         f"passed: jaccard_distance is 0 ({few}), wanted at most 0.1",
     ]
     assert cli.main(["evaluate", truth, pred, *flags, "--unmatched", "truth=singleton"]) == 1
@@ -532,7 +537,7 @@ def test_check_of_sizes() -> None:
     [
         ("singletons_pred<=40", "singletons_pred is from 0 to 1. Write 40 % as 0.4"),
         ("largest_pred<=-1", "largest_pred is from 0 to inf"),
-        ("largest_pred<=9@country=US", "is of all items at once"),
+        ("largest_pred<=9@country=US", "is defined for all items at once, not for"),
         ("largest_experiment<=9", "the sizes of the two sides are largest_true and largest_pred"),
         ("largest_items<=9", "Unknown score 'largest_items'"),
     ],
@@ -721,8 +726,12 @@ def test_gates_on_an_interval_in_a_slice(tmp_path, capsys) -> None:
         ("f1.middle>=0.1", MetricError, "Unknown score 'f1.middle'"),
         ("f1.low<=0.1", OptionError, 'higher is better there; use "f1.low>=0.1"'),
         ("f1.low>=10", OptionError, "f1 is from 0 to 1. Write 10 % as 0.1"),
-        ("truth_coverage.low>=0.1", OptionError, "only scores have intervals, and truth_coverage has none"),
-        ("largest_pred.high<=9", OptionError, "only scores have intervals, and largest_pred has none"),
+        (
+            "truth_coverage.low>=0.1",
+            OptionError,
+            "only scores have intervals, but truth_coverage is not a score",
+        ),
+        ("largest_pred.high<=9", OptionError, "only scores have intervals, but largest_pred is not a score"),
         ("f1.low>=0.1@country=AQ", SliceError, "no slice is country=AQ"),
     ],
 )
@@ -783,8 +792,11 @@ def test_a_run_that_is_significantly_worse_fails(tmp_path, pairs, capsys, engine
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--fail-worse largest_pred=significant", "only scores have intervals, and largest_pred has none"),
-        ("--fail-worse f1=significant@part=p1", "no gate is on the interval of a difference in a slice"),
+        (
+            "--fail-worse largest_pred=significant",
+            "only scores have intervals, but largest_pred is not a score",
+        ),
+        ("--fail-worse f1=significant@part=p1", "gates on the interval of a difference do not"),
         ("--fail-worse expected_mutual_info=significant", "so no run can be worse"),
         ("--fail-worse f1.low=0.1", "Unknown score 'f1.low'"),
         ("--fail-under f1=significant", "is not of the form SCORE=VALUE"),

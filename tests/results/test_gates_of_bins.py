@@ -127,7 +127,7 @@ def test_a_baseline_has_bins(tmp_path: Path, paths, capsys) -> None:
         ("year:1990:1995=1992", "Did you mean '1990-1994'?"),
         ("share:0.5=0.7", "Did you mean '[0.5, 1)'?"),
         ("year:10=1992,country=US", "Did you mean '1990-1999,US'?"),
-        ("year=1990-1999", "A bin is written with its width or edges, such as year:10=1990-1999."),
+        ("year=1990-1999", "Write a bin with its width or edges, such as year:10=1990-1999."),
         ("year:10=nan", "no slice is year:10=nan"),
         ("year:10=1e300", "no slice is year:10=1e300"),
         ("year:10=zzz", "no slice is year:10=zzz"),
@@ -144,7 +144,7 @@ def test_what_was_meant_by_a_slice_that_is_not_there(ev, paths, capsys, where: s
 def test_bins_of_gates_that_are_none(ev, paths, capsys) -> None:
     with pytest.raises(SliceError, match="is above 0"):
         ev.check("f1>=0.9@year:0=1")
-    with pytest.raises(OptionError, match="a slice is written as"):
+    with pytest.raises(OptionError, match="write a slice as country=US or country=US,year=2020, not"):
         ev.check("f1>=0.9@year:10")
     assert cli.main(["evaluate", *paths, "--fail-under", "f1=0.9@year:0=1"]) == 2
     assert "is above 0" in capsys.readouterr().err

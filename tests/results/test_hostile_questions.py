@@ -197,9 +197,9 @@ def test_listings_refuse_what_they_lack(ev: Evaluation) -> None:
 def test_arguments_of_another_kind(ev: Evaluation, odd: Any, tmp_path: Any) -> None:
     for ask in (ev.items, lambda c: ev.item("a", columns=c), lambda c: ev.cluster("true", 1, columns=c)):
         if not isinstance(odd, dict):  # the keys of a dict are names, too
-            with refused(OptionError, "columns are attributes by name"):
+            with refused(OptionError, "columns must be names of attributes, not"):
                 ask(odd)
-    with refused(OptionError, "kinds are"):
+    with refused(OptionError, "kinds must be"):
         ev.repairs(odd)
     with refused(OptionError, "keep is one of"):
         ev.save(tmp_path, keep=odd)

@@ -241,7 +241,7 @@ def test_what_was_not_kept_is_told_with_the_argument_that_keeps_it(tmp_path: Pat
     assert loaded.precision == fb.load(tmp_path).precision
 
 
-@pytest.mark.filterwarnings("ignore:the clusters are listed without some scores")
+@pytest.mark.filterwarnings("ignore:the listing of clusters lacks some scores")
 @pytest.mark.parametrize("overlapping", [False, True])
 @pytest.mark.parametrize("way", ["loaded", "pickled"])
 def test_scores_that_take_the_items_leave_the_others_alone(
@@ -467,7 +467,7 @@ def test_clusters_without_a_score_of_weighted_items_say_so(tmp_path: Path) -> No
     )
     ev.save(tmp_path / "cells", keep="cells")
     with pytest.warns(
-        EvaluationWarning, match=r'without some scores: elm_f1 takes .* save with keep="items"'
+        EvaluationWarning, match=r'lacks some scores: elm_f1 needs .* save with keep="items"'
     ) as said:
         assert fb.load(tmp_path / "cells").clusters("true").column_names[-1] == "f1"
     assert said[0].filename == __file__

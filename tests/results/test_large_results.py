@@ -168,7 +168,7 @@ def test_a_result_that_was_replaced_is_not_mixed_with_the_next(tmp_path: Path) -
     large = fb.load(tmp_path / "r", check=False)
     evaluated(6, {}).save(tmp_path / "r")
     assert large.clusters("true", limit=2).num_rows == 2  # of the files that were opened
-    with pytest.raises(FileFormatError, match="another result"):
+    with pytest.raises(FileFormatError, match="a different result"):
         large.item(7)
 
 
@@ -221,7 +221,7 @@ def test_a_result_without_room_that_is_read_whole_is_refused(
 @pytest.mark.parametrize("limit", [0, "much", float("nan")])
 def test_a_limit_that_is_no_size_is_refused(limit: Any, tmp_path: Path) -> None:
     evaluated(5, {}).save(tmp_path / "r")
-    with pytest.raises(OptionError, match="memory_limit is a number of bytes"):
+    with pytest.raises(OptionError, match="memory_limit must be a number of bytes"):
         fb.load(tmp_path / "r", memory_limit=limit)
 
 

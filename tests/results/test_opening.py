@@ -100,7 +100,7 @@ def test_it_reads_as_a_table_with_what_differs_marked() -> None:
         "                      e     Bob*  1991*",
         "(none)        1       g     Ann   2*",
         "",
-        "* differs from the commonest value of the members shown",
+        "* differs from the most common value of the members shown",
         "1 item not in the truth: left out (drop)",
     ]
 

@@ -117,7 +117,7 @@ def test_a_mixture_is_refused(tmp_path: Path) -> None:
         mixed = tmp_path / "mixed"
         shutil.copytree(a, mixed)
         shutil.copy(b / name, mixed / name)
-        with pytest.raises(FileFormatError, match="of several evaluations"):
+        with pytest.raises(FileFormatError, match="is damaged, or its files belong to several evaluations"):
             fb.load(mixed)
         shutil.rmtree(mixed)
 

@@ -95,7 +95,7 @@ def test_the_disk_engine_asks_for_the_prefix(tmp_path: Path) -> None:
         paths.append(tmp_path / f"{name}.parquet")
         pq.write_table(table, paths[-1])
     with pytest.raises(
-        ColumnError, match=r"the disk engine does not look whether they are equal; write 'truth\.x'"
+        ColumnError, match=r"the disk engine does not check whether they are equal; write 'truth\.x'"
     ):
         fb.evaluate(*paths, slices="x", engine="disk")
     ev = fb.evaluate(*paths, engine="disk", keep="items")

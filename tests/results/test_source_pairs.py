@@ -129,7 +129,9 @@ def test_what_cannot_be_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     with pytest.raises(ColumnError, match="Did you mean 'DATA_SOURCE'"):
         ev.source_pairs("DATASOURCE")
     monkeypatch.setattr(source_pairs, "MOST", 2)
-    with pytest.raises(SliceError, match="has 2 values, which are 3 pairs of sources, of 2 at most"):
+    with pytest.raises(
+        SliceError, match="has 2 values, which make 3 pairs of sources, more than the limit of 2"
+    ):
         ev.source_pairs("DATA_SOURCE")
     monkeypatch.undo()
     ev.save(tmp_path / "cells", keep="cells")

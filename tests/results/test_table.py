@@ -144,7 +144,7 @@ def test_results_that_are_no_tables_say_which_of_theirs_are() -> None:
     ev = fb.evaluate([0, 0, 1], [0, 1, 1])
     for result, hint in ((ev, r"\.clusters\(\"true\"\)"), (fb.diff([0, 0, 1], [0, 1, 1]), r"\.changes\(\)")):
         for name in ("column_names", "filter"):
-            with pytest.raises(AttributeError, match=f"is no table and has no '{name}'.*{hint}"):
+            with pytest.raises(AttributeError, match=f"is not a table and has no '{name}'.*{hint}"):
                 getattr(result, name)
 
 
@@ -156,7 +156,7 @@ def test_results_are_converted_as_their_main_table() -> None:
     values = ev.to_pandas().set_index("score")["value"].to_dict()
     assert values == pytest.approx({"recall": 5 / 6, "pair_recall": 2 / 3, "onmi_lfk": ev.onmi_lfk})
     assert ev.to_polars()["se"].is_null().to_list() == [False, False, False]
-    with pytest.warns(DeprecationWarning, match=r"estimates\(\) is now called scores\(\)"):
+    with pytest.warns(DeprecationWarning, match=r"estimates\(\) has been renamed scores\(\)"):
         assert ev.estimates() == ev.scores()
     cmp = fb.compare(truth, {"a": pred, "b": truth})
     assert cmp.to_pandas()["run"].tolist() == ["a", "b"] and cmp.to_arrow() == cmp.scores().to_arrow()
@@ -173,7 +173,7 @@ def test_estimates_are_converted_as_the_table_that_they_are() -> None:
     assert pa.table(est).schema.equals(est.scores().schema) and est.to_arrow()["score"].to_pylist() == [
         "recall"
     ]
-    with pytest.raises(AttributeError, match=r"its tables have it, such as \.scores\(\)"):
+    with pytest.raises(AttributeError, match=r"its tables do, such as \.scores\(\)"):
         est.column_names  # noqa: B018
     with pytest.raises(AttributeError, match="there is no estimate of 'nonsense'"):
         est.nonsense  # noqa: B018

@@ -177,8 +177,8 @@ def test_unlabelled_mates_put_precision_and_recall_in_doubt() -> None:
     weighted = found(truth, prediction, weight=dict.fromkeys(range(120), 2.0))["dropping-flatters"]
     assert "fb.estimate" not in weighted["message"]  # which serves no weights
     assert warning["message"].endswith(
-        "If the truth labels a sample of records, and not whole clusters, recall is too high as well, since the other "
-        "records of a true cluster are not looked for."
+        "If the truth labels a sample of records, and not whole clusters, recall is too high as well, since the "
+        "unsampled records of a true cluster are not counted."
     )
 
 
@@ -212,7 +212,7 @@ def test_few_items_labelled() -> None:
 @pytest.mark.parametrize(
     ("spelled", "way"),
     [
-        (lambda item: f"{item} ", "the spaces around"),
+        (lambda item: f"{item} ", "without surrounding spaces"),
         (lambda item: item.upper(), "in lower case"),
         (lambda item: f"00{item}", "leading zeros"),
         (lambda item: f"source:{item}", "before the last"),
@@ -371,7 +371,7 @@ def test_attributes_of_other_items(engine) -> None:
     """Whether they are sliced by or not: what is asked later gives nulls. One item in common is enough."""
     attributes = pa.table({"item": ["01", "02", "03"], "country": ["at", "de", "at"]})
     how = {"engine": engine, "keep": "items"}
-    with pytest.warns(EvaluationWarning, match="None of the 3 rows of the attributes is of an item"):
+    with pytest.warns(EvaluationWarning, match="None of the 3 rows of the attributes match an item"):
         ev = fb.evaluate(TRUTH, PREDICTION, attributes=attributes, **how)
     assert [w["n_rows"] for w in ev.warnings if w["code"] == "attributes-match-none"] == [3]
     one_known = attributes.set_column(0, "item", [["01", "02", "i1"]])

@@ -57,5 +57,5 @@ def test_a_small_limit_reads_small_blocks() -> None:
 
 @pytest.mark.parametrize("wrong", ["much", 0, -1, True, 1.5])
 def test_a_limit_is_a_number_of_bytes(wrong: Any) -> None:
-    with pytest.raises(OptionError, match="memory_limit is a number of bytes"):
+    with pytest.raises(OptionError, match="memory_limit must be a number of bytes"):
         Allowance(wrong)

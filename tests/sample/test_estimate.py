@@ -444,11 +444,11 @@ def test_sizes_as_a_column_of_weights() -> None:
         ({"w": [None, 1.0]}, {"sampling": "w"}, WeightError, "null"),
         ({"w": ["x", "y"]}, {"sampling": "w"}, WeightError, "should be numbers"),
         ({"k": [0, 1]}, {"draws": "k"}, WeightError, "number of draws in column 'k'"),
-        ({"k": [1.5, 1]}, {"draws": "k"}, WeightError, "not 1, 2, 3 and so on .*0: 1.5"),
+        ({"k": [1.5, 1]}, {"draws": "k"}, WeightError, "not a positive integer .*0: 1.5"),
         ({"weight": [1, 1]}, {"sampling": "weigth"}, ColumnError, "Did you mean 'weight'"),
         ({}, {"sampling": "uniforn"}, ColumnError, "Did you mean 'uniform'"),
-        ({}, {"sampling": 3}, OptionError, 'sampling is "uniform", "cluster_size" or the name of a column'),
-        ({}, {"draws": 3}, OptionError, "draws is the name of a column"),
+        ({}, {"sampling": 3}, OptionError, 'sampling must be "uniform", "cluster_size" or the name of a column'),
+        ({}, {"draws": 3}, OptionError, "draws must be the name of a column"),
         ({}, {"missing": "raise"}, OptionError, "missing is"),
         ({}, {"engine": "spark"}, OptionError, "engine is"),
         ({}, {"level": 95}, OptionError, "level is a confidence"),
@@ -458,13 +458,13 @@ def test_sizes_as_a_column_of_weights() -> None:
         ({}, {"population_clusters": 9, "sampling": "cluster_size"}, OptionError, "without repetition"),
         ({"k": [1, 2]}, {"population_clusters": 9, "draws": "k"}, OptionError, "without repetition"),
         ({}, {"metrics": "adjusted_rand"}, MetricError, "adjusted_rand cannot be estimated"),
-        ({}, {"metrics": "accuracy"}, MetricError, "take no true negatives"),
-            ({}, {"metrics": "purity"}, MetricError, "takes predicted clusters with the true clusters of all"),
-            ({}, {"metrics": "pair_tp"}, MetricError, "it is no rate"),
-            ({}, {"metrics": "v_measure"}, MetricError, "it takes the sizes of all true clusters"),
-            ({}, {"metrics": "rand"}, MetricError, "it takes the pairs of all items that are apart"),
+        ({}, {"metrics": "accuracy"}, MetricError, "means over items that need no true negatives, such"),
+            ({}, {"metrics": "purity"}, MetricError, "the true clusters of all items in each predicted"),
+            ({}, {"metrics": "pair_tp"}, MetricError, "it is not a ratio, and sampling probabilities may"),
+            ({}, {"metrics": "v_measure"}, MetricError, "it depends on the sizes of all true clusters"),
+            ({}, {"metrics": "rand"}, MetricError, "it needs the separated pairs of all items, most"),
         ({}, {"metrics": "nonsense"}, MetricError, "unknown score 'nonsense'"),
-        ({}, {"metrics": len}, MetricError, "named by a string"),
+        ({}, {"metrics": len}, MetricError, "named by strings"),
         ({}, {"metrics": []}, MetricError, "metrics names no score"),
         ({}, {"metrics": "edit"}, MetricError, "metrics names no score"),
     ],
@@ -603,7 +603,7 @@ def test_left_out_items_that_flatter_are_a_warning() -> None:
 
 def test_most_items_missing_is_a_warning() -> None:
     sample = {k: k // 2 for k in range(100)}
-    with pytest.warns(EvaluationWarning, match="Check that the item columns"):
+    with pytest.warns(EvaluationWarning, match="Check that both item columns"):
         fb.estimate(sample, {k: k for k in range(20)})
 
 
@@ -627,14 +627,14 @@ def test_a_single_cluster() -> None:
     est = fb.estimate(sample_of(C1), PREDICTION)
     assert est.precision == est.unadjusted.precision == pytest.approx(5 / 6, abs=1e-15)
     assert math.isnan(est.errors.precision) and all(map(math.isnan, est.interval("precision")))
-    assert "A single cluster shows no standard error" in note_of(est, "few-clusters")["message"]
+    assert "A single cluster gives no standard error, and its" in note_of(est, "few-clusters")["message"]
 
 
 def test_nothing_observed() -> None:
     est = fb.estimate({8: "d", 3: "e"}, {3: 1, 8: 2, 9: 3})
     assert math.isnan(est.pair_recall) and math.isnan(est.pair_precision) and math.isnan(est.pair_f1)
     note = note_of(est, "nothing-observed")
-    assert note["scores"] == list(PAIRS) and "Nothing observed of pair_precision" in note["message"]
+    assert note["scores"] == list(PAIRS) and "No estimate of pair_precision" in note["message"]
     assert json.loads(est.to_json())["estimates"][6] == {
         "score": "pair_precision", "estimate": None, "se": None, "low": None, "high": None, "unadjusted": None,
         "n_clusters": 0, "df": 1.0,
@@ -719,13 +719,13 @@ def test_few_clusters_that_tell_most_are_noted() -> None:
     assert note["scores"] == ["recall"] and note["df"] == est.estimated["recall"].df < 5
     assert note["level"] == "warning" and note["effective"] == pytest.approx(100**2 / (40**2 + 60))
     assert note["message"] == (
-        "A few large clusters decide recall: 6.0 equal ones would be as informative as the 61 that were drawn, and "
+        "A few large clusters dominate recall: the 61 drawn clusters have an effective number of 6.0, and "
         "intervals may be far too narrow. Draw clusters in proportion to their size, and pass "
         'sampling="cluster_size".'
     )
     two = note_of(fb.estimate(sample_of(C1, C2), PREDICTION), "few-clusters")
     assert two["message"] == (
-        "2 clusters are few: intervals are wide, and may still be too narrow. No standard error is known for "
+        "With only 2 clusters, intervals are wide and may still be too narrow. No standard error is known for "
         "cluster_precision, cluster_recall, cluster_f1."
     )
     right, wrong = Fr(61, 55) - 1, -1
@@ -768,7 +768,7 @@ def test_incomplete_clusters_are_warned_of(engine: Any) -> None:
     half = [set(sorted(own)[::2]) for own in OF_ALL[:60] if len(own) > 1]
     said = codes_of(*half, engine=engine)["partial-clusters"]
     assert said.startswith(
-        "Of 45 predicted clusters with several items, some of a sampled cluster, 45 (100 %) have"
+        "Of 45 predicted clusters with several items, including some of a sampled cluster, 45 (100 %) also contain"
     )
     one = codes_of(*[{min(own)} for own in OF_ALL], engine=engine)
     assert one["partial-clusters"].startswith("Each of the 100 sampled clusters has one item, and ")
@@ -780,8 +780,7 @@ def test_estimates_far_beyond_what_can_be_are_warned_of() -> None:
     assert fb.estimate(sample_of(*sample), FOUND).cluster_precision > 2
     said = codes_of(*sample)["beyond-range"]
     assert (
-        said.startswith("Estimates that cannot be: cluster_precision ")
-        and "not drawn as sampling says" in said
+        said.startswith("Impossible estimates: cluster_precision ") and "not drawn as sampling says" in said
     )
 
 
@@ -790,7 +789,7 @@ def test_a_sample_by_size_that_is_taken_as_uniform_is_warned_of() -> None:
     large = [own for own in OF_ALL if len(own) == 8] + [own for own in OF_ALL if len(own) == 3][:10]
     small = [own for own in OF_ALL if len(own) == 2][:6] + [own for own in OF_ALL if len(own) == 1][:3]
     said = codes_of(*large, *small)["sample-unlike-prediction"]
-    assert said.startswith("By the sample the prediction would have ") and "It has 90" in said
+    assert said.startswith("According to the sample, the prediction would have ") and "but it has 90" in said
     assert 'pass sampling="cluster_size"' in said
     assert "sample-unlike-prediction" not in codes_of(*large, *small, sampling="cluster_size")
     assert (
@@ -802,9 +801,9 @@ def test_a_sample_by_size_that_is_taken_as_uniform_is_warned_of() -> None:
 @pytest.mark.parametrize(
     ("number", "said"),
     [
-        (5_000, "population_clusters is 5,000, which leaves 4,940 true clusters beside those of the sample, and the "),
-        (60, "population_clusters is 60, which leaves 0 true clusters beside those of the sample, and the "),
-        (190, "By the sample 190 true clusters would have "),
+        (5_000, "population_clusters is 5,000, which leaves 4,940 true clusters outside the sample, but the "),
+        (60, "population_clusters is 60, which leaves 0 true clusters outside the sample, but the "),
+        (190, "According to the sample, 190 true clusters would have "),
     ],
 )  # fmt: skip
 def test_a_number_of_true_clusters_that_cannot_be_is_warned_of(number: int, said: str) -> None:

@@ -247,18 +247,22 @@ def test_gates() -> None:
         turned.check(worse={"recall": "significant"})
     with pytest.raises(OptionError, match=r"^worse of recall is a number, or 'significant', not 'much'"):
         cmp.check(worse={"recall": "much"})
-    with pytest.raises(OptionError, match="estimates are of scores"):
+    with pytest.raises(OptionError, match="only scores are estimated, not"):
         cmp["old"].check("clusters_pred>=3")
 
 
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"slices": "place"}, ColumnError, "no column of the sample"),
-        ({"slices": {"VIP": ["0-0"]}}, SliceError, "are by its columns"),
-        ({"slices": "country", "metrics": "pair_f1"}, MetricError, "means over items alone"),
-        ({"baseline": "best of all"}, OptionError, "is no run"),
-        ({"item": {"newer": "id"}}, OptionError, "is no run"),
+        ({"slices": "place"}, ColumnError, "not a column of the sample"),
+        ({"slices": {"VIP": ["0-0"]}}, SliceError, "of a sample must be its columns, not named"),
+        (
+            {"slices": "country", "metrics": "pair_f1"},
+            MetricError,
+            "or pairs, but slices have only means over items",
+        ),
+        ({"baseline": "best of all"}, OptionError, "is not one of the runs"),
+        ({"item": {"newer": "id"}}, OptionError, "is not one of the runs"),
     ],
 )
 def test_what_is_wrong(options: dict[str, Any], error: type[Exception], said: str) -> None:

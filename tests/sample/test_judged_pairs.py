@@ -358,7 +358,7 @@ def test_a_stratum_of_unsure_pairs_leaves_the_others():
     assert math.isnan(a["estimate"]) and math.isnan(a["se"]) and (a["n_judged"], a["n_unsure"]) == (0, 4)
     assert (a["low"], a["high"]) == (a["low_unsure"], a["high_unsure"]) == pytest.approx((0, 0.1 / 0.25))
     assert rows["A", "good_merge_rate"]["estimate"] == pytest.approx(0.075 / 0.25)
-    assert "of the splitting nothing is known, as all verdicts are unsure." in found.sentences[0]
+    assert "nothing is known of the splitting because all verdicts are unsure." in found.sentences[0]
     with pytest.warns(EvaluationWarning):
         rows = by_score(of_strata("split"))
     assert rows["good_split_rate"]["n_unsure"] == 4  # of all strata
@@ -401,7 +401,7 @@ def test_repeated_pairs_share_the_verdict():
     late = table([None, "different", "SAME ", None, None], repeats=[None, None, 1, 1, 1])
     assert by_score(late)["bad_split_rate"] == row
     with pytest.raises(
-        JudgementError, match=r"pair 4 .* repeats pair 1, and one is 'same', the other 'different'"
+        JudgementError, match=r"pair 4 .* repeats pair 1, but one is 'same', the other 'different'"
     ):
         fb.estimate_pairs(table(["same", "same", None, "different"], repeats=[None, None, 1, 1]))
 
@@ -619,7 +619,7 @@ GOOD = ["same", "different", "same", "unsure"]
         (
             {"probability": ["0,1", "x", "0,1", "0,1"]},
             ColumnError,
-            "4 of 4 values are not .*; leave all columns but",
+            "4 of 4 values are not .*; change only the column verdict",
         ),
         ({"pair": [1, 2.5, 3, 4]}, ColumnError, "'pair' of .* should be whole numbers"),
         ({"pair": [1, None, 3, 4]}, ColumnError, "'pair' of .* should be whole numbers"),
@@ -644,7 +644,7 @@ def test_missing_columns_and_no_table():
     signed = table(GOOD, score=["delta_precision"] * 4)
     with pytest.raises(ColumnError, match="no column 'self_pairs'"):
         fb.estimate_pairs(signed)
-    with pytest.raises(ColumnError, match="the judged pairs are a table"):
+    with pytest.raises(ColumnError, match="the judged pairs must be a table"):
         fb.estimate_pairs(7)
     with pytest.raises(JudgementError, match="there is no pair in"):
         fb.estimate_pairs(pa.table(table(GOOD)).slice(0, 0))

@@ -133,7 +133,7 @@ def test_one_component_has_no_interval() -> None:
     )
     precision = found.to_pylist()[0]
     assert precision["estimate"] == 0.5 and math.isnan(precision["se"]) and math.isnan(precision["low"])
-    assert "single component" in " ".join(found.sentences)
+    assert "into one component" in " ".join(found.sentences)
 
 
 def test_two_tables_and_links_as_clusters() -> None:
@@ -150,16 +150,16 @@ def test_two_tables_and_links_as_clusters() -> None:
         ([*PAIRS, ("b", "b", "yes")], CLUSTERS, {}, JudgementError, "an item with itself"),
         (FRAME.assign(verdict=None), CLUSTERS, {}, JudgementError, "No pair of .* has a verdict"),
         (FRAME, {"q": 1}, {}, AlignmentError, "No item of the labelled pairs"),
-        (FRAME, [1, 1, 2], {}, ColumnError, "without ids of items"),
+        (FRAME, [1, 1, 2], {}, ColumnError, "Give a table with items"),
         (FRAME, pd.DataFrame({"item": ["a", "a"], "cluster": [1, 2]}), {}, OverlapError, "a second cluster"),
         (FRAME.assign(w=-1), CLUSTERS, {"weight": "w"}, WeightError, "5 of 5 in column 'w'"),
         (FRAME.assign(w="x"), CLUSTERS, {"weight": "w"}, FastBCubedError, "w"),
         (FRAME.rename(columns={"verdict": "said"}), CLUSTERS, {}, ColumnError, r"No column of .*verdict="),
         (FRAME.assign(label=1, gold=1).drop(columns="verdict"), CLUSTERS, {}, ColumnError, "Several columns"),
-        (FRAME, CLUSTERS, {"by_stratum": True}, OptionError, "not for labelled pairs"),
+        (FRAME, CLUSTERS, {"by_stratum": True}, OptionError, "applies to pairs drawn by sample_pairs, not to labelled"),
         (FRAME, None, {"weight": "w"}, OptionError, "prediction="),
         (FRAME, None, {}, ColumnError, "prediction="),
-        (FRAME, {1: FRAME}, {}, OptionError, "names of runs are texts"),
+        (FRAME, {1: FRAME}, {}, OptionError, "Run names must be strings, not"),
     ],
 )  # fmt: skip
 def test_named_errors(labelled: Any, prediction: Any, options: Any, error: Any, said: str) -> None:
@@ -169,7 +169,7 @@ def test_named_errors(labelled: Any, prediction: Any, options: Any, error: Any, 
 
 def test_weights_of_one_pair_differ() -> None:
     twice = pd.concat([FRAME.assign(w=1.0), FRAME.assign(w=2.0)])
-    with pytest.raises(WeightError, match="another weight"):
+    with pytest.raises(WeightError, match="a different weight"):
         fb.estimate_pairs(twice, prediction=CLUSTERS, weight="w")
 
 

@@ -96,7 +96,7 @@ def test_what_wrong_links_regain_is_the_part_of_merging() -> None:
 
 
 @pytest.mark.parametrize(
-    ("threshold", "where"), [(0.7, "by the threshold: a weaker one"), (0.1, "no pair recall is")]
+    ("threshold", "where"), [(0.7, "by the threshold: a weaker threshold"), (0.1, "no pair recall is")]
 )
 def test_the_stage_that_costs_most_is_told(threshold: float, where: str) -> None:
     truth = {"a": 1, "b": 1, "c": 2, "d": 2}
@@ -148,8 +148,8 @@ def test_links_cut_at_one_threshold_are_said() -> None:
     ):
         stages = fb.sweep(TRUTH, links).stages(threshold)
         (note,) = stages.notes
-        assert note["code"] == "links-cut" and f"cannot be told apart, as {why}" in note["message"]
-        assert "by blocking and scoring, which cannot be told apart." in stages.sentence
+        assert note["code"] == "links-cut" and f"cannot be separated because {why}" in note["message"]
+        assert "by blocking and scoring, which cannot be separated." in stages.sentence
 
 
 def test_a_truth_that_lacks_items_is_said() -> None:
@@ -185,7 +185,7 @@ def test_the_one_document_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert loaded.stages() == stages == loaded.stages(stages.threshold)
     assert loaded.to_dict()["stages"] == json.loads(json.dumps(stages.to_dict()))
     assert cli.main("show swept".split()) == 0 and "Where recall is lost" in capsys.readouterr().out
-    with pytest.raises(NotKeptError, match="stages take the links"):
+    with pytest.raises(NotKeptError, match="stages need the links, which a sweep drops when"):
         loaded.stages(0.9 if stages.threshold != 0.9 else 0.4)
     assert cli.main("sweep truth.csv links.csv --stages --json".split()) == 0
     assert json.loads(capsys.readouterr().out)["stages"] == json.loads(json.dumps(stages.to_dict()))

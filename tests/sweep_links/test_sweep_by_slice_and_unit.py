@@ -176,5 +176,5 @@ def test_slices_by_attributes_called_as_figures() -> None:
     with pytest.raises(ColumnError, match=r"'always\.true_size'"):
         sweep.slices("true_size")
     assert sweep.slices("truth.true_size")["n_items"].to_pylist() == [1, 2]
-    with pytest.raises(SliceError, match="from threshold to threshold"):
+    with pytest.raises(SliceError, match="changes with the threshold"):
         sweep.slices("always.pred_size")

@@ -241,7 +241,10 @@ def test_conditions_costs_and_text() -> None:
     truth, links = data(9)
     sweep = fb.sweep(truth, links)
     found = sweep.chosen("recall", where="precision >= 0.97", draws=40)
-    assert found.threshold_low <= found.threshold_high and "It was chosen by the same data" in repr(found)
+    assert (
+        found.threshold_low <= found.threshold_high
+        and "The threshold was chosen on the same data" in repr(found)
+    )
     cost = sweep.chosen("3*pair_fp + pair_fn", draws=40, level=0.9)
     assert cost.optimism < 0 and cost.expected > cost.best.value  # a cost seems lower than it is
     assert "40 draws of 40 components" in repr(cost)
@@ -285,7 +288,7 @@ def test_weak_links_that_join_most_items_leave_errors_and_the_choice_as_they_wer
 def test_an_interval_where_links_join_most_items_has_a_warning() -> None:
     truth, links = joined_by_weak_links(9)
     sweep = fb.sweep(truth, links)
-    with pytest.warns(EvaluationWarning, match="of the weight, and all carry no more information"):
+    with pytest.warns(EvaluationWarning, match="of the weight, and their effective number is"):
         sweep.interval("f1", -10.0)
 
 
@@ -294,5 +297,5 @@ def test_where_true_clusters_are_uneven_units_are_those_of_all_links() -> None:
     truth = dict.fromkeys(map(str, range(200)), "large") | {f"s{k}": str(k) for k in range(100)}
     sweep = fb.sweep(truth, [(f"s{k}", f"s{k + 1}", k / 10) for k in range(9)])
     assert len(sweep._units.curve) == len(sweep._curve)
-    with pytest.warns(EvaluationWarning, match="of the weight, and all carry no more information"):
+    with pytest.warns(EvaluationWarning, match="of the weight, and their effective number is"):
         sweep.interval("f1", 0.5)
