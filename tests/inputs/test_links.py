@@ -537,7 +537,7 @@ def test_items_without_a_link_are_alone(engine: Any) -> None:
     assert ev.definition["unmatched"] == {"truth": "singleton", "prediction": "drop"}
     notes = {found["code"]: found for found in ev.warnings}
     assert notes["unlinked-alone"]["n_items"] == 6
-    assert "6 items that only the truth has are each alone" in notes["unlinked-alone"]["message"]
+    assert "6 items that only the truth has are each a singleton" in notes["unlinked-alone"]["message"]
     assert notes["made-of-links"]["message"] == "The prediction is built from 2 links."
     same = fb.evaluate(TRUTH, Clustering.from_pairs([0, 2], [1, 3]), **how)
     assert same.overall == ev.overall

@@ -454,7 +454,7 @@ def test_find_rejects_other_types() -> None:
         as_column([1, 2], "item").find("1")
     with pytest.raises(IdTypeError, match="it is not valid text"):
         as_column(["a"], "item").find("\ud800")
-    with pytest.raises(IdTypeError, match="tuple of 2"):
+    with pytest.raises(IdTypeError, match="tuples of 2"):
         as_column([(1, 2)], "item").find(1)
     assert as_column([1, 2], "item").find(2**70).tolist() == []
     assert as_column([1, None], "item").find(np.int32(1)).tolist() == [0]
@@ -481,7 +481,7 @@ def test_text_that_is_not_utf8(kind: pa.DataType, tmp_path: Path) -> None:
             as_column(values, "item").keys()
         with pytest.raises(IdTypeError, match=said):
             as_rows(pa.table({"g": values}), "the attributes").column("g")  # type: ignore[union-attr]
-    with pytest.raises(IdTypeError, match=r"1 of 1 texts in the ids"):
+    with pytest.raises(IdTypeError, match=r"1 of 1 strings in the ids"):
         as_column(pa.StructArray.from_arrays([bad[1:2], pa.array([1])], ["a", "b"]), "id", "the ids").keys()
     as_column(bad[2:4], "item").keys()
     if ARROW < 21 and kind == pa.string_view():

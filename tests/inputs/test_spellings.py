@@ -20,7 +20,7 @@ COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "Zo\u00eb") for form in ("NF
 @pytest.mark.parametrize(
     ("first", "second", "how"),
     [
-        ([COMPOSED], [DECOMPOSED], "in one Unicode normal form"),
+        ([COMPOSED], [DECOMPOSED], "in one Unicode normal form (NFC)"),
         (["007", "x"], ["7", "y"], "without leading zeros"),
         (["crm:1"], ["1"], "without what is before the last of : / _ # -"),
         (["a/b/1"], ["1"], "without what is before the last of : / _ # -"),
