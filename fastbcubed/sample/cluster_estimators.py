@@ -274,7 +274,9 @@ def difference(before: Moved, after: Moved, draws: Counts, left_to_draw: float) 
     the error, and the more uneven they are in the score. With f one over the degrees of freedom by Satterthwaite, and u
     the unevenness, one over those of the difference is f (1 + 4 f) + u (1 + 10 f). The multipliers were chosen by
     1,000 samples each of 50, 300 and 1,000 clusters of three data sets, where differences of precision, recall and F1
-    then held in 93 % or more, and those of pairs and whole clusters, with 50 clusters, in 73 to 95 %.
+    then held in 93 % or more, and those of pairs and whole clusters, with 50 clusters, in 73 to 95 %. Where one cluster
+    in thousands has most of the difference, they hold in no more samples than have it (see
+    `benchmarks/sampled_runs.py`).
     """
     moved = without_rounding(
         after.by_cluster - before.by_cluster, np.max(np.abs(after.by_cluster), initial=0.0)

@@ -24,7 +24,7 @@ from fastbcubed.errors import (
     NullError,
     OptionError,
 )
-from fastbcubed.metrics.counterparts import LIMIT, match_first
+from fastbcubed.metrics.counterparts import LIMIT, best_pairs, match_first
 
 RELEASES = ("pred_20200929", "pred_20211230", "truth")
 
@@ -171,8 +171,27 @@ def test_against_scipy_and_in_any_order_of_rows(seed: int) -> None:
 
 @pytest.mark.slow
 def test_against_scipy_often() -> None:
+    """Ten thousand matchings weigh what SciPy's do, and the search behind `matching_accuracy`; 300 of whole diffs."""
     rng = np.random.default_rng(9)
-    for _ in range(10_000):
+    for case in range(10_000):
+        shape = rng.integers(1, 9, 2)
+        gains = rng.integers(1, (4, 1000, 2**40)[case % 3], shape).astype(float)  # many ties, some, none
+        gains[rng.random(shape) < (0.2, 0.6, 0.85)[case // 3 % 3]] = 0
+        rows, columns = np.nonzero(gains)
+        own, preferred = gains[rows, columns], rng.permutation(rows.size)
+        found = match_first(
+            rows, columns, own, lambda of, g=own, p=preferred: of[np.lexsort((p[of], -g[of]))], LIMIT
+        )
+        assert np.unique(rows[found.cells]).size == np.unique(columns[found.cells]).size == found.cells.size
+        best = gains[linear_sum_assignment(gains, maximize=True)].sum()
+        assert own[found.cells].sum() == best == best_pairs(rows, columns, own, *gains.shape)[1].sum()
+        if rows.size <= 9:
+            order = np.lexsort((preferred, -own)).tolist()
+            heaviest = [each for each in matchings(list(zip(rows[order], columns[order], strict=True)))
+                        if sum(own[order[k]] for k in each) == best]  # fmt: skip
+            first = max(heaviest, key=lambda each: [k in each for k in range(len(order))])
+            assert sorted(found.cells.tolist()) == sorted(order[k] for k in first)
+    for _ in range(300):
         one_against_scipy(rng)
 
 

@@ -1,0 +1,137 @@
+"""What ids and the stages of recall cost beside the diff and the sweep that they are asked of.
+
+`python -m benchmarks.ids_and_stages --items 1e6,1e7 --links 3e6` prints both tables. Every row is a process of its own,
+which asks a small input first, with all kernels compiled; seconds are processor time of all threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks import memory
+from benchmarks.harness import ROOT
+from benchmarks.links import LinkCase, make_links
+from benchmarks.markdown import count, markdown, ratio, seconds, size
+from benchmarks.synthetic import Synthetic
+
+#: Items, or links, of what is asked first.
+FEW = 200_000
+THRESHOLD = 0.5
+
+
+def busy(call: Callable[[], Any]) -> tuple[float, Any]:
+    """Return the processor time that a call takes, and what it returns."""
+    start = time.process_time()
+    found = call()
+    return time.process_time() - start, found
+
+
+def ids(n_items: int, kind: str) -> dict[str, Any]:
+    """Measure a diff of shape `er`, whose labels are all renamed, its ids, and its registry."""
+    import fastbcubed as fb
+
+    rows = Synthetic(n_items, "er").rows({"old": "true", "new": "pred"}, 0, n_items, ids=kind)
+    sides = rows.column("old"), rows.column("new")
+    found: dict[str, Any] = {}
+    found["diff"], diff = busy(lambda: fb.diff(*sides, metrics=["split_rate", "merge_rate"]))
+    found["cells"], before = diff.evaluation.contingency.n_cells, memory.peak_memory()
+    mint = "new-" if kind == "string" else None
+    found["ids"], table = busy(lambda: diff.ids(mint=mint))
+    found["more"] = memory.peak_memory() - before
+    found["registry"], _ = busy(lambda: diff.registry(release="now", mint=mint))
+    return found | {"clusters": len(table), "peak": memory.peak_memory()}
+
+
+def stages(n_links: int, kind: str) -> dict[str, Any]:
+    """Measure a sweep, an evaluation at one threshold, and the stages of recall there."""
+    import fastbcubed as fb
+
+    truth, links = make_links(LinkCase(n_links // 3, n_links))
+    found: dict[str, Any] = {}
+    found["sweep"], sweep = busy(lambda: fb.sweep(truth, links, progress=False))
+    clusters = fb.Clustering.from_links(links, threshold=THRESHOLD)
+    found["evaluate"], _ = busy(lambda: fb.evaluate(truth, clusters, progress=False).recall)
+    found["stages"], _ = busy(lambda: sweep.stages(THRESHOLD))
+    return found | {"peak": memory.peak_memory()}
+
+
+MEASURED: dict[str, Callable[[int, str], dict[str, Any]]] = {"ids": ids, "stages": stages}
+
+
+def measure(what: str, n: int, kind: str) -> dict[str, Any]:
+    """Measure in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.ids_and_stages", "--process", what, str(n), kind]
+    compiled = os.environ | {"FASTBCUBED_INTERPRET": "0"}
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, env=compiled)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def ids_table(sizes: list[int]) -> str:
+    """Return the table of ids beside a diff."""
+    rows = []
+    for n in sizes:
+        for kind in ("int", "string"):
+            found = measure("ids", n, kind)
+            rows.append(
+                (
+                    count(n), kind, count(found["cells"]), seconds(found["diff"]), seconds(found["ids"]),
+                    ratio(found["ids"], found["diff"]), seconds(found["registry"]), size(found["more"]),
+                    size(found["peak"]),
+                )
+            )  # fmt: skip
+            print(rows[-1], file=sys.stderr, flush=True)
+    head = (
+        "items",
+        "labels",
+        "cells",
+        "diff",
+        "ids",
+        "ratio",
+        "registry, with ids again",
+        "more memory",
+        "peak",
+    )
+    return markdown(head, rows, 2)
+
+
+def stages_table(sizes: list[int]) -> str:
+    """Return the table of stages beside an evaluation and a sweep."""
+    rows = []
+    for n in sizes:
+        found = measure("stages", n, "int")
+        figures = (found["sweep"], found["evaluate"], found["stages"])
+        rows.append(
+            (count(n), *map(seconds, figures), ratio(found["stages"], found["evaluate"]), size(found["peak"]))
+        )
+        print(rows[-1], file=sys.stderr, flush=True)
+    return markdown(("links", "sweep", "one evaluation", "stages", "ratio", "peak"), rows, 1)
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ids_and_stages", description=__doc__)
+    parser.add_argument("--items", default="1e6,1e7")
+    parser.add_argument("--links", default="3e6")
+    parser.add_argument("--process", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.process:
+        what, n, kind = options.process
+        warnings.simplefilter("ignore")
+        MEASURED[what](min(FEW, int(n)), kind)
+        print(json.dumps(MEASURED[what](int(n), kind)))
+        return
+    for table, sizes in ((ids_table, options.items), (stages_table, options.links)):
+        if wanted := [int(float(each)) for each in sizes.split(",") if each]:
+            print(f"{table(wanted)}\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()
