@@ -733,7 +733,9 @@ def test_items_without_a_link_are_alone() -> None:
         codes["made-of-links"]["side"] == "experiment"
         and "The experiment is made" in codes["made-of-links"]["message"]
     )
-    assert "only the baseline has are each alone in the experiment" in codes["unlinked-alone"]["message"]
+    assert (
+        "only the baseline has are each a singleton in the experiment" in codes["unlinked-alone"]["message"]
+    )
     back = fb.diff(new, BASELINE)
     assert back.definition["unmatched"] == {"baseline": "drop", "experiment": "singleton"}
     assert back.merge_rate == d.split_rate
