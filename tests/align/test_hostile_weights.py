@@ -111,7 +111,9 @@ def test_weight_tables() -> None:
     ]
     for form in forms:
         assert scores(TRUTH, PREDICTION, weight=form) == pytest.approx(expected, abs=1e-15)
-    with refused(WeightError, "1 of 3 items", "no weight", "'c'", "Give every item a weight."):
+    with refused(
+        WeightError, "1 of 3 scored or counted items", "no weight", "'c'", "Give every item a weight."
+    ):
         evaluate(TRUTH, PREDICTION, weight={"a": 1.0, "b": 2.0})
     with refused(DuplicateItemError, "1 of 4", "the weight table", "'b'", "one weight"):
         evaluate(TRUTH, PREDICTION, weight={"item": ["a", "b", "b", "c"], "weight": [1, 2, 2, 3]})
@@ -119,14 +121,14 @@ def test_weight_tables() -> None:
         evaluate(TRUTH, PREDICTION, weight={"item": ["a"], "u": [1], "x": [1]})
     with refused(WeightError, "1 of 4", "-1.0", "row 3"):
         evaluate(TRUTH, PREDICTION, weight={**weight, "never seen": -1.0})
-    with refused(WeightError, "1 of 3 items", "no weight"):
+    with refused(WeightError, "1 of 3 scored or counted items", "no weight"):
         fb.contingency(TRUTH, PREDICTION, weight={"a": 1.0, "b": 2.0})
     for nothing in (
         {},
         {"item": [], "weight": []},
         pd.Series([], dtype=float, index=pd.Index([], dtype=str)),
     ):
-        with refused(WeightError, "3 of 3 items", "no weight", "'a', 'b', 'c'"):
+        with refused(WeightError, "3 of 3 scored or counted items", "no weight", "'a', 'b', 'c'"):
             evaluate(TRUTH, PREDICTION, weight=nothing)
     fewer = table(["a", "b"], [1, 2])
     assert evaluate(TRUTH, fewer, weight={"a": 1.0, "b": 2.0}).contingency.n_items == 2
