@@ -30,7 +30,12 @@ from fastbcubed.inputs import arrow_compute as pc
 from fastbcubed.inputs.arrays import combined, from_numpy, from_texts, id_kind, plain, table_of, to_numpy
 from fastbcubed.inputs.files import read_table
 from fastbcubed.inputs.id_columns import as_column
-from fastbcubed.inputs.ordering import (
+from fastbcubed.metrics.counterparts import first_of_each, match_first
+from fastbcubed.render.number_formats import count, counted, label
+from fastbcubed.results.evaluation import Evaluation
+from fastbcubed.results.items import without_noise
+from fastbcubed.results.notices import NOTE
+from fastbcubed.results.ordering import (
     WordOf,
     order_of_ids,
     order_of_words,
@@ -38,11 +43,6 @@ from fastbcubed.inputs.ordering import (
     words_of,
     words_of_numbers,
 )
-from fastbcubed.metrics.counterparts import first_of_each, match_first
-from fastbcubed.render.number_formats import count, counted, label
-from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.items import without_noise
-from fastbcubed.results.notices import NOTE
 from fastbcubed.results.page import stem
 from fastbcubed.results.standard_errors import ALWAYS
 from fastbcubed.runtime.arguments import a_text, true_or_false
