@@ -187,7 +187,7 @@ class Column:
         values = value if self.kind == "composite" else (value,)
         if not isinstance(values, (tuple, list)) or len(values) != len(self.parts):
             raise IdTypeError(
-                f"{self.where} has {len(self.parts)} parts ({self.name}), so its ids are tuples of "
+                f"ids of {self.where} have {len(self.parts)} parts ({self.name}): they are tuples of "
                 f"{len(self.parts)} values, not {first_few([value])}."
             )
         scalars = [_as_scalar(one, part, self.where) for one, part in zip(values, self.plain, strict=True)]

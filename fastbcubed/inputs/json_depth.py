@@ -33,7 +33,7 @@ class Nesting:
     (None, None)
     >>> nesting.add(b"[" * 65)
     Traceback (most recent call last):
-    fastbcubed.errors.FileFormatError: a.jsonl has arrays or objects nested more than 64 deep, in line 2. ...
+    fastbcubed.errors.FileFormatError: a.jsonl has arrays or objects nested more than 64 levels deep, in line 2. ...
     """
 
     def __init__(self, path: str) -> None:

@@ -109,7 +109,7 @@ def norm(true: float, pred: float, pred_given_true: float, average: str) -> floa
         "joint": true + pred_given_true,
     }
     if not is_one_of(average, found):
-        raise OptionError(f"average_method is one of {', '.join(found)}, not {quoted(average)}")
+        raise OptionError(f"average_method must be one of {', '.join(found)}, not {quoted(average)}")
     return found[average]
 
 

@@ -82,7 +82,7 @@ def outcome_code(side: str, outcome: str) -> int:
     if not is_one_of(outcome, OUTCOMES[side]):
         known = ", ".join(map(repr, OUTCOMES[side]))
         kind = "true" if side == "true" else "predicted"
-        raise OptionError(f"the outcome of a {kind} cluster is one of {known}, not {quoted(outcome)}")
+        raise OptionError(f"the outcome of a {kind} cluster must be one of {known}, not {quoted(outcome)}")
     return OUTCOMES[side].index(outcome)
 
 

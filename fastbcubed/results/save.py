@@ -24,6 +24,7 @@ from fastbcubed.metrics.registry import METRICS
 from fastbcubed.metrics.sums import pair_counts
 from fastbcubed.overlap.cover import Cover
 from fastbcubed.render.json import plain
+from fastbcubed.render.number_formats import counted
 from fastbcubed.results.cluster_outcomes import named
 from fastbcubed.results.clusters import columns_by_code, known_by_cluster
 from fastbcubed.results.figures import coverage_for_json
@@ -79,7 +80,7 @@ def save(
     """
     require_repairable(repairs, keep="cells", overlapping=ev.contingency.overlapping)
     if not is_one_of(keep, KEEP):
-        raise OptionError(f"{arg('keep')} is one of {', '.join(map(repr, KEEP))}, not {quoted(keep)}")
+        raise OptionError(f"{arg('keep')} must be one of {', '.join(map(repr, KEEP))}, not {quoted(keep)}")
     _require_kept(ev, keep)
     path = as_path(directory)
     sliced = ev._sliced if sliced is None else sliced
@@ -98,8 +99,10 @@ def save(
         "all_mentions": ev.figures.of_mentions is None,
     }
     if head["left_out"]:
+        n = len(ev.kept.left_out)
         warnings.warn(
-            f"{len(ev.kept.left_out)} columns were not written with the items: {'; '.join(ev.kept.left_out.values())}",
+            f"{counted(n, 'column')} {'was' if n == 1 else 'were'} not written with the items: "
+            f"{'; '.join(ev.kept.left_out.values())}",
             EvaluationWarning,
             stacklevel=3,
         )

@@ -220,7 +220,7 @@ def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
             share = percent(good["estimate"] / whole)
             ends = _ends(good, percent, whole)
             told.append(f"{share} of the {name}{'' if told else ' is right'}{ends}")
-    text = f"{' and '.join(told)}{'; ' if told and without else ''}{', '.join(without)}."
+    text = f"{' and '.join(told)}{'; ' if told and without else ''}{' and '.join(without)}."
     delta = rows.get("delta_precision")
     if delta is not None and math.isnan(delta["estimate"]):
         text += " The change of precision is not known."

@@ -748,7 +748,7 @@ class SparkEvaluation(Evaluation):
         uri = joined(directory)
         if keep not in DIRECTORIES:
             raise OptionError(
-                f"{arg('keep')} is one of {', '.join(map(repr, DIRECTORIES))}, not {quoted(keep)}"
+                f"{arg('keep')} must be one of {', '.join(map(repr, DIRECTORIES))}, not {quoted(keep)}"
             )
         if keep != "scores" and (uri, keep) != (self.stored.uri, self.stored.keep):
             raise NotKeptError(

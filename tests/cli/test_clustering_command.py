@@ -139,7 +139,9 @@ def test_warnings_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert "fastbcubed: warning: No link of links.parquet has a score of 5 or more" in capsys.readouterr().err
     assert cli.main(["cluster", "links.parquet", "--threshold", "1.000000001"]) == 0
     said = capsys.readouterr()
-    assert "a score of 1.000000001 or more: those in column 'match_probability' go from 0.5 to 1." in said.err
+    assert (
+        "a score of 1.000000001 or more: those in column 'match_probability' range from 0.5 to 1." in said.err
+    )
     assert "1.000000001" in said.out
 
 

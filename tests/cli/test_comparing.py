@@ -129,7 +129,7 @@ def test_a_run_that_is_worse_fails(paths, capsys, gate, code):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ("--baseline nix", "the baseline 'nix' is no run"),
+        ("--baseline nix", "the baseline 'nix' is not one of the runs"),
         ("--level 2", "level is a confidence"),
         ("--unit nix", "there is no attribute 'nix'"),
         ("--fail-worse f1=-1", "how much worse"),

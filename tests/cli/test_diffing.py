@@ -42,8 +42,8 @@ def test_text(paths: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None
     for said in (
         "Of 6 items that both have, 5 (83.3 %) are with other items now.",
         "By colour",
-        "Baseline clusters that changed most: 2 of 3",
-        "Experiment clusters that changed most: 2 of 3",
+        "Most changed baseline clusters: 2 of 3",
+        "Most changed experiment clusters: 2 of 3",
         "Baseline cluster x: 3 items of 2 experiment clusters, split and merged",
     ):
         assert said in out, said

@@ -74,11 +74,14 @@ def test_warnings_name_flags(command, capsys) -> None:
     [
         (
             "--sampling weight",
-            "--sampling weight is no column of sample.parquet (times, w), nor 'uniform', nor",
+            "--sampling weight is not a column of sample.parquet (times, w), nor 'uniform', nor",
         ),
-        ("--draws time", "--draws time is no column of sample.parquet (times, w). Did you mean 'times'?"),
+        ("--draws time", "--draws time is not a column of sample.parquet (times, w). Did you mean 'times'?"),
         ("--population-clusters 1", "--population-clusters is 1, but the sample has 2 true clusters"),
-        ("--population-clusters 9 --sampling w", "--population-clusters is for --sampling uniform without"),
+        (
+            "--population-clusters 9 --sampling w",
+            "--population-clusters applies to --sampling uniform without",
+        ),
         ("--metric ami", "ami cannot be estimated from a sample of true clusters"),
         ("--level 95", "--level is a confidence between 0 and 1"),
         ("--item a,b,c", "--item takes a column, a pair of columns"),

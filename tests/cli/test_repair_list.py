@@ -63,7 +63,7 @@ def test_nothing_to_repair_is_said(sides, capsys) -> None:
     [
         ("--repairs -1", "0 or more"),
         ("--repairs 5 --keep scores", "pass --keep cells"),
-        ("--repairs 5 --overlapping", "not defined where clusters may overlap"),
+        ("--repairs 5 --overlapping", "not defined for overlapping clusters"),
     ],
 )
 def test_what_cannot_be_listed_is_said_before_the_work(sides, capsys, monkeypatch, flags, message) -> None:

@@ -253,7 +253,7 @@ def test_runs_changed_later_do_not_change_the_comparison():
         (
             {"old": TRUTH, "new": SPLIT},
             {"bootstrap": 39},
-            "bootstrap is 39; 95.0 % intervals .* need 40 replicates",
+            "bootstrap is 39, but 95.0 % intervals .* need 40 replicates",
         ),
         ({"a": TRUTH, "b": SPLIT, "c": SPLIT}, {"bootstrap": 39, "level": 0.9}, "need 40 replicates"),
         ({"old": TRUTH, "new": SPLIT}, {"bootstrap": 3, "level": 0.5}, "need 4 replicates"),

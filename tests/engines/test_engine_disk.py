@@ -496,7 +496,7 @@ def test_scores_are_kept_where_the_disk_has_no_room_for_cells(monkeypatch, tmp_p
     ev = fb.evaluate(true, pred, **options)
     assert ev.f1 == 1 and not ev.has_clusters
     note = next(note for note in ev.warnings if note["code"] == "cells-not-kept")
-    assert note["level"] == "note" and "no room for 8 KiB more" in note["message"]
+    assert note["level"] == "note" and "lacks 8 KiB of space" in note["message"]
     (unchecked,) = (note["message"] for note in ev.warnings if note["code"] == "not-checked")
     assert "these checks need cells, and the disk had no room for these." in unchecked
     with pytest.raises(NotKeptError, match="cells were not kept"):

@@ -126,7 +126,7 @@ def test_noise_of_every_type() -> None:
         ev = evaluate(labels, labels, noise=noise)
         assert ev.coverage.n_noise == 4
         assert (ev.contingency.n_true, ev.precision, ev.recall) == (3, 1.0, 1.0)
-    with refused(IdTypeError, "the truth", "tuple of 2", "('a',)"):
+    with refused(IdTypeError, "the truth", "tuples of 2", "('a',)"):
         evaluate([("a", 1), ("b", 1)], [1, 1], noise=("a",))
 
 

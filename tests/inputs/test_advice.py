@@ -58,7 +58,7 @@ def test_ids_of_two_columns_against_one() -> None:
         with pytest.raises(IdTypeError) as caught:
             fb.evaluate(TRUTH.drop_columns(["source_dataset"]), made, **given)
         assert 'on both sides, item=["source_dataset", "unique_id"]' in str(caught.value)
-        assert "(of links with left= and right=)" in str(caught.value)
+        assert "(for links, with left= and right=)" in str(caught.value)
     with pytest.raises(ColumnError, match=r"looks like a table of links.*Clustering\.from_links"):
         fb.evaluate(TRUTH, links, item="unique_id")
 

@@ -37,12 +37,12 @@ def test_other_columns_may_be_nested() -> None:
 
 
 def test_columns_that_are_nested_too_deep() -> None:
-    with refused(IdTypeError, "the truth", "nested more than 100 deep", "'tags'", "Remove them"):
+    with refused(IdTypeError, "the truth", "nested more than 100 levels deep", "'tags'", "Remove them"):
         evaluate(TRUTH.append_column("tags", nested(101)), PREDICTION)
-    with refused(IdTypeError, "the prediction", "nested more than 100 deep"):
+    with refused(IdTypeError, "the prediction", "nested more than 100 levels deep"):
         evaluate(TRUTH, PREDICTION.append_column("tags", nested(101)))
     stream = pa.RecordBatchReader.from_batches(pa.schema([("item", type_of(5_000))]), [])
-    with refused(IdTypeError, "nested more than 100 deep", "'item'"):
+    with refused(IdTypeError, "nested more than 100 levels deep", "'item'"):
         evaluate(stream, PREDICTION)
 
 

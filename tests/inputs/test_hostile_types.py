@@ -72,7 +72,7 @@ BAD_TYPES = {
         "1 of 3 codes",
     ),
     "tuples of two lengths": ([("a", 1), ("a",), ("b", 1)], "tuples of 2"),
-    "records": (np.array([(1, 2)] * 3, dtype=[("a", int), ("b", int)]), "one type"),
+    "records": (np.array([(1, 2)] * 3, dtype=[("a", int), ("b", int)]), "Pass one field"),
 }
 
 

@@ -453,7 +453,7 @@ def test_scores_that_are_no_probabilities_are_told() -> None:
         assert len(sets(Clustering.from_links(table, threshold=0.5))) == 2
     assert told[0].filename == __file__
     Clustering.from_links({**table, "match_probability": [0.5, 0.0, 1.0]}, threshold=0.5)
-    with pytest.warns(EvaluationWarning, match="All 3 links .* goes from -1 to 3.5: 1 cluster"):
+    with pytest.warns(EvaluationWarning, match="All 3 links .* ranges from -1 to 3.5: 1 cluster"):
         Clustering.from_links(table, score=None)
 
 
@@ -604,7 +604,7 @@ def test_weak_links_that_join_are_warned_of() -> None:
         (found,) = [each for each in notes if each["code"] == "all-links-joined"]
         assert (found["level"], found["least"], found["most"]) == ("warning", 0.1, 0.9)
     weights = {"id1": [0, 1], "id2": [1, 2], "match_weight": [5.0, -3.0]}
-    with pytest.warns(EvaluationWarning, match="match_weight, which goes from -3 to 5"):
+    with pytest.warns(EvaluationWarning, match="match_weight, which ranges from -3 to 5"):
         Clustering.from_links(weights)
     for strong in (weights | {"match_weight": [5.0, 2.0]}, weights | {"match_weight": [0.9, None]}, probable):
         limit = {"threshold": 0.05} if strong is probable else {}

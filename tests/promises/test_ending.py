@@ -349,7 +349,7 @@ def test_an_output_directory_is_tried_before_the_work(engine, tmp_path, small_di
     options: dict[str, Any] = {"engine": engine, "keep": "scores", "progress": told.append}
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     for out in (tmp_path / "taken", tmp_path / "taken" / "deeper", small_disk, small_disk / "a" / "b"):
-        with pytest.raises(FileFormatError, match=f"cannot write to {out}: .*Name a directory"):
+        with pytest.raises(FileFormatError, match=f"cannot write to {out}: .*Name a writable directory"):
             fb.evaluate([0, 0, 1], [0, 1, 1], out=out, **options)
     assert not told
     with pytest.raises(fb.errors.MetricError):  # another error leaves no empty directory

@@ -229,8 +229,8 @@ def test_bins_in_the_words_of_the_command_line_are_hinted_at(engine: str, tmp_pa
 
 
 WRONG = {
-    "width 0": (lambda: fb.bins("year", 0), "width of the bins of 'year' is above 0"),
-    "width below 0": (lambda: fb.bins("year", -1), "is above 0"),
+    "width 0": (lambda: fb.bins("year", 0), "width of the bins of 'year' must be above 0"),
+    "width below 0": (lambda: fb.bins("year", -1), "must be above 0"),
     "no number": (lambda: fb.bins("year", "10"), "a width, a number, or a list of edges"),
     "true": (lambda: fb.bins("year", True), "a width, a number"),
     "no part of the calendar": (lambda: fb.bins("day", "week"), '"quarter" or "month"'),
@@ -323,7 +323,7 @@ def test_bins_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     err = capsys.readouterr().err
     assert "there is no attribute 'year:10'" in err and "To slice by bins, pass year:10." in err
     assert cli.main(["evaluate", *paths, "--slice", "year:0"]) == 2
-    assert "is above 0" in capsys.readouterr().err
+    assert "must be above 0" in capsys.readouterr().err
 
 
 # --- parts of composite ids ---

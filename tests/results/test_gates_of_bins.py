@@ -142,12 +142,12 @@ def test_what_was_meant_by_a_slice_that_is_not_there(ev, paths, capsys, where: s
 
 
 def test_bins_of_gates_that_are_none(ev, paths, capsys) -> None:
-    with pytest.raises(SliceError, match="is above 0"):
+    with pytest.raises(SliceError, match="must be above 0"):
         ev.check("f1>=0.9@year:0=1")
     with pytest.raises(OptionError, match="write a slice as country=US or country=US,year=2020, not"):
         ev.check("f1>=0.9@year:10")
     assert cli.main(["evaluate", *paths, "--fail-under", "f1=0.9@year:0=1"]) == 2
-    assert "is above 0" in capsys.readouterr().err
+    assert "must be above 0" in capsys.readouterr().err
     assert cli.main(["evaluate", *paths, "--fail-under", "f1=0.9@country:10=1"]) == 2
     assert "cannot make bins of" in capsys.readouterr().err
 

@@ -467,7 +467,7 @@ def test_clusters_without_a_score_of_weighted_items_say_so(tmp_path: Path) -> No
     )
     ev.save(tmp_path / "cells", keep="cells")
     with pytest.warns(
-        EvaluationWarning, match=r'lacks some scores: elm_f1 needs .* save with keep="items"'
+        EvaluationWarning, match=r'lacks some scores: elm_f1 takes .* save with keep="items"'
     ) as said:
         assert fb.load(tmp_path / "cells").clusters("true").column_names[-1] == "f1"
     assert said[0].filename == __file__

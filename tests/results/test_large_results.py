@@ -190,7 +190,7 @@ def test_a_result_without_room_is_read_in_parts(tmp_path: Path, monkeypatch: pyt
     assert (found.f1, repr(found)) == (ev.f1, repr(fb.load(tmp_path / "r")))
     assert found.clusters("true", limit=9).equals(ev.clusters("true", limit=9))
     with pytest.raises(
-        OptionError, match=r"all cells and clusters of .* load with memory_limit of at least 1 MiB"
+        OptionError, match=r"all cells and clusters of .* load with a memory_limit of at least 1 MiB"
     ):
         found.clusters("true", limit=None)
     assert found.report().content["kind"] == "evaluation"
@@ -213,7 +213,7 @@ def test_a_result_without_room_that_is_read_whole_is_refused(
     fb.load(tmp_path / "r", memory_limit="1MiB")
     monkeypatch.setattr(load, "BESIDE", 0)
     with pytest.raises(
-        OptionError, match=r"r would take about .* its tables .* load with memory_limit of at least 1 "
+        OptionError, match=r"r would take about .* its tables .* load with a memory_limit of at least 1 "
     ):
         fb.load(tmp_path / "r", memory_limit=1)
 
@@ -239,4 +239,4 @@ def test_show_and_report_take_a_limit(
     fb.diff({"a": 1}, {"a": 1}).save(tmp_path / "d")
     capsys.readouterr()
     assert main(["show", str(tmp_path / "d"), *limited]) == 2
-    assert "load with memory_limit of at least 1 MiB" in capsys.readouterr().err
+    assert "load with a memory_limit of at least 1 MiB" in capsys.readouterr().err

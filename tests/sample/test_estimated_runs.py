@@ -271,7 +271,7 @@ def test_what_is_wrong(options: dict[str, Any], error: type[Exception], said: st
 
 
 def test_what_is_wrong_of_one_prediction_and_of_a_run() -> None:
-    with pytest.raises(OptionError, match="baseline is one of several runs"):
+    with pytest.raises(OptionError, match="baseline names one of several runs"):
         fb.estimate(table_of(TRUTH), RUNS["old"], baseline="old")
     with pytest.raises(ColumnError, match=r"^run 'new': "):
         fb.estimate(table_of(TRUTH), {"old": RUNS["old"], "new": RUNS["new"].select(["item"])})
