@@ -401,7 +401,7 @@ def test_nothing_changed_or_nothing_of_the_kind():
     with pytest.raises(EmptyInputError, match="another or joined with one, so each rate is 0"):
         sample_pairs(same, 10)
     with pytest.raises(
-        EmptyInputError, match="separated from another or joined with one, and so delta_precision is 0"
+        EmptyInputError, match="separated from another or joined with one, so delta_precision is 0"
     ):
         sample_pairs(same, 10, score="delta_precision")
     only_split = fb.evaluate(BASE, {item: item for item in BASE})
