@@ -25,8 +25,8 @@ KINDS = {
 def load(directory: Any, *, check: bool = True, memory_limit: int | str | None = None) -> Any:
     """Read an evaluation, diff, comparison, sweep or estimates written by `save` or `out=`.
 
-    The files are checked first: that they belong to one result, and are unchanged by their checksums. So a damaged
-    directory is refused.
+    First, the files are checked: they must belong to one result, and match their checksums. A damaged directory is
+    refused.
 
     Parameters
     ----------
@@ -37,24 +37,25 @@ def load(directory: Any, *, check: bool = True, memory_limit: int | str | None =
         slices computed by the evaluation, the costliest clusters, repairs and reports need only parts of the files,
         checked page by page as they are read. All files are read and checked when more is requested.
     memory_limit : int or str, optional
-        The memory that the result may take, such as "2GiB"; no limit when absent. An evaluation that takes more is
-        read in parts, as without `check`, and what takes all of its cells is refused; so is any other result that
-        takes more. 128 MiB may come on top.
+        The memory that the result may take, such as "2GiB"; no limit by default. An evaluation that needs more is
+        read in parts, as without `check`, and anything that needs all of its cells is refused; any other result that
+        needs more is refused. The process may take 128 MiB in addition.
 
     Returns
     -------
     Evaluation, Diff, Comparison, Sweep, Estimates, EstimatedComparison or PairEstimates
         The saved result with everything kept: an evaluation or diff saved with keep="items" can be sliced by any
-        attribute of its tables or of another table; with "cells", listed by cluster; with "scores", it has overall
-        scores, coverage, summary and the slices computed before. Others show, convert and report the same as when
-        they were saved; what they were saved without raises NotKeptError.
+        attribute of its tables or of another table; with "cells", it can be listed by cluster; with "scores", it has
+        overall scores, coverage, summary and the slices computed before. Other results can be shown, converted and
+        reported as before they were saved; anything they were saved without raises NotKeptError.
 
     Raises
     ------
     FileFormatError
-        If the directory has no saved result, files of several, a damaged one, or one that a version before 1.0 saved.
+        If the directory has no saved result, files of several results, a damaged result, or one saved by a version
+        before 1.0.
     OptionError
-        If this is no path, `check` is neither True nor False, `memory_limit` is no size, or it has no room.
+        If this is not a path, `check` is neither True nor False, or `memory_limit` is not a size or is too small.
 
     Examples
     --------

@@ -87,7 +87,8 @@ OF_RUNS = ("_own_scores", "_scores", "_same_codes", "_true_numbers", "_component
 class Comparison(ClusterResult):
     """Several runs against one truth: the evaluation of each, and their differences.
 
-    Made by `fastbcubed.compare`. ``cmp["old"]`` is the `Evaluation` of a run; iterating gives the names of the runs.
+    Returned by `fastbcubed.compare`. ``cmp["old"]`` is the `Evaluation` of a run; iterating gives the names of the
+    runs.
 
     Attributes
     ----------
@@ -98,7 +99,7 @@ class Comparison(ClusterResult):
     experiments : tuple of str
         The other runs.
     metrics : list of Metric
-        The scores that tables show.
+        The scores shown in tables.
     n_items : int
         Items that are scored.
     align : {"common", "each"}
@@ -111,8 +112,8 @@ class Comparison(ClusterResult):
         The runs by the score that `best` goes by, the best first: run, score, value; delta, se, low, high of the
         difference from the best; as_good, whether that interval includes 0. Empty where `ranks` refuses.
     warnings : list of dict
-        Warnings and notes: code, level ("warning" or "note"), message, runs, figures. One of them,
-        ``runs-lack-items``, covers all runs that lack items of the truth.
+        Warnings and notes: code, level ("warning" or "note"), message, runs, values. One of them,
+        ``runs-lack-items``, covers all runs that are missing items of the truth.
     n_bootstrap, seed : int
         Number of bootstrap replicates, and their seed; without replicates, intervals are by Student's t.
 
@@ -270,12 +271,12 @@ class Comparison(ClusterResult):
 
         Notes
         -----
-        Errors are paired, and linearised: with D_u what a unit u adds to the score of the experiment less what it adds
-        to that of the baseline, se² = U / (U - 1) Σ D_u². Units are the connected components of the truth and of
-        all runs; where one of these has more than a tenth of the weight, the components of the truth, the baseline and
-        the experiment, so that a third run that joins much does not change the error. A run equal to the baseline
-        differs by 0 ± 0. With align="each", se is NaN where the items of one of the two runs are a single unit. Under
-        "outside", items that only a run has connect nothing.
+        Errors are paired and linearised: with D_u the contribution of a unit u to the score of the experiment minus
+        its contribution to that of the baseline, se² = U / (U - 1) Σ D_u². Units are the connected components of the
+        truth and of all runs; where one of these has more than a tenth of the weight, the components of the truth,
+        the baseline and the experiment, so that a third run with very large clusters does not change the error. A run
+        equal to the baseline differs by 0 ± 0. With align="each", se is NaN where the items of one of the two runs
+        are a single unit. Under "outside", items that only a run has do not connect clusters.
 
         Examples
         --------
@@ -461,7 +462,7 @@ class Comparison(ClusterResult):
         return Table(rankings.ranks(self))
 
     def agreement(self) -> Table:
-        """Return how well each pair of scores agrees in ranking the runs: Kendall's tau-b.
+        """Return how well each pair of scores agrees on the ranking of the runs: Kendall's tau-b.
 
         Returns
         -------
@@ -479,7 +480,7 @@ class Comparison(ClusterResult):
         return Table(rankings.agreement(self))
 
     def coverage(self) -> Table:
-        """Return how many items of the truth each run has, before it is restricted to those of all runs.
+        """Return how many items of the truth each run has, before restriction to the common items.
 
         Returns
         -------
@@ -517,10 +518,10 @@ class Comparison(ClusterResult):
         deltas : bool
             Whether to add the differences from the baseline.
         order_by : {"delta", "worse", "better"}, optional
-            List the runs other than the baseline, by how much of precision and recall a slice adds to the difference:
-            the largest change first, or what got worse, or better. Slice by slice when absent.
+            List the runs other than the baseline, ordered by how much a slice adds to the differences in precision
+            and recall: the largest change first, or the largest loss, or the largest gain. By default slice by slice.
         limit : int, optional
-            The number of rows to return; all when absent.
+            How many rows to return; all by default.
 
         Returns
         -------
@@ -573,10 +574,10 @@ class Comparison(ClusterResult):
         run : str, optional
             The experiment whose differences to list; by default the first.
         order_by : {"delta", "worse", "better"} or None
-            The largest change of precision and recall together first, or what got worse, or better; None for
-            the order of the truth. Ties are broken by weight, then by id.
+            The largest change in precision and recall together first, or the largest loss, or the largest gain; None
+            for the order of the truth. Ties are broken by weight, then by id.
         limit : int, optional
-            The number of items to return; all when absent.
+            How many to return; all by default.
 
         Returns
         -------
@@ -753,17 +754,17 @@ class Comparison(ClusterResult):
         return found | ({"n_rows": cut} if cut else {})
 
     def save(self, directory: Any) -> None:
-        """Write scores, differences, the evaluations of the runs and the page; `fastbcubed.load` reads them back.
+        """Write scores, differences, the evaluations of the runs and the report; `fastbcubed.load` reads them back.
 
         A loaded comparison shows the same results. Clusters, items, and slices and baselines that were not requested
-        need the runs again.
+        require the original runs.
 
         Parameters
         ----------
         directory : path
-            Made if need be. Files of an earlier result in it are replaced, together at the end. ``overall.json`` is
-            the content of `to_json` and the page; ``scores.parquet`` and ``deltas.parquet`` are these tables, and
-            ``slices.parquet`` the requested slices, with a column ``by``.
+            Created if it does not exist. Files of an earlier result in it are replaced, all at the end.
+            ``overall.json`` has the content of `to_json` and of the report; ``scores.parquet`` and ``deltas.parquet``
+            are these tables, and ``slices.parquet`` has the requested slices, with a column ``by``.
 
         Examples
         --------

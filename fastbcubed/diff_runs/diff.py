@@ -86,52 +86,53 @@ def diff(
 ) -> Diff:
     """Compare one clustering with another: changes overall, by cluster, by slice, by item.
 
-    No truth is needed for that. With one, the diff also says which changes are right.
+    This needs no truth. With a truth, the diff also says which changes are right.
 
     Parameters
     ----------
     baseline, experiment : Clustering, table, path, dict, or array-like of shape (n_items,)
-        The clustering before and after, as `evaluate` takes truth and prediction. With `table`, the names of two of
-        its columns.
+        The clusterings before and after, in any form that `evaluate` takes. With `table`, the names of two of its
+        columns.
     truth : Clustering, table, path, dict, or array-like of shape (n_items,), optional
-        What judges the change, in the same form; with `table`, a column of it. It may label a part of the items alone.
-        Its attributes can be sliced by, and its clusters are the attribute "true_cluster".
+        The truth to judge the change by, in the same forms; with `table`, one of its columns. It may label only some
+        of the items. Its attributes can be sliced by, and its clusters are available as the attribute "true_cluster".
     item, cluster : str, list of str, or tuple of two or three of these
         Columns of items and clusters: one name, or the baseline's, the experiment's and the truth's; see `evaluate`.
     weight : str, array-like of shape (n_items,), or table, optional
-        A column of the baseline (else of the experiment, else of the truth), weights by position, or a table or dict
+        A column of the baseline (or else of the experiment, or of the truth), weights by position, or a table or dict
         from item to weight.
     slices : str, Bins, tuple of these, mapping, or a list of several of these
-        Slices to tell of now; see `Diff.slices`.
+        Slices to compute now; see `Diff.slices`.
     attributes : table, optional
-        Attributes to slice by, by item or by position, besides those of the tables given.
+        Attributes to slice by, by item or by position, in addition to those of the tables passed.
     metrics : str, callable, or iterable of these, optional
         Scores, families ("diff", "pairs", ...), "all", or formulas; by default split_rate, merge_rate,
         split_jaccard_distance, merge_jaccard_distance, jaccard_distance and affected_rate; with a truth also the good
-        and the bad part of each, delta_precision, delta_recall and iq. Others take the baseline for the truth.
+        and the bad part of each, delta_precision, delta_recall and iq. Other scores treat the baseline as the truth.
     weighting : {"pointwise", "outer"}
-        Whether weights count inside the clusters and in the mean, or in the mean alone.
+        Whether weights count inside the clusters and in the mean, or only in the mean.
     unmatched : {"drop", "raise", "singleton", "outside"} or dict
-        The policy for items that one side lacks; a dict has a policy for "baseline" (items that are gone) and one for
-        "experiment" (new ones). They are left out by default, so that all rates are about the items that both have; how
-        many are gone and new, and how many clusters are gone or appeared, is reported in any case. Items that a
-        clustering made of links lacks are alone there, unless a policy is given. "outside" is for new items: they are
-        merged to those that they are clustered with, which a truth that labels them judges, and have no rates of their
-        own.
+        Policy for items missing from one side; a dict has one policy for "baseline" (items that have disappeared) and
+        one for "experiment" (new items). By default they are dropped, so that all rates describe the common items;
+        the numbers of items that are gone or new, and of clusters that are gone or appeared, are reported in any
+        case. Items missing from a clustering that was built from links are singletons there by default. "outside" is
+        for new items: they count as merged with the items they are clustered with, which a truth that labels them can
+        judge, but have no rates of their own.
     unlabelled : {"drop", "outside"}
-        What happens to items that the truth lacks where it judges: they are left out of all clusters, or, if true
-        clusters are complete, belong with none of the others.
+        Policy for items without a true label when the change is judged: they are dropped from all clusters or, if
+        true clusters are complete, belong with no other item.
     nulls : {"raise", "singleton", "drop"}
-        What happens to items with a null cluster.
+        Policy for items with a null cluster.
     duplicates : {"raise", "drop"}
-        What happens to rows that repeat an earlier one.
+        Policy for rows that repeat an earlier one.
     noise : object, optional
-        The label, such as -1, whose items are taken as alone; or a dict of one for "baseline", "experiment" or both,
-        which the truth has not.
+        The label, such as -1, whose items are treated as singletons; or a dict from "baseline", "experiment" or both
+        to such a label, which then does not apply to the truth.
     overlapping : bool
-        Whether items may be in several clusters. There are split_rate and merge_rate then, and no truth.
+        Whether items may be in several clusters. The scores are then split_rate and merge_rate, and no truth is
+        accepted.
     max_pairs : float
-        With `overlapping`, how many pairs of cells to compare at most.
+        With `overlapping`, the maximal number of pairs of cells to compare.
     table : table or path, optional
         One table with the clusters of all sides.
     out : path, optional
@@ -139,15 +140,15 @@ def diff(
     keep : {"scores", "cells", "items"}
         How much of the result to write to `out`; with the disk engine, how much to hold.
     paths : bool
-        Whether the result has the paths of files rather than their names; see `evaluate`.
+        Whether the result contains the paths of files rather than their names; see `evaluate`.
     engine : {"memory", "disk"}, optional
-        Where the work is done; see `evaluate`. A truth takes the memory engine.
+        Where the work is done; see `evaluate`. A truth requires the memory engine.
     memory_limit : int or str, optional
         Bytes that the disk engine may use.
     spill_dir : path, optional
         Where the disk engine spills.
     threads : int, optional
-        All cores of the process when absent. The scores do not depend on it.
+        All cores of the process by default. The scores do not depend on it.
     progress : bool or callable, optional
         Whether to show progress on stderr; see `evaluate`.
 
@@ -158,15 +159,15 @@ def diff(
     Raises
     ------
     FastBCubedError
-        One of its children, which says what is wrong with the input, where, and what to do.
+        One of its subclasses, whose message says what is wrong with the input, where, and what to do.
 
     Notes
     -----
-    For an item, B is its cluster in the baseline and E that in the experiment, the item included. The split rate is
-    the mean over items of w(B - E) / w(B), the merge rate that of w(E - B) / w(E), w the weight of the items in a set.
-    The Jaccard distance, w(B - E) + w(E - B) over w(B or E), is a metric. With I, the item's true cluster, each is cut
-    in a good and a bad part: to split off what is not in I is good, and so is to merge what is in I. All come from
-    tables of cells, at a cost linear in the items, like those of `evaluate`.
+    For an item, let B be its cluster in the baseline and E its cluster in the experiment, both including the item,
+    and let w be the weight of the items in a set. The split rate is the mean over items of w(B - E) / w(B), and the
+    merge rate that of w(E - B) / w(E). The Jaccard distance, w(B - E) + w(E - B) over w(B or E), is a metric. With I,
+    the item's true cluster, each is divided into a good and a bad part: it is good to split off what is not in I, and
+    to merge what is in I. As in `evaluate`, all scores come from tables of cells, at a cost linear in the items.
 
     References
     ----------

@@ -79,47 +79,47 @@ __all__ = ["Diff"]
 
 
 class Diff(DiffWithIds):
-    """Changes from a baseline's clusters to an experiment's, and how many of them a truth confirms.
+    """Changes from the clusters of a baseline to those of an experiment, and how many of them a truth confirms.
 
-    Made by `fastbcubed.diff` or `fastbcubed.load`. Scores are means over the items that both have, unless a policy
-    says otherwise.
+    Returned by `fastbcubed.diff` and `fastbcubed.load`. Scores are means over the items that both have, unless a
+    policy says otherwise.
 
     Attributes
     ----------
     evaluation : Evaluation
-        The experiment scored against the baseline as if this were the truth; all cells and rows are there.
+        The experiment scored against the baseline as if the baseline were the truth, with all cells and rows.
     overall : Scores
         Scores over all items; each is also an attribute of the diff.
     verdict : Verdict or None
-        What the truth says of all items together; None without one.
+        The truth's judgement of all items together; None without a truth.
     metrics : list of Metric
-        The scores that tables show.
+        The scores shown in tables.
     errors : Scores
         Standard errors of the scores over all items, by connected component.
     summary : dict
         Items, clusters and sizes of each side.
     warnings : list of dict
-        What a reader should know: code, level, message, and figures of each.
+        Warnings and notes: the code, level, message and values of each.
     definition : dict
-        What the scores mean: average, weighting, policies.
+        The definition of the scores: average, weighting, policies.
     reading : dict
         How the columns of each side were read, why, and how else they could be read.
     manifest : dict
-        Versions, engine, the arguments given, and rows and fingerprint of each side.
+        Versions, engine, the arguments passed, and the number of rows and the fingerprint of each side.
     coverage : SharedItems
-        How far baseline and experiment have the same items.
+        The extent to which baseline and experiment have the same items.
     names : dict
-        What baseline, experiment and, if there is one, truth are called.
+        The names of baseline, experiment and, if given, truth.
     not_computed : dict of str to str
-        Scores of a family that are not defined for this input, and why.
+        Scores of requested families that are not defined for this input, and the reasons.
     sliced : dict of str to Table
         Slices that were requested when the diff was made.
 
     Notes
     -----
-    Where a method cannot answer, it raises an error as `Evaluation` does: SliceError (no such side, cluster, item or
-    slice), ColumnError, MetricError (no such score, or it is not defined for this input), OptionError, NotKeptError, or
-    EmptyInputError (nothing changed that could be judged).
+    A method that cannot return a result raises an error as `Evaluation` does: SliceError (the side, cluster, item or
+    slice does not exist), ColumnError, MetricError (the score does not exist or is not defined for this input),
+    OptionError, NotKeptError, or EmptyInputError (nothing changed that could be judged).
 
     Examples
     --------
@@ -205,7 +205,7 @@ class Diff(DiffWithIds):
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """How this came about: versions, engine, arguments that were given, rows and fingerprint of either side."""
+        """Provenance: versions, engine, arguments passed, and rows and fingerprint of each side."""
         found = dict(self.evaluation.manifest)
         return found | {side: found.pop(place) for side, place in PLACES.items()}
 
@@ -230,14 +230,14 @@ class Diff(DiffWithIds):
         return self._judgement.verdict(self._judging)
 
     def metric(self, which: str | Callable[..., Any]) -> float:
-        """Return a score over all items, by name or from a formula of your own.
+        """Return a score over all items, by name or from a custom formula.
 
         Parameters
         ----------
         which : str or callable
-            A name of the registry, also of a score that judges the change if there is a truth; or a formula
-            ``f(tp, fp, fn, tn) -> array``, which is given what stayed with an item, what was merged to it, what was
-            split off it, and all else. Its mean over items is returned.
+            The name of a score, including scores that judge the change if there is a truth; or a function
+            ``f(tp, fp, fn, tn) -> array`` of the items that stayed with an item, were merged with it, were split off
+            it, and all others. The result is its mean over items.
 
         Returns
         -------
@@ -261,8 +261,9 @@ class Diff(DiffWithIds):
     def errors(self) -> Scores:
         """Standard errors of the overall scores, by connected component; see `Evaluation.errors`.
 
-        They say how far a score would differ on other components of the same kind. On these very items a diff has no
-        error. Scores that judge the change have one by components of truth, baseline and experiment.
+        They say how much a score would vary between samples of components of the same kind; for the given items, a
+        diff is exact. Standard errors of scores that judge the change are based on the components of truth, baseline
+        and experiment.
         """
         of_impact = self.evaluation.errors
         found = dict(of_impact) | (self._judging_errors if self.verdict is not None else {})
@@ -278,7 +279,7 @@ class Diff(DiffWithIds):
         level : float
             The confidence.
         unit : str
-            "component", "baseline_cluster" or an attribute; "component" alone for scores that judge the change.
+            "component", "baseline_cluster" or an attribute; only "component" for scores that judge the change.
 
         Returns
         -------
@@ -315,8 +316,8 @@ class Diff(DiffWithIds):
     def scores(self, *, level: float = 0.95) -> Table:
         """Return the overall scores, with standard errors and intervals where these are known.
 
-        Of scores that judge the change, a diff that was loaded without its items has the values and saved errors alone.
-        `to_pandas`, `to_polars` and `to_arrow` of the diff convert this table.
+        For scores that judge the change, a diff that was loaded without its items has only the values and the saved
+        standard errors. `to_pandas`, `to_polars` and `to_arrow` of the diff convert this table.
 
         Parameters
         ----------
@@ -361,25 +362,25 @@ class Diff(DiffWithIds):
         Parameters
         ----------
         by : str, Bins, tuple of these, optional
-            Slices to tell of one by one, as for `slices`.
+            Slices to list separately, as for `slices`.
 
         Returns
         -------
         Table
             became, n_clusters, n_items, weight, share. Clusters of the baseline are "unchanged" (the experiment has
-            the same cluster), "split" (in several clusters of the experiment, which hold nothing else), "merged"
-            (whole, together with others), "split and merged", or "gone": the experiment has none of their items.
-            "appeared" are clusters of the experiment of which the baseline has no item. Items and weight of the first
-            four are those that both have. The share is that of the weight of the whole baseline, and of the whole
-            experiment for clusters that appeared.
+            the same cluster), "split" (into several clusters of the experiment that contain no other items), "merged"
+            (in one cluster together with other items), "split and merged", or "gone": the experiment has none of
+            their items. Clusters of the experiment without items of the baseline have "appeared". Items and weight of
+            the first four are those that both have. The share refers to the weight of the whole baseline or, for
+            clusters that appeared, of the whole experiment.
 
-            By slice, the slice comes first; clusters are those with items in it, and shares are of the weight of the
-            items that are told of in the slice. What does not occur is left out.
+            By slice, the slice comes first; clusters are those with items in it, and shares refer to the weight of the
+            items listed for the slice. Outcomes that do not occur are omitted.
 
         Notes
         -----
-        Items that one side alone has of a cluster of which both have items do not change what became of it; how many
-        there are is shown by `coverage`. With ``unmatched="singleton"`` they count as clusters of one item.
+        Items that only one side has do not affect the outcome of a cluster that has common items; `coverage` shows
+        their number. With ``unmatched="singleton"``, they count as clusters of one item.
 
         Examples
         --------
@@ -428,25 +429,26 @@ class Diff(DiffWithIds):
         ----------
         by : str, Bins, tuple of these, or mapping
             An attribute of baseline or experiment, or of the truth if there is one; bins of it (see
-            `fastbcubed.bins`); several crossed; or names of subsets, each a mask or a list of items. "baseline_size"
-            and "experiment_size" are always there; where a column is called so, too, it is "baseline.baseline_size",
-            and the size "always.baseline_size". A null is a slice of its own.
+            `fastbcubed.bins`); a tuple of several to cross; or a dict of named subsets, each a mask or a list of
+            items. "baseline_size" and "experiment_size" are always available; if a column has this name, too, it is
+            "baseline.baseline_size", and the size is "always.baseline_size". Nulls form a slice of their own.
         attributes : table, optional
-            Attributes by item, or row by row, to slice by; those given to `fastbcubed.diff` by default.
+            Attributes to slice by, by item or row by row; by default those passed to `fastbcubed.diff`.
         errors : bool
-            Whether to work out standard errors, too: <score>_se behind each score, by the components that have items
+            Whether to compute standard errors: <score>_se after each score, based on the components that have items
             in the slice.
         order_by : str, optional
-            A score or column to list by, as for `clusters`; "change" for both changes together. Ties are broken by
-            weight, then by slice. When absent, by slice, or by "change" if there is a limit.
+            A score or column to order by, as for `clusters`; "change" for the sum of both changes. Ties are broken by
+            weight, then by slice. By default by slice, or by "change" if there is a limit.
         limit : int, optional
-            The number of slices to return; all when absent.
+            How many to return; all by default.
 
         Returns
         -------
         Table
-            The slice, n_items, weight, split_change and merge_change (its shares of split_rate and merge_rate), and
-            the scores; with a truth also n_labelled, the items that the scores which judge the change are about.
+            The slice, n_items, weight, split_change and merge_change (its contributions to split_rate and
+            merge_rate), and the scores; with a truth also n_labelled, the number of items behind the scores that
+            judge the change.
 
         Examples
         --------
@@ -469,25 +471,26 @@ class Diff(DiffWithIds):
         columns: str | Iterable[str] = (),
         seed: int = 0,
     ) -> Table:
-        """Draw pairs of items from the changes for people to judge; `fastbcubed.estimate_pairs` takes them.
+        """Draw pairs of items from the changes for people to judge, as input to `fastbcubed.estimate_pairs`.
 
         Parameters
         ----------
         n : int
             How many pairs to draw.
         score : str
-            What to estimate: "rates", those of splits and of merges; a good or bad rate or distance; delta_precision.
+            What to estimate: "rates", the good and bad rates of splits and merges; a good or bad rate or distance; or
+            delta_precision.
         by : str, Bins or tuple of these, optional
-            An attribute by whose values to draw apart, named as in `slices`.
+            An attribute to stratify by, named as in `slices`.
         columns : str or iterable of str
             Attributes to show of both items, named as in `slices`.
         seed : int
-            Of the random numbers: the same seed draws the same pairs.
+            Seed of the random numbers; the same seed draws the same pairs.
 
         Returns
         -------
         Table
-            A row for each draw, with all that the estimate needs, and an empty column verdict: see
+            A row for each draw, with everything that the estimate needs, and an empty column verdict; see
             `fastbcubed.estimate_pairs`.
 
         Examples
@@ -521,29 +524,30 @@ class Diff(DiffWithIds):
         side : {"baseline", "experiment"}
             Which clusters.
         order_by : str, optional
-            A score or column; when absent, or "change", split_change and merge_change together. Scores of which
-            more is better are listed smallest first, all else largest first. Ties are broken by weight, largest first,
-            then by label.
+            A score or column; by default "change", the sum of split_change and merge_change. Scores where higher is
+            better are listed smallest first, all others largest first. Ties are broken by weight, largest first, then
+            by label.
         limit : int, optional
-            The number of clusters to return; all when absent.
+            How many to return; all by default.
         outcome : str, optional
-            The outcome of the clusters to list: of the baseline "unchanged", "split" (in several clusters now, which
-            hold nothing else), "merged" (whole, together with other items), "split and merged" or "gone" (the
-            experiment has none of its items); of the experiment "unchanged", "fragment" (of one baseline cluster, not
-            all of it), "union" (of whole ones), "mixed" or "appeared".
+            The outcome of the clusters to list; all outcomes by default. For the baseline: "unchanged", "split" (into
+            several clusters that contain no other items), "merged" (in one cluster together with other items), "split
+            and merged" or "gone" (the experiment has none of its items). For the experiment: "unchanged", "fragment"
+            (part of one baseline cluster), "union" (of whole baseline clusters), "mixed" or "appeared".
 
         Returns
         -------
         Table
-            cluster, n_items, weight, n_parts (clusters of the other side that it meets), outcome (where clusters
-            overlap, unchanged), split_change, merge_change, and the scores over its items. With a truth also
-            n_labelled, the items that the scores which judge the change are about. Clusters that are gone or
-            appeared have cluster, n_items and weight alone.
+            cluster, n_items, weight, n_parts (clusters of the other side that it intersects), outcome (if clusters
+            overlap, only unchanged), split_change, merge_change, and the scores over its items. With a truth also
+            n_labelled, the number of items behind the scores that judge the change. Clusters that are gone or
+            appeared have only cluster, n_items and weight.
 
         Notes
         -----
-        The changes of a cluster are its shares of split_rate and merge_rate: the sums over its items of weight * the
-        item's own rate, divided by the weight of all items. So they add up to split_rate and merge_rate.
+        The changes of a cluster are its contributions to split_rate and merge_rate: the sums over its items of weight
+        * the item's own rate, divided by the weight of all items. Over all clusters, they add up to split_rate and
+        merge_rate.
 
         Examples
         --------
@@ -567,16 +571,16 @@ class Diff(DiffWithIds):
         Parameters
         ----------
         order_by : str, optional
-            A column to list by, largest first; both changes together when absent, or "change". Ties are broken by
+            A column to order by, largest first; by default "change", the sum of both changes. Ties are broken by
             weight, then by labels.
         limit : int, optional
-            The number of cells to return; all when absent.
+            How many to return; all by default.
 
         Returns
         -------
         Table
-            baseline_cluster, experiment_cluster (a list of them where they overlap), n_items, weight, split and
-            merged of each item, split_change and merge_change of all of them.
+            baseline_cluster, experiment_cluster (lists if clusters overlap), n_items, weight, split and merged of
+            each item, and split_change and merge_change of all items of the cell.
 
         Examples
         --------
@@ -608,12 +612,12 @@ class Diff(DiffWithIds):
         columns : str or iterable of str
             Attributes to add, named as in `slices`.
         baseline_cluster, experiment_cluster : object, optional
-            The label of a cluster, whose items alone are listed; a tuple if composite.
+            The label of a cluster (a tuple if composite), to list only its items.
         order_by : str, optional
-            A score or column to list by, as for `clusters`; "change" for both changes together; in the order of the
-            input when absent. Ties are broken by weight, then by id.
+            A score or column to order by, as for `clusters`; "change" for the sum of both changes. By default, items
+            are in the order of the input. Ties are broken by weight, then by id.
         limit : int, optional
-            The number of items to return; all when absent.
+            How many to return; all by default.
 
         Returns
         -------
@@ -641,18 +645,18 @@ class Diff(DiffWithIds):
         Parameters
         ----------
         which : object
-            Its id; a tuple if composite; its position if items have no ids.
+            Its id (a tuple if composite), or its position if items have no ids.
         columns : str or iterable of str
             Attributes to show, named as in `slices`.
         members : int
-            Members to list of each set.
+            Number of members of each set to list.
 
         Returns
         -------
         ChangedItem
-            A dict that reads well: item, baseline_cluster, experiment_cluster, weight, stable, split, merged,
-            split_change, merge_change, the scores, "attributes" if there are columns, and "members": for each of
-            "stable", "split", "merged" and "apart" the number of items and the first few of them.
+            A dict with a readable text form: item, baseline_cluster, experiment_cluster, weight, stable, split,
+            merged, split_change, merge_change, the scores, "attributes" if there are columns, and "members": for each
+            of "stable", "split", "merged" and "apart" the number of items and the first few of them.
 
         Examples
         --------
@@ -674,15 +678,15 @@ class Diff(DiffWithIds):
         which : object
             Its label; a tuple if composite.
         columns : str or iterable of str, optional
-            Attributes to show beside the members, named as in `slices`; the first few when absent, the true cluster
-            before all. Values that differ from the commonest one are marked.
+            Attributes to show next to the members, named as in `slices`; by default the first few, beginning with the
+            true cluster. Values that differ from the commonest one are marked.
         members : int
-            Members to show: of each part one, then another of each, and so on, heaviest first, then by id.
+            Number of members to show: one of each part, then another of each, and so on, heaviest first, then by id.
 
         Returns
         -------
         ChangedCluster
-            A dict that reads well, and that has as `parts` a table of all parts, as `table` one of all members.
+            A dict with a readable text form, with `parts`, a table of all parts, and `table`, a table of all members.
 
         Examples
         --------
@@ -734,11 +738,11 @@ class Diff(DiffWithIds):
         Parameters
         ----------
         directory : path
-            Made if need be. Files of an earlier result in it are replaced, together at the end.
+            Created if it does not exist. Files of an earlier result in it are replaced, all at the end.
         keep : {"scores", "cells", "items"}
-            How much to write: scores, changes and slices; with "cells" also the clusters and what they share; with
-            "items" also the items, from which any later slice can be made, those of a truth included. The files
-            are those of an evaluation with the baseline as truth, and have its names of columns.
+            How much to write: scores, changes and slices; with "cells" also clusters and cells; with "items" also the
+            items, including those of a truth, from which any later slice can be computed. The files are those of an
+            evaluation with the baseline as truth, with the same column names.
         """
         save.save(self.evaluation, directory, keep, more=lambda: {MARK: state_of(self)}, sliced=self._sliced)
 

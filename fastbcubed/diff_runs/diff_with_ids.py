@@ -23,7 +23,7 @@ from fastbcubed.runtime.object_attributes import cached_property
 
 
 class DiffWithIds(ScoredResult):
-    """A diff whose baseline's labels are ids, which its experiment's clusters carry on."""
+    """A diff whose baseline labels are ids, which are carried over to the clusters of the experiment."""
 
     #: the evaluation of the experiment with the baseline as truth; what a saved diff knows; names and warnings
     evaluation: Evaluation
@@ -33,7 +33,7 @@ class DiffWithIds(ScoredResult):
 
     @cached_property
     def id_stability(self) -> IdStability:
-        """The shares of the common weight whose cluster kept its id: `as_named`, and at `best`, by `ids`.
+        """Share of the common weight that keeps its id: `as_named`, by the present labels, and `best`, by `ids`.
 
         Examples
         --------
@@ -49,30 +49,31 @@ class DiffWithIds(ScoredResult):
     ) -> Table:
         """Return the id of each cluster of the experiment: that of a baseline cluster, or a new one.
 
-        Labels of the baseline are ids. Of all ways to give each to at most one cluster, that one is taken which keeps
-        those of most weight; of equal ones that with the heaviest cell, then with the larger share of both clusters,
-        the smaller old id, and the smaller label.
+        The labels of the baseline are the ids. Each is given to at most one cluster, such that as much weight as
+        possible keeps its id. Ties are broken by the heaviest cell, then by the larger share of both clusters, the
+        smaller old id, and the smaller label.
 
         Parameters
         ----------
         known_ids : array-like, optional
-            Ids of earlier releases, such as the column id of `registry`, which are not given again.
+            Ids of earlier releases, such as the column id of `registry`, which are not used again.
         revive : bool
-            Whether new ids may be known ones that the baseline has not.
+            Whether known ids that the baseline does not have may be used again as new ids.
         mint : callable, str, optional
-            How new ids are made: a function of the cluster's label; a text, which a running number follows; or the
-            builtin `min`, the cluster's smallest item that is no id. By default integers count on from the largest
-            known one, and others are the labels of the experiment. One that is taken raises OptionError, and numbers
-            among texts IdTypeError.
+            How new ids are made: a function of the cluster's label; a string to prefix to consecutive numbers; or the
+            builtin `min`, for the cluster's smallest item that is not an id. By default, integer ids continue from
+            the largest known id, and other ids are the labels of the experiment. An id that is already taken raises
+            OptionError, and a mix of numbers and strings IdTypeError.
         by : {"cluster", "item"}
             Whether to list clusters, or items as a baseline for the next release.
 
         Returns
         -------
         Table
-            experiment_cluster, id, event, by label: "kept"; "merged", where it also replaces ids that are retired;
-            "split", with a new id, as its items are of clusters whose ids others carry; "new", without an item of the
-            baseline. By item: item and cluster, the id. Clusters that a policy made have none.
+            experiment_cluster, id, event, by label: "kept"; "merged", if it also replaces ids that are retired;
+            "split", with a new id, because its items come from clusters whose ids other clusters keep; "new", without
+            items of the baseline. By item: item and cluster, which holds the id. Clusters created by a policy have no
+            id.
 
         Examples
         --------
@@ -91,7 +92,7 @@ class DiffWithIds(ScoredResult):
         return Table(ids_of(self, known_ids, mint, revive=revive, by_item=by == "item"))
 
     def retired(self) -> Table:
-        """Return the ids that no cluster carries: id, replaced_by (that of the cluster with most of it, or null).
+        """Return the ids that no cluster keeps: id, replaced_by (id of the cluster with most of its weight, or null).
 
         Examples
         --------
@@ -109,9 +110,9 @@ class DiffWithIds(ScoredResult):
         Parameters
         ----------
         previous : table or path, optional
-            The registry of the release before, whose ids are known. They come first.
+            The registry of the previous release, whose ids are known. They come first.
         release : str, optional
-            What to call the experiment; by default its name, without the ending of a file.
+            The name of the release; by default that of the experiment, without a file name extension.
         revive, mint
             As for `ids`.
 

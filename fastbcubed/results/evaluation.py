@@ -48,55 +48,57 @@ if TYPE_CHECKING:
 class Evaluation(ScoredResult):
     """How good a clustering is: overall, by cluster, by slice, by item.
 
-    Made by `fastbcubed.evaluate` or `fastbcubed.load`. Scores are means over items unless their name says otherwise.
+    Returned by `fastbcubed.evaluate` and `fastbcubed.load`. Scores are means over items unless their name says
+    otherwise.
 
     Attributes
     ----------
     contingency : Contingency
         The cells behind all scores.
     metrics : list of Metric
-        The scores that tables show.
+        The scores shown in tables.
     beta : float
         Weight of recall in F.
     coverage : Coverage
-        How far the two sides have the same items.
+        The extent to which the two sides have the same items.
     policies : Policies
-        What was done with items that are missing somewhere.
+        How items missing from one side were treated.
     overall : Scores
         Scores over all items; each is also an attribute of the evaluation.
     not_computed : dict of str to str
-        Scores of a family that are not defined for this input, and why.
+        Scores of requested families that are not defined for this input, and the reasons.
     names : dict
-        What the two sides are called.
+        The names of the two sides.
     sliced : dict of str to Table
         Slices requested when evaluating.
     engine : {"memory", "disk", "spark"}
-        What did the work.
+        The engine that computed the scores.
     errors : Scores
         Standard errors of the scores over all items, by connected component.
     units : Units
-        The components: their number, the effective number of equal ones, and the share of the largest.
+        The components: their number, their effective number, and the share of the largest.
     bounds : Bounds or None
         Bounds of the precision, where prediction-only items were dropped.
     summary : dict
         Items, clusters, sizes and outcomes of each side.
     concentration : dict
-        In how few clusters of each side the loss is.
+        How concentrated the loss is in the clusters of each side.
     warnings : list of dict
-        What a reader should know: code, level, message, and figures of each.
+        Warnings and notes: the code, level, message and values of each.
     definition : dict
-        What the scores mean: average, weighting, policies.
+        The definition of the scores: average, weighting, policies.
     reading : dict
-        What item and cluster of each side were taken from (left, right, score and verdict of links): columns, reason,
-        others that it could be; and the tool. None of a side without columns, such as a dict.
+        How the columns of each side were read: for item and cluster (for links: left, right, score and verdict), the
+        columns used, the reason, and other candidates; and the tool. None for a side without columns, such as a dict.
     manifest : dict
-        Versions, engine, the arguments given, and rows and fingerprint of each side.
+        Versions, engine, the arguments passed, and the number of rows and the fingerprint of each side.
 
     Notes
     -----
-    Where a method cannot answer, it raises one of `fastbcubed.errors`: SliceError (there is no such side, cluster, item
-    or slice), ColumnError (no such attribute), MetricError (no such score or column to order by, or it is not defined
-    for this input), OptionError (no such value of another argument), NotKeptError (the cells or items were not kept).
+    A method that cannot return a result raises one of `fastbcubed.errors`: SliceError (the side, cluster, item or
+    slice does not exist), ColumnError (the attribute does not exist), MetricError (the score or the column to order
+    by does not exist, or is not defined for this input), OptionError (another argument has an invalid value), or
+    NotKeptError (the cells or items were not kept).
 
     Examples
     --------
@@ -134,8 +136,8 @@ class Evaluation(ScoredResult):
         Parameters
         ----------
         which : str or callable
-            A name of the registry, or ``f(tp, fp, fn, tn) -> array``, which is given float64 arrays of one shape and
-            works element by element. Its mean over items is returned.
+            The name of a score, or a function ``f(tp, fp, fn, tn) -> array`` that takes float64 arrays of equal shape
+            and works element by element; the result is its mean over items.
 
         Examples
         --------
@@ -152,9 +154,10 @@ class Evaluation(ScoredResult):
     def errors(self) -> Scores:
         """Standard errors of the overall scores, by connected component of truth and prediction.
 
-        They say how far a score would differ on as many other components of the same kind. Asking for that of a score
-        that has none raises a MetricError that says why. A single component gives NaN. An error of 0 means that all
-        components have the same score: none of the faults that may be was seen. Computed on first access, by cell.
+        They say how much a score would vary between samples of as many components of the same kind. For a score
+        without a standard error, access raises a MetricError that gives the reason. A single component gives NaN. An
+        error of 0 means that all components have the same score; errors that were not observed may still occur.
+        Computed from the cells on first access.
         """
         found = self.standard_errors.by_component
         warn_of_units(found.units, COMPONENT, stacklevel=4)
@@ -180,18 +183,18 @@ class Evaluation(ScoredResult):
         level : float
             The confidence.
         unit : str
-            What could have been drawn otherwise, as a whole: "component", a connected component of truth and
-            prediction; "true_cluster", which is right only with ``unmatched="outside"``; or a column of the
-            tables, whose values have to keep components whole. Where that does not hold, an
-            `EvaluationWarning` says so: the interval is then too narrow.
+            The sampling unit: "component", a connected component of truth and prediction; "true_cluster", which is
+            valid only with ``unmatched="outside"``; or a column of the tables, whose values must not divide
+            components. If this does not hold, the interval is too narrow, and an `EvaluationWarning` says so.
 
         Returns
         -------
         Interval
-            low and high, by Student's t with degrees of freedom by how few units carry the error, symmetric in the
-            log odds of a rate, and for a mean over items no wider than Wilson's of the effective number of units. A
-            score at an end of its range has an interval to one side: units that were not drawn may differ. It is
-            NaN where all items are one unit, and for an amount of 0.
+            low and high, by Student's t. The fewer units account for the error, the fewer degrees of freedom there
+            are. The interval is symmetric in the log odds of a rate, and for a mean over items no wider than Wilson's
+            interval for the effective number of units. A score at an end of its range has a one-sided interval,
+            because units that were not drawn may differ. It is NaN if all items are in one unit, and for an amount of
+            0.
 
         Examples
         --------
@@ -250,27 +253,28 @@ class Evaluation(ScoredResult):
         side : {"true", "pred"}
             Which clusters.
         order_by : str, optional
-            A score (worst first) or column (largest first); by default, and for "loss", recall_loss for true clusters
-            and precision_loss for predicted ones. Ties are broken by weight, largest first, then by label.
+            A score (worst first) or column (largest first). By default, or with "loss", it is recall_loss for true
+            clusters and precision_loss for predicted ones. Ties are broken by weight, largest first, then by label.
         limit : int, optional
             How many to return; all by default.
         outcome : str, optional
-            What became of the clusters to list, as `outcomes` calls it: "mixed", say; any when absent.
+            The outcome of the clusters to list, such as "mixed" (see `outcomes`); all outcomes by default.
 
         Returns
         -------
         Table
-            cluster, n_items, weight, n_parts (clusters of the other side that it meets), exact (the same cluster is on
-            the other side), outcome (not where clusters overlap), precision_loss, recall_loss, and the scores.
+            cluster, n_items, weight, n_parts (clusters of the other side that it intersects), exact (whether the
+            other side has the same cluster), outcome (unless clusters overlap), precision_loss, recall_loss, and the
+            scores.
 
         Notes
         -----
-        The losses of a cluster are what it costs of the precision and of the recall of all items: the sum over its
-        items of weight * (1 - precision), or recall, divided by the weight of all items. So over all clusters of
-        a side they add up to over_merge_rate and under_merge_rate.
+        The losses of a cluster are its contributions to the loss of overall precision and recall: the sum over its
+        items of weight * (1 - precision), or weight * (1 - recall), divided by the weight of all items. Over all
+        clusters of a side, they add up to over_merge_rate and under_merge_rate.
 
-        Where clusters overlap, losses are split so that this holds: equally among the clusters that an item shares with
-        another, or is in.
+        If clusters overlap, losses are divided so that this still holds: equally among the clusters that an item
+        shares with another, or that it is in.
 
         Examples
         --------
@@ -301,15 +305,15 @@ class Evaluation(ScoredResult):
         which : object
             Its label; a tuple if composite.
         columns : str or iterable of str, optional
-            Attributes to show next to the members, named as in `slices`; the first few when absent. Values that differ
+            Attributes to show next to the members, named as in `slices`; by default the first few. Values that differ
             from the commonest one are marked.
         members : int
-            Members to show: of each part one, then another of each, and so on, heaviest first, then by id.
+            Number of members to show: one of each part, then another of each, and so on, heaviest first, then by id.
 
         Returns
         -------
         Cluster
-            A dict that reads well, and that has as `parts` a table of all parts, as `table` one of all members.
+            A dict with a readable text form, with `parts`, a table of all parts, and `table`, a table of all members.
 
         Examples
         --------
@@ -322,16 +326,17 @@ class Evaluation(ScoredResult):
     def outcomes(self) -> Table:
         """Return the outcomes of the clusters (exact, in parts, with others, both) and their losses.
 
-        A true cluster is "exact" (the same cluster is on the other side), "split" (in several predicted clusters,
-        which hold nothing else), "merged" (whole, together with other items) or "split and merged". A predicted one
-        is "exact", a "fragment" (of one true cluster, not all of it), a "union" (of whole true clusters) or "mixed".
-        Under "outside", items that only the prediction has are others, too, and a predicted cluster with any is mixed.
+        A true cluster is "exact" (there is an identical predicted cluster), "split" (into several predicted clusters
+        that contain no other items), "merged" (in one predicted cluster together with other items) or "split and
+        merged". A predicted cluster is "exact", a "fragment" (part of one true cluster), a "union" (of whole true
+        clusters) or "mixed". Under "outside", items that only the prediction has count as other items, so a predicted
+        cluster with any of them is mixed.
 
         Returns
         -------
         Table
             side, outcome, n_clusters, n_items, weight, precision_loss, recall_loss; all outcomes in this order, true
-            clusters first. Each loss adds up to that of all items on either side.
+            clusters first. On either side, each loss adds up to the overall loss.
 
         Examples
         --------
@@ -364,21 +369,21 @@ class Evaluation(ScoredResult):
         return Losses(self.kept, self.figures)
 
     def lorenz(self, side: str, *, limit: int | None = ROWS) -> Table:
-        """Return how the loss is spread over clusters, the costliest first: in few of them, or in many.
+        """Return how concentrated the loss is: its cumulative share over the clusters, the costliest first.
 
         Parameters
         ----------
         side : {"true", "pred"}
-            Which clusters: true ones lose recall, predicted ones precision.
+            Which clusters: true clusters lose recall, predicted clusters precision.
         limit : int or None
-            Rows of the curve at most. The first clusters are listed one by one, later ones ever farther apart; always
-            the first, the last one that costs anything, and the last. None for all.
+            Maximal number of rows of the curve. The first clusters are listed one by one, later ones at increasing
+            intervals; the first cluster, the last one with a loss and the last one are always included. None for all.
 
         Returns
         -------
         Table
-            n_clusters, share_clusters, share_loss: how much of the loss is in so many clusters. The share is NaN if
-            nothing is lost.
+            n_clusters, share_clusters, share_loss: the share of the loss in the n_clusters costliest clusters. It is
+            NaN if there is no loss.
 
         Examples
         --------
@@ -398,7 +403,7 @@ class Evaluation(ScoredResult):
 
     @cached_property
     def concentration(self) -> dict[str, dict[str, Any]]:
-        """By side: "loss", "n_clusters", "n_lossy" (those that cost anything), "n_half" (so few have half of it)."""
+        """By side: "loss", "n_clusters", "n_lossy" (clusters with a loss), "n_half" (clusters with half of it)."""
         return concentration(self.losses.curves)
 
     def repairs(
@@ -408,27 +413,29 @@ class Evaluation(ScoredResult):
         limit: int | None = 200,
         order_by: str = "gain",
     ) -> Table:
-        """Return the clusters to repair first, with the gain of each alone and of the first k together.
+        """Return the clusters to repair first, with the gain from each repair alone and the scores after the first k.
 
         Parameters
         ----------
         kinds : "split", "gather" or both
-            To split a predicted cluster by the truth: its items of each true cluster become a cluster of their own, as
-            do, under "outside", those that the truth does not have. To gather a true cluster: its items, wherever
-            they are, become one predicted cluster, without what they were clustered with.
+            "split" divides a predicted cluster by the truth: its items of each true cluster become a separate
+            cluster, and so do, under "outside", items that the truth does not have. "gather" turns the items of a
+            true cluster, wherever they are, into one predicted cluster without other items.
         limit : int, optional
-            The number of repairs to return; all that bring something when None.
+            The number of repairs to return; None for all repairs with a gain.
         order_by : str
-            Largest first: gain, precision_gain, recall_gain, n_items, weight; pair_fp, pair_fn, the wrong and missing
-            pairs that it removes alone; or + - * / of these, "5*pair_fp + pair_fn", which becomes the column `value`.
+            What to order by, largest first: gain, precision_gain, recall_gain, n_items or weight; pair_fp or pair_fn,
+            the wrong or missing pairs that a repair alone removes; or an expression of these with + - * /, such as
+            "5*pair_fp + pair_fn", which becomes the column `value`.
 
         Returns
         -------
         Table
-            rank, kind, side, cluster, n_items, weight; gain, precision_gain, recall_gain: of this repair alone, in f1,
-            precision and recall; running, running_precision, running_recall: these scores when it and all before it
-            are done. Ties are broken by weight, then by kind and label; labels of different kinds are texts here.
-            No repair lowers precision or recall. Repairs overlap: where one has been done, another may bring less.
+            rank, kind, side, cluster, n_items, weight; gain, precision_gain, recall_gain: the gains in f1, precision
+            and recall from this repair alone; running, running_precision, running_recall: these scores after this
+            repair and all before it. Ties are broken by weight, then by kind and label; labels of different types are
+            strings here. No repair lowers precision or recall. Repairs overlap: after one repair, another may gain
+            less.
 
         Examples
         --------
@@ -457,29 +464,31 @@ class Evaluation(ScoredResult):
         Parameters
         ----------
         by : str, Bins, tuple of these, or mapping
-            An attribute, or a part of a composite id; bins of one (see `fastbcubed.bins`); several crossed; or names
-            of subsets, each a mask or a list of items. "true_size" and "pred_size" are always there; where a column
-            is called so, too, it is "truth.true_size", and the size "always.true_size"; of an item in several clusters,
-            the items in any of them. A null is a slice of its own.
+            An attribute, or a part of a composite id; bins of one (see `fastbcubed.bins`); a tuple of several to
+            cross; or a dict of named subsets, each a mask or a list of items. "true_size" and "pred_size" are always
+            available; if a column has this name, too, it is "truth.true_size", and the size is "always.true_size".
+            The size for an item in several clusters is the number of items in any of them. Nulls form a slice of
+            their own.
         attributes : table, optional
-            Attributes by item, or row by row, to slice by; those given to `evaluate` by default.
+            Attributes to slice by, by item or row by row; by default those passed to `evaluate`.
         errors : bool
-            Whether to work out standard errors, too, which takes about as long again: <score>_se behind each
-            score, by the components that have items in the slice, and n_units, the number of these.
+            Whether to compute standard errors, which takes about as long again: <score>_se after each score, based on
+            the components that have items in the slice, and n_units, the number of these components.
         order_by : str, optional
-            A score (worst first) or column of numbers or times (largest and latest first), or "loss": precision_loss
-            and recall_loss together; "excess": the part of this beyond the slice's share of the weight of all items,
-            as large slices lose most even where they are no worse; "excess_per_item": that per item, which is how far
-            1 - precision + 1 - recall is above that of all items. By default by slice, or by "loss" with a limit.
+            A score (worst first) or a column of numbers or times (largest or latest first); or "loss", the sum of
+            precision_loss and recall_loss; "excess", the part of this beyond the slice's share of the total weight,
+            because large slices lose most even if they are no worse; or "excess_per_item", the excess per item, which
+            is how far (1 - precision) + (1 - recall) is above its overall value. By default by slice, or by "loss"
+            with a limit.
         limit : int, optional
             How many to return; all by default.
 
         Returns
         -------
         Table
-            The slice, n_items, weight, precision_loss, recall_loss (what it costs of the precision and the
-            recall of all items), and the scores; slices without a scored item are left out. An attribute called
-            like one of these, such as weight, is attribute.weight here.
+            The slice, n_items, weight, precision_loss, recall_loss (its contributions to the overall losses), and the
+            scores; slices without scored items are omitted. An attribute with the name of one of these columns, such
+            as weight, appears as attribute.weight.
 
         Examples
         --------
@@ -505,12 +514,12 @@ class Evaluation(ScoredResult):
         return slices.with_quick_errors(self, self)
 
     def subset(self, which: Any) -> Scores:
-        """Return scores over some items: a list of ids, or a mask with one bool per item.
+        """Return scores over some items, given as a list of ids or as a mask with one bool per item.
 
         Parameters
         ----------
         which : array-like
-            Ids; or a mask in the order of `items`, or, unless clusters overlap, of the truth's rows. Of a saved
+            Ids; or a mask in the order of `items` or, unless clusters overlap, of the truth's rows. For a saved
             result, or one of the disk engine, the rows are those of ``items.parquet``.
 
         Examples
@@ -525,30 +534,32 @@ class Evaluation(ScoredResult):
     def macro(
         self, by: SliceKey, *, min_items: int = 1, f_of_means: bool = False, attributes: Any = None
     ) -> Table:
-        """Return the mean of each score over slices, such as data sets, each of which counts once.
+        """Return the mean of each score over slices, such as data sets, where each slice counts once.
 
         Parameters
         ----------
         by : str, Bins, tuple of these, or mapping
-            As for `slices`; a null is a slice of its own.
+            As for `slices`; nulls form a slice of their own.
         min_items : int
-            Slices of fewer scored items are left out.
+            Slices with fewer scored items are omitted.
         f_of_means : bool
-            Whether an F is computed from the mean precision and recall, and not averaged like any other score.
+            Whether F scores are computed from the mean precision and recall, rather than averaged like the other
+            scores.
         attributes : table, optional
             As for `slices`.
 
         Returns
         -------
         Table
-            score, mean, sd (the standard deviation over the slices, with one less than their number below; NaN for
-            one slice, and for scores from `f_of_means`), n_slices. A slice of weight 0 has no score.
+            score, mean, sd (the sample standard deviation over the slices; NaN for a single slice, and for scores
+            from `f_of_means`), n_slices. A slice of weight 0 has no score.
 
         Notes
         -----
-        Slices have no scores of all items at once, such as `adjusted_rand`; evaluate each data set for those. Items of
-        clusters that reach over several data sets are scored with all of their mates. The tables of R. van Heusden et
-        al., BCubed Revisited: Elements Like Me, 2022, are means over data sets.
+        Slices have no scores that are defined for all items at once, such as `adjusted_rand`; for these, evaluate
+        each data set separately. Items of clusters that extend over several data sets are scored with all of their
+        mates. The tables of R. van Heusden et al., BCubed Revisited: Elements Like Me, 2022, are means over data
+        sets.
 
         Examples
         --------
@@ -585,10 +596,10 @@ class Evaluation(ScoredResult):
         columns : str or iterable of str
             Attributes to add, named as in `slices`.
         true_cluster, pred_cluster : object, optional
-            The label of a cluster, whose items alone are listed; a tuple if composite.
+            The label of a cluster (a tuple if composite), to list only its items.
         order_by : str, optional
-            A score (worst first) or column (largest or latest first), or "loss", both losses together. By default in
-            the order of the input, or in one of its own where the disk engine has joined rows by item.
+            A score (worst first) or column (largest or latest first), or "loss", the sum of both losses. By default,
+            items are in the order of the input, or in a different order if the disk engine has joined rows by item.
         limit : int, optional
             How many to return; all by default.
 
@@ -596,8 +607,8 @@ class Evaluation(ScoredResult):
         -------
         Table
             item, true_cluster, pred_cluster, the attributes, weight, tp, fp, fn, tn (null under "outside"),
-            precision_loss, recall_loss (of the precision and the recall of all items), then the scores; an item's own
-            F is item_f1. With outer weights the matrix holds counts.
+            precision_loss, recall_loss (contributions to the overall losses), then the scores; an item's own F is
+            item_f1. With outer weights, tp, fp, fn and tn are counts.
 
         Examples
         --------
@@ -619,17 +630,18 @@ class Evaluation(ScoredResult):
         Parameters
         ----------
         which : object
-            Its id; a tuple if composite; its position if items have no ids.
+            Its id (a tuple if composite), or its position if items have no ids.
         columns : str or iterable of str
             Attributes to show, named as in `slices`.
         members : int
-            Members to list of each set.
+            Number of members of each set to list.
 
         Returns
         -------
         Item
-            A dict that reads well: item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, the scores, "attributes"
-            if asked for, and "members": for each of "tp", "fp", "fn", "tn" the number of items and the first few.
+            A dict with a readable text form: item, true_cluster, pred_cluster, weight, tp, fp, fn, tn, the scores,
+            "attributes" if requested, and "members": for each of "tp", "fp", "fn", "tn" the number of items and the
+            first few.
 
         Examples
         --------
@@ -645,15 +657,15 @@ class Evaluation(ScoredResult):
         Parameters
         ----------
         order_by : str, optional
-            A column to list by, largest first; by default "loss", both losses together.
+            A column to order by, largest first; by default "loss", the sum of both losses.
         limit : int, optional
             How many to return; all by default.
 
         Returns
         -------
         Table
-            true_cluster, pred_cluster (a list of them where they overlap), n_items, weight, fp and fn of each
-            item, precision_loss and recall_loss of all of them.
+            true_cluster, pred_cluster (lists if clusters overlap), n_items, weight, fp and fn of each item, and
+            precision_loss and recall_loss of all items of the cell.
 
         Examples
         --------
@@ -681,7 +693,7 @@ class Evaluation(ScoredResult):
 
     @property
     def attributes(self) -> Any:
-        """The attributes that were given in a table of their own, if any."""
+        """The attributes that were passed in a separate table, if any."""
         return self.kept.attributes
 
     def kept_items(self) -> Items:
@@ -713,16 +725,16 @@ class Evaluation(ScoredResult):
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """Warnings and notes on the scores: code, level (warning or note), message, figures of each."""
+        """Warnings and notes on the scores: the code, level (warning or note), message and values of each."""
         known = self.figures.warnings
         return [*found_in(self), *self.origin.notes] if known is None else known
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """Provenance: versions, engine, arguments that were given, rows and fingerprint of each side.
+        """Provenance: versions, engine, arguments passed, and rows and fingerprint of each side.
 
-        A fingerprint tells the rows of item and label, in whatever order and container. All rows are hashed when it
-        is first requested, as it is for JSON and saved results.
+        A fingerprint identifies the rows of items and labels, regardless of their order and container. All rows are
+        hashed when it is first requested, for example for JSON and saved results.
         """
         return self.origin.manifest(self.kept.memory_limit)
 
@@ -740,12 +752,12 @@ class Evaluation(ScoredResult):
         indent : int or None
             Spaces for each level; None for one line.
         limit : int or None
-            Of a slicing of more slices, that many are there, the costliest first; None for all.
+            Maximal number of slices per slicing, the costliest first; None for all.
 
         Raises
         ------
         OptionError
-            If all slices are requested, and take more than half of the memory limit of the run.
+            If all slices are requested and need more than half of the run's memory limit.
 
         Examples
         --------
@@ -773,12 +785,13 @@ class Evaluation(ScoredResult):
         Parameters
         ----------
         directory : path
-            Made if need be. Files of an earlier evaluation in it are replaced, together at the end.
+            Created if it does not exist. Files of an earlier evaluation in it are replaced, all at the end.
         keep : {"scores", "cells", "items"}
             How much to write: ``overall.json`` and ``slices.parquet``; with "cells" also
             ``cells.parquet``, ``true_clusters.parquet`` and ``pred_clusters.parquet``; with "items"
-            also ``items.parquet``, from which any later slice can be made. With many cells there is
-            ``page.json``, the document of the page of `report`; it may be deleted.
+            also
+            ``items.parquet``, from which any later slice can be computed. With many cells, there is also ``page.json``,
+            the content of the HTML report; it may be deleted.
         repairs : int
             How many repairs to write, as ``repairs.parquet``; see `repairs`.
 

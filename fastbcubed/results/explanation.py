@@ -31,42 +31,42 @@ SPOKEN, NAMED = 5, 6
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Result):
-    """The kinds of items that lose more than the rest, or of two runs those that changed otherwise.
+    """The kinds of items that lose more than the rest or, for two runs, whose change differs from the rest.
 
-    Made by `Evaluation.explain` and `Comparison.explain`.
+    Returned by `Evaluation.explain` and `Comparison.explain`.
 
     Attributes
     ----------
     slices : Table
-        The slices that hold on the half of the components that was not searched, the largest excess first: slice,
-        n_items, n_units (components that have any of them), share (of the weight), the score inside and outside
-        with intervals of 95 % (`inside`, `inside_low`, `inside_high`, `outside`, …), share_of_loss, excess (how much
-        higher the score of all items would be if the slice were like the rest, to first order; of two runs how much
-        the slice adds to the change), the scores on the half that was not searched (held_out_inside,
-        held_out_outside), p (of one side for one run, of two sides for two) and p_adjusted (by Benjamini and Hochberg
-        over all that were tested), holds, and alike, slices with at least 90 % the same items. Of two runs, `inside`
-        and `outside` are the changes of the score, and share_of_loss is null.
+        The slices confirmed on the half of the components that was not searched, the largest excess first: slice,
+        n_items, n_units (components that have any of these items), share (of the weight), the scores inside and
+        outside the slice with 95 % intervals (`inside`, `inside_low`, `inside_high`, `outside`, …), share_of_loss,
+        excess (how much higher the overall score would be if the slice were like the rest, to first order; for two
+        runs, how much the slice adds to the change), the scores on the held-out half (held_out_inside,
+        held_out_outside), p (one-sided for one run, two-sided for two) and p_adjusted (by Benjamini and Hochberg over
+        all tested slices), holds, and alike, slices that share at least 90 % of their items. For two runs, `inside`
+        and `outside` are the changes in the score, and share_of_loss is null.
     proposed : Table
         All slices that the searched half proposed, with the same columns.
     conditions : dict
-        By slice, what its items have: a list of dicts with attribute and value, values, low and high (both
-        inclusive), or null.
+        The conditions that define each slice: a list of dicts with the attribute, and value, values, low and high
+        (both inclusive), or null.
     loss : str
         The score whose loss is explained.
     run, baseline : str or None
-        Of two runs, the run that is compared and the baseline.
+        For two runs, the run that is compared and the baseline.
     looked_at : int
-        Slices that were looked at on the half that was searched.
+        Number of slices examined on the searched half.
     attributes : dict
-        By attribute that was looked at: kind (categories, number, date, …), n_values, and rare, the values that are
-        taken together.
+        The attributes examined: for each its kind (categories, number, date, …), n_values, and rare, the values that
+        are pooled.
     left_out : dict of str to str
-        Attributes that were not looked at, and why.
+        Attributes that were not examined, and the reasons.
     power : list of dict
-        What these data could have shown: for slices of a share, the difference of the score that is found 8 times in
-        10; null if none is.
+        What these data could have shown: for slices with a given share of the items, the difference in score that is
+        found 8 times in 10; null if there is none.
     units : dict
-        Components of the half that was searched, and of the other: "searched", "tested".
+        Number of components in the searched half and in the tested half: "searched", "tested".
     options : dict
         depth, min_items, level, limit, seed.
 
@@ -102,7 +102,7 @@ class Explanation(Result):
 
     @property
     def slices(self) -> Table:
-        """The slices that hold."""
+        """The confirmed slices."""
         return _table([row for row in self.rows if row["holds"]])
 
     @property

@@ -47,20 +47,20 @@ class Result(Shown):
         raise NotImplementedError
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """Return all figures, how they came about, and the warnings as JSON; NaN becomes null."""
+        """Return all values, their provenance, and the warnings as JSON; NaN becomes null."""
         return as_json(self.to_dict(), indent)
 
     def report(self, path: Any = None, *, title: str | None = None, overwrite: bool = False) -> Report:
-        """Write an HTML page of the result: what its text has, with charts where there are any.
+        """Write an HTML report of the result, with the content of its text form and any charts.
 
         Parameters
         ----------
         path : path, optional
-            The file to write. Without it, what is returned shows itself in a notebook.
+            The file to write. Without it, the returned report displays in a notebook.
         title : str, optional
             The heading.
         overwrite : bool
-            Whether a file that is there may be replaced.
+            Whether an existing file may be replaced.
 
         Returns
         -------
@@ -89,11 +89,11 @@ class ClusterResult(Result):
         explain: Any = None,
         overwrite: bool = False,
     ) -> Report:
-        """Write an HTML report: what the result says in sentences, where the loss is, slices, the costliest clusters.
+        """Write an HTML report: the result in sentences, where the loss is, slices, and the costliest clusters.
 
-        Of a comparison and of a diff, it has the differences in place of losses, and the clusters that changed most.
-        It is one HTML file below 2 MB that makes no request: it may be mailed, kept, and read without scripts. It
-        holds sums, and the ids of the members that are shown; attributes only if they are named.
+        For a comparison or a diff, it shows differences in place of losses, and the clusters that changed most.
+        It is one HTML file below 2 MB that makes no network requests: it can be mailed, archived, and read without
+        scripts. It contains sums and the ids of the members shown, and attributes only if you name them.
 
         Parameters
         ----------
@@ -102,10 +102,10 @@ class ClusterResult(Result):
         title : str, optional
             By default the names of the inputs.
         worst : int
-            Clusters of each side to show, those that cost most, and repairs; 0 for none. Of a comparison the true
+            Number of costliest clusters of each side, and of repairs, to show; 0 for none. For a comparison, the true
             clusters that changed most in the first experiment.
         members : int
-            Members of each to show, as in `cluster`.
+            Number of members of each to show, as in `cluster`.
         columns : str or iterable of str
             Attributes to show next to the members, named as in `slices`.
         by : str, Bins, tuple of these, mapping, or list of these, optional
@@ -119,13 +119,14 @@ class ClusterResult(Result):
         Returns
         -------
         Report
-            With the page as `html`, and its document as plain data as `content`; the same bytes for the same result.
-            Lists that would make the file too large are cut, which the page says.
+            With the page as `html`, and its content as plain data as `content`; the same bytes for the same result.
+            Lists that would make the file too large are truncated, and the page says so.
 
         Raises
         ------
         MissingPackageError, OptionError, ColumnError, SliceError, NotKeptError
-            If the packages of the extra ``report`` are not installed, or an option, an attribute or a slice is none.
+            If the packages of the extra ``report`` are not installed, or an option, an attribute or a slice is
+            invalid.
 
         Examples
         --------
@@ -142,21 +143,21 @@ class ClusterResult(Result):
 
 
 class ScoredResult(ClusterResult):
-    """A result that has overall scores, which gates can bound."""
+    """A result with overall scores, which gates can bound."""
 
     def check(self, *gates: str, **scores: float) -> Table:
-        """Raise GateError, an AssertionError, unless all scores are as good as is wanted; for tests and jobs.
+        """Raise GateError, an AssertionError, unless all scores meet their bounds; for tests and jobs.
 
         Parameters
         ----------
         *gates : str
-            Required bounds, such as "f1>=0.9", "split_rate<=0.05", "f1.low>=0.8" (low and high are the ends of
-            the 95 % interval; MetricError if none is known), or of a slice "f1>=0.9@country=US", of bins
-            "f1>=0.9@year:10=1990-1999", of subsets by name that were given to `evaluate` "f1>=0.9@slice=new"; or
-            of sizes, "largest_pred<=50": clusters, largest, singletons (a share) of true or pred, of baseline or
-            experiment, in scored items; items; cells. A score that is not defined (NaN) fails.
+            Required bounds, such as "f1>=0.9", "split_rate<=0.05", "f1.low>=0.8" (low and high are the ends of the 95
+            % interval; MetricError if none is known). Append "@country=US" for a slice, "@year:10=1990-1999" for a
+            bin, or "@slice=new" for a named subset passed to `evaluate`. Sizes can be bounded, too, such as
+            "largest_pred<=50": clusters, largest and singletons (a share), of true or pred, or of baseline or
+            experiment, in scored items; items; and cells. An undefined score (NaN) fails.
         **scores : float
-            The least that scores, truth_coverage or prediction_coverage have to be; the most, if less is better.
+            Minimums of scores, truth_coverage or prediction_coverage; maximums for scores where lower is better.
 
         Returns
         -------

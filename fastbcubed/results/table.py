@@ -44,21 +44,21 @@ AMOUNTS = ("weight", "tp", "fp", "fn", "tn")
 
 
 class Table:
-    """A listing: an Arrow table that reads well in a terminal and in a notebook.
+    """A listing: an Arrow table that prints well in a terminal and in a notebook.
 
-    Whatever takes an Arrow stream takes it (``pa.table(t)``, ``pl.DataFrame(t)``, ``duckdb.sql("from t")``), and
-    it has the methods, attributes and columns of `pyarrow.Table`; where one of these returns a table, that is
-    a `Table` again.
+    Anything that accepts an Arrow stream accepts it (``pa.table(t)``, ``pl.DataFrame(t)``,
+    ``duckdb.sql("from t")``). It has the methods, attributes and columns of `pyarrow.Table`; methods that return a
+    table return a `Table`.
 
     Parameters
     ----------
     arrow : pyarrow.Table
-        What it holds.
+        The table that it contains.
 
     Raises
     ------
     OptionError
-        If it is no table of pyarrow.
+        If this is not a pyarrow table.
 
     Examples
     --------

@@ -433,27 +433,27 @@ class Best:
     score : str
         The requested score or cost.
     value : float
-        What it is there.
+        Its value at the threshold.
     threshold : float
-        The strongest threshold that gives it, a score of a link; infinite if it is best to use no link, or
-        only those whose scores are infinite.
+        The strongest threshold that gives this value, a score of a link; infinite if it is best to use no links, or
+        only those with infinite scores.
     until : float or None
-        The next score at which clusters become one: every threshold before it gives the same clusters as this one.
-        None if there is none.
+        The next score at which clusters merge: every threshold before it gives the same clusters as this one. None if
+        there is none.
     figures : dict
-        All figures and scores of the curve there.
+        All columns of the curve at the threshold.
     where : str
         The conditions.
     strongest : bool
-        Whether no link is stronger.
+        Whether there is no stronger link.
     shown, shown_until : str
-        The threshold and the next score, as they are to be typed: in few digits, between which lie thresholds of the
-        same clusters.
+        The threshold and the next score in text form, with few digits; all thresholds between them give the same
+        clusters.
     as_good : tuple of float
         The weakest and the strongest threshold between which all are as good: worse by at most 0.005, or by 0.5 % of
-        a cost, and within the conditions.
+        a cost, and meeting the conditions.
     shown_as_good : tuple of str
-        Both, as they are to be typed.
+        Both, in text form.
     """
 
     score: str

@@ -44,21 +44,21 @@ class Recalls(NamedTuple):
 
 @dataclass(frozen=True)
 class Stages:
-    """The recall that is lost before scoring, by the threshold, and by merging; made by `Sweep.stages`.
+    """The recall lost before scoring, by the threshold, and by merging; returned by `Sweep.stages`.
 
     Attributes
     ----------
     threshold : float
-        The threshold, and as it is to be typed (`shown`).
+        The threshold; `shown` is its text form.
     n_links, n_right : int
-        Number of candidate links, and of those whose items are in one true cluster.
+        Numbers of candidate links, and of those whose items are in one true cluster.
     n_used, n_used_right : int
-        The same of the links that the threshold uses.
+        The same numbers for the links that the threshold uses.
     n_unjudged : int
-        Links with an item of which no true cluster is known, such as those that only the links have.
+        Number of links with an item whose true cluster is unknown, such as an item that only the links have.
     recalls : dict of str to Recalls
-        Of recall and pair_recall, where defined: candidates (every link judged rightly), used (those that the
-        threshold uses), found (the clusters as they are), and `lost`, the part of each stage.
+        For recall and pair_recall, where defined: candidates (if every link were judged correctly), used (if those
+        that the threshold uses were), found (of the actual clusters), and `lost`, the part of each stage.
     one_score : bool
         Whether all links have one score.
     """

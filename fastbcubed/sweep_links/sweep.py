@@ -98,50 +98,52 @@ def sweep(
     threads: int | None = None,
     progress: Progress = None,
 ) -> Sweep:
-    """Score the clusters that links give at every threshold: which one is best, and where clusters tip.
+    """Score the clusters formed by links at every threshold, to choose the best one and see where clusters tip.
 
-    A threshold uses the links whose score is at least that; the clusters are the connected components of these, and
-    items without such a link are alone. Every figure is that of `evaluate` on these clusters.
+    A threshold uses the links with at least that score. The clusters are the connected components of these links, and
+    items without such a link are singletons. Every value equals that of `evaluate` on the same clusters.
 
     Parameters
     ----------
     truth : Clustering, table, path, dict, or array-like of shape (n_items,)
-        As for `evaluate`. With an array of labels, links name items by their positions.
+        As for `evaluate`. With an array of labels, links refer to items by position.
     edges : table, path, or list of tuples
-        A row per link: two items and a score. Links may be repeated, reversed, or from an item to itself.
+        One row per link: two items and a score. Links may be repeated, reversed, or from an item to itself.
     left, right : str or list of str, optional
-        Columns of the two items; a list makes a composite id. Those of Splink, dedupe, Zingg and others are recognised.
+        Columns of the two items; a list makes a composite id. By default, those of Splink, dedupe, Zingg and others
+        are recognised.
     score : str, optional
-        Column of scores, probabilities or weights; likewise.
+        Column of scores, probabilities or weights; by default, it is recognised in the same way.
     verdict : str or False, optional
-        Column that says whether two items match, as for `Clustering.from_links`: other pairs join at no threshold, and
-        a warning counts those that are joined all the same. False: no column does.
+        Column that says whether two items match, as for `Clustering.from_links`: other pairs connect at no threshold,
+        and a warning counts those that are connected by way of other links. False says that there is no such column.
     sources : tuple of str or False, optional
         Names of the tables of the left and the right items, as for `Clustering.from_links`.
     items : array-like or table, optional
-        All items that there are, so that links with others raise; those without a link are alone.
+        The complete list of items, so that links with other items are an error; items without a link are singletons.
     thresholds : list of float, optional
-        Thresholds to list in `Sweep.points()`, which also has scores that cannot be updated at all thresholds.
+        Thresholds to list in `Sweep.points()`, which also has the scores that cannot be updated at every threshold.
     ascending : bool
-        Whether small scores are strong, as those of distances: a threshold then uses links of at most that.
+        Whether low scores mean strong links, as with distances: a threshold then uses the links at or below it.
     item, cluster : str or list of str
         Columns of the truth, as for `evaluate`.
     weight, attributes, nulls, duplicates, noise
-        As for `evaluate`; noise is a label of the truth.
+        As for `evaluate`; `noise` is a label of the truth.
     slices : str, Bins, tuple of these, or a list of several of these
         Slices whose best thresholds to list in `Sweep.sliced`; see `Sweep.slices`.
     metrics : str, callable, or iterable of these, optional
-        Scores or families. Kept up at every threshold are precision, recall, F of them, over- and under-merge rate,
-        those of pairs, of ELM (without weights), and entropies; others need `thresholds`. By default most of these.
+        Scores or families. Precision, recall, their F, over- and under-merge rates, pair scores, ELM (without
+        weights) and entropies are updated at every threshold; others need `thresholds`. By default, most of the
+        former.
     beta : float
-        Weight of recall in F; any other than 1 adds fbeta.
+        Weight of recall in F; any value other than 1 adds fbeta.
     unmatched : {"drop", "raise", "singleton", "outside"} or dict, optional
-        As for `evaluate`: items that only the truth has are alone by default, as they have no link, unless `items` says
-        which there are. Items that do not count connect others all the same.
+        As for `evaluate`. By default, items that only the truth has are singletons, because they have no link, unless
+        `items` lists all items. Items that are not scored still connect others.
     memory_limit : int or str, optional
-        Bytes by which the process may grow, or a text such as "8GiB". There is no engine that spills: a sweep that
-        would take more raises, before the links are read or as soon as it shows, and says what it needs. Nothing is
-        looked at when absent.
+        Bytes by which the process may grow, or a string such as "8GiB". Sweeps do not spill to disk: one that needs
+        more raises an error that states how much, before the links are read or as soon as it is known. No limit by
+        default.
     threads, progress
         As for `evaluate`.
 
@@ -152,20 +154,20 @@ def sweep(
     Raises
     ------
     OptionError
-        If the memory limit is below what the sweep takes.
+        If the sweep needs more than the memory limit.
     FastBCubedError
-        One of its children, which says what is wrong with the input, where, and what to do.
+        One of its subclasses, whose message says what is wrong with the input, where, and what to do.
 
     Notes
     -----
-    Links are sorted by score and joined once, which gives a tree of merges. What clusters share with true clusters
-    changes only where two of them meet: a pair of items of one true cluster counts from the lowest merge that joins
-    them, and these merges are counted part by part. So all thresholds together cost O((n + m) log n) for n items and m
-    links. Memory is 32 bytes a link at first and 16 when they have been joined; 250 an item with all scores, 180 with
-    precision, recall and F1 alone. What is asked of the result takes more, which is checked first: `Sweep.merges` 130
-    an item.
+    Links are sorted by score and joined once, which gives a tree of merges. The overlaps of clusters and true
+    clusters change only where two clusters merge: a pair of items of one true cluster counts from the lowest merge
+    that joins them, and these merges are counted part by part. So all thresholds together cost O((n + m) log n) for n
+    items and m links. Memory is 32 bytes per link at first and 16 after joining, plus 250 bytes per item with all
+    scores, or 180 with only precision, recall and F1. Methods of the result need more, and check the limit first:
+    `Sweep.merges` takes 130 bytes per item.
 
-    Links of the same score are used together, so that a threshold lies between two different scores.
+    Links with the same score are used together, so that a threshold lies between two different scores.
 
     References
     ----------

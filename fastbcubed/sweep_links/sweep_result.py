@@ -65,32 +65,32 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class Sweep(Result):
-    """Every match threshold at once: the clusters of links at each, scored against the truth.
+    """All match thresholds at once: the clusters of links at each threshold, scored against the truth.
 
-    Made by `fastbcubed.sweep`. A threshold uses the links whose score is at least that, or at most if small scores
-    are strong (`ascending`); clusters are the connected components of these. They change only at scores of links, so
-    that the figures at these are those of all thresholds.
+    Returned by `fastbcubed.sweep`. A threshold uses the links with at least that score, or at most that score if low
+    scores mean strong links (`ascending`); the clusters are the connected components of these links. They change only
+    at scores of links, so the values at these scores cover all thresholds.
 
     Attributes
     ----------
     links : JoinedLinks
-        The items of the links, how many links there are, and the columns that they were read from.
+        The items of the links, the number of links, and the columns that they were read from.
     tree : MergeTree
-        Which clusters become one at which score.
+        The scores at which clusters merge.
     metrics : list of Metric
         The scores that are known at every threshold.
     others : list of Metric
         Scores that are known only at the requested thresholds, as `points()` lists them.
     not_computed : dict of str to str
-        Scores that are not defined for this input or cannot be updated, and why.
+        Scores that are not defined for this input or cannot be updated, and the reasons.
     coverage : Coverage
-        How far truth and links have the same items.
+        The extent to which truth and links have the same items.
     policies : Policies
-        What was done with items that are missing somewhere.
+        How items missing from one side were treated.
     asked : list of float
         The requested thresholds.
     warnings : list of dict
-        What a reader should know: code, level, message, and figures of each.
+        Warnings and notes: the code, level, message and values of each.
     sliced : dict of str to Table
         The best thresholds of requested slices.
     reading : dict
@@ -132,30 +132,32 @@ class Sweep(Result):
     __dir__ = documented
 
     def curve(self, *, limit: int | None = 1000, errors: bool = False) -> Table:
-        """Return the scores by threshold, from no link at all to every link.
+        """Return the scores by threshold, from no links to all links.
 
         `to_pandas`, `to_polars` and `to_arrow` of the sweep convert this table.
 
         Parameters
         ----------
         limit : int or None
-            Rows at most: always the first and the last, and those where a score is best or worst; between these as
-            many where scores change fast as where they do not. None for all thresholds at which clusters change.
+            Maximal number of rows. The first and the last row, and those where a score is best or worst, are always
+            included; the others are spaced evenly by the change in scores. None for all thresholds at which clusters
+            change.
         errors : bool
-            Whether to add the standard errors of the scores, as columns such as f1_se. Their units are the connected
-            components of the truth and the clusters of one threshold, the same for all: the weakest at which these are
-            effectively a quarter as many as true clusters. At weaker ones errors are NaN, with a warning.
+            Whether to add the standard errors of the scores, as columns such as f1_se. The units are the same at all
+            thresholds: the connected components of the truth and the clusters at the weakest threshold at which their
+            effective number is at least a quarter of the number of true clusters. At weaker thresholds, errors are
+            NaN, with a warning.
 
         Returns
         -------
         Table
-            threshold, clusters, largest, singletons (of scored items) and the scores. The first row, whose threshold
-            is infinite, is that of no link, unless a link has this score.
+            threshold, clusters, largest, singletons (all in scored items) and the scores. The first row has an
+            infinite threshold and uses no links, unless a link has this score.
 
         Raises
         ------
         OptionError
-            If `limit` is no number of rows, or `errors` is neither True nor False.
+            If `limit` is not a number of rows, or `errors` is neither True nor False.
         """
         limit = require_limit(limit)
         errors = true_or_false(errors, "errors")
@@ -184,15 +186,16 @@ class Sweep(Result):
         score : str
             A score of the curve.
         threshold : float, optional
-            When absent, that at which the score is best, and the interval allows for its choice, as of `chosen`.
+            By default, the threshold at which the score is best; the interval then allows for its choice, as in
+            `chosen`.
         level : float
             The confidence.
 
         Returns
         -------
         Interval
-            low and high, as of `Evaluation.interval`, whose units are those of `curve`; at a weaker threshold, with a
-            warning, the components of the truth and the clusters of all links.
+            low and high, as in `Evaluation.interval`. The units are those of `curve`; at a weaker threshold, they are
+            the components of the truth and the clusters of all links, with a warning.
 
         Raises
         ------
@@ -227,22 +230,24 @@ class Sweep(Result):
         draws: int = 1000,
         seed: int = 0,
     ) -> Chosen:
-        """Return the best threshold with intervals that allow for its choice by the same data.
+        """Return the best threshold with intervals that allow for its choice on the same data.
 
-        A threshold that is best on these data was also lucky on them, so that its score is less on others. The units
-        of `curve` are drawn again, as many as there are, and the best threshold of each draw is compared with the same
-        one on all data. Weaker thresholds than that of the units are left out, unless the best one is among them.
+        The best threshold on these data owes its score partly to chance, so its score on other data is lower. The
+        units of `curve` are resampled, and the score of the best threshold of each resample is compared with that of
+        the same threshold on all data. Thresholds weaker than that of the units are not considered, unless the best
+        one is among them.
 
         Parameters
         ----------
         score, where
-            As for `best`. Conditions on clusters, largest and singletons are on those of the data, also in draws.
+            As for `best`. Conditions on clusters, largest and singletons apply to the original data, in resamples as
+            well.
         level : float
             The confidence.
         draws : int
-            Samples of components; each takes about as long as the scores along the curve.
+            Number of resamples; each takes about as long as computing the scores along the curve.
         seed : int
-            What they are drawn from. The same seed draws the same, whatever the order of rows.
+            Seed of the resamples. The same seed gives the same resamples, whatever the order of rows.
 
         Returns
         -------
@@ -254,7 +259,7 @@ class Sweep(Result):
         MetricError
             If the curve does not have the score.
         OptionError
-            If no threshold meets the conditions, the level is not between 0 and 1, or there is no draw.
+            If no threshold meets the conditions, the level is not between 0 and 1, or `draws` is less than 1.
 
         Examples
         --------
@@ -312,8 +317,8 @@ class Sweep(Result):
         Parameters
         ----------
         score : str
-            A score of the curve; or a cost, which is best where it is lowest: numbers, scores and the clusters,
-            largest and singletons of the curve with + - * / and parentheses, such as "5*pair_fp + pair_fn".
+            A score of the curve; or a cost to minimise: an expression of numbers, scores, and the columns clusters,
+            largest and singletons of the curve, with + - * / and parentheses, such as "5*pair_fp + pair_fn".
         where : str or list of str, optional
             Required bounds: "precision >= 0.98", or several such conditions joined by "and"; on scores, on clusters,
             largest, singletons and threshold.
@@ -321,8 +326,8 @@ class Sweep(Result):
         Returns
         -------
         Best
-            If several thresholds are equally good, up to rounding, the strongest of them. Where a score or cost is not
-            defined, or infinite, it is not best.
+            If several thresholds are equally good, up to rounding, the strongest of them. Thresholds at which the
+            score or cost is undefined or infinite are not considered.
 
         Raises
         ------
@@ -376,7 +381,7 @@ class Sweep(Result):
         threshold : float
             The score of a link, or any other number.
         stronger : bool
-            Whether to round to a stronger score. Else it is rounded to a weaker one, which gives the same clusters.
+            Whether to round to a stronger score rather than to a weaker one, which gives the same clusters.
 
         Returns
         -------
@@ -439,7 +444,7 @@ class Sweep(Result):
         return document(self, self._leading, asked or IN_BRIEF)
 
     def points(self) -> Table:
-        """Return all scores at the requested thresholds, also those that are not known at every threshold.
+        """Return all scores at the requested thresholds, including those that are not known at every threshold.
 
         Returns
         -------
@@ -479,13 +484,13 @@ class Sweep(Result):
         Parameters
         ----------
         threshold : float
-            Any number; links with just this score are used.
+            Any number; links with exactly this score are used.
 
         Returns
         -------
         Clustering
-            A row for each item that the links have or that was given with `items`. Clusters are numbered from 0 in the
-            order of their first items.
+            A row for each item of the links or of `items`. Clusters are numbered from 0 in the order of their first
+            items.
         """
         items = None if self._alignment.truth.items is None else self.links.items
         threshold = as_threshold(threshold)
@@ -499,12 +504,12 @@ class Sweep(Result):
         return Clustering(as_column(labels, "cluster"), items, name=links.name, links=made)
 
     def clusterings(self, thresholds: Sequence[float]) -> Table:
-        """Return the clusters at several thresholds side by side, such as `fastbcubed.compare` takes them.
+        """Return the clusters at several thresholds side by side, in the form that `fastbcubed.compare` takes.
 
         Parameters
         ----------
         thresholds : list of float
-            Each becomes a column, named as Splink names them: "cluster_p_0_9" of a probability, else "cluster_0_9".
+            Each becomes a column, named as in Splink: "cluster_p_0_9" for a probability, otherwise "cluster_0_9".
 
         Returns
         -------
@@ -528,9 +533,9 @@ class Sweep(Result):
         Parameters
         ----------
         threshold : float, optional
-            That of the best F1 when absent.
+            By default, that of the best F1.
         **options
-            Arguments of `fastbcubed.evaluate`, in place of those that the sweep was given.
+            Arguments of `fastbcubed.evaluate`, which replace those passed to the sweep.
 
         Returns
         -------
@@ -556,28 +561,30 @@ class Sweep(Result):
         where: str | Iterable[str] | None = None,
         errors: bool = False,
     ) -> Table:
-        """Return the best threshold of each slice, and its loss under one threshold for all.
+        """Return the best threshold of each slice, and what the slice loses at the common threshold.
 
         Parameters
         ----------
         key : str, Bins, tuple of these, or mapping
-            As for `Evaluation.slices`: an attribute, several crossed, or subsets by name; "true_size", but not
-            "pred_size", which differs from threshold to threshold.
+            As for `Evaluation.slices`: an attribute, several crossed, or named subsets; "true_size", but not
+            "pred_size", which depends on the threshold.
         score : str
-            A score of the curve that items have: precision, recall, an F of them, ELM.
+            A score of the curve that is defined for items: precision, recall, an F of the two, or ELM.
         where : str or list of str, optional
-            Conditions, as for `best`; each slice has to meet them by itself.
+            Conditions, as for `best`; each slice has to meet them separately.
         errors : bool
             Whether to add the standard errors of the scores and of the cost, as columns such as cost_se, and n_units.
-            Units are those of `curve`; at weaker thresholds errors are null, with a warning. They do not allow for the
-            choice of each threshold by the same items: a cost of two errors may still be luck.
+            The units are those of `curve`; at weaker thresholds, errors are null, with a warning. They do not allow
+            for the choice of each threshold on the same items, so a cost of two standard errors may still be due to
+            chance.
 
         Returns
         -------
         Table
-            The slice, n_items, weight, its best threshold, the score there with precision and recall; the score with
-            the threshold that is best for all items (`<score>_at_common`), and the cost: how much better its own is.
-            Those that it costs most come first. Without a threshold that meets the conditions, null.
+            The slice, n_items, weight, its best threshold, the score there with precision and recall, the score at
+            the threshold that is best for all items (`<score>_at_common`), and the cost: how much better the score at
+            its own threshold is. The slices with the highest cost come first. Null if no threshold meets the
+            conditions.
 
         Raises
         ------
@@ -590,8 +597,8 @@ class Sweep(Result):
 
         Notes
         -----
-        The error of the cost is that of a difference: what each component moves the score at one threshold less at the
-        other. The method is that of `Evaluation.errors`.
+        The error of the cost is that of a difference: each component contributes its influence on the score at one
+        threshold minus that at the other. The method is that of `Evaluation.errors`.
 
         Examples
         --------
@@ -621,25 +628,26 @@ class Sweep(Result):
         Parameters
         ----------
         threshold : float, optional
-            That of the best F1 when absent; of a sweep that was loaded, that which its stages were saved of.
+            By default that of the best F1 or, for a loaded sweep, that for which its stages were saved.
 
         Returns
         -------
         Stages
-            Recall and that of pairs if every link were judged rightly (connected components of the links within true
-            clusters: what is missing no threshold brings back), if the links that the threshold uses were, and of the
-            clusters as they are; and what each stage costs: blocking, threshold, merging. `table()` lists them.
+            Recall and pair recall if every link were judged correctly (the connected components of the links within
+            true clusters; no threshold brings back what is missing there), if the links that the threshold uses were
+            judged correctly, and of the actual clusters; and what each stage loses: blocking, threshold, merging.
+            `table()` lists them.
 
         Raises
         ------
         NotKeptError
-            If the links had no room in the memory limit of the sweep, or it was saved without these stages.
+            If the links did not fit in the memory limit of the sweep, or it was saved without these stages.
 
         Notes
         -----
-        Parts add up to 1 less the recall. Merging costs no recall, so that its part is 0 or less: a wrong link joins
-        clusters, which regains right pairs that no right link joins. Its price is precision, as `merges` lists it.
-        Links with an item that the truth lacks count as wrong; a note counts them.
+        The parts add up to 1 minus the recall. Merging costs no recall, so its part is 0 or negative: a wrong link
+        joins clusters, which regains matching pairs that no correct link joins. It costs precision, as `merges`
+        shows. Links with an item that is missing from the truth count as wrong; a note counts them.
 
         Examples
         --------
@@ -688,7 +696,7 @@ class Sweep(Result):
     def merges(
         self, *, order_by: str | None = None, limit: int | None = 10, threshold: float | None = None
     ) -> Table:
-        """Return the merges of clusters that cost most, and the link that joins each.
+        """Return the costliest merges of clusters, with a link that causes each.
 
         Parameters
         ----------
@@ -696,20 +704,21 @@ class Sweep(Result):
             "f1_change", the default, or "precision_change": the most harmful first; or "recall_change": the most useful
             first.
         limit : int or None
-            Rows at most; None for all.
+            Maximal number of rows; None for all.
         threshold : float, optional
             List only merges that this threshold uses.
 
         Returns
         -------
         Table
-            threshold (over which the merge is undone), left and right (items of a link that joins), n_left and n_right
-            (the items of their clusters before), n_clusters (how many become one at that score), n_items (all of
-            theirs), and what the merge does to precision, recall and F1 of all items, at that threshold.
+            threshold (above which the merge is undone), left and right (the items of a link that causes it), n_left
+            and n_right (the numbers of items of their clusters before), n_clusters (how many clusters become one at
+            that score), n_items (the total number of their items), and the changes in overall precision, recall and
+            F1 at that threshold.
 
         Notes
         -----
-        Links of equal scores join together: what they make of several clusters is one merge.
+        Links with equal scores are used together: several clusters that they join count as one merge.
         """
         limit = require_limit(limit)
         point = None if threshold is None else self._point(threshold)
@@ -721,19 +730,19 @@ class Sweep(Result):
         return list_merges(self, self._effects, order_by, limit, point)
 
     def weakest_links(self, *, limit: int | None = 10) -> Table:
-        """Return the true clusters that come together last: those whose weakest needed link is the weakest of all.
+        """Return the true clusters that are completed at the weakest thresholds.
 
         Parameters
         ----------
         limit : int or None
-            Rows at most; None for all.
+            Maximal number of rows; None for all.
 
         Returns
         -------
         Table
             cluster, n_items, threshold (the strongest at which all its items are in one cluster), and left and right:
-            items of a link with that score, on a way of used links between two of its items. Those that no threshold
-            makes whole stand last, without.
+            the items of a link with that score, on a path of used links between two of its items. Clusters that no
+            threshold completes come last, with null in these columns.
         """
         limit = require_limit(limit)
         if self._saved is not None:
@@ -756,7 +765,7 @@ class Sweep(Result):
 
     @cached_property
     def at_best(self) -> Evaluation:
-        """The evaluation at the best F1, of the usual scores."""
+        """The evaluation at the best F1, with the default scores."""
         clustering = self.at(self._curve.thresholds[self._best_f1].item())
         return self._evaluate.aligned(clustering, self._alignment, self.policies)
 
@@ -790,19 +799,20 @@ class Sweep(Result):
         directory : path
             Made if need be. Files of an earlier result in it are replaced, together at the end.
         score, where
-            What the best threshold is best in, as for `best`.
+            The score that the best threshold maximises, and conditions, as for `best`.
         chosen : Chosen, optional
-            What `chosen` returned, to be shown as well; its best threshold is then the one that is written.
+            The result of `chosen`, to be shown as well; its best threshold is then the one that is written.
         merges : int, optional
-            Number of costliest merges there that ``fastbcubed show`` lists.
+            Number of costliest merges at that threshold that ``fastbcubed show`` lists.
         stages : bool
-            Whether to save where recall is lost there, as of `stages`.
+            Whether to save where recall is lost at that threshold, as in `stages`.
 
         Notes
         -----
-        overall.json is what `to_json` returns; curve.parquet the curve at all thresholds; clusters.parquet the items
-        and clusters at the best one; merges.parquet, merges_at_best.parquet (of the merges that the best threshold
-        uses) and weakest_links.parquet the first 1,000 of each; points.parquet and slices.parquet what was requested.
+        overall.json has the content of `to_json`, curve.parquet the curve at all thresholds, clusters.parquet the
+        items and clusters at the best threshold; merges.parquet, merges_at_best.parquet (only merges that the best
+        threshold uses) and weakest_links.parquet have the first 1,000 rows of each; points.parquet and slices.parquet
+        have what was requested.
         """
         merges = None if merges is None else whole_number(merges, "merges", "merges")
         if not isinstance(chosen, Chosen | None):
@@ -832,18 +842,18 @@ class Sweep(Result):
         Parameters
         ----------
         path : path, optional
-            The file to write. Without it, what is returned shows itself in a notebook.
+            The file to write. Without it, the returned report displays in a notebook.
         score, where
-            What the best threshold is best in, as for `best`. When both are absent, it is that of the best F1, or
-            that which a sweep that was loaded was saved with.
+            The score that the best threshold maximises, and conditions, as for `best`. By default, the best F1 or,
+            for a loaded sweep, the choice it was saved with.
         title : str, optional
             The heading.
         worst : int
-            How many merges to list.
+            Number of merges to list.
         stages : bool
-            Whether to show where recall is lost at the best threshold, as of `stages`.
+            Whether to show where recall is lost at the best threshold, as in `stages`.
         overwrite : bool
-            Whether a file that is there may be replaced.
+            Whether an existing file may be replaced.
 
         Returns
         -------
@@ -894,7 +904,7 @@ class Sweep(Result):
     def to_json(self, *, limit: int = 1000, indent: int | None = 2) -> str:
         """Return the curve, the best F1 and the requested thresholds as JSON; an infinite threshold becomes null.
 
-        It uses no link, unless scores are infinite. A sweep that was loaded has what it was saved with in place of the
-        best F1.
+        An infinite threshold uses no links, unless scores are infinite. A loaded sweep has the choice it was saved
+        with in place of the best F1.
         """
         return as_json(self.to_dict(limit=limit), indent)

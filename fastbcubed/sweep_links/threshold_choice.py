@@ -19,30 +19,30 @@ from fastbcubed.sweep_links.unit_sums import UnitSums
 
 @dataclass(frozen=True)
 class Chosen:
-    """The best threshold, with intervals that allow for its choice by the same data.
+    """The best threshold, with intervals that allow for its choice on the same data.
 
     Attributes
     ----------
     best : Best
-        The threshold and its figures, as of `Sweep.best`.
+        The threshold and its values, as in `Sweep.best`.
     low, high : float
         The interval of the score that this threshold has on other data of this kind.
     expected : float
-        The score to expect there: that of the data less the optimism.
+        The score to expect there: that of the data minus the optimism.
     optimism : float
-        How much the score of a chosen threshold differs from that on other data, on average over the draws.
+        How much the score of a chosen threshold exceeds its score on other data, on average over the resamples.
     threshold_low, threshold_high : float
-        Between these are the thresholds chosen in a share `level` of the draws.
+        The range of the thresholds chosen in a share `level` of the resamples.
     level : float
         The confidence.
     draws, seed : int
-        Samples of the units, and what they are drawn from.
+        Number of resamples of the units, and their seed.
     n_units : int
         Connected components of the truth and the clusters of the weakest threshold considered.
     without : int
-        Draws in which no threshold meets the conditions, which are left out.
+        Number of resamples in which no threshold meets the conditions; these are ignored.
     shown_low, shown_high : str
-        The thresholds, as they are to be typed.
+        The ends of that range, in text form.
     """
 
     best: Best
