@@ -40,9 +40,9 @@ __dir__ = only_all(globals())
 def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.Chart:
     """Return a chart of the scores by slice: dots with intervals, the score of all items as a line.
 
-    All panels have one scale; an interval that leaves it ends in an arrow. Slices by numbers, times or ranges come in
-    their order, others by cost. Slices with few independent groups of items are grey. Of more than 20 slices, the
-    costliest are drawn. Two crossed attributes make a heat map.
+    All panels share one scale; an interval that extends beyond it ends in an arrow. Slices by numbers, times or
+    ranges are shown in order, others by cost. Slices with few independent groups of items are grey. If there are more
+    than 20 slices, the costliest are drawn. Two crossed attributes make a heat map.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
     by : str, Bins, tuple of these, or mapping
         As for `Evaluation.slices`.
     score : str, optional
-        The score; precision, recall and F1 side by side when absent, and F1 in a heat map.
+        The score; by default precision, recall and F1 side by side, and F1 in a heat map.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def slices(ev: Evaluation, by: SliceKey, *, score: str | None = None) -> altair.
 
 
 def sizes(ev: Evaluation) -> altair.Chart:
-    """Return a chart of the cluster sizes of both sides: the share of the items in clusters of each size.
+    """Return a chart of the cluster sizes of both sides: the share of items in clusters of each size.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def outcomes(ev: Evaluation) -> altair.Chart:
 
 
 def repairs(ev: Evaluation, *, limit: int = 20) -> altair.Chart:
-    """Return a chart of F1 after each of the repairs of clusters that bring most, one after the other.
+    """Return a chart of F1 as the most useful repairs of clusters are made, one after the other.
 
     Parameters
     ----------
@@ -252,12 +252,12 @@ def estimates(result: Estimates | PairEstimates) -> altair.Chart:
     Parameters
     ----------
     result : Estimates or PairEstimates
-        What `fastbcubed.estimate` or `fastbcubed.estimate_pairs` returned.
+        The result of `fastbcubed.estimate` or `fastbcubed.estimate_pairs`.
 
     Raises
     ------
     MetricError
-        If no score from 0 to 1 is estimated.
+        If no estimated score has a range from 0 to 1.
 
     Examples
     --------
@@ -284,8 +284,8 @@ def deltas(cmp: Comparison, by: SliceKey | None = None) -> altair.Chart:
     cmp : Comparison
         The runs.
     by : str, Bins, tuple of these, or mapping, optional
-        Slices, as for `Comparison.slices`: the difference in F1 of the 20 that changed most, and that of all
-        items as a line. Without F1, of the last of the scores.
+        Slices, as for `Comparison.slices`: the difference in F1 for the 20 slices that changed most, with the overall
+        difference as a line. Without F1, the last score is drawn.
 
     Raises
     ------
@@ -326,7 +326,7 @@ def deltas(cmp: Comparison, by: SliceKey | None = None) -> altair.Chart:
 def thresholds(sweep: Sweep) -> altair.Chart:
     """Return a chart of precision, recall and F1 by threshold, with the threshold of the best F1 marked.
 
-    The axis of the scores begins at their values near the best F1.
+    The axis of scores begins at their values near the best F1.
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ def thresholds(sweep: Sweep) -> altair.Chart:
     Raises
     ------
     MetricError
-        If the sweep has no score from 0 to 1.
+        If the sweep has no score with a range from 0 to 1.
 
     Examples
     --------
@@ -357,7 +357,7 @@ def thresholds(sweep: Sweep) -> altair.Chart:
 def precision_recall(sweep: Sweep) -> altair.Chart:
     """Return a chart of precision by recall near the threshold of the best F1, with thresholds along the curve.
 
-    Of a sweep that was loaded, near the threshold that it was saved with.
+    For a loaded sweep, it is drawn near the threshold with which the sweep was saved.
 
     Parameters
     ----------

@@ -346,7 +346,7 @@ def parquet_file(path: str, flag: str) -> Path:
 
     if not path.lower().endswith((".parquet", ".pq")):
         flag = f"--{flag.replace('_', '-')}"
-        raise OptionError(f"{flag} is a Parquet file, whose name ends in .parquet, not {quoted(path)}")
+        raise OptionError(f"{flag} must name a Parquet file ending in .parquet, not {quoted(path)}")
     place = Path(path_of(path))
     require_writable(place.parent)
     return place

@@ -105,7 +105,7 @@ def mean_f1(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def fbeta(p: Floats | float, r: Floats | float, beta: float) -> Floats | float:
-    """F of mean precision and mean recall; beta above 1 leans to recall."""
+    """F of mean precision and mean recall; beta above 1 favours recall."""
     return f_measure(p, r, weight_of_precision(beta))
 
 
@@ -132,7 +132,7 @@ def _item_f(tp: Floats, fp: Floats, fn: Floats, tn: Floats, *, alpha: float) -> 
     """,
 )
 def mean_fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of an item's own F; beta above 1 leans to recall."""
+    """Mean over items of an item's own F; beta above 1 favours recall."""
     return mean_f1(tp, fp, fn, tn)  # where nobody asks for another beta
 
 
@@ -201,7 +201,7 @@ def under_merge_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """,
 )
 def accuracy(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the share of all items that are rightly with or apart from it."""
+    """Mean over items of the share of all items that are correctly with or separate from it."""
     right = tp + tn
     return right / (right + (fp + fn))
 
@@ -353,7 +353,7 @@ def pointwise_fowlkes_mallows(tp: Floats, fp: Floats, fn: Floats, tn: Floats) ->
 def element_centric(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
     """Mean over items of the overlap of an item's two clusters, relative to the larger one.
 
-    On partitions, that is the element-centric similarity of CluSim, whatever its alpha.
+    On partitions, this is the element-centric similarity of CluSim, whatever its alpha.
     """
     return tp / (tp + np.maximum(fp, fn))
 

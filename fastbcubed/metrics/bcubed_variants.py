@@ -236,7 +236,7 @@ def beyond_chance(loss: float, expected: float, same: bool) -> float:
     """,
 )
 def chance_bcubed_precision(of_precision: float, of_recall: float, same: bool) -> float:
-    """BCubed precision to expect by chance: items shuffled, cluster sizes kept."""
+    """Expected BCubed precision by chance: items shuffled, cluster sizes kept."""
     return 1.0 - of_precision
 
 
@@ -251,7 +251,7 @@ def chance_bcubed_precision(of_precision: float, of_recall: float, same: bool) -
     """,
 )
 def chance_bcubed_recall(of_precision: float, of_recall: float, same: bool) -> float:
-    """BCubed recall to expect by chance: items shuffled, cluster sizes kept."""
+    """Expected BCubed recall by chance: items shuffled, cluster sizes kept."""
     return 1.0 - of_recall
 
 

@@ -81,7 +81,7 @@ def merge_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Fl
     """,
 )
 def affected_rate(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Share of the items whose two clusters differ: they are with other items now."""
+    """Share of the items whose two clusters differ."""
     return np.not_equal(fp + fn, 0).astype(np.float64)
 
 
@@ -261,7 +261,7 @@ def delta_recall(of: ItemSets) -> Floats:
     **BAD,
 )
 def delta_jaccard_distance(of: ItemSets) -> Floats:
-    """How much farther from the truth the experiment is than the baseline: the difference of Jaccard distances."""
+    """How much further from the truth the experiment is than the baseline: the difference of Jaccard distances."""
     before, after = of.good_stable + of.bad_split, of.good_stable + of.good_merge
     of_baseline = before + (of.good_split + of.bad_stable + of.baseline_lacks)
     of_experiment = after + (of.bad_merge + of.bad_stable + of.experiment_lacks)
@@ -289,7 +289,7 @@ def slopes_of_iq(delta: Floats, good: Floats, bad: Floats, beta: float) -> tuple
     **GOOD,
 )
 def iq(delta: Floats | float, good: Floats | float, bad: Floats | float, beta: float) -> Floats | float:
-    """How much nearer to the truth a change brings the items, in units of its own size: 1 if straight to it."""
+    """How much closer to the truth a change brings the items, relative to its own size: 1 if straight to it."""
     size = np.asarray(good + bad, np.float64)
     found = np.full(size.shape, np.nan)
     np.divide(np.subtract(0.0, delta), size, out=found, where=size > 0)  # not -0.0 for 0.0

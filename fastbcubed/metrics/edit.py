@@ -28,7 +28,7 @@ of_moves = partial(edit.of_sums, of=("clusters", "majorities"))
 def pantel_lin_distance(
     n_items: int, n_cells: int, n_true: int, n_pred: int, kept: int, matched: int
 ) -> float:
-    """Fewest merges of two clusters and moves of one item that lead to the true clusters."""
+    """Smallest number of merges of two clusters and moves of one item that lead to the true clusters."""
     return (n_items - kept) + (n_pred - matched)
 
 

@@ -204,7 +204,7 @@ def _explained(whole: Amount, left: Amount) -> Amount:
     also={"homogeneity_score": Page(note=LIKE_SKLEARN)},
 )
 def homogeneity(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_true: Amount) -> Amount:
-    """Share of the information on true clusters that the predicted ones hold."""
+    """Share of the information on true clusters that the predicted clusters contain."""
     return _explained(true, true_given_pred)
 
 
@@ -220,7 +220,7 @@ def homogeneity(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_
     also={"completeness_score": Page(note=LIKE_SKLEARN)},
 )
 def completeness(true: Amount, pred: Amount, true_given_pred: Amount, pred_given_true: Amount) -> Amount:
-    """Share of the information on predicted clusters that the true ones hold."""
+    """Share of the information on predicted clusters that the true clusters contain."""
     return _explained(pred, pred_given_true)
 
 

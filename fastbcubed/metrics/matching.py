@@ -89,7 +89,7 @@ def purity_f1(true: Fit, pred: Fit) -> float:
     """,
 )
 def class_f1(true: Fit, pred: Fit) -> float:
-    """Mean over items of the F1 of their true cluster and the predicted one that fits it best."""
+    """Mean over items of the F1 of their true cluster and the predicted cluster that matches it best."""
     return true.f1 / true.weight
 
 
@@ -105,7 +105,7 @@ def class_f1(true: Fit, pred: Fit) -> float:
     """,
 )
 def cluster_precision(true: Fit, pred: Fit) -> float:
-    """Share of predicted clusters that are true clusters, item for item."""
+    """Share of predicted clusters that are identical to a true cluster."""
     return pred.exact / pred.clusters
 
 
@@ -120,7 +120,7 @@ def cluster_precision(true: Fit, pred: Fit) -> float:
     """,
 )
 def cluster_recall(true: Fit, pred: Fit) -> float:
-    """Share of true clusters that are predicted clusters, item for item."""
+    """Share of true clusters that are identical to a predicted cluster."""
     return true.exact / true.clusters
 
 
@@ -156,7 +156,7 @@ def cluster_f1(true: Fit, pred: Fit) -> float:
     """,
 )
 def closest_cluster_precision(true: Fit, pred: Fit) -> float:
-    """Mean over predicted clusters, each once, of the Jaccard index with the closest true one."""
+    """Mean over predicted clusters of the Jaccard index with the closest true cluster."""
     return pred.jaccard / pred.clusters
 
 
@@ -171,7 +171,7 @@ def closest_cluster_precision(true: Fit, pred: Fit) -> float:
     """,
 )
 def closest_cluster_recall(true: Fit, pred: Fit) -> float:
-    """Mean over true clusters, each once, of the Jaccard index with the closest predicted one."""
+    """Mean over true clusters of the Jaccard index with the closest predicted cluster."""
     return true.jaccard / true.clusters
 
 
@@ -209,7 +209,7 @@ def closest_cluster_f1(true: Fit, pred: Fit) -> float:
     """,
 )
 def talburt_wang(n_items: int, n_cells: int, n_true: int, n_pred: int) -> float:
-    """Talburt and Wang's index, from the numbers of clusters and of their overlaps alone."""
+    """Talburt–Wang index, computed only from the numbers of clusters and of their overlaps."""
     return math.sqrt(n_true * n_pred) / n_cells
 
 

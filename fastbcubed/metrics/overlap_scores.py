@@ -229,7 +229,7 @@ of_entropies = partial(overlap.of_sums, of="entropies of clusters")
     """,
 )
 def omega(all_pairs: int, same: int, expected: int) -> float:
-    """Agreement of pairs of items on the number of clusters they share, beyond chance."""
+    """Agreement, beyond chance, on the number of clusters that each pair of items shares."""
     if expected == all_pairs**2:
         return float(same == all_pairs)
     return (same * all_pairs - expected) / (all_pairs**2 - expected)
@@ -248,7 +248,7 @@ def omega(all_pairs: int, same: int, expected: int) -> float:
 def onmi_lfk(true: Left, pred: Left) -> float:
     """Overlapping normalized mutual information (LFK): mean information of a cluster's best counterpart about it.
 
-    A cluster without entropy, of all items, counts as one of which nothing is told: two identical
+    A cluster of all items, which has no entropy, counts as one about which nothing is known: two identical
     clusterings of one such cluster get 0.
     """
     return 1.0 - (true.shares / true.clusters + pred.shares / pred.clusters) / 2

@@ -69,7 +69,7 @@ def pair_tp(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     """,
 )
 def pair_fp(fp: Number, fn: Number) -> Number:
-    """Pairs of items that are together in the prediction alone."""
+    """Pairs of items that are together only in the prediction."""
     return fp
 
 
@@ -85,7 +85,7 @@ def pair_fp(fp: Number, fn: Number) -> Number:
     """,
 )
 def pair_fn(fp: Number, fn: Number) -> Number:
-    """Pairs of items that are together in the truth alone."""
+    """Pairs of items that are together only in the truth."""
     return fn
 
 
@@ -221,5 +221,5 @@ def pair_fowlkes_mallows(tp: Number, fp: Number, fn: Number, tn: Number) -> Numb
     """,
 )
 def mirkin(fp: Number, fn: Number) -> Number:
-    """Ordered pairs of items on which the sides differ, Mirkin's metric."""
+    """Ordered pairs of items on which the two sides disagree, Mirkin's metric."""
     return 2 * (fp + fn)

@@ -40,14 +40,14 @@ def pointwise_score(
     formula : callable
         Takes `(tp, fp, fn, tn)`, arrays of float64, and returns an array of their shape, element
         by element: the weights of the items that are with an item on both sides (itself
-        included), on the predicted side alone, on the true side alone, and on neither.
+        included), only on the predicted side, only on the true side, and on neither.
     labels_true, labels_pred : array-like of shape (n_items,)
         Cluster label of each item, both in the same item order.
     sample_weight : array-like of shape (n_items,), optional
         Positive weight of each item, inside the clusters and in the mean.
     contingency : Contingency, optional
-        The cells, as `fastbcubed.contingency` makes them, in place of labels and weights. If it
-        counts items outside the truth, `tn` is None.
+        The cells, as returned by `fastbcubed.contingency`, in place of labels and weights. If it counts items outside
+        the truth, `tn` is None.
 
     Returns
     -------
@@ -111,8 +111,7 @@ def pair_confusion_matrix(
     -------
     ndarray of shape (2, 2)
         Rows are apart and together in the truth, columns apart and together in the prediction: ordered
-        pairs, so each pair counts twice. int64; Python integers where that is too small; float64 with
-        weights.
+        pairs, so each pair counts twice. int64; Python integers if that is too small; float64 with weights.
 
     Raises
     ------
@@ -124,7 +123,7 @@ def pair_confusion_matrix(
 
     Notes
     -----
-    As in scikit-learn, which has no weights, and whose int64 overflow silently from 3e9 items on.
+    As in scikit-learn, which has no weights, and whose int64 values overflow silently from 3e9 items on.
 
     Examples
     --------
@@ -159,7 +158,7 @@ def exact_match(
     *,
     contingency: Contingency | None = None,
 ) -> ExactMatch:
-    """Compare the clusters of both sides as sets of items, each as often as it is there.
+    """Compare the clusters of both sides as sets of items; repeated clusters count repeatedly.
 
     Parameters
     ----------
@@ -185,8 +184,8 @@ def exact_match(
 
     Notes
     -----
-    Where clusters overlap, CICE-BCubed and the others can be 1 for clusterings that differ in how often a
-    cluster is there; this one cannot. Weights make no difference.
+    If clusters overlap, CICE-BCubed and other scores can be 1 for clusterings that differ in how often a cluster
+    occurs; this one cannot. Weights make no difference.
 
     Examples
     --------
@@ -214,7 +213,7 @@ def merge_distance(
     sample_weight: ArrayLike | None = None,
     contingency: Contingency | None = None,
 ) -> float:
-    """Cost of splits and merges that lead to the true clusters, all splits first.
+    """Cost of the splits and merges that lead to the true clusters, all splits first.
 
     Parameters
     ----------
@@ -249,11 +248,10 @@ def merge_distance(
 
     Notes
     -----
-    Every predicted cluster is split into its cells, and the cells of every true cluster are merged. With
-    costs of 1 that is `basic_merge_distance`; with x * y for splits alone (merges for 0) the number of
-    pairs that are wrongly together, `pair_fp`, and for merges alone `pair_fn`; with
-    h(x + y) - h(x) - h(y), where h(x) = x / n * log2(x / n), the variation of information. Linear in the
-    cells.
+    Every predicted cluster is split into its cells, and the cells of every true cluster are merged. With costs of 1,
+    this is `basic_merge_distance`; with a cost of x * y for splits and 0 for merges, it is the number of pairs that
+    are wrongly together, `pair_fp`, and the other way round `pair_fn`; with h(x + y) - h(x) - h(y), where h(x) = x /
+    n * log2(x / n), it is the variation of information. The cost is linear in the cells.
 
     References
     ----------

@@ -216,27 +216,27 @@ def _years_and_months(values: pa.Array) -> tuple[pa.Array, Callable[[], pa.Array
 
 
 def bins(name: str, by: Number | Iterable[Number] | str) -> Bins:
-    """Slice by ranges of an attribute of numbers, or of dates, by their years, quarters or months.
+    """Slice by ranges of a numeric attribute, or by the years, quarters or months of a date.
 
     Parameters
     ----------
     name : str
         The attribute.
     by : number, list of numbers, or str
-        The width of all bins, one of which begins at 0; or the edges at which bins begin, ascending. The first of
-        these is preceded by a bin of all that is less. Numbers are years where the attribute has dates. Or "year",
-        "quarter" or "month", or several of these, such as "5 years" or "6 months" (also "5y", "1q", "6mo"), of dates,
-        or of text such as 2020-03-31; times with a zone use the local date.
+        The width of all bins, one of which begins at 0; or an ascending list of the lower edges of bins, in addition
+        to a bin of all smaller values. For dates, numbers mean years; or pass "year", "quarter" or "month", or
+        several of these, such as "5 years" or "6 months" (also "5y", "1q", "6mo"), for dates or text such as
+        2020-03-31. Times with a zone use the local date.
 
     Returns
     -------
     Bins
-        To be passed in the place of an attribute: alone, or in a tuple that crosses it with others.
+        To pass in place of an attribute, by itself or in a tuple that crosses it with others.
 
     Raises
     ------
     SliceError
-        If these are no bins.
+        If these are not bins.
 
     Examples
     --------

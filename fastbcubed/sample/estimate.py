@@ -336,50 +336,52 @@ def estimate(
     Parameters
     ----------
     sample : Clustering, table, path or dict
-        All items of each true cluster that was drawn, a row for each, given as to `evaluate`. It is held in memory.
+        All items of each drawn true cluster, one row per item, in any form that `evaluate` takes. It is held in
+        memory.
     prediction : Clustering, table, path or dict, or dict of str to one of these
-        The clustering to be scored, of all items; or several runs by name.
+        The clustering to score, of all items; or several runs by name.
     baseline : str, optional
-        The run that the others are compared with, as for `compare`.
+        The run to compare the others with, as for `compare`.
     item, cluster : str, list of str, dict, or tuple of two of these
-        Columns of items and clusters, as for `evaluate` and, of several runs, `compare`; a pair is the sample's and
-        the predictions'.
+        Columns of items and clusters, as for `evaluate` or, for several runs, `compare`; a pair has the sample's
+        names first, then the predictions'.
     slices : str, Bins, tuple of these, or iterable of these
-        Columns of the sample, or bins of them, to estimate means over items by, and F of these; a tuple is crossed. A
-        slice that fewer than ten draws have has no estimates.
+        Columns of the sample, or bins of them, by which to estimate means over items, and their F; a tuple is
+        crossed. A slice with fewer than ten draws has no estimates.
     sampling : str
-        How true clusters were drawn: "uniform", each with the same chance; "cluster_size", with a chance in proportion
-        to its size, as when items are drawn and the clusters of these are labelled; or a column of the sample with the
-        weight of the cluster, which is one over its chance to be drawn, or in proportion to that. All items of a
-        cluster have the same.
+        How true clusters were drawn: "uniform", with equal probability; "cluster_size", with probability proportional
+        to size, as when items are drawn and their clusters are labelled; or a column of the sample with the weight of
+        each cluster, which is, or is proportional to, the inverse of its probability. All items of a cluster must
+        have the same weight.
     draws : str, optional
-        A column of the sample with how often the cluster was drawn; once each when absent. Rows that repeat an earlier
-        one are no draws, but duplicates.
+        A column of the sample with the number of times that the cluster was drawn; by default, once each. Repeated
+        rows are duplicates, not draws.
     population_clusters : int, optional
-        How many true clusters there are in all. A uniform sample without repetition then has smaller errors, and a
-        sample of all of them none. A warning says if that contradicts the prediction.
+        The total number of true clusters. It reduces the standard errors of a uniform sample without repetition, to
+        zero for a sample of all clusters. A warning says if it contradicts the prediction.
     metrics : str or iterable of str, optional
-        Scores and families; see the notes. By default precision, recall and F1 by item, by true cluster, of pairs and
-        of whole clusters, matching_rate and mean_cluster_size.
+        Scores and families; see the notes. By default, precision, recall and F1 by item, by true cluster, for pairs
+        and for whole clusters, and matching_rate and mean_cluster_size.
     beta : float
-        Weight of recall in F; any other than 1 adds the F of that beta to each F1: fbeta, pair_fbeta and so on.
+        Weight of recall in F; any value other than 1 adds the corresponding F to each F1: fbeta, pair_fbeta and so
+        on.
     level : float
         The confidence of the intervals.
     missing : {"singleton", "drop"}
-        What is made of items of the sample that the prediction lacks: each is predicted to be alone, or left out of
-        its true cluster, which then counts as if it were complete.
+        Policy for items of the sample that are missing from the prediction: each becomes a singleton there, or is
+        dropped from its true cluster, which then counts as complete.
     nulls, duplicates, paths
         As for `evaluate`.
     engine : {"memory", "disk"}, optional
-        Where the work is done; when absent, files of Parquet or Arrow IPC of more than a million rows are read block
-        by block ("disk"), and all else is read whole.
+        Where the work is done. By default, Parquet and Arrow IPC files of more than a million rows are read block by
+        block ("disk"), and anything else is read as a whole.
     memory_limit, spill_dir, threads, progress
         As for `evaluate`.
 
     Returns
     -------
     Estimates or EstimatedComparison
-        Of one prediction its estimates; of runs by name a comparison, with the estimates of each run.
+        For one prediction, its estimates; for several runs by name, a comparison with the estimates of each run.
 
     Raises
     ------
@@ -388,14 +390,16 @@ def estimate(
 
     Notes
     -----
-    Scored against each other alone, sampled items look better than they are: the items that are wrongly with them
-    mostly belong to true clusters that were not drawn. Here those count, as the prediction has all items.
+    If sampled items are scored against each other alone, they look better than they are, because most of the items
+    that are wrongly clustered with them belong to true clusters that were not drawn. Here those count, because the
+    prediction contains all items.
 
-    Each score is a ratio of means over the true clusters, of which the sample gives an estimate each. With p the
-    weight of a true cluster c and k its items, n and M the items and clusters of the prediction, and means over the
-    items of c: miss, its other items that are not with the item; extra, the items of other true clusters that are;
-    hit, whether c is a predicted cluster; parts, how many it meets; links, the share of the links of the cluster
-    of either side that an item has; best, the largest value of one that it meets:
+    Each score is a ratio of means over the true clusters, both of which are estimated from the sample. Let p be the
+    weight of a true cluster c and k its number of items, and n and M the numbers of items and clusters of the
+    prediction. As means over the items of c, let miss be the number of its other items that are not with the item,
+    and extra the number of items of other true clusters that are; hit, whether c is a predicted cluster; parts, the
+    number of predicted clusters that c intersects; links, an item's share of the links of its cluster on either side;
+    and best, the largest value over the predicted clusters that c intersects:
 
     ==================================  ==========================  ====================================================
     score                               numerator                   denominator
@@ -418,30 +422,30 @@ def estimate(
     mean_cluster_size                   p k                         p
     ==================================  ==========================  ====================================================
 
-    A mean over items is any that takes no true negatives: precision, recall, mean_f1, jaccard_distance, ELM and more.
-    f1, fbeta, elm_f1, lea_f1 and bcubed_f1_by_true_cluster come from two of these by the delta method. Where the
-    prediction lacks items of the sample, which are then alone, these are counted among its clusters: M k becomes M
-    times the other items, and n times the missing ones. The estimate is adjusted for the bias of a ratio, to the first
-    order in one over the number of draws m; `unadjusted` is without that, and is the score itself where all true
-    clusters are in the sample, and what `evaluate` gives for the sample with unmatched="outside" (precision, recall, F1
-    and other means over items of a uniform sample). Estimates may exceed 1 and are not cut off. The intervals rest on
-    clusters being drawn independently and on m being large; the more uneven their weight in a score, the more draws it
-    takes: of uniform samples with a few very large clusters, intervals of 95 % covered 65 to 87 %. `few-clusters` warns
-    of that; draw by size instead.
+    A mean over items is any that takes no true negatives: precision, recall, mean_f1, jaccard_distance, ELM and
+    others. f1, fbeta, elm_f1, lea_f1 and bcubed_f1_by_true_cluster are computed from two of these by the delta
+    method. If items of the sample are missing from the prediction and become singletons, these are counted among its
+    clusters: M k becomes M times the other items plus n times the missing ones. The estimate is corrected for the
+    bias of a ratio, to first order in one over the number of draws m. `unadjusted` is without this correction; it is
+    the score itself if all true clusters are in the sample, and equals the result of `evaluate` for the sample with
+    unmatched="outside" (precision, recall, F1 and other means over items of a uniform sample). Estimates may exceed 1
+    and are not truncated. The intervals assume that clusters are drawn independently and that m is large; the more
+    uneven their weight in a score, the more draws are needed: for uniform samples with a few very large clusters, 95
+    % intervals covered the score in 65 to 87 % of samples. `few-clusters` warns about this; draw by size instead.
 
-    Warnings say that a sample is not as stated: `partial-clusters`, where most predicted clusters of its items have
-    items of others; `sample-unlike-prediction`, where the number of predicted clusters that follows from the sample is
-    not the one there is; `population-clusters`, where that number of true clusters does not have the items of the
-    prediction; `beyond-range`, where an estimate is beyond 1 by more than its error.
+    Warnings say if a sample is not as stated: `partial-clusters`, if most predicted clusters of its items contain
+    items of other clusters; `sample-unlike-prediction`, if the number of predicted clusters estimated from the sample
+    differs from the actual number; `population-clusters`, if the number of true clusters does not fit the number of
+    items in the prediction; `beyond-range`, if an estimate exceeds 1 by more than its standard error.
 
-    Runs are paired by the clusters that were drawn: the error of a difference is that of the mean over draws of what
-    each moves in one run less in the other, so that clusters which runs treat alike cancel out. Its interval is that of
-    Student's t. With f one over the degrees of freedom by Satterthwaite, and u one over the effective number of
-    clusters less one over their number (the largest of numerators and denominators of both runs), one over the degrees
-    of freedom is f (1 + 4 f) + u (1 + 10 f).
+    Runs are paired by the drawn clusters: the error of a difference is that of the mean over draws of the influence
+    of each in one run minus that in the other, so that clusters that runs treat alike cancel out. Its interval uses
+    Student's t. With f the inverse of Satterthwaite's degrees of freedom, and u the inverse of the effective number
+    of clusters minus the inverse of their number (the largest over numerators and denominators of both runs), the
+    inverse of the degrees of freedom is f (1 + 4 f) + u (1 + 10 f).
 
     Items count equally: weights of items, overlapping clusters, noise labels and labels without item ids are not
-    served.
+    supported.
 
     References
     ----------
@@ -648,87 +652,92 @@ def estimate_pairs(
     by_stratum: bool = False,
     level: float = 0.95,
 ) -> PairEstimates:
-    """Estimate how good a change, or a clustering, is from pairs of items that people have judged.
+    """Estimate how good a change, or a clustering, is from judged pairs of items.
 
-    With `prediction`, pairs may be from anywhere; without it, they are those of `Diff.sample_pairs`.
+    With `prediction`, the pairs may come from any source; without it, they must come from `Diff.sample_pairs`.
 
     Parameters
     ----------
     labelled : table or path
-        What `Diff.sample_pairs` returned, as a frame, an Arrow table or a file (Parquet, CSV, JSON lines), with a
-        verdict in the column of this name: "same", "different" or "unsure"; yes, 1 and true also stand for "same", and
-        no, 0 and false for "different". Of the other columns it needs pair, repeats, score, n_pairs, change,
-        probability, sign, z, and stratum, share and self_pairs where they were; all rows have to be there, in whatever
-        order. The clusterings are not needed. With `prediction`: labelled pairs in any container of links, a table, a
-        path, arrays or tuples, with two items and a verdict in these words; empty ones are left out. A pair counts
-        once.
+        The result of `Diff.sample_pairs`, as a frame, an Arrow table or a file (Parquet, CSV, JSON lines), with
+        verdicts in the column "verdict": "same", "different" or "unsure"; yes, 1 and true also mean "same", and no, 0
+        and false mean "different". It must have all rows, in any order, and the columns pair, repeats, score,
+        n_pairs, change, probability, sign and z, and stratum, share and self_pairs if they were there. The
+        clusterings are not needed. With `prediction`, labelled pairs in any form that links can have (a table, a
+        path, arrays or tuples), with two items and a verdict in these words; pairs without a verdict are ignored.
+        Each pair may occur only once.
     prediction : Clustering, table, path or dict, or dict of str to one of these, optional
-        The clusters to be scored, or several runs by name. A pair of which an item is in no cluster is apart.
+        The clustering to score, or several runs by name. A pair with an item that is in no cluster counts as not
+        together.
     left, right : str or list of str, optional
         Columns of the two items of labelled pairs, as for `Clustering.from_links`.
     verdict : str, optional
-        Their column of verdicts, where its name is not verdict, is_match, label or the like.
+        Column of the verdicts on labelled pairs, if its name is not recognised (verdict, is_match, label and others
+        are).
     weight : str, optional
-        Their column of weights, one over the chance that a pair was drawn. By default all pairs count alike.
+        Column of the weights of labelled pairs, the inverse of the probability that a pair was drawn. By default, all
+        pairs count equally.
     sources : tuple of str or False, optional
         Names of the tables of the left and the right items, as for `Clustering.from_links`.
     item, cluster : str or list of str
         Columns of the prediction.
     by_stratum : bool
-        Whether to give each stratum its own scores, which are those of its items, in place of the scores of all.
+        Whether to estimate the scores of each stratum, over its items, in place of the overall scores.
     level : float
         The confidence of the intervals.
 
     Returns
     -------
     PairEstimates
-        A table whose text begins with sentences on how much of the splitting and of the merging is right (`sentences`).
-        Its columns: stratum (if requested), score: the one that the pairs were drawn for and others that are sums over
-        the same pairs; estimate, se, low, high; n_judged, n_unsure, n_unjudged: how many draws of pairs of this score
-        are judged "same" or "different", are "unsure", have no verdict; low_unsure and high_unsure: what the estimate
-        would be if all that is unsure went the one way, and the other. Of labelled pairs: run (if there are several),
-        the scores pair_precision, pair_recall and pair_f1, and besides n_components, the groups of pairs that share
-        items, and n_outside, the pairs of which an item is in no cluster; n_judged are the pairs that count for it.
+        A table whose text form begins with sentences on how much of the splitting and merging is right (`sentences`).
+        Its columns are stratum (if requested); score, which is the score that the pairs were drawn for and others
+        that are sums over the same pairs; estimate, se, low, high; n_judged, n_unsure and n_unjudged, the numbers of
+        draws for this score that are judged "same" or "different", are "unsure", or have no verdict; and low_unsure
+        and high_unsure, the estimates if all unsure pairs went one way, or the other. For labelled pairs: run (if
+        there are several); the scores pair_precision, pair_recall and pair_f1; in addition n_components, the number
+        of groups of pairs that share items, and n_outside, the number of pairs with an item that is in no cluster;
+        n_judged is the number of pairs that count for the score.
 
     Raises
     ------
     JudgementError
-        If a verdict is none of these, two verdicts on the same two items differ, a stratum has no verdict at all, pairs
-        were lost, or a column was changed; or of labelled pairs, an item is paired with itself.
+        If a verdict is invalid, two verdicts on the same two items differ, a stratum has no verdicts, pairs are
+        missing, or a column was changed; or if, in labelled pairs, an item is paired with itself.
     AlignmentError
         If no item of labelled pairs is in the prediction.
     OverlapError
-        If one is in several of its clusters.
+        If an item is in several clusters of the prediction.
     WeightError
-        If a weight is no positive number, or two differ on the same two items.
+        If a weight is not a positive number, or two weights for the same two items differ.
     DuplicateItemError
-        If a pair is there twice.
+        If a pair occurs twice.
     ColumnError
-        If a column is missing, or has something else than numbers.
+        If a column is missing, or has values other than numbers.
     OptionError
-        If `by_stratum` is neither True nor False, or `level` is no confidence.
+        If `by_stratum` is neither True nor False, or `level` is not a confidence.
 
     Notes
     -----
-    With n judged draws from a stratum whose pairs come to z, k of which count, the estimate is the sum over strata of
-    sign z k / n, and for delta_precision self_pairs; its error is the root of the sum of z² (k/n) (1 - k/n) / (n - 1),
-    which is not known where a single draw of a stratum is judged. "different" counts for good_split and bad_merge,
-    "same" for bad_split, good_merge and delta_precision. Intervals are those of the score test, which with one stratum
-    is Wilson's for k / n, times z: of 95 %, in simulated samples of 40 to 300 pairs, they held the score in 92 to 98 %.
+    If n draws of a stratum whose pairs add up to z are judged, and k of them count, the estimate is the sum over
+    strata of sign z k / n, plus self_pairs for delta_precision. Its standard error is the root of the sum of z² (k/n)
+    (1 - k/n) / (n - 1), which is unknown if only one draw of a stratum is judged. "different" counts for good_split
+    and bad_merge, "same" for bad_split, good_merge and delta_precision. Intervals are those of the score test, which
+    with one stratum is Wilson's interval for k / n, times z: in simulated samples of 40 to 300 pairs, 95 % intervals
+    covered the score in 92 to 98 %. A pair that is drawn repeatedly shares the verdict of its first row. Estimates
+    are unbiased. Intervals are limited to the values that the verdicts leave possible, so an estimate may lie
+    outside: if all pairs are judged, both ends are the score itself, which the sentences then state. Unsure pairs are
+    excluded, as if they were like the judged ones; low_unsure and high_unsure show how much depends on this. Pairs
+    without a verdict are excluded as well: judges may stop anywhere, because the first pairs of a sample are
+    themselves a sample. An EvaluationWarning names pairs that were skipped before that point, and strata whose
+    verdicts are all "unsure"; the overall scores are then those of the items of the other strata, and NaN if there
+    are none.
 
-    A pair that is drawn repeatedly shares the verdict of the first of its rows. Estimates are right on average.
-    Intervals end where the verdicts leave nothing else possible, so that an estimate may lie beyond: where all pairs
-    are judged, both ends are the score itself, which the sentences say. "unsure" is left out, as if these pairs were
-    like the judged ones; low_unsure and high_unsure say how much hangs on that. Pairs without verdict are left out as
-    well: judges may stop anywhere, as the first pairs of a sample are a sample. An EvaluationWarning names pairs that
-    were skipped before that, and strata whose verdicts are all "unsure": the scores of all are then those of the items
-    of the other strata, and NaN where there are none.
-
-    Of labelled pairs, a score is a ratio of sums of weights: of the pairs that are together and match, to those that
-    are together (precision), to the matches (recall), and twice them to the sum of both (F1). Its error is that of a
-    ratio over m groups, the connected components of the judged pairs: the root of m / (m - 1) times the sum of
-    ((a - R b) / B)², where a and b are the sums of a group, B is the sum of all b, and groups with b = 0 are left out.
-    A sample that was not drawn at random says nothing of other pairs, and no sample of what no blocking rule proposed.
+    For labelled pairs, a score is a ratio of sums of weights: the pairs that are together and match, relative to
+    those that are together (precision) or to the matches (recall), and twice the former relative to the sum of the
+    latter two (F1). Its standard error is that of a ratio R over m groups, the connected components of the judged
+    pairs: the root of m / (m - 1) times the sum of ((a - R b) / B)², where a and b are the sums of a group, B is the
+    sum of all b, and groups with b = 0 are ignored. A sample that was not drawn at random says nothing about other
+    pairs, and no sample says anything about pairs that no blocking rule proposed.
 
     References
     ----------

@@ -75,11 +75,11 @@ F1_OF = {name: f1 for f1, name in F_OF_BETA.items()}
 
 
 class EstimatedComparison(Comparison):
-    """Several runs, estimated from one sample of complete true clusters: the estimates of each, and their differences.
+    """Several runs, estimated from one sample of complete true clusters, and the differences between them.
 
-    Made by `fastbcubed.estimate` of runs by name. ``cmp["old"]`` is the `Estimates` of a run. Deltas, ranks, the
-    ranking, the best run, other baselines, texts and pages are those of a `Comparison`; there are no items and no
-    clusters.
+    Returned by `fastbcubed.estimate` for runs by name. ``cmp["old"]`` is the `Estimates` of a run. Deltas, ranks, the
+    ranking, the best run, other baselines, the text form and reports work as in a `Comparison`; items and clusters
+    are not available.
 
     Examples
     --------
@@ -166,12 +166,13 @@ class EstimatedComparison(Comparison):
     _main_table = scores
 
     def coverage(self) -> Table:
-        """Return the size of each run, and how far it has the items of the sample.
+        """Return the size of each run, and its coverage of the sampled items.
 
         Returns
         -------
         Table
-            run, n_items, n_clusters, n_missing (sampled items that it lacks), truth_coverage (the share that it has).
+            run, n_items, n_clusters, n_missing (sampled items missing from the run), truth_coverage (the share of
+            sampled items in the run).
         """
         own = [self._estimates(name).summary for name in self]
         columns: dict[str, Any] = {"run": from_texts(list(self))}
@@ -231,8 +232,8 @@ class EstimatedComparison(Comparison):
     def deltas(self, *, adjust: str = "bonferroni") -> Table:
         """Return how the estimates of each experiment differ from the baseline's, as `Comparison.deltas` does.
 
-        Runs are paired by the clusters that were drawn. A run that has the clusters of the baseline differs by
-        0 (0 to 0); one that differs in no sampled cluster by what sampled clusters do not rule out.
+        Runs are paired by the drawn clusters. A run with the same clusters as the baseline differs by 0 (0 to 0); if
+        a run differs in no sampled cluster, the interval covers what the sampled clusters do not rule out.
         """
         return self._deltas(adjusted(self.level, len(self.experiments), adjust))
 
@@ -248,13 +249,13 @@ class EstimatedComparison(Comparison):
         deltas : bool
             Whether to add the differences from the baseline.
         order_by, limit
-            Not served: slices come in their order, all of them.
+            Not supported: all slices are returned, in their own order.
 
         Returns
         -------
         Table
-            run, then the columns of `Estimates.slices`; with `deltas`, of each score _delta, and _delta_se, _delta_low,
-            _delta_high: null for the baseline, and in a slice of fewer than ten draws.
+            run, then the columns of `Estimates.slices`; with `deltas`, also _delta, _delta_se, _delta_low and
+            _delta_high of each score: null for the baseline, and in slices with fewer than ten draws.
 
         Raises
         ------
@@ -354,7 +355,7 @@ class EstimatedComparison(Comparison):
     # What estimates have none of
 
     def items(self, *args: Any, **options: Any) -> NoReturn:
-        """Raise NotKeptError: a sample shows sampled items alone; evaluate it to list them."""
+        """Raise NotKeptError: a sample shows only sampled items; evaluate it to list them."""
         raise NotKeptError(
             "estimates cover all items, so they list no items or clusters. To see those of the sample, pass "
             f"it to compare with {arg('unmatched', {'truth': 'singleton', 'prediction': 'outside'})}"
@@ -371,15 +372,15 @@ class EstimatedComparison(Comparison):
     # Gates
 
     def check(self, *gates: str, worse: Mapping[str, float | str] | None = None) -> Table:
-        """Raise GateError, an AssertionError, unless the estimates of all runs are as good as is wanted.
+        """Raise GateError, an AssertionError, unless the estimates of all runs meet their bounds.
 
         Parameters
         ----------
         *gates : str
             Bounds on scores of each run, as `Estimates.check` takes them.
         worse : dict of str to float or "significant", optional
-            How much worse than the baseline's a score may be; "significant" is that its interval of the difference may
-            not exclude 0 on the worse side.
+            How much worse than the baseline a score may be; with "significant", it must not be worse by a difference
+            whose interval excludes 0.
 
         Returns
         -------
@@ -389,7 +390,7 @@ class EstimatedComparison(Comparison):
         Raises
         ------
         GateError
-            If an estimate is not as good, or not known.
+            If an estimate does not meet its bound, or is unknown.
 
         Examples
         --------
@@ -439,12 +440,12 @@ class EstimatedComparison(Comparison):
     def save(self, directory: Any) -> None:
         """Write the estimates of the runs and their differences; `fastbcubed.load` reads them back.
 
-        What was loaded shows the same, and has no other baselines.
+        A loaded comparison shows the same results, but has no other baselines.
 
         Parameters
         ----------
         directory : path
-            Made if need be. Files of an earlier result in it are replaced, together at the end.
+            Created if it does not exist. Files of an earlier result in it are replaced, all at the end.
 
         Examples
         --------

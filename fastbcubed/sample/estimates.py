@@ -76,31 +76,31 @@ NAMED = 5
 class Estimates(Result):
     """Scores of a prediction, estimated from a sample of complete true clusters.
 
-    Made by `fastbcubed.estimate`. Each estimate is also an attribute.
+    Returned by `fastbcubed.estimate`. Each estimate is also an attribute.
 
     Attributes
     ----------
     overall : Scores
         The estimates.
     errors : Scores
-        Their standard errors; NaN where the sample shows none.
+        Their standard errors; NaN if the sample does not determine them.
     unadjusted : Scores
-        The plain ratios, before the adjustment for the bias of a ratio.
+        The plain ratios, before the correction for the bias of a ratio.
     summary : dict
-        "sample": n_clusters, n_draws, n_items, n_missing, n_singletons, largest, effective (their effective
-        number), n_null and n_duplicates (rows with a null cluster, and rows left out as they repeat an earlier
-        one). "true": mean_cluster_size, matching_rate, and hill, the effective number of cluster sizes of order 0, 1
-        and 2; those of the sample. "pred": n_items, n_clusters, mean_cluster_size, n_null, n_duplicates.
+        "sample": n_clusters, n_draws, n_items, n_missing, n_singletons, largest, effective (the effective number of
+        clusters), n_null and n_duplicates (rows with a null cluster, and rows dropped because they repeat an earlier
+        one). "true", as estimated from the sample: mean_cluster_size, matching_rate, and hill, the effective number
+        of cluster sizes of order 0, 1 and 2. "pred": n_items, n_clusters, mean_cluster_size, n_null, n_duplicates.
     definition : dict
-        How the sample was drawn, and what was done with what.
+        How the sample was drawn, and the policies.
     names : dict
-        What the sample and the prediction are called.
+        The names of the sample and the prediction.
     warnings : list of dict
-        What a reader should know: code, level (warning or note), message, and figures.
+        Warnings and notes: code, level (warning or note), message, and values.
     level : float
         The confidence of intervals.
     not_computed : dict of str to str
-        Scores of a family that cannot be estimated, and why.
+        Scores of requested families that cannot be estimated, and the reasons.
     reading : dict
         How the columns of sample and prediction were read; see `Evaluation`.
     sliced : dict of str to Table
@@ -160,27 +160,28 @@ class Estimates(Result):
         which : str
             A score, such as "f1".
         level : float, optional
-            The confidence; that of the call when absent.
+            The confidence; by default that of the call.
 
         Returns
         -------
         Interval
-            low and high, from the quantile of Student's t. There are fewer degrees of freedom than draws where a few of
-            these tell most (`df` of `estimates`). It is symmetric in the log odds of a rate, which so stays within 0
-            and 1, and in the logarithm of what a mean size exceeds 1 by; symmetric about the estimate itself where
-            this is not within the range of the score, and, cut to that range, where it might not be: of precision and F
-            of clusters and of MUC. Where all sampled clusters are right, or all are wrong, it covers every share q of
-            others that n clusters of equal weight do not rule out: up to (1 - q)^n = (1 - level) / 2.
-            NaN of a single cluster, where nothing was observed, and of a mean size where all sampled clusters are of
-            one size, as nothing shows how large others may be; the estimate itself in a census, and where clusters are
-            partly right and all alike.
+            low and high, by Student's t. There are fewer degrees of freedom than draws if a few draws contribute most
+            of the error (`df` of `scores`). The interval is symmetric in the log odds of a rate, so that it stays
+            within 0 and 1, and in the logarithm of the excess of a mean size over 1. It is symmetric about the
+            estimate itself if this is outside the range of the score and, truncated to that range, for scores whose
+            estimates may be outside it: precision and F of clusters and of MUC. If all sampled clusters are right, or
+            all are wrong, it covers every share q of clusters of the other kind that n clusters of equal weight do
+            not rule out: up to (1 - q)^n = (1 - level) / 2. It is NaN for a single cluster, if nothing was observed,
+            and for a mean size if all sampled clusters have the same size, because nothing shows how large others may
+            be. It is the estimate itself in a census, and if all clusters are partly right in the same way.
 
         Notes
         -----
-        In 1,000 simulated samples of 200 true clusters and of 400, a tenth of the predicted clusters being merges of
-        three, six or fifteen, intervals of 95 % covered the scores of the population in 92 to 97 % of them; recall by
-        item and by true cluster, of which few clusters lost any, in 95 to 99 %, and pair_recall in 91 to 97 %. That
-        merged clusters may both be drawn makes no difference: what is wrong with each does not depend on it.
+        In 1,000 simulated samples of 200 and of 400 true clusters, where a tenth of the predicted clusters merged
+        three, six or fifteen true clusters, 95 % intervals covered the scores of the population in 92 to 97 % of
+        samples; they covered recall by item and by true cluster, which few clusters reduced, in 95 to 99 %, and
+        pair_recall in 91 to 97 %. It makes no difference if two merged clusters are both drawn, because the errors of
+        each do not depend on that.
 
         Examples
         --------
@@ -224,13 +225,14 @@ class Estimates(Result):
         Parameters
         ----------
         level : float, optional
-            The confidence; that of the call when absent.
+            The confidence; by default that of the call.
 
         Returns
         -------
         Table
-            score, estimate, se, low, high, unadjusted, n_clusters (the draws that say something of it: of pairs, those
-            with pairs), df (degrees of freedom: far fewer than n_clusters where a few of these tell most of the error).
+            score, estimate, se, low, high, unadjusted, n_clusters (the number of draws that are informative: for pair
+            scores, those with pairs), df (the degrees of freedom: far fewer than n_clusters if a few clusters
+            contribute most of the error).
 
         Examples
         --------
@@ -257,7 +259,7 @@ class Estimates(Result):
     estimates = under_old_name(scores, "estimates")
 
     def slices(self, by: SliceKey) -> Table:
-        """Return the estimates of means over items, and F of these, by slice.
+        """Return the estimates of means over items, and their F, by slice.
 
         Parameters
         ----------
@@ -295,7 +297,7 @@ class Estimates(Result):
         return self.sliced[name]
 
     def check(self, *gates: str, **scores: float) -> Table:
-        """Raise GateError, an AssertionError, unless all estimates are as good as is wanted.
+        """Raise GateError, an AssertionError, unless all estimates meet their bounds.
 
         Parameters
         ----------
@@ -303,7 +305,7 @@ class Estimates(Result):
             Required bounds, such as "f1>=0.9", "f1.low>=0.8" on an end of the interval, or of a requested slice
             "f1>=0.9@country=US".
         **scores : float
-            The least that scores have to be; the most, if less is better.
+            Minimums of scores; maximums for scores where lower is better.
 
         Returns
         -------
@@ -313,7 +315,7 @@ class Estimates(Result):
         Raises
         ------
         GateError
-            If an estimate is not as good, or not known, as in a slice of too few clusters.
+            If an estimate does not meet its bound or is unknown, as in a slice with too few clusters.
 
         Examples
         --------
@@ -333,7 +335,7 @@ class Estimates(Result):
         Parameters
         ----------
         directory : path
-            Made if need be. Files of an earlier result in it are replaced, together at the end.
+            Created if it does not exist. Files of an earlier result in it are replaced, all at the end.
 
         Examples
         --------

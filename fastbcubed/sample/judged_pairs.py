@@ -54,19 +54,20 @@ KINDS = {"split": "splitting", "merge": "merging"}
 
 
 class PairEstimates(Table, Result):
-    """Scores of a change, or of clusterings, estimated from judged pairs: a table, which begins with the verdict.
+    """Scores of a change, or of clusterings, estimated from judged pairs, as a table that prints the verdict first.
 
-    Made by `fastbcubed.estimate_pairs`.
+    Returned by `fastbcubed.estimate_pairs`.
 
     Attributes
     ----------
     sentences : list of str
-        How much of the splitting and of the merging is right, and how sure that is; by stratum, if there are any. Of
-        labelled pairs, how many that are together match, how many matches are together, and what that does not say.
+        How much of the splitting and merging is right, and how certain this is; by stratum, if there are strata. For
+        labelled pairs, the shares of pairs in one cluster that match and of matches that are in one cluster, and what
+        these do not cover.
     level : float
         The confidence of the intervals.
     weight : str or None
-        The column of weights of labelled pairs, if there was one.
+        The column of weights of labelled pairs, if any.
     reading : dict
         How the columns of labelled pairs, and of each run, were read; see `Evaluation`.
     """
@@ -111,7 +112,7 @@ class PairEstimates(Table, Result):
         Parameters
         ----------
         directory : path
-            Made if need be. Files of an earlier result in it are replaced, together at the end.
+            Created if it does not exist. Files of an earlier result in it are replaced, all at the end.
         """
         save_tables(directory, "pairs", self.to_dict(), {"estimates": self})
 
@@ -191,7 +192,7 @@ def of_labelled(rows: Sequence[Mapping[str, Any]], *, weighted: bool) -> list[st
             text = f"{label(precision['run'])}: {text}"
         if n := precision["n_outside"]:
             have = "pair has" if n == 1 else "pairs have"
-            text += f" {count(n)} {have} an item in no cluster, and count{'s' * (n == 1)} as apart."
+            text += f" {count(n)} {have} an item in no cluster and count{'s' * (n == 1)} as not together."
         if any(math.isnan(row["se"]) and row["n_components"] == 1 for row in (precision, recall)):
             text += " Shared items connect all pairs into one component, so no interval is known."
         lines.append(text[0].upper() + text[1:] if "run" not in precision else text)
@@ -212,7 +213,7 @@ def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
         if good is None or bad is None:
             without.append(f"{name} was not judged")
         elif math.isnan(good["estimate"]):
-            without.append(f"nothing is known of the {name} because all verdicts are unsure")
+            without.append(f"nothing is known about the {name} because all verdicts are unsure")
         elif not (whole := good["estimate"] + bad["estimate"]) > 0:
             without.append(f"there was no {name}")
         else:
@@ -223,7 +224,7 @@ def _verdict(rows: Mapping[str, Mapping[str, Any]]) -> str:
     text = f"{' and '.join(told)}{'; ' if told and without else ''}{' and '.join(without)}."
     delta = rows.get("delta_precision")
     if delta is not None and math.isnan(delta["estimate"]):
-        text += " The change of precision is not known."
+        text += " The change in precision is unknown."
     elif delta is not None:
         delta = _settled(delta)
         change = [delta[name] for name in ("estimate", "low", "high")[: 1 if _is_exact(delta) else 3]]
@@ -402,7 +403,7 @@ def _read(source: Source) -> list[Row]:
     """Return the rows, of the columns that the estimate needs, numbers as numbers."""
     if not len(source):
         raise JudgementError(
-            f"there is no pair in {source.where}; give what sample_pairs returned, with verdicts"
+            f"there is no pair in {source.where}; pass the result of sample_pairs, with verdicts"
         )
     names = [*WHOLE, *NUMBERS, *TEXTS]
     names += OF_STRATA if set(OF_STRATA) & set(source.names) else ()
@@ -471,7 +472,7 @@ def _require_as_drawn(rows: list[Row], score: PairScore, where: str) -> None:
     count = Counter(row["pair"] for row in rows)
     if twice := [pair for pair, times in count.items() if times > 1]:
         raise DuplicateItemError(
-            f"{len(twice)} of {len(count)} pairs are in {where} more than once (first: {first_few(twice)}); leave one "
+            f"{len(twice)} of {len(count)} pairs are in {where} more than once (first: {first_few(twice)}); keep one "
             "row of each, with one verdict"
         )
     n = rows[0]["n_pairs"]
@@ -607,8 +608,8 @@ def _of_skipped(judged: Judged) -> str:
     n = len(judged.skipped)
     return (
         f"{n} pair{'s' if n > 1 else ''} before the last one judged {'have' if n > 1 else 'has'} no verdict (first: "
-        f"{first_few(judged.skipped)}). What is left out is taken to be like what is judged, which does not hold if "
-        'it was left out for being hard; the verdict for that is "unsure"'
+        f"{first_few(judged.skipped)}). Skipped pairs are assumed to be like the judged ones, which is wrong if they "
+        'were skipped because they are hard; mark hard pairs "unsure"'
     )
 
 

@@ -192,7 +192,7 @@ def are_together(labelled: Labelled, side: Clustering) -> tuple[Any, int]:
         )
         raise AlignmentError(
             f"No item of {labelled.where} is in {side.name} (items such as {there} there, {here} here). "
-            "Write ids alike on both sides."
+            "Write ids in the same way on both sides."
         )
     at, labels = at[rows], side.labels.keys()[rows]
     row_of = np.full(ids.size, -1)

@@ -390,7 +390,7 @@ def sample_pairs(
     columns: str | Iterable[str] = (),
     seed: int = 0,
 ) -> Table:
-    """Draw pairs of items from a change, to be judged by people, as `Diff.sample_pairs` does.
+    """Draw pairs of items from a change for people to judge, as `Diff.sample_pairs` does.
 
     Each pair (i, j) is drawn in proportion to its weight in the score, c = (w_i / N) w_j / w(B) and the like, with
     replacement: the item by what its pairs add up to, then the mate by its weight. Pairs that were split and pairs that

@@ -139,14 +139,12 @@ class Sweep(Result):
         Parameters
         ----------
         limit : int or None
-            Maximal number of rows. The first and the last row, and those where a score is best or worst, are always
-            included; the others are spaced evenly by the change in scores. None for all thresholds at which clusters
-            change.
+            Maximal number of rows: the first, the last, those where a score is best or worst, and others spaced evenly
+            by the change in scores. None for all thresholds at which clusters change.
         errors : bool
-            Whether to add the standard errors of the scores, as columns such as f1_se. The units are the same at all
-            thresholds: the connected components of the truth and the clusters at the weakest threshold at which their
-            effective number is at least a quarter of the number of true clusters. At weaker thresholds, errors are
-            NaN, with a warning.
+            Whether to add standard errors, as columns such as f1_se. The units are the same at all thresholds: the
+            components of the truth and the clusters at the weakest threshold at which their effective number is at
+            least a quarter of the number of true clusters. At weaker thresholds, errors are NaN, with a warning.
 
         Returns
         -------
@@ -186,8 +184,7 @@ class Sweep(Result):
         score : str
             A score of the curve.
         threshold : float, optional
-            By default, the threshold at which the score is best; the interval then allows for its choice, as in
-            `chosen`.
+            By default, that of the best score; the interval then allows for its choice, as in `chosen`.
         level : float
             The confidence.
 
@@ -232,16 +229,14 @@ class Sweep(Result):
     ) -> Chosen:
         """Return the best threshold with intervals that allow for its choice on the same data.
 
-        The best threshold on these data owes its score partly to chance, so its score on other data is lower. The
-        units of `curve` are resampled, and the score of the best threshold of each resample is compared with that of
-        the same threshold on all data. Thresholds weaker than that of the units are not considered, unless the best
-        one is among them.
+        The best threshold on these data owes its score partly to chance, so its score on other data is lower. The units
+        of `curve` are resampled, and the score at the best threshold of each resample is compared with that at the same
+        threshold on all data. Thresholds weaker than that of the units are ignored, unless the best is weaker.
 
         Parameters
         ----------
         score, where
-            As for `best`. Conditions on clusters, largest and singletons apply to the original data, in resamples as
-            well.
+            As for `best`. Conditions on clusters, largest and singletons always apply to the original data.
         level : float
             The confidence.
         draws : int
@@ -489,8 +484,7 @@ class Sweep(Result):
         Returns
         -------
         Clustering
-            A row for each item of the links or of `items`. Clusters are numbered from 0 in the order of their first
-            items.
+            One row per item of the links or of `items`. Clusters are numbered from 0 in the order of first items.
         """
         items = None if self._alignment.truth.items is None else self.links.items
         threshold = as_threshold(threshold)
@@ -574,17 +568,15 @@ class Sweep(Result):
             Conditions, as for `best`; each slice has to meet them separately.
         errors : bool
             Whether to add the standard errors of the scores and of the cost, as columns such as cost_se, and n_units.
-            The units are those of `curve`; at weaker thresholds, errors are null, with a warning. They do not allow
-            for the choice of each threshold on the same items, so a cost of two standard errors may still be due to
-            chance.
+            The units are those of `curve`; at weaker thresholds, errors are null, with a warning. They do not allow for
+            the choice of thresholds on the same items: a cost of two standard errors may be due to chance.
 
         Returns
         -------
         Table
             The slice, n_items, weight, its best threshold, the score there with precision and recall, the score at
             the threshold that is best for all items (`<score>_at_common`), and the cost: how much better the score at
-            its own threshold is. The slices with the highest cost come first. Null if no threshold meets the
-            conditions.
+            its own threshold is. The highest cost comes first. Null if no threshold meets the conditions.
 
         Raises
         ------
@@ -633,10 +625,9 @@ class Sweep(Result):
         Returns
         -------
         Stages
-            Recall and pair recall if every link were judged correctly (the connected components of the links within
-            true clusters; no threshold brings back what is missing there), if the links that the threshold uses were
-            judged correctly, and of the actual clusters; and what each stage loses: blocking, threshold, merging.
-            `table()` lists them.
+            Recall and pair recall if every link were judged correctly (no threshold brings back what is missing there),
+            if the links that the threshold uses were, and of the actual clusters; and what each stage loses: blocking,
+            threshold, merging. `table()` lists them.
 
         Raises
         ------
@@ -711,10 +702,9 @@ class Sweep(Result):
         Returns
         -------
         Table
-            threshold (above which the merge is undone), left and right (the items of a link that causes it), n_left
-            and n_right (the numbers of items of their clusters before), n_clusters (how many clusters become one at
-            that score), n_items (the total number of their items), and the changes in overall precision, recall and
-            F1 at that threshold.
+            threshold (above which the merge is undone), left and right (the items of a link that causes it), n_left and
+            n_right (the sizes of their clusters before), n_clusters (how many clusters become one at that score),
+            n_items (their total size), and the changes in overall precision, recall and F1.
 
         Notes
         -----
@@ -811,8 +801,8 @@ class Sweep(Result):
         -----
         overall.json has the content of `to_json`, curve.parquet the curve at all thresholds, clusters.parquet the
         items and clusters at the best threshold; merges.parquet, merges_at_best.parquet (only merges that the best
-        threshold uses) and weakest_links.parquet have the first 1,000 rows of each; points.parquet and slices.parquet
-        have what was requested.
+        threshold uses) and weakest_links.parquet the first 1,000 rows; points.parquet and slices.parquet what was
+        requested.
         """
         merges = None if merges is None else whole_number(merges, "merges", "merges")
         if not isinstance(chosen, Chosen | None):

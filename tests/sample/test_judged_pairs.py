@@ -358,7 +358,7 @@ def test_a_stratum_of_unsure_pairs_leaves_the_others():
     assert math.isnan(a["estimate"]) and math.isnan(a["se"]) and (a["n_judged"], a["n_unsure"]) == (0, 4)
     assert (a["low"], a["high"]) == (a["low_unsure"], a["high_unsure"]) == pytest.approx((0, 0.1 / 0.25))
     assert rows["A", "good_merge_rate"]["estimate"] == pytest.approx(0.075 / 0.25)
-    assert "nothing is known of the splitting because all verdicts are unsure." in found.sentences[0]
+    assert "nothing is known about the splitting because all verdicts are unsure." in found.sentences[0]
     with pytest.warns(EvaluationWarning):
         rows = by_score(of_strata("split"))
     assert rows["good_split_rate"]["n_unsure"] == 4  # of all strata

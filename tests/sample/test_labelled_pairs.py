@@ -119,7 +119,7 @@ def test_several_runs_and_what_the_text_says() -> None:
     assert found["estimate"].to_pylist() == pytest.approx([2 / 3] * 3 + [1] * 3)
     said = " ".join(found.sentences)
     assert "old: 66.7 % of the pairs that are together match (" in said
-    assert "1 pair has an item in no cluster, and counts as apart" in said
+    assert "1 pair has an item in no cluster and counts as not together" in said
     assert "no blocking rule proposed" in said and "weight=" in said
     assert "weight=" not in " ".join(
         fb.estimate_pairs(FRAME.assign(w=1), prediction=better, weight="w").sentences
