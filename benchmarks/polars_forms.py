@@ -102,7 +102,7 @@ def polars_form(
         return with_f1(*query(frame).collect(engine=engine).row(0))
 
     if files:
-        note = "keeps no limit of memory; what is shown is where its process is ended"
+        note = "has no memory limit; its process is killed at the limit shown"
         return Form(
             "polars", name, ("polars",), polars_tables, score, note=note, reads="tables", bounded=False
         )

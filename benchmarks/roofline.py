@@ -131,7 +131,7 @@ def bytes_by_stage(n: int, cells: Contingency) -> dict[str, float]:
 def main(n: int, shapes: list[str]) -> None:
     """Print the tables."""
     threads = len(os.sched_getaffinity(0))
-    print(markdown(("table", "a read that waits, ns", "a read that does not, ns"), latencies(), 1))
+    print(markdown(("table", "dependent read, ns", "independent read, ns"), latencies(), 1))
     for shape in shapes:
         speed = copy_speed(threads)
         times, whole, cells = stage_times(generate(shape, n))

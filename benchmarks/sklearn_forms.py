@@ -13,7 +13,7 @@ from benchmarks.shapes import Rows
 
 __all__ = ["FORMS"]
 
-UNWEIGHTED = "without weights, which it does not know"
+UNWEIGHTED = "without weights, which it does not support"
 
 
 def numpy_labels(rows: Rows, limits: Limits) -> tuple[Any, Any]:
