@@ -87,7 +87,7 @@ def evaluate(
         Slices to score now; see `Evaluation.slices`. A tuple of names is one crossed slicing, a list of names several.
         Masks refer to the truth's rows or, with overlapping clusters, to the items listed by `Evaluation.items`.
     attributes : table, optional
-        Attributes to slice by, by item or by position, besides those of the tables given.
+        Attributes to slice by, by item or by position, in addition to those of the tables passed.
     metrics : str, callable, or iterable of these, optional
         Scores, families ("pointwise", "matching", ...), "all", or formulas ``f(tp, fp, fn, tn)``. By
         default precision, recall, f1, mean_f1, jaccard_distance, over_merge_rate, under_merge_rate.
@@ -409,8 +409,8 @@ def cice_bcubed(
 
     Notes
     -----
-    Each mate counts as in `extended_bcubed`, times the mean similarity to the match of the clusters that it shares
-    with the item. The cost is about twice that of `extended_bcubed`.
+    Each mate counts as in `extended_bcubed`, multiplied by the mean similarity of the clusters that it shares with
+    the item to their matches. The cost is about twice that of `extended_bcubed`.
 
     References
     ----------

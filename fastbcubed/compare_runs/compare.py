@@ -89,9 +89,9 @@ def compare(
         or else `Comparison.best`, the run with the best F1.
     align : {"common", "each"}
         Whether all runs are scored on the items that every run scores, once policies have acted on each run; or each
-        run on all items it scores, so that differences also reflect the choice of items. Where runs lack items of the
-        truth, a warning and `Comparison.coverage` give the F1 of each run on its own items, and with its missing
-        items as singletons. Coreference scores always cover all mentions of the truth and of the run, as in
+        run on all items it scores, so that differences also reflect the choice of items. If items of the truth are
+        missing from runs, a warning and `Comparison.coverage` give the F1 of each run on its own items, and with its
+        missing items as singletons. Coreference scores always cover all mentions of the truth and of the run, as in
         `evaluate`.
     level : float
         The confidence of intervals.
@@ -115,8 +115,9 @@ def compare(
         are singletons by default.
     overlapping, max_pairs, table, paths, engine, memory_limit, spill_dir, threads, progress
         As for `evaluate`. Differences of overlapping runs have standard errors only by component. The disk engine
-        aligns the runs one by one, repeats those with too many items, and refuses runs with scored items that the
-        truth lacks. There are no arguments `out`, `keep` and `repairs`: save the evaluation of a run instead.
+        aligns the runs one by one, aligns those with too many items again, and refuses runs with scored items that
+        are missing from the truth. There are no arguments `out`, `keep` and `repairs`: save the evaluation of a run
+        instead.
 
     Returns
     -------

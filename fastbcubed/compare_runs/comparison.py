@@ -261,8 +261,8 @@ class Comparison(ClusterResult):
         Table
             baseline, experiment, score, baseline_value, experiment_value, delta (experiment minus baseline), se, low,
             high, holds (whether the interval excludes 0). A score without a standard error has NaN, and null for
-            holds; by ``unit="true_cluster"`` these are all that are no means over items. The text of the comparison
-            names such scores and gives the reason.
+            holds; with ``unit="true_cluster"``, these are all scores that are not means over items. The text form of
+            the comparison names such scores and gives the reason.
 
         Raises
         ------
@@ -321,8 +321,8 @@ class Comparison(ClusterResult):
         Raises
         ------
         NotKeptError
-            If differences have no errors: by units that are no components where clusters may overlap, or for runs that
-            the disk engine does not distinguish.
+            If differences have no standard errors: if clusters may overlap and the units are not components, or for
+            runs that the disk engine does not distinguish.
         """
         if self._differences.units is None:
             raise NotKeptError(why_no_errors(self) or "")
@@ -380,7 +380,7 @@ class Comparison(ClusterResult):
     def best(self) -> str:
         """The run with the best F1, or with the best value of the first score that has a direction; the first if tied.
 
-        If there is no such score, or runs lack items of the truth (see `ranks`), it raises an OptionError.
+        If there is no such score, or runs are missing items of the truth (see `ranks`), it raises an OptionError.
 
         Examples
         --------
@@ -501,7 +501,7 @@ class Comparison(ClusterResult):
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """Warnings and notes: code, level (warning or note), message, the runs concerned, and figures."""
+        """Warnings and notes: code, level (warning or note), message, the runs concerned, and values."""
         return rankings.notices_of_runs(self)
 
     # Where it differs

@@ -39,8 +39,8 @@ def explain(
 ) -> Explanation:
     """Return the kinds of items for which a run differs from the baseline otherwise than elsewhere.
 
-    As `Evaluation.explain`, by the difference of the losses of each item: slices where the run is better or worse,
-    more than for all other items. Components are those of the truth and of both runs.
+    Like `Evaluation.explain`, but for the difference between each item's losses: it finds slices where the run is
+    better or worse by more than for all other items. Components are those of the truth and both runs.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ def explain(
     Returns
     -------
     Explanation
-        Its figures inside and outside are changes of the score, and excess is what a slice adds to the change of the
-        score of all items.
+        Its values inside and outside are changes in the score, and excess is what a slice adds to the change in the
+        overall score.
 
     Raises
     ------

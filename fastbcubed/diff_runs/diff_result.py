@@ -192,7 +192,7 @@ class Diff(DiffWithIds):
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """Warnings and notes: code, level (warning or note), message, figures."""
+        """Warnings and notes: code, level (warning or note), message, values."""
         return list(self._saved["warnings"]) if "warnings" in self._saved else cautions(self)
 
     @property

@@ -280,7 +280,7 @@ class Clustering:
         Raises
         ------
         OptionError
-            If these are no numbers of rows, or the last is before the first.
+            If these are not numbers of rows, or the last is before the first.
         """
         start = whole_number(start, "start", "rows")
         stop = whole_number(stop, "stop", "rows", least=start)
@@ -572,8 +572,8 @@ class Clustering:
             Whether scores are distances, so that links at or below the threshold connect.
         verdict : str or False, optional
             The column that says whether two items match: same, different or unsure, or other words for these, such as
-            yes and no, true and false, 1 and 0. Only matches connect. A column that seems to be one has to be named;
-            False says that none is, so that all rows are links.
+            yes and no, true and false, 1 and 0. Only matches connect. A column that looks like one must be named;
+            False says that there is none, so that all rows are links.
         sources : tuple of str or False, optional
             The names of the two tables that the left and the right items are from, such as ``("crm", "web")``: an item
             is then (source, id), as in a truth with ``item=["source", "id"]``, and a number that both tables have is
@@ -605,7 +605,7 @@ class Clustering:
         ColumnError
             If columns are missing or ambiguous, or one that is not named has verdicts.
         JudgementError
-            If a value in the column of verdicts is none.
+            If a value in the column of verdicts is not a verdict.
         OptionError
             If the links need more memory than the limit; the message states how much.
 
@@ -738,7 +738,7 @@ class Clustering:
         Raises
         ------
         ColumnError
-            If it is not a table, or lacks these columns.
+            If it is not a table, or does not have these columns.
         NullError, IdTypeError
             If an item is null, or items or clusters have an unsupported type.
         OptionError, WeightError

@@ -20,8 +20,8 @@ ABOUT: dict[str, Any] = {
     "high": 1.0,
     "best": "neither",
     "source": "van Staden and Grubb 2024",
-    "note": "For each item, stable, split and merged weigh the items that are with it in baseline and experiment "
-    "(itself included), in the baseline alone, and in the experiment alone.",
+    "note": "For each item, stable, split and merged are the weights of the items that are with it in baseline and "
+    "experiment (including itself), only in the baseline, and only in the experiment.",
 }
 diff = Family("diff", **ABOUT)
 

@@ -28,10 +28,10 @@ WORDS = {
 }
 NOTE = (
     "Key and response are the true and the predicted clusters, here called entities, with the items, or"
-    " mentions, that only their side has. K and R are the numbers of entities, k and r the mentions of one of"
+    " mentions, that only one side has. K and R are the numbers of entities, k and r the mentions of one of"
     " them, n those that two have in common, in V cells. 0 / 0 is 0, as in the reference scorer. An item that"
-    ' unmatched="singleton" gives to the other side is an entity of one mention there. Of several runs, each is'
-    " scored on all mentions of the key and its own, whatever the others lack."
+    ' unmatched="singleton" adds to the other side is an entity of one mention there. If there are several runs,'
+    " each is scored on all mentions of the key and its own, whatever is missing from the others."
 )
 
 coreference = Family("coreference", low=0.0, high=1.0, best="higher", unweighted_only=True, note=NOTE)
@@ -306,7 +306,7 @@ def lea(
 
 @three_scores(
     "(sum over cells of n^2 / {x}) / sum over entities of the {side} of {x}",
-    "Mean over the mentions of the {side} of the share of their entity that they share with the {other}.",
+    "Mean over the mentions of the {side} of the share of a mention's entity that is also with it in the {other}.",
     of="entities",
     source="Bagga and Baldwin 1998",
     examples={

@@ -23,7 +23,7 @@ Amount = Any
 BITS = 1 / math.log(2)
 NOTE = (
     "C and K are the true and the predicted cluster of a random item, drawn by weight if there are weights;"
-    " n items in all. H(C) is the entropy of C, and H(C|K) what is left of it where K is known, in bits."
+    " n items in all. H(C) is the entropy of C, and H(C|K) what remains of it once K is known, in bits."
 )
 
 entropy = Family("entropy", low=0.0)
@@ -316,9 +316,9 @@ def nmi(
             >>> round(score, 12)  # (1 - 2/3) / (3/2 - 2/3) = 2/5
             0.4
             """,
-            note="As in scikit-learn, to 1e-9, where neither side is one cluster or singletons. If one is, shuffling"
-            " changes nothing, and what is left is 0 / 0 or 0 over something: 1 here if the clusterings are the"
-            " same, else 0; scikit-learn divides rounding errors by the smallest float there.",
+            note="As in scikit-learn, to 1e-9, unless a side is a single cluster or all singletons. In that case,"
+            " shuffling changes nothing, and the score is 0 / 0 or 0 over something: here 1 if the clusterings are the"
+            " same, otherwise 0; scikit-learn divides rounding errors by the smallest float.",
         )
     },
 )

@@ -345,8 +345,8 @@ Returns
 Raises
 ------
 FastBCubedError
-    If there is no item, if the two sides differ in length, or if a label or a weight is missing
-    or cannot be one. Every error below is one, too.
+    If there are no items, if the two sides differ in length, or if a label or a weight is missing
+    or invalid. Every error below is a subclass.
 {in_place}{undefined}
 Notes
 -----
@@ -363,7 +363,7 @@ Examples
 
 
 class Option(NamedTuple):
-    """A parameter that a function has besides: its description, and when it raises OptionError."""
+    """An additional parameter of a function: its description, and when it raises OptionError."""
 
     text: str
     error: str
@@ -385,19 +385,19 @@ SHARE_OF_CLUSTER_ENTROPY = Option(
 )
 BASE = Option(
     "base : float, default {}\n    Base of the logarithms: 2 for bits, `math.e` for nats.\n",
-    ", or if there is no such base",
+    ", or if the base is invalid",
 )
 AVERAGE = Option(
     'average_method : {"arithmetic", "geometric", "min", "max", "joint"}\n'
-    "    What stands in the place of the arithmetic mean of H(C) and H(K): another mean of them, the smaller,\n"
-    "    the larger, or the joint entropy.\n",
-    ", or if there is no such average",
+    "    What to divide by: the arithmetic or geometric mean of H(C) and H(K), the smaller or the larger of the\n"
+    "    two, or the joint entropy.\n",
+    ", or if the average is unknown",
 )
 ZERO_DIVISION = Option(
-    "    A null says that the side lacks the item.\n"
+    "    A null means that the item is missing from the side.\n"
     "zero_division : float, default 0.0\n"
-    "    What 0 / 0 gives. Only MUC (entities of one mention) and BLANC (no link) ever come to that.\n",
-    ", or if zero_division is no number",
+    "    Value of 0 / 0, which occurs only in MUC (entities of one mention) and BLANC (no links).\n",
+    ", or if zero_division is not a number",
 )
 NO_OPTION = Option("", "")
 
@@ -411,8 +411,8 @@ _LABELS_OF_THREE = """labels_baseline, labels_experiment, labels_true : array-li
     Cluster label of each item before, after and in truth, all in the same item order."""
 
 _CONTINGENCY = """contingency : Contingency, table or matrix, optional
-    The cells, as `fastbcubed.contingency` makes them, in place of labels and weights; a matrix of counts with the true
-    clusters in rows, dense or sparse; or a table with the columns true_cluster, pred_cluster and n_items.
+    The cells, as returned by `fastbcubed.contingency`, in place of labels and weights; a matrix of counts with the
+    true clusters in rows, dense or sparse; or a table with the columns true_cluster, pred_cluster and n_items.
 """
 
 _IN_PLACE = """OptionError
@@ -424,8 +424,8 @@ _LABELS_OF_COVERS = """labels_true, labels_pred : array-like of shape (n_items,)
     item to cluster or set of clusters; or a clustering with a row per membership."""
 
 _MATRIX = (
-    "For each item, tp, fp, fn and tn weigh the items that are with it on both sides (itself"
-    " included), on the predicted side alone, on the true side alone, and on neither."
+    "For each item, tp, fp, fn and tn are the weights of the items that are with it on both sides (including"
+    " itself), only on the predicted side, only on the true side, and on neither."
 )
 
 
@@ -447,7 +447,7 @@ def document(
     weight = "Positive weight of each item, inside the clusters and in the mean."
     reasons = []
     if metric.unweighted_only:
-        weight = "Not for this score, in which all items count equally."
+        weight = "Not supported by this score, in which all items count equally."
         reasons.append("there are weights")
     if metric.uses_tn or metric.labelled_only:
         reasons.append("the contingency counts items outside the truth")
@@ -490,7 +490,7 @@ def _notes(metric: Metric, note: str) -> str:
     if about := f"{metric.note} {note}".strip():
         notes.append(about)
     if metric.experimental:
-        notes.append("Experimental: the definition was put together from summaries of [1]_.")
+        notes.append("Experimental: the definition was compiled from summaries of [1]_.")
     return "\n\n".join(map(_wrap, notes))
 
 

@@ -18,8 +18,8 @@ from fastbcubed.metrics.metric import LIKE_SKLEARN, Family, Page, rate
 Number = Any
 
 NOTE = (
-    "TP, FP, FN and TN count the pairs of items that are together on both sides, in the prediction alone,"
-    " in the truth alone, and on neither. With weights a pair counts the product of the weights of its items."
+    "TP, FP, FN and TN count the pairs of items that are together on both sides, only in the prediction,"
+    " only in the truth, and on neither side. With weights, a pair counts the product of the weights of its items."
 )
 
 pairs = Family(

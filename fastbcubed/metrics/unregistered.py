@@ -57,8 +57,8 @@ def pointwise_score(
     Raises
     ------
     FastBCubedError
-        If there is no item, if the two sides differ in length, or if a label or a weight is
-        missing or cannot be one. Every error below is one, too.
+        If there are no items, if the two sides differ in length, or if a label or a weight is
+        missing or invalid. Every error below is a subclass.
     OptionError
         If the formula cannot be called, or there are neither labels nor a contingency, or both.
 
@@ -116,8 +116,8 @@ def pair_confusion_matrix(
     Raises
     ------
     FastBCubedError
-        If there is no item, if the two sides differ in length, or if a label or a weight is missing
-        or cannot be one.
+        If there are no items, if the two sides differ in length, or if a label or a weight is missing
+        or invalid.
     MetricError
         If the contingency counts items outside the truth, or if it has weights but not the items.
 
@@ -177,8 +177,8 @@ def exact_match(
     Raises
     ------
     FastBCubedError
-        If there is no item, if the two sides differ in length, or if a label is missing or cannot be
-        one. Every error below is one, too.
+        If there are no items, if the two sides differ in length, or if a label is missing or invalid. Every
+        error below is a subclass.
     OptionError
         If there are neither labels nor a contingency, or both.
 
@@ -236,8 +236,8 @@ def merge_distance(
     Raises
     ------
     FastBCubedError
-        If there is no item, if the two sides differ in length, or if a label or a weight is missing
-        or cannot be one. Every error below is one, too.
+        If there are no items, if the two sides differ in length, or if a label or a weight is missing
+        or invalid. Every error below is a subclass.
     OptionError
         If a cost is neither a number nor a function, or there are neither labels nor a contingency, or
         both.

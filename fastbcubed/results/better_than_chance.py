@@ -27,26 +27,27 @@ MOST = 1_000_000_000
 
 @dataclass(frozen=True)
 class ChanceTest:
-    """Whether a score is better than chance, where all clusters keep their sizes.
+    """The result of a test whether a score is better than chance, given the cluster sizes.
 
     Attributes
     ----------
     score : str
         The score.
     statistic : float
-        What it is.
+        Its value.
     p_value : float
-        The share of labelings at least as good. Of random ones, that of the data counts as one of them.
+        The share of labelings that are at least as good. If they are drawn at random, the actual labeling counts as
+        one of them.
     expected, deviation : float
-        Mean and standard deviation over the labelings: what the score is by chance.
+        Mean and standard deviation of the score over the labelings, which is its distribution by chance.
     as_good : int
-        Labelings at least as good.
+        Number of labelings that are at least as good.
     draws : int
-        Labelings: random ones, or all that there are.
+        Number of labelings, drawn at random or all that exist.
     exact : bool
-        Whether these are all.
+        Whether all labelings were tried.
     seed : int or None
-        What random ones are drawn from.
+        Seed of the random labelings.
     """
 
     score: str
@@ -84,17 +85,18 @@ class ChanceTest:
 def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0) -> ChanceTest:
     """Test whether a score is better than by chance: predicted labels are shuffled, so that clusters keep their sizes.
 
-    Where the labelings are at most 20,000, all are looked at, and the test is exact; else so many are drawn. The cost is
-    that of the score on as many items, times the draws. The test takes partitions without weights.
+    If there are at most 20,000 labelings, all are tried, and the test is exact; otherwise `draws` of them are drawn.
+    The cost is that of computing the score, times the number of draws. The test is for partitions without weights.
 
     Parameters
     ----------
     score : str
-        A score of which more, or less, is better, such as "adjusted_rand".
+        A score with a direction (higher or lower is better), such as "adjusted_rand".
     draws : int
         Random labelings.
     seed : int
-        What they are drawn from: the same seed draws the same, whatever labels, order of rows and engine.
+        Seed of the draws. The same seed draws the same labelings, whatever the labels, the order of rows and the
+        engine.
 
     Returns
     -------
@@ -104,16 +106,17 @@ def better_than_chance(self: Any, score: str, *, draws: int = 999, seed: int = 0
     Raises
     ------
     MetricError
-        If no value of the score is better than another, or it takes items that one side lacks.
+        If the score has no direction, or it counts items missing from one side.
     OptionError
-        If clusters overlap, items have weights, or the prediction has items that the truth lacks ("outside").
+        If clusters overlap, items have weights, or the prediction has items that are missing from the truth
+        ("outside").
     TooMuchWorkError
         If more than 1e9 labels would be shuffled.
 
     Notes
     -----
-    That a score is better than chance says little of how good it is: of many items, nearly any clustering that was made
-    from data is. See `interval` for how certain a score is.
+    Being better than chance says little about how good a score is: with many items, nearly any clustering made from
+    the data is. See `interval` for how certain a score is.
 
     Examples
     --------

@@ -103,56 +103,56 @@ def explain(
 ) -> Explanation:
     """Return the kinds of items that lose more than the rest: slices that are found, not asked for.
 
-    One half of the connected components of truth and prediction is searched for slices that lose more than the rest;
-    what that proposes is tested on the other half, by component, as items of one component depend on each other.
+    One half of the connected components of truth and prediction is searched for slices that lose more than the rest.
+    These slices are tested on the other half, by component, because the items of a component are not independent.
 
     Parameters
     ----------
     attributes : str, Bins, iterable of these, or table, optional
-        Attributes to look at, named as in `slices`; "true_size" and "pred_size" only if named. All columns of the
-        inputs when absent, but those whose values are ids. A table has attributes by item, or row by row, as for
-        `slices`.
+        Attributes to search, named as in `slices`; "true_size" and "pred_size" only if named. By default, all columns
+        of the inputs except those that look like ids. A table has attributes by item, or row by row, as for `slices`.
     loss : str or callable
         The score whose loss is explained: "f1", "precision", "recall", or any other mean over items, by name or as for
         `metric`.
     depth : int
-        How many attributes a slice is made of, at most: 1 to 4.
+        Maximal number of attributes that define a slice, from 1 to 4.
     min_items : int
-        How many items a slice has, at least.
+        Minimal number of items of a slice.
     level : float
-        The expected share of slices among those returned that do not lose more than the rest: the false discovery rate.
+        The false discovery rate: the expected share of the returned slices that do not lose more than the rest.
     limit : int
-        How many slices are proposed and tested, at most. Fewer tests have more power.
+        Maximal number of slices to propose and test. Fewer tests have more power.
     seed : int
-        Which components are searched. The same seed finds the same slices, whatever the engine, the number of threads
-        and the order of rows.
+        Seed of the random choice of components to search. The same seed finds the same slices, whatever the engine,
+        the number of threads and the order of rows.
 
     Returns
     -------
     Explanation
-        With `slices`, a table; it reads well, in sentences.
+        With the table `slices`; its text form consists of sentences.
 
     Raises
     ------
     OptionError
-        If there are too few components, or too many slices to look at.
+        If there are too few components, or too many slices to search.
     ColumnError, SliceError
-        If there is no such attribute, or none that can be looked at.
+        If an attribute does not exist, or no attribute can be searched.
     MetricError
-        If the score is no mean over items, or has no best value.
+        If the score is not a mean over items, or has no best value.
     NotKeptError
         If the items were not kept.
 
     Notes
     -----
-    The loss of an item is how much higher the score of all items would be, to first order, if its part were perfect, so
-    that the losses of F1 are those of precision and recall times the slopes of F1. With e_u what the items of a
-    component u in the slice lose beyond the mean loss of all, less the share of the slice times what all its items do,
-    a slice has the score Σ e_u / sqrt(Σ e_u²) [1]_. Proposals have at least 2 on the searched half, and so has what
-    they say beyond each other, and beyond the sum of their conditions; on the other half, the largest p-value of these
-    claims counts, by Student's t. Those of all proposals are adjusted by Benjamini and Hochberg. Values with few items
-    are taken together; numbers and dates are cut where the loss changes on the searched half, as by a regression tree.
-    Figures of a slice are of all items; p-values and held-out scores of the half that was not searched.
+    The loss of an item is how much higher the overall score would be, to first order, if its contribution were
+    perfect; the losses of F1 are those of precision and recall times the slopes of F1. Let e_u be the loss of a
+    component u's items in the slice in excess of the mean loss, minus the share of the slice times the excess loss of
+    all items of u. The test statistic of a slice is then Σ e_u / sqrt(Σ e_u²) [1]_. Proposed slices have a statistic
+    of at least 2 on the searched half, also for what they add to each other and to the sum of their conditions; on
+    the other half, the largest p-value of these claims counts, by Student's t. The p-values of all proposals are
+    adjusted by Benjamini and Hochberg. Values with few items are pooled; numbers and dates are cut where the loss
+    changes on the searched half, as in a regression tree. Values for a slice refer to all items; p-values and
+    held-out scores refer to the half that was not searched.
 
     References
     ----------

@@ -41,17 +41,17 @@ def source_pairs(self: Any, by: str | Bins, *, attributes: Any = None, by_slice:
     attributes : table, optional
         Attributes by item, or row by row, as for `slices`.
     by_slice : bool
-        Whether to tell of slices, in both readings of the pairs of a slice: "within" are pairs of items that are both
-        in it, "touching" those with at least one item in it, such as one that is wrongly joined to another slice.
+        Whether to list slices, in both interpretations of the pairs of a slice: "within" are pairs with both items in
+        it, and "touching" are pairs with at least one item in it, such as an item wrongly joined to another slice.
 
     Returns
     -------
     Table
-        pair ("within a", "a × b"), source, other_source; pair_tp, pair_fp, pair_fn, the pairs of items of these
-        sources that are together on both sides, in the prediction alone, in the truth alone; pair_precision,
-        pair_recall, pair_f1 of these. Pairs of items are counted, whatever the items weigh. By slice, the slice and
-        `pairs` ("within" or "touching") come first. Pairs within slices and across each two add up to all pairs;
-        those that touch a slice do not, as a pair across two touches both.
+        pair ("within a", "a × b"), source, other_source; pair_tp, pair_fp, pair_fn, the numbers of pairs of items of
+        these sources that are together on both sides, only in the prediction, and only in the truth; pair_precision,
+        pair_recall, pair_f1. Pairs are counted without weights. By slice, the slice and `pairs` ("within" or
+        "touching") come first. Pairs within slices and between any two slices add up to all pairs; those that touch a
+        slice do not, because a pair between two slices touches both.
 
     Examples
     --------

@@ -386,7 +386,7 @@ def estimate(
     Raises
     ------
     FastBCubedError
-        One of its children, which says what is wrong with the input, where, and what to do.
+        One of its subclasses, whose message says what is wrong with the input, where, and what to do.
 
     Notes
     -----

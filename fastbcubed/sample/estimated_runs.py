@@ -146,7 +146,7 @@ class EstimatedComparison(Comparison):
 
     @cached_property
     def warnings(self) -> list[dict[str, Any]]:
-        """Warnings and notes of the estimates: code, level (warning or note), message, the runs concerned, figures."""
+        """Warnings and notes of the estimates: code, level (warning or note), message, the runs concerned, values."""
         return rankings.shared_notices(self)
 
     # Figures
