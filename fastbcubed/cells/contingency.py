@@ -660,7 +660,7 @@ class Contingency:
         return self._one_sided.get(side)
 
     def mates(self, side: str) -> NDArray[np.integer]:
-        """Return, by cell, the items in its cluster of this side."""
+        """Return the number of items in each cell's cluster on this side."""
         codes, _ = self.codes(side)
         sizes = self.true_n if side == "true" else self.pred_n
         only = self.only("pred") if side == "pred" and self.outside else None

@@ -69,7 +69,7 @@ def split_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Fl
     """,
 )
 def merge_jaccard_distance(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Mean over items of the part of an item's two clusters that was merged to it: MergeDistance of ABCDE."""
+    """Mean over items of the part of an item's two clusters that was merged with it: MergeDistance of ABCDE."""
     return fp / (tp + (fp + fn))
 
 
@@ -123,7 +123,7 @@ def good_split_rate(of: ItemSets) -> Floats:
     **BAD,
 )
 def bad_split_rate(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's baseline cluster that was split off it though it belongs with it."""
+    """Mean over items of the share of an item's baseline cluster that was split off it although it belongs with it."""
     return of.bad_split / (of.stable + of.split)
 
 
@@ -133,7 +133,7 @@ def bad_split_rate(of: ItemSets) -> Floats:
     **GOOD,
 )
 def good_merge_rate(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's experiment cluster that was merged to it and belongs with it."""
+    """Mean over items of the share of an item's experiment cluster that was merged with it and belongs with it."""
     return of.good_merge / (of.stable + of.merged)
 
 
@@ -143,7 +143,7 @@ def good_merge_rate(of: ItemSets) -> Floats:
     **BAD,
 )
 def bad_merge_rate(of: ItemSets) -> Floats:
-    """Mean over items of the share of an item's experiment cluster that was merged to it and does not belong there."""
+    """Mean over items of the share of an item's experiment cluster that was wrongly merged with it."""
     return of.bad_merge / (of.stable + of.merged)
 
 
@@ -163,7 +163,7 @@ def good_split_distance(of: ItemSets) -> Floats:
     **BAD,
 )
 def bad_split_distance(of: ItemSets) -> Floats:
-    """Mean over items of the part of an item's two clusters that was split off it though it belongs with it."""
+    """Mean over items of the part of an item's two clusters that was split off it although it belongs with it."""
     return of.bad_split / _both(of)
 
 
@@ -173,7 +173,7 @@ def bad_split_distance(of: ItemSets) -> Floats:
     **GOOD,
 )
 def good_merge_distance(of: ItemSets) -> Floats:
-    """Mean over items of the part of an item's two clusters that was merged to it and belongs with it."""
+    """Mean over items of the part of an item's two clusters that was merged with it and belongs with it."""
     return of.good_merge / _both(of)
 
 
@@ -183,7 +183,7 @@ def good_merge_distance(of: ItemSets) -> Floats:
     **BAD,
 )
 def bad_merge_distance(of: ItemSets) -> Floats:
-    """Mean over items of the part of an item's two clusters that was merged to it and does not belong with it."""
+    """Mean over items of the part of an item's two clusters that was merged with it and does not belong with it."""
     return of.bad_merge / _both(of)
 
 
@@ -193,7 +193,7 @@ def bad_merge_distance(of: ItemSets) -> Floats:
     **GOOD,
 )
 def good_distance(of: ItemSets) -> Floats:
-    """Mean over items of the part of an item's two clusters in which the experiment is right, and the baseline not."""
+    """Mean over items of the part of an item's two clusters where the experiment is right and the baseline is not."""
     return (of.good_split + of.good_merge) / _both(of)
 
 
@@ -203,7 +203,7 @@ def good_distance(of: ItemSets) -> Floats:
     **BAD,
 )
 def bad_distance(of: ItemSets) -> Floats:
-    """Mean over items of the part of an item's two clusters in which the baseline is right, and the experiment not."""
+    """Mean over items of the part of an item's two clusters where the baseline is right and the experiment is not."""
     return (of.bad_split + of.bad_merge) / _both(of)
 
 
@@ -214,7 +214,7 @@ def bad_distance(of: ItemSets) -> Floats:
     **GOOD,
 )
 def good_index(of: ItemSets) -> Floats:
-    """Mean over items of the part of an item's two clusters that both have, and that belongs with it."""
+    """Mean over items of the part of an item's two clusters that both share and that belongs with it."""
     return of.good_stable / _both(of)
 
 
@@ -225,7 +225,7 @@ def good_index(of: ItemSets) -> Floats:
     **BAD,
 )
 def bad_index(of: ItemSets) -> Floats:
-    """Mean over items of the part of an item's two clusters that both have though it does not belong with it."""
+    """Mean over items of the part of an item's two clusters that both share although it does not belong with it."""
     return of.bad_stable / _both(of)
 
 

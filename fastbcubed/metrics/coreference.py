@@ -96,7 +96,7 @@ def with_f(precision: float, recall: float) -> Three:
 
 @three_scores(
     "((sum over cells of n) - V) / ((sum over entities of the {side} of {x}) - {X})",
-    "Share of the links of the {side}, as few as hold its entities together, that the {other} has.",
+    "Share of the fewest links that connect the entities of the {side} that the {other} has as well.",
     of="entities",
     source="Vilain et al. 1995",
     examples={
@@ -127,7 +127,7 @@ def with_f(precision: float, recall: float) -> Three:
 def muc(
     key: Side, response: Side, mentions: int, parts: int, alone: int, zero_division: float = 0.0
 ) -> Three:
-    """Return the share of the links that hold entities together, as few as can be, that is right."""
+    """Return the share of correct links among the fewest that connect the entities."""
     right = mentions - parts
     p, r = (ratio(right, side.mentions - side.entities, zero_division) for side in (response, key))
     return with_f(p, r)
@@ -135,7 +135,7 @@ def muc(
 
 @three_scores(
     "(max over one-to-one pairings of sum over pairs of n) / sum over entities of the {side} of {x}",
-    "Share of the mentions of the {side} in the common part of entities that are paired one to one.",
+    "Share of the mentions of the {side} that entities paired one to one have in common.",
     of=("entities", "pairing of mentions"),
     source="Luo 2005",
     paired=True,
@@ -177,7 +177,7 @@ def ceaf_m(
 
 @three_scores(
     "1/{X} max over one-to-one pairings of sum over pairs of 2 n / (k + r)",
-    "Mean over the entities of the {side} of the similarity to those that they are paired with, one to one.",
+    "Mean over the entities of the {side} of the similarity to the entity that each is paired with, one to one.",
     of=("entities", "pairing of entities"),
     source="Luo 2005",
     paired=True,
@@ -223,7 +223,7 @@ def ceaf_e(
 @three_scores(
     "(W / W{x} + B / B{x}) / 2, with W{x} the number of links within and B{x} that of links between the entities of the"
     " {side}, W and B those of them that the {other} has; one of the two if the key has links of one kind alone",
-    "Share of the links of the {side} that the {other} has: mean of those within entities and those between.",
+    "Share of the links of the {side} that the {other} has: mean over links within and between entities.",
     f1="(2 W / (Wk + Wr) + 2 B / (Bk + Br)) / 2, with Wk and Wr the number of links within the entities of key and"
     " response, W that of both, and Bk, Br and B the same of links between entities; one of the two if the key has"
     " links of one kind alone",
@@ -269,7 +269,7 @@ def blanc(within: Links, between: Links, zero_division: float = 0.0) -> Three:
 @three_scores(
     "((sum over cells with {x} > 1 of n (n - 1) / ({x} - 1)) + sum over cells with k = r = 1 of 1) / sum over"
     " entities of the {side} of {x}",
-    "Mean over the entities of the {side}, by size, of the share of their links that the {other} has.",
+    "Mean over the entities of the {side}, weighted by size, of the share of their links that the {other} has.",
     of="entities",
     source="Moosavi and Strube 2016",
     examples={
@@ -337,7 +337,7 @@ def coref_bcubed(
 
 
 def conll(*found: Any, zero_division: float = 0.0) -> Three:
-    """Mean of the F1 of MUC, of BCubed and of CEAF of entities, by which the CoNLL shared tasks rank systems."""
+    """Mean of the F1 scores of MUC, BCubed and entity-based CEAF, by which the CoNLL shared tasks rank systems."""
     entities, pairing = found[:5], found[5:]
     each = (
         muc(*entities, zero_division),

@@ -572,7 +572,7 @@ def _public_three(scores: Function, f_score: str, *, on_covers: bool = False) ->
     p, r = (metric.name for metric in _rates(f_score))
     together = replace(
         METRICS[f_score],
-        summary=METRICS[f_score].summary.replace("F1 of", "Precision, recall and F:"),
+        summary=METRICS[f_score].summary.replace("F1 of", "Precision, recall and F, by default the F1 of"),
         definition=f"P = {p}, R = {r}, F = 1 / (alpha / P + (1 - alpha) / R), with alpha = 1 / (1 + beta^2)",
     )
     name = f"{f_score.removesuffix('f1')}precision_recall_fscore"

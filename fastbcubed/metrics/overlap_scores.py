@@ -156,7 +156,7 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
     scores.mean_over_items(
         f"mean over mates of J min(g, c) / g, {of} predicted {match_of}",
         name="cice_bcubed_precision",
-        summary="Extended BCubed precision that counts how far common predicted clusters match.",
+        summary="Extended BCubed precision, weighted by how well common predicted clusters match true ones.",
         matrix=matrix,
         example=on_covers("""
         >>> score = cice_bcubed_precision(truth, prediction)
@@ -167,7 +167,7 @@ def cice(match: Match = "global", similarity: Similarity = "jaccard") -> Family:
     scores.mean_over_items(
         f"mean over mates of J min(g, c) / c, {of} true {match_of}",
         name="cice_bcubed_recall",
-        summary="Extended BCubed recall that counts how far common true clusters match.",
+        summary="Extended BCubed recall, weighted by how well common true clusters match predicted ones.",
         matrix=matrix,
         example=on_covers("""
         >>> score = cice_bcubed_recall(truth, prediction)
@@ -246,7 +246,7 @@ def omega(all_pairs: int, same: int, expected: int) -> float:
     """,
 )
 def onmi_lfk(true: Left, pred: Left) -> float:
-    """Overlapping normalized mutual information (LFK): mean information of a cluster's best counterpart about it.
+    """Overlapping normalized mutual information (LFK): mean information of each cluster's best counterpart about it.
 
     A cluster of all items, which has no entropy, counts as one about which nothing is known: two identical
     clusterings of one such cluster get 0.
@@ -265,7 +265,7 @@ def onmi_lfk(true: Left, pred: Left) -> float:
     """,
 )
 def onmi_max(true: Left, pred: Left) -> float:
-    """Overlapping mutual information over the larger of the entropies of both sides."""
+    """Overlapping mutual information, divided by the larger of the two entropies."""
     return _normalized(true, pred, max)
 
 
@@ -280,7 +280,7 @@ def onmi_max(true: Left, pred: Left) -> float:
     """,
 )
 def onmi_mean(true: Left, pred: Left) -> float:
-    """Overlapping mutual information over the mean of the entropies of both sides."""
+    """Overlapping mutual information, divided by the mean of the two entropies."""
     return _normalized(true, pred, lambda a, b: (a + b) / 2)
 
 
