@@ -334,7 +334,7 @@ def lacks_memory(error: BaseException | None) -> bool:
 def first_few(values: Iterable[object], limit: int = 3) -> str:
     """Return the first few of `values` for an error message, such as ``'a', 'b', 'c', …``.
 
-    Long values are cut, and composite ids are shown as tuples.
+    Long values are truncated, and composite ids are shown as tuples.
 
     Examples
     --------

@@ -97,7 +97,7 @@ Parts = Callable[..., tuple[ArrayLike, ...]]
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """Two predictions of one truth, the first of which a constraint calls worse.
+    """Two predictions for one truth; according to a constraint, the first is worse.
 
     Attributes
     ----------
@@ -288,7 +288,7 @@ def _perfect_match() -> tuple[ArrayLike, ...]:
 def homogeneity(
     first: int = 3, second: int = 2, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0
 ) -> Instance:
-    """Make a cluster of exactly two classes, and the same cut into its pure parts.
+    """Make a cluster of exactly two classes, and the same cluster split into its pure parts.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def homogeneity(
 def completeness(
     first: int = 3, second: int = 2, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0
 ) -> Instance:
-    """Make two pure clusters of one class, and the same merged.
+    """Make two pure clusters of one class, and the same clusters merged.
 
     Parameters and errors are those of `homogeneity`; in Amigó's context the class has a third cluster
     larger than the two.
@@ -336,7 +336,7 @@ def completeness(
 
 
 def rag_bag(n: int = 4, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0) -> Instance:
-    """Make an odd item that joins n items of one class, or n items of a class each.
+    """Make a stray item that joins n items of one class, or n items of different classes.
 
     For n = 1 the two predictions are equally bad, so checks begin with n = 2. The classes are whole: none has
     items elsewhere. Other parameters and errors are those of `homogeneity`.
@@ -352,7 +352,7 @@ def rag_bag(n: int = 4, *, context: Context = "bare", n_elsewhere: int = 12, see
 def size_versus_quantity(
     n: int = 4, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0
 ) -> Instance:
-    """Make n classes of two cut apart, and in their place a class of n + 1 that loses one item.
+    """Make n classes of two items that are split, and instead a class of n + 1 items that loses one item.
 
     For n = 1 the two predictions are equally bad, so checks begin with n = 2. The classes are whole: none has
     items elsewhere. Other parameters and errors are those of `homogeneity`.
@@ -368,7 +368,7 @@ def size_versus_quantity(
 def unbalanced(
     large: int = 10, small: int = 2, *, context: Context = "bare", n_elsewhere: int = 12, seed: int = 0
 ) -> Instance:
-    """Make an item of a small class that lands in a large one's cluster, and the converse.
+    """Make an item of a small class that joins the cluster of a large class, and the converse.
 
     Few item-based scores order the two this way; Moreno and Dias adapted BCubed to it. The classes are whole.
     Other parameters and errors are those of `homogeneity`.

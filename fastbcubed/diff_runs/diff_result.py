@@ -180,7 +180,7 @@ class Diff(DiffWithIds):
 
     @cached_property
     def summary(self) -> dict[str, dict[str, Any]]:
-        """Items, clusters, singletons, largest, size quantiles, unchanged clusters and outcomes, of each side."""
+        """Numbers of items, clusters and singletons, sizes, unchanged clusters and outcomes, for each side."""
         found = {}
         for side, old in SIDES.items():
             of_side = self.evaluation.summary[old]

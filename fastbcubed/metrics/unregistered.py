@@ -39,8 +39,8 @@ def pointwise_score(
     ----------
     formula : callable
         Takes `(tp, fp, fn, tn)`, arrays of float64, and returns an array of their shape, element
-        by element: the weights of the items that are with an item on both sides (itself
-        included), only on the predicted side, only on the true side, and on neither.
+        by element: the weights of the items that are with an item on both sides (including
+        itself), only on the predicted side, only on the true side, and on neither.
     labels_true, labels_pred : array-like of shape (n_items,)
         Cluster label of each item, both in the same item order.
     sample_weight : array-like of shape (n_items,), optional
@@ -105,7 +105,7 @@ def pair_confusion_matrix(
     sample_weight : array-like of shape (n_items,), optional
         Positive weight of each item; a pair then counts the product of its items' weights.
     contingency : Contingency, optional
-        The cells, as `fastbcubed.contingency` makes them, in place of labels and weights.
+        The cells, as returned by `fastbcubed.contingency`, in place of labels and weights.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def exact_match(
         Cluster label of each item, or a set of labels for each, both in the same item order; or a dict from
         item to cluster or set of clusters; or a clustering with a row per membership.
     contingency : Contingency, optional
-        The cells, as `fastbcubed.contingency` makes them, in place of labels.
+        The cells, as returned by `fastbcubed.contingency`, in place of labels.
 
     Returns
     -------
@@ -226,7 +226,7 @@ def merge_distance(
     sample_weight : array-like of shape (n_items,), optional
         Positive weight of each item; the size of a block is then its weight.
     contingency : Contingency, optional
-        The cells, as `fastbcubed.contingency` makes them, in place of labels and weights.
+        The cells, as returned by `fastbcubed.contingency`, in place of labels and weights.
 
     Returns
     -------

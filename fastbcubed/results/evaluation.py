@@ -301,7 +301,7 @@ class Evaluation(ScoredResult):
         Parameters
         ----------
         side : {"true", "pred"}
-            Which clusters; also "truth", "prediction".
+            Which clusters; "truth" and "prediction" are also accepted.
         which : object
             Its label; a tuple if composite.
         columns : str or iterable of str, optional
@@ -707,7 +707,7 @@ class Evaluation(ScoredResult):
 
     @cached_property
     def summary(self) -> dict[str, dict[str, Any]]:
-        """Items, clusters, singletons, largest, size quantiles, exact and, of partitions with cells, outcomes."""
+        """Numbers of items, clusters and singletons, sizes, exact clusters and, for partitions with cells, outcomes."""
         if self._outcomes is None:
             return self._sides
         outcomes = by_side(self._outcomes)
