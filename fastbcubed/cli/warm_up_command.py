@@ -30,7 +30,7 @@ N_ITEMS = 600
 #: Objects made between two searches for garbage, of which compiling makes many: they take 0.1 GiB more.
 OBJECTS_AT_ONCE = 1_500_000
 #: Kernels that are compiled in all, a type of arguments each.
-N_KERNELS = 327
+N_KERNELS = 332
 WEIGHTS: tuple[dict[str, str], ...] = ({}, {"weight": "weight"}, {"weight": "weight", "weighting": "outer"})
 POLICIES = ("drop", "singleton", "outside")
 

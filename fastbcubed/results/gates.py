@@ -445,7 +445,8 @@ def slices_of(ev: Any, *, errors: bool = False) -> SlicesBy:
         known = (each for each in ev.sliced.values() if same_slicing(name_columns(each.column_names), names))
         table = None if errors else next(known, None)
         if table is None:
-            table = ev.slices(names[0] if len(names) == 1 else names, errors=errors)
+            # estimates have the errors of their slices, and no such option
+            table = ev.slices(names[0] if len(names) == 1 else names, **({"errors": True} if errors else {}))
         return _Rows(table), name_columns(table.column_names)
 
     return slices

@@ -184,7 +184,7 @@ def test_reports_that_cannot_explain_are_not_written(here, capsys, argv: str, me
             "explain truth.parquet pred.parquet --attribute country,",
             "--attribute takes one attribute or several",
         ),
-        ("explain truth.parquet pred.parquet --loss pair_f1", "pair_f1 is no mean over items"),
+        ("explain truth.parquet pred.parquet --loss pair_f1", "pair_f1 is not a mean over items"),
         ("explain truth.parquet pred.parquet --depth 9", "depth is a number of attributes"),
         ("explain truth.parquet pred.parquet --level 2", "level is"),
         (
@@ -195,7 +195,7 @@ def test_reports_that_cannot_explain_are_not_written(here, capsys, argv: str, me
         ("explain truth.parquet", "To evaluate first, name TRUTH and PREDICTION"),
         (
             "explain truth.parquet pred.parquet plain.parquet",
-            "not 3 things (truth.parquet, pred.parquet, plain.parquet)",
+            "not 3 paths (truth.parquet, pred.parquet, plain.parquet)",
         ),
     ],
 )

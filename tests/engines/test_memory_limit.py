@@ -116,7 +116,7 @@ def test_a_large_batch_of_an_arrow_file(tmp_path):
     for found in islice(group.read(["t", "text"], 1000), 3):
         assert all(column.get_total_buffer_size() < 20_000 and len(column) == 1000 for column in found)
     least = (
-        r"column 'text' of .* has values of about \d+ MiB in a record batch.*at least \d+ MiB.*record batches"
+        r"column 'text' of .* has values of about \d+ MiB per record batch.*at least \d+ MiB.*record batches"
     )
     with pytest.raises(OptionError, match=least):
         fb.evaluate("t", "p", item="text", table=path, engine="disk", memory_limit="64MiB")

@@ -273,7 +273,7 @@ def test_values_that_have_no_bins(engine: str, tmp_path: Path) -> None:
         ),
         (["2020", "2020-01", None, "2020-01-02"], "month", r"not dates such as 2020-03-31 \(first: '2020'\)"),
         ([True, False, True, None], 1, "has type bool; bins need numbers"),
-        ([datetime.time(1)] * 4, 1, "of type time64"),
+        ([datetime.time(1)] * 4, 1, "has type time64"),
         ([1.0, np.inf, -np.inf, 2.0], 1, "some values of 'year' are in no bin of width 1"),
         ([1e300, 1.0, 1.0, 2.0], 1e-9, "some values of 'year' are in no bin of width 1e-09"),
         (pa.array([2**64 - 1, 1, 2, 3], pa.uint64()), 1, "cannot make bins of 'year'"),

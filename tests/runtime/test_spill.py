@@ -98,7 +98,7 @@ def test_a_file_system_that_gives_every_file_a_name(errors: Any, tmp_path: Path,
 
 @pytest.mark.slow
 def test_what_is_no_directory(unraisable) -> None:
-    with pytest.raises(OptionError, match="spill_dir is a directory, not 5"):
+    with pytest.raises(OptionError, match="spill_dir must be a directory, not 5"):
         fb.evaluate([0, 0], [0, 1], engine="disk", spill_dir=5)
     gc.collect()
     assert not unraisable

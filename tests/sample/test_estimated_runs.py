@@ -180,6 +180,14 @@ def test_slices_of_a_census_are_those_of_evaluate(engine: Any) -> None:
     assert "too few clusters (y,odd, z,even)" in " ".join(repr(cmp).split())
 
 
+def test_gates_on_slices_that_were_not_estimated_are_named() -> None:
+    sample = pa.table({"item": range(40), "cluster": [k // 2 for k in range(40)], "half": ["a", "b"] * 20})
+    run = {k: k // 2 for k in range(40)}
+    for est in (fb.estimate(sample, run), fb.estimate(sample, {"x": run, "y": run})):
+        with pytest.raises(NotKeptError, match='slices by half were not estimated; pass slices="half"'):
+            est.check("f1>=0.5@half=a")
+
+
 @pytest.mark.parametrize("missing", ["singleton", "drop"])
 def test_slices_with_items_that_a_run_lacks(missing: Any) -> None:
     """Each is alone, or left out: as if the run had it in a cluster of its own, or the sample lacked it."""

@@ -22,6 +22,8 @@ from fastbcubed.sweep_links import unit_sums
 N = 20_000
 #: Bytes that do not grow with the rows: of imports, code and blocks.
 CONSTANT = 3 << 20
+#: Those of an evaluation, whose engine keeps blocks for each thread.
+OF_ENGINE = 9 << 20
 
 QUESTIONS: dict[str, Callable[[fb.Sweep], Any]] = {
     "chosen": lambda sweep: sweep.chosen("f1", draws=2),
@@ -96,7 +98,8 @@ def test_no_question_takes_more_than_it_looks_for(questions: list[str], weighted
         sweep._allowance = seen = Seen()
         # a kernel that was interpreted may be compiled in any of the first calls
         tries = (traced(lambda name=name: again(QUESTIONS[name])) for _ in range(3))
-        most = next((most for most in tries if most < seen.most + CONSTANT), None)
+        constant = OF_ENGINE if name == "an evaluation" else CONSTANT
+        most = next((most for most in tries if most < seen.most + constant), None)
         assert most is not None, (name, seen.most / N)
         assert seen.most < 700 * N, name  # nor does it ask for much more than that
 
