@@ -117,7 +117,7 @@ def test_no_links(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("--threshold high", "--threshold takes a number, or several separated by commas, not 'high'"),
         ("--threshold nan", "--threshold is a number, the minimum score of links, not nan"),
-        ("--out clusters.csv", "--out is a Parquet file"),
+        ("--out clusters.csv", "--out must name a Parquet file"),
         ("--out no/where/c.parquet --threshold 0.9", ""),
         ("--left unique_id_l", "--right is missing"),
         ("--left unique_id_l --right unique_idr", "Did you mean --right unique_id_r?"),

@@ -168,7 +168,7 @@ def test_ids_lost_as_they_are_named(paths: dict[str, str], capsys: pytest.Captur
     [
         (["--mint", "n"], "name a file"),
         (["--revive"], "--registry"),
-        (["--ids", "ids.csv"], "--ids is a Parquet file"),
+        (["--ids", "ids.csv"], "--ids must name a Parquet file"),
         (["--ids", "a.parquet", "--registry", "a.parquet"], "are the same"),
         (["--fail-ids-lost", "5"], "is not a share from 0 to 1"),
     ],

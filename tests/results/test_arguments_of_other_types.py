@@ -58,7 +58,7 @@ CALLS: dict[str, tuple[type[fb.FastBCubedError], str, Callable[[Any], Any]]] = {
     "outcome in a diff": (OptionError, "the outcome of", lambda odd: diff.clusters("baseline", outcome=odd)),
     "average": (
         OptionError,
-        "average_method is",
+        "average_method must be",
         lambda odd: fb.metrics.ami(LABELS, OTHER, average_method=odd),
     ),
     "missing": (OptionError, "missing is", lambda odd: fb.estimate(*SIDES, missing=odd)),

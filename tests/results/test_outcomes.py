@@ -174,7 +174,7 @@ def test_unknown_outcomes_are_refused():
     ev = fb.evaluate([0, 0, 1], [0, 1, 1])
     with pytest.raises(OptionError, match="'exact', 'split', 'merged', 'split and merged', not 'mixed'"):
         ev.clusters("true", outcome="mixed")
-    with pytest.raises(OptionError, match="predicted cluster is one of 'exact', 'fragment'"):
+    with pytest.raises(OptionError, match="predicted cluster must be one of 'exact', 'fragment'"):
         ev.clusters("pred", outcome=3)
 
 
