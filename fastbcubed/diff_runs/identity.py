@@ -33,9 +33,7 @@ from fastbcubed.inputs.id_columns import as_column
 from fastbcubed.metrics.counterparts import first_of_each, match_first
 from fastbcubed.render.number_formats import count, counted, label
 from fastbcubed.results.evaluation import Evaluation
-from fastbcubed.results.items import without_noise
-from fastbcubed.results.notices import NOTE
-from fastbcubed.results.ordering import (
+from fastbcubed.results.id_order import (
     WordOf,
     order_of_ids,
     order_of_words,
@@ -43,6 +41,8 @@ from fastbcubed.results.ordering import (
     words_of,
     words_of_numbers,
 )
+from fastbcubed.results.items import without_noise
+from fastbcubed.results.notices import NOTE
 from fastbcubed.results.page import stem
 from fastbcubed.results.standard_errors import ALWAYS
 from fastbcubed.runtime.arguments import a_text, true_or_false

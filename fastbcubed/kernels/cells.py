@@ -218,6 +218,22 @@ def number_cells(rows, cells, first, n_cells, targets, heavy, found, sums, error
     return heavy.size if heavy.size else clusters
 
 
+@inlined
+def find_again(rows, bounds, part, targets, space, n_cells, histogram):
+    """Find the cells of a part as `build_cells` does, and count them by target.
+
+    Returns the first row of the part, the row behind its last, and the number of the cell of each row.
+    """
+    head_slots, other_slots, counts, heads, local, _, _, _ = space
+    first = bounds[part]
+    last = bounds[part + 1]
+    found = find_cells(rows, first, last, head_slots, other_slots, counts, heads, None, None, local, None)
+    for c in range(found):
+        histogram[at(target_of(rows[at(first + c)].pred, c, targets))] += 1
+    n_cells[part] = found
+    return first, last, local
+
+
 @kernel(by_numpy=by_numpy.locate_cells)
 def locate_cells(rows, bounds, part_from, part_to, targets, space, slot_of_row, n_cells, histogram):
     """Find the cells again as `build_cells` does, and write the position of each row's cell.
@@ -225,14 +241,8 @@ def locate_cells(rows, bounds, part_from, part_to, targets, space, slot_of_row, 
     The field `x` is the row number here; `slot_of_row` gets a position in `rows`. The pred keys of
     the cells are at the front of each part afterwards.
     """
-    head_slots, other_slots, counts, heads, local, _, _, _ = space
     for part in range(part_from, part_to):
-        first = bounds[part]
-        last = bounds[part + 1]
-        found = find_cells(rows, first, last, head_slots, other_slots, counts, heads, None, None, local, None)
-        for c in range(found):
-            histogram[at(target_of(rows[at(first + c)].pred, c, targets))] += 1
-        n_cells[part] = found
+        first, last, local = find_again(rows, bounds, part, targets, space, n_cells, histogram)
         for i in range(first, last):
             slot_of_row[at(rows[at(i)].x)] = first + local[at(i - first)]
 
@@ -260,14 +270,8 @@ def find_first_rows(rows, bounds, part_from, part_to, targets, space, n_cells, h
     # Cells are numbered by their first rows, so that the number of a cell is never behind that of the row it is read
     # from: what is written stands where all has been read. A third of the time of locating all rows, which writes as
     # many numbers as there are rows all over memory.
-    head_slots, other_slots, counts, heads, local, _, _, _ = space
     for part in range(part_from, part_to):
-        first = bounds[part]
-        last = bounds[part + 1]
-        found = find_cells(rows, first, last, head_slots, other_slots, counts, heads, None, None, local, None)
-        for c in range(found):
-            histogram[at(target_of(rows[at(first + c)].pred, c, targets))] += 1
-        n_cells[part] = found
+        first, last, local = find_again(rows, bounds, part, targets, space, n_cells, histogram)
         n = 0
         for i in range(first, last):
             if local[at(i - first)] == n:

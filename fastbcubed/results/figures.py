@@ -202,7 +202,7 @@ class Figures:
         }
 
     def bounds_in(self, table: Contingency) -> Bounds | None:
-        """Return bounds of the precision, where prediction-only items were dropped; else None."""
+        """Return bounds on precision if prediction-only items were dropped, else None."""
         if self.policies.prediction != "drop" or not self.coverage.n_prediction_only:
             return None
         if self.bounds is not None:

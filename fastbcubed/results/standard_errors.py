@@ -741,7 +741,7 @@ def carried_by_few(
 ) -> list[str]:
     """Return the scores whose error few of many units carry: other samples may have more of these, or none.
 
-    These are scores of no more degrees of freedom than two equal units give.
+    These are scores with no more degrees of freedom than two equal units would give.
     """
     if units.n < FEW or are_uneven(units):
         return []

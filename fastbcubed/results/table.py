@@ -23,7 +23,7 @@ from fastbcubed.render.html import escaped, html_table
 from fastbcubed.render.number_formats import amount, count, label, score_text
 from fastbcubed.render.text import WIDTH, aligned, fitted
 from fastbcubed.results.concentration import LossCurve, SizeClasses
-from fastbcubed.results.ordering import order_of_words, words_of
+from fastbcubed.results.id_order import order_of_words, words_of
 from fastbcubed.runtime.arguments import is_one_of, limit_of
 from fastbcubed.runtime.object_attributes import documented
 from fastbcubed.runtime.threads import blocks

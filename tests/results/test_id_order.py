@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from fastbcubed.results import table
-from fastbcubed.results.ordering import order_of_ids, order_of_words, same_ids, words_of, words_of_numbers
+from fastbcubed.results.id_order import order_of_ids, order_of_words, same_ids, words_of, words_of_numbers
 from fastbcubed.results.table import order_of
 
 NUMBERS = [0, -1, 5, 2**62, -(2**63), 2**63 - 1, 5, 0, 4, 12]
