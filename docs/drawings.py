@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 STATIC = Path(__file__).with_name("_static")
-#: Colours of true clusters that are told apart on white and on black, and by people who see few colours.
+#: Colours of true clusters, distinguishable on white and on black, and by colour-blind readers.
 ANNA, BOB = "#0072b2", "#e69f00"
 FONT = "font-family='system-ui, sans-serif'"
 

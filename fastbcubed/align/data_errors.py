@@ -51,7 +51,7 @@ Report = Callable[[Fault], None]
 
 
 def enforce(fault: Fault) -> None:
-    """Raise the error of a fault, for rows that are all in memory."""
+    """Raise the error for a fault when all rows are in memory."""
     raise fault.error()
 
 

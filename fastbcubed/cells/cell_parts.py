@@ -179,7 +179,7 @@ class OwnWeights:
 
 
 def weigh_rows(table: Contingency, scores: ItemScores, pool: Pool) -> OwnWeights:
-    """Return the sums of a table's rows by their own weights."""
+    """Return the sums of a table's rows, weighted by the rows' own weights."""
     rows = table.rows
     assert rows is not None
     own = OwnWeights(scores, None)

@@ -97,7 +97,7 @@ def add_bound_flags(parser: argparse.ArgumentParser) -> Any:
 
 
 def bound_of(text: str, *, words: Sequence[str] = ()) -> tuple[str, float | str, str]:
-    """Return score, value and slice of SCORE=VALUE or SCORE=VALUE@SLICE; a value may be one of some words."""
+    """Return score, value and slice of SCORE=VALUE or SCORE=VALUE@SLICE; a value may also be one of `words`."""
     bound, at, where = text.partition("@")
     name, _, value = bound.partition("=")
     try:

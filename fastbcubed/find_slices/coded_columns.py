@@ -80,7 +80,7 @@ def code_column(
     *,
     named: bool,
 ) -> list[CodedColumn] | str:
-    """Return a column with codes, or why it is left out; numbers are there twice, cut once and cut often.
+    """Return a column with codes, or why it is left out; numbers come twice, with coarse and with fine ranges.
 
     Parameters
     ----------

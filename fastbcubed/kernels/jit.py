@@ -72,7 +72,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 class NotCompiled(Exception):
-    """A kernel has no compiled code for these types, and its work is small."""
+    """A kernel has no compiled code for these types, and too little work to be worth compiling."""
 
 
 def never_compiled() -> bool:

@@ -331,7 +331,7 @@ def ami(
     fixed: bool,
     average: str = "arithmetic",
 ) -> float:
-    """Mutual information adjusted for chance: 0 is the mean of shuffled items, 1 is the best."""
+    """Mutual information adjusted for chance: 0 is the expected value of shuffled items, 1 the best."""
     most = norm(true, pred, pred_given_true, average)
     if true_given_pred == 0 == pred_given_true:
         return 1.0

@@ -169,7 +169,7 @@ def rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
     also={"adjusted_rand_score": Page(note=LIKE_SKLEARN)},
 )
 def adjusted_rand(tp: Number, fp: Number, fn: Number, tn: Number) -> Number:
-    """Rand index adjusted for chance: 0 is the mean of shuffled items, 1 is the best."""
+    """Rand index adjusted for chance: 0 is the expected value of shuffled items, 1 the best."""
     return share(2 * (tp * tn - fp * fn), (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn))
 
 

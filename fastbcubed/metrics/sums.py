@@ -494,7 +494,7 @@ ADD_UP: dict[str, Callable[[Contingency, Pool], Any]] = {
 
 
 class CellSums(Mapping[str, Any]):
-    """The sums over all cells, each added up when a score asks for it first."""
+    """The sums over all cells, each computed when a score first asks for it."""
 
     def __init__(self, contingency: Contingency, pool: Pool) -> None:
         self._contingency, self._pool = contingency, pool
@@ -514,7 +514,7 @@ class CellSums(Mapping[str, Any]):
 def overall(
     contingency: Contingency, metrics: Iterable[Metric], *, beta: float = 1.0, pool: Pool | None = None
 ) -> dict[str, float]:
-    """Return scores over all items, by name and in the order given; on this thread alone without a pool."""
+    """Return scores over all items, by name, in the order given; without a pool on the calling thread only."""
     chosen = list(metrics)
     pool = pool or Pool(1)
     sums = CellSums(contingency, pool)

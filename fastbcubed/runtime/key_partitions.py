@@ -180,7 +180,7 @@ def take(values: NDArray[np.int64], rows: NDArray[np.int64] | None, pool: Pool) 
 def match_parts(
     true: ItemParts, pred: ItemParts, pool: Pool, values: NDArray[np.int64] | None = None
 ) -> Matches:
-    """Match the items of two sides that are cut into the same parts, with the values of the second one, if given."""
+    """Match the items of two sides in the same partitions, with the values of the second side if given."""
     pred_of_true: NDArray[np.int64] = buffers.empty(true.keys.size, np.int64)
     pred_of_true[:] = -1
     value_of_true = None if values is None else buffers.empty(true.keys.size, np.int64)

@@ -264,7 +264,7 @@ class Curve:
         return self.kept.sums[name] if name in COUNTED else self.scores(self.metric(name))
 
     def scores(self, metric: Metric) -> Floats:
-        """Return a score at every point, computed at each call, as scores take more memory than their sums."""
+        """Return a score at every point, computed on each call because scores take more memory than sums."""
         found: Floats = buffers.empty(len(self), np.float64)
 
         def score(start: int, stop: int) -> None:

@@ -37,7 +37,7 @@ class Recalls(NamedTuple):
 
     @property
     def lost(self) -> dict[str, float]:
-        """What each stage costs; together they are 1 less the recall that is found."""
+        """Recall lost at each stage; the losses sum to 1 minus the recall achieved."""
         blocking, threshold = 1.0 - self.candidates, self.candidates - self.used
         return {"blocking": blocking, "threshold": threshold, "merging": self.used - self.found}
 
