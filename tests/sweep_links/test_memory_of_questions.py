@@ -15,6 +15,7 @@ import pytest
 
 import fastbcubed as fb
 from fastbcubed.errors import OptionError
+from fastbcubed.kernels.jit import compiling
 from fastbcubed.runtime import buffers
 from fastbcubed.runtime.memory_budget import Allowance
 from fastbcubed.sweep_links import unit_sums
@@ -96,11 +97,12 @@ def test_no_question_takes_more_than_it_looks_for(questions: list[str], weighted
 
     for name in questions:
         sweep._allowance = seen = Seen()
-        # a kernel that was interpreted may be compiled in any of the first calls
-        tries = (traced(lambda name=name: again(QUESTIONS[name])) for _ in range(3))
+        # an interpreted kernel takes more, and when kernels are compiled depends on the machine
+        with compiling():
+            again(QUESTIONS[name])
         constant = OF_ENGINE if name == "an evaluation" else CONSTANT
-        most = next((most for most in tries if most < seen.most + constant), None)
-        assert most is not None, (name, seen.most / N)
+        most = traced(lambda name=name: again(QUESTIONS[name]))
+        assert most < seen.most + constant, (name, most / N, seen.most / N)
         assert seen.most < 700 * N, name  # nor does it ask for much more than that
 
 
