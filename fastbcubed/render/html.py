@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
@@ -112,6 +113,8 @@ def html_table(grid: Grid) -> str:
 LARGEST, HALVINGS = 1_900_000, 12
 #: What JSON may not hold within a page, though JSON itself does not mind.
 UNSAFE = {ord(c): f"\\u{ord(c):04x}" for c in "<>&"}
+#: A flag of the command line.
+FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 
 
 class Report:
@@ -250,14 +253,26 @@ def _environment() -> Any:
         "count": count,
         "kind": lambda block: type(block).__name__,
         "label": label,
+        "flags": _with_whole_flags,
         # figures and their signs stay on one line
-        "prose": lambda text: text.replace(" %", "\u00a0%"),
+        "prose": lambda text: _with_whole_flags(text.replace(" %", "\u00a0%")),
         "svg": Markup,
         "written": lambda value, form: PAGE[form](value),
     }
     environment.tests["figures"] = lambda form: form in NUMBERS
     environment.tests["intervals"] = lambda form: form in INTERVALS
     return environment
+
+
+def _with_whole_flags(text: str) -> Any:
+    """Return a text as markup in which no line breaks within a flag: browsers break lines after any hyphen.
+
+    >>> print(_with_whole_flags("see --order-by, not a--b or <--x>"))
+    see <span class="flag">--order-by</span>, not a--b or &lt;<span class="flag">--x</span>&gt;
+    """
+    from markupsafe import Markup, escape
+
+    return Markup(FLAG.sub(r'<span class="flag">\g<0></span>', str(escape(_seen(text)))))
 
 
 def _seen(value: Any) -> Any:

@@ -609,12 +609,53 @@ def thresholds_chart(curve: Row) -> Spec:
     return layers(*drawn, width=WIDTH + 110, height=220)
 
 
-#: Where a label stands by its point, which is at the left end of the plot or not, and how much of the plot that is.
-LABELS: dict[bool, Row] = {
-    False: {"align": "right", "dx": -7, "dy": 8},
-    True: {"align": "left", "dx": 7, "dy": -8},
-}
-LEFT = 0.25
+#: Where a label may stand by its point, the best place first: its alignment, and the offset of its end and middle.
+LABELS: tuple[Row, ...] = (
+    {"align": "right", "dx": -7, "dy": 8},
+    {"align": "left", "dx": 7, "dy": -8},
+    {"align": "right", "dx": -7, "dy": -8},
+    {"align": "left", "dx": 7, "dy": 8},
+)
+#: Room that a letter of a label, and a label's line, take in pixels.
+LETTER, LINE = 7.5, 13.0
+
+
+def placed(
+    rows: Sequence[Row], low: float, high: float, width: float, height: float
+) -> list[tuple[Row, Row]]:
+    """Return the labels that stand within the plot and overlap neither a label nor a point, with their places.
+
+    The best threshold is placed first. A label without room is left out: the table of the curve has its threshold.
+
+    >>> rows = [{"recall": 0.5, "precision": 0.9, "text": text, "best": text == "0.7"} for text in ("0.6", "0.7")]
+    >>> [(row["text"], place["align"]) for row, place in placed(rows, 0.0, 1.0, 300, 300)]
+    [('0.7', 'right'), ('0.6', 'left')]
+    """
+    at = [
+        tuple(
+            size * (row[name] - low) / (high - low)
+            for name, size in (("recall", width), ("precision", height))
+        )
+        for row in rows
+    ]
+    points = {(x, y) for x, y in at}
+    boxes: list[tuple[float, float, float, float]] = []
+    found: list[tuple[Row, Row]] = []
+    for row, (x, y) in sorted(zip(rows, at, strict=True), key=lambda each: not each[0]["best"]):
+        long = LETTER * len(row["text"])
+        for place in LABELS:
+            left = x + place["dx"] - (long if place["align"] == "right" else 0.0)
+            middle = y - place["dy"]
+            box = (left, left + long, middle - LINE / 2, middle + LINE / 2)
+            is_hit = any(
+                box[0] < b and a < box[1] and box[2] < d and c < box[3]
+                for a, b, c, d in [*boxes, *((px - 4, px + 4, py - 4, py + 4) for px, py in points)]
+            )
+            if box[0] >= 0 and box[1] <= width and not is_hit:
+                boxes.append(box)
+                found.append((row, place))
+                break
+    return found
 
 
 def precision_recall_chart(curve: Row) -> Spec:
@@ -631,13 +672,14 @@ def precision_recall_chart(curve: Row) -> Spec:
     }
     ordered = {**place, "order": shown("at:Q")}
     drawn = [marks(points, "line", ordered, strokeWidth=2, color=LIGHT.pred, clip=True)]
+    labels = placed(curve["named"], low, high, WIDTH + 60, WIDTH + 10)
     for is_best, colour in ((False, LIGHT.pred), (True, LIGHT.ink)):
         rows = [row for row in curve["named"] if row["best"] == is_best]
         text = {"fontSize": 11, "fontWeight": "bold" if is_best else "normal", "color": LIGHT.ink}
         size = 90 if is_best else 45
         drawn.append(marks(rows, "point", place, filled=True, size=size, opacity=1, color=colour))
-        for left, beyond in LABELS.items():
-            here = [row for row in rows if (row["recall"] < low + LEFT * (high - low)) == left]
+        for beyond in LABELS:
+            here = [row for row, own in labels if own is beyond and row["best"] == is_best]
             if here:
                 drawn.append(marks(here, "text", {**place, "text": shown("text:N")}, **beyond, **text))
     return layers(*drawn, width=WIDTH + 60, height=WIDTH + 10)
